@@ -1,4 +1,4 @@
-"""For every test: credentials that lead nowhere, and no way out of this machine."""
+"""For every test: invalid credentials, and no network outside this machine."""
 
 from __future__ import annotations
 

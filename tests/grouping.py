@@ -1,7 +1,7 @@
-"""Which tests stay together on one worker: those that share something dear (a pytest plugin).
+"""A pytest plugin that runs tests with an expensive shared fixture on the same worker.
 
 xdist's own ``loadgroup`` writes a test's group into its id, and pytest 9.2 keeps the id elsewhere, so it groups
-nothing. A test's group follows from its file, and so from its id alone.
+nothing. Here a test's group depends only on its file, and so on its id.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ APART: Final = frozenset(
         "test_own_layers",
     }
 )
-"""The end-to-end files that do without the stack that the others share."""
+"""The end-to-end files that do not use the shared stack."""
 
 
 def group_of(nodeid: str) -> str:
-    """``stack`` (the deployed stack), ``page`` (it and a browser), ``synthesis``, a file that stands
-    apart; every other test is a group by itself, its id."""
+    """``stack`` (the deployed stack), ``page`` (it and a browser), ``synthesis``, a file that runs separately; every
+    other test is its own group, named by its id.
+    """
     path = PurePosixPath(nodeid.split("::", 1)[0])
     folder = path.parent.as_posix().removeprefix("tests/")
     if folder == "infra":
@@ -48,13 +49,13 @@ def group_of(nodeid: str) -> str:
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
-    """A group goes to one worker as a whole; the groups come first, the rest fills up what is left of the time."""
+    """A group runs on one worker; groups are scheduled first, single tests fill the remaining time."""
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        """xdist sorts by the number of tests; a group of one, a storm, would be the tail of the run."""
+        """xdist sorts by the number of tests, which would run a group of one long test (a storm) last."""
         group = next((unit for unit in self.workqueue if "::" not in unit), None)
         if group:
             self.workqueue.move_to_end(group, last=False)
@@ -63,5 +64,5 @@ class Groups(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
 
 @pytest.hookimpl
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Groups | None:
-    """In place of ``--dist loadgroup``, the default; what else is asked for on the command line is xdist's."""
+    """Replaces ``--dist loadgroup``, the default; other modes of the command line stay xdist's."""
     return Groups(config, log) if config.getvalue("dist") == "loadgroup" else None

@@ -1,5 +1,6 @@
-"""Whether tests run in earnest: `.ci/run` sets ``DUALTRACK_LONG``, and a newcomer's ``uv run pytest`` takes the short
-forms, which find the same kinds of mistakes in fewer places."""
+"""Whether tests run in their long forms: `.ci/run` sets ``DUALTRACK_LONG``; a plain ``uv run pytest`` takes the short
+forms, which check the same rules on fewer cases.
+"""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from tests.servers.tool_server import NAME, serve_tools
 
 
 def main(seconds: float, seed: int) -> int:
-    """Run and print."""
-    logging.disable(logging.ERROR)  # of clients that leave and tools that crash: that is the point
+    """Run the sequences and print the report."""
+    logging.disable(logging.ERROR)  # warnings about clients that disconnect and tools that crash are expected
     with (
         tempfile.TemporaryDirectory() as folder,
         serve_offline_model() as model,
@@ -40,9 +40,9 @@ def main(seconds: float, seed: int) -> int:
         with LocalStack(state_dir, environment=environment) as stack:
             root = Root(stack, state_dir)
             root.invoke("Github", {"action": "refresh"})
-            made = Sequences(root, model, tools, seed, seconds)
-            wrong = made.run()
-    print(made.report())
+            sequences = Sequences(root, model, tools, seed, seconds)
+            wrong = sequences.run()
+    print(sequences.report())
     print(*wrong, sep="\n\n")
     print(f"seed {seed}, {seconds:.0f} seconds: {'nothing' if not wrong else len(wrong)} wrong")
     return 1 if wrong else 0

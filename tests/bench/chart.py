@@ -1,4 +1,4 @@
-"""Line charts as SVG, for the pictures beside the tables: panels beside each other, one legend, a logarithmic scale."""
+"""Line charts as SVG, for the pictures beside the tables: panels in a row, one legend, a logarithmic scale."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PANEL, HEIGHT = 430, 400
 LEFT, RIGHT, TOP, BOTTOM = 80, 14, 44, 78
 COLOURS: Final = ("#8a8578", "#c9a227", "#b0563a", "#5a7fa6", "#8d6ba8", "#1d6259")
 EMPHASISED: Final = -1
-"""The last line is drawn thicker: it is ours."""
+"""Colours of the lines; the last line, ours, is drawn thicker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One line per name over 1, 2, 3 …; values above zero. ``form`` writes a value at the axis."""
+    """One line per name over 1, 2, 3 …; values above zero. ``form`` formats a value at the axis."""
 
     title: str
     lines: Mapping[str, Sequence[float]]
@@ -38,9 +38,9 @@ class Panel:
 
 
 def line_charts(panels: Sequence[Panel], note: str) -> str:
-    """The panels from left to right; a line that ends before the others gets a cross at its end."""
+    """The panels from left to right; a line that is shorter than the others ends in a cross."""
     width = PANEL * len(panels)
-    parts = [part for place, panel in enumerate(panels) for part in _panel(panel, place * PANEL)]
+    parts = [part for index, panel in enumerate(panels) for part in _panel(panel, index * PANEL)]
     parts += _legend(list(panels[0].lines))
     parts.append(_text(LEFT, HEIGHT - 10, note, "11"))
     title = escape("; ".join(panel.title for panel in panels))
@@ -56,23 +56,23 @@ def _panel(panel: Panel, across: float) -> Iterator[str]:
     low, high = panel.decades[0], panel.decades[-1]
     count = panel.count
 
-    def place(index: int, value: float) -> tuple[float, float]:
+    def point(index: int, value: float) -> tuple[float, float]:
         x = across + LEFT + (PANEL - LEFT - RIGHT) * index / max(count - 1, 1)
         share = (math.log10(value) - low) / max(high - low, 1)
         return x, HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
 
     yield _text(across + LEFT, 24, panel.title, "15", "600")
     for decade in panel.decades:
-        x, y = place(0, 10.0**decade)
+        x, y = point(0, 10.0**decade)
         yield f'<line x1="{x:.1f}" x2="{across + PANEL - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>'
         yield _text(x - 8, y + 4, panel.form.format(10.0**decade), "11", anchor="end")
     for quarter in range(5):
         number = max(round(count * quarter / 4), 1)
-        x, _ = place(number - 1, 10.0**low)
+        x, _ = point(number - 1, 10.0**low)
         yield _text(x, HEIGHT - BOTTOM + 16, str(number), "11", anchor="middle")
     for number, values in enumerate(panel.lines.values()):
         yield from _line(
-            [place(*pair) for pair in enumerate(values)], number, len(panel.lines), len(values) < count
+            [point(*pair) for pair in enumerate(values)], number, len(panel.lines), len(values) < count
         )
 
 

@@ -3,13 +3,13 @@
     uv run python -m tests.bench.chat_cost            # count, and print the tables
     uv run python -m tests.bench.chat_cost --write    # and write the counts to infra/chat_counts.json
 
-The chats run through the real steps over moto; every DynamoDB request is weighed by AWS's rules (a write
-takes a unit per KB, twice that in a transaction, one more for an entry of the sparse index that comes or
-goes; a consistent read a unit per 4 KB, an eventually consistent one half). Deltas are written at most every
-130 ms, so their number follows from how long text flows: the model's pace below. One client reads the events,
-over one stream: its lease is counted, its reads are in `tests.bench.stream_cost`. `infra.costs` makes dollars
-of it; the second table is the choice of `turn`'s size: what a two-tool chat costs, and how long a cold start
-takes by the processor that Lambda gives a function of that size.
+The chats run through the real steps over moto; every DynamoDB request is weighed by AWS's rules (a write takes a unit
+per KB, twice that in a transaction, one more for an entry of the sparse index that comes or goes; a consistent read a
+unit per 4 KB, an eventually consistent one half). Deltas are written at most every 130 ms, so their number follows from
+how long text flows: the model's pace below. One client reads the events, over one stream: its lease is counted, its
+reads are in `tests.bench.stream_cost`. `infra.costs` turns the counts into dollars; the second table supports the
+choice of `turn`'s size: what a two-tool chat costs, and how long a cold start takes with the processor share that
+Lambda gives that size.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FUNCTIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = MappingProxyType(
     {
         "no tools": (),
         TWO_TOOLS: (("tool", "tool"),),
-        # a stand-in is called here in GitHub's place: its result is stored alike
+        # a fake replaces GitHub's tool here; its result is stored the same way
         "documentation + two GitHub": (("search",), ("github", "github")),
     }
 )
@@ -74,7 +74,7 @@ class Meter:
     quiet: bool = field(default=False)
 
     def sent(self, model: Any, params: Mapping[str, Any], **_: Any) -> None:
-        """A request goes out."""
+        """Count a request."""
         if self.quiet:
             return
         self.requests += 1
@@ -86,7 +86,7 @@ class Meter:
             self._write(kind, request, 2)
 
     def answered(self, model: Any, parsed: Mapping[str, Any], **_: Any) -> None:
-        """An answer came."""
+        """Count an answer."""
         if self.quiet or model.name not in ("GetItem", "Query", "BatchGetItem"):
             return
         items = parsed.get("Items") or ([parsed["Item"]] if "Item" in parsed else [])
@@ -106,9 +106,9 @@ class Meter:
 
     def _current(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         self.quiet = True
-        found = self.client.get_item(TableName=request["TableName"], Key=request["Key"]).get("Item", {})
+        item = self.client.get_item(TableName=request["TableName"], Key=request["Key"]).get("Item", {})
         self.quiet = False
-        return dict(found)
+        return dict(item)
 
 
 def size(item: Mapping[str, Any]) -> int:
@@ -119,15 +119,15 @@ def size(item: Mapping[str, Any]) -> int:
 
 
 def measure(world: World, meter: Meter, name: str) -> Counted:
-    """Run one chat and weigh it."""
+    """Run one chat and count its requests."""
     rounds = CHATS[name]
     world.model.reset()
     for tools in rounds:
-        given = [
+        calls = [
             {"type": "tool_use", "name": tool, "input": {"query": "x"} if "doc" in tool else {"id": "q1"}}
             for tool in tools
         ]
-        world.model.script.add({"match": "turn", "content": given})
+        world.model.script.add({"match": "turn", "content": calls})
     world.model.script.add({"match": "turn", "text": ANSWER})
     meter.writes = meter.reads = 0.0
     meter.requests = meter.deltas = 0
@@ -136,7 +136,7 @@ def measure(world: World, meter: Meter, name: str) -> Counted:
     leases = world.stores.leases
     leases.free(leases.take(user, STREAMS))
     flowing = math.ceil((chat.turn * MODEL_SECONDS / 2) / WRITE_SECONDS)
-    states = 2 * chat.turn + sum(1 + len(one) for one in rounds) + 1
+    states = 2 * chat.turn + sum(1 + len(tools_of_round) for tools_of_round in rounds) + 1
     writes = meter.writes - meter.deltas + flowing
     return Counted(chat.turn, FUNCTIONS[name], states, writes, meter.reads)
 
@@ -152,7 +152,7 @@ def count() -> dict[str, Counted]:
 
 
 def of_chats(chats: Mapping[str, Counted]) -> Table:
-    """What each costs, by service."""
+    """The cost of each kind of chat, by service."""
     table = Table(title="1,000 chats, model aside, us-east-1 on demand")
     services = ("Lambda", "Step Functions", "DynamoDB", "API Gateway", "Logs", "X-Ray")
     for heading in ("", "states", "write units", "read units", *services, "total"):
@@ -191,8 +191,8 @@ def main() -> None:
     chats = count()
     Console(width=130).print(of_chats(chats), of_sizes(chats[TWO_TOOLS]))
     if write:
-        found = {name: dataclasses.asdict(chat) for name, chat in chats.items()}
-        COUNTS_FILE.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        counts = {name: dataclasses.asdict(chat) for name, chat in chats.items()}
+        COUNTS_FILE.write_text(json.dumps(counts, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

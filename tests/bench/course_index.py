@@ -1,12 +1,12 @@
-"""What course materials of a size cost: seconds and memory of a whole job, milliseconds and memory of a search.
+"""What course materials cost by size: seconds and memory of a whole job, milliseconds and memory of a search.
 
     uv run python -m tests.bench.course_index 400 40000
 
-Texts are the documentation that botocore ships: a service is a course, an operation or a shape a lesson.
-Vectors are random, 384 numbers as the local model's: neither time nor memory depends on what they say, and
-the model itself would take half an hour for 40,000 (``--model`` measures its rate). Each step is a process of
-its own; objects lie in files, so that memory is the process's own. With S3 Vectors everything is done but the
-network: requests are made and signed, and not sent.
+Texts are the documentation that botocore ships: a service is a course, an operation or a shape a lesson. Vectors are
+random, 384 numbers as the local model's: neither time nor memory depends on their values, and the model itself would
+take half an hour for 40,000 (``--model`` measures its rate). Each step runs in its own process; objects are stored in
+files, so that they do not count as its memory. With S3 Vectors only the network is left out: requests are built and
+signed, but not sent.
 """
 
 from __future__ import annotations
@@ -66,16 +66,16 @@ def main() -> None:
     parser.add_argument("chunks", type=int, nargs="*")
     parser.add_argument("--model", action="store_true", help="also measure the local model's rate")
     parser.add_argument("--step", nargs=2, help="one of the processes")
-    given = parser.parse_args()
-    if given.step:
-        step, folder = given.step
-        print(json.dumps(STEPS[step](given.chunks[0], Path(folder))))
+    options = parser.parse_args()
+    if options.step:
+        step, folder = options.step
+        print(json.dumps(STEPS[step](options.chunks[0], Path(folder))))
         return
-    for chunks in given.chunks:
+    for chunks in options.chunks:
         with tempfile.TemporaryDirectory() as folder:
             for step in list(STEPS)[:-1]:
                 print(chunks, step, _in_a_process(chunks, step, folder), flush=True)
-    if given.model:
+    if options.model:
         print(_in_a_process(100, "model", ""))
 
 
@@ -88,14 +88,14 @@ def _in_a_process(chunks: int, step: str, folder: str) -> str:
 
 
 def _files(count: int, folder: Path) -> dict[str, str]:
-    """Write files of about so many chunks in all, at most 200 of them; their texts by name."""
+    """Write at most 200 files with about this many chunks in all; their texts by name."""
     folder.mkdir()
     done, files = 0, {}
     for name, whole in islice(_documents(), A_JOB):
-        if done >= 0.97 * count:  # the last file would have hardly any text
+        if done >= 0.97 * count:  # the last file would be nearly empty
             break
         text, chunks = whole, chunks_of(read_document(name, whole.encode()))
-        if done + len(chunks) > count:  # as many lessons as are still wanted
+        if done + len(chunks) > count:  # only the lessons still needed
             kept = {chunk.lesson_number for chunk in chunks[: count - done]}
             parts = re.split(r"(?=^Lesson \d+: )", whole, flags=re.MULTILINE)
             text = "".join(parts[: len(kept) + 1])
@@ -116,7 +116,7 @@ def _documents() -> Iterator[tuple[str, str]]:
         described = sorted({**model["operations"], **model["shapes"]}.items())[:LESSONS]
         for number, (title, said) in enumerate(described):
             texts = [
-                _plain(one.get("documentation", "")) for one in (said, *said.get("members", {}).values())
+                _plain(part.get("documentation", "")) for part in (said, *said.get("members", {}).values())
             ]
             parts += [f"Lesson {number}: {title}", "\n".join(filter(None, texts)), ""]
         yield f"{path.parent.parent.name}-{path.parent.name}.txt", "\n".join(parts)
@@ -157,7 +157,7 @@ class Files(MutableMapping[str, bytes]):
 
 
 class Random:
-    """Embeddings of no meaning."""
+    """Random embeddings."""
 
     model = "random"
 
@@ -186,7 +186,7 @@ def _ingest(count: int, folder: Path) -> dict[str, Any]:
     done = world.run(job)
     took = {"seconds": time.perf_counter() - started, "cpu_s": time.process_time() - cpu}
     assert done.status == "done", done
-    refused = [one.name for one in world.files(job).values() if one.state == "refused"]
+    refused = [file.name for file in world.files(job).values() if file.state == "refused"]
     version = world.published().version
     index = world.stores().corpora.index(CORPUS, version)
     (folder / "index").write_bytes(index)
@@ -196,7 +196,7 @@ def _ingest(count: int, folder: Path) -> dict[str, Any]:
 
 
 def _replace(_: int, folder: Path) -> dict[str, Any]:
-    """One more small course: everything else is kept."""
+    """Add one small course; everything else is kept."""
     world = _world(folder)
     world.run(world.begin({path.name: path.read_bytes() for path in (folder / "files").iterdir()}))
     started = time.process_time()
@@ -208,14 +208,14 @@ def _replace(_: int, folder: Path) -> dict[str, Any]:
 
 
 class _Raw(io.BytesIO):
-    """A body as urllib3 hands it out."""
+    """A response body as urllib3 provides it."""
 
     def stream(self) -> Iterator[bytes]:
         yield self.read()
 
 
 class _Sent:
-    """What would have been sent."""
+    """Counts the requests that would have been sent."""
 
     def __init__(self, answer: bytes) -> None:
         self.requests, self.bytes, self._answer = 0, 0, answer
@@ -268,10 +268,14 @@ def _searched(folder: Path, *, beside: bool) -> dict[str, Any]:
         index = load(file.read(in_front), index_name(CORPUS, "v") if beside else "")
     loaded = time.process_time() - started
 
-    def once(query: str, given: bytes | None, lesson: int | None = None) -> float:
+    def once(query: str, query_vector: bytes | None, lesson: int | None = None) -> float:
         begun = time.process_time()
-        near = vector_index.nearest(indexes, index, vector, None, lesson, 100) if beside and given else None
-        search(index, query, given, lesson_number=lesson, near=near)
+        near = (
+            vector_index.nearest(indexes, index, vector, None, lesson, 100)
+            if beside and query_vector
+            else None
+        )
+        search(index, query, query_vector, lesson_number=lesson, near=near)
         return 1_000 * (time.process_time() - begun)
 
     first = once(QUERIES[0], vector)
@@ -289,7 +293,7 @@ def _searched(folder: Path, *, beside: bool) -> dict[str, Any]:
 
 
 def _model(count: int, _: Path) -> dict[str, Any]:
-    """Chunks of the sample courses a second, on one thread."""
+    """Chunks of the sample courses embedded per second, on one thread."""
     from dualtrack.models import minilm
 
     model = minilm.load(ROOT / "functions" / "embed" / "tokenizer.json")
@@ -312,8 +316,8 @@ STEPS = {
 }
 
 
-def _rounded(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: round(value, 1) if isinstance(value, float) else value for name, value in given.items()}
+def _rounded(figures: dict[str, Any]) -> dict[str, Any]:
+    return {name: round(value, 1) if isinstance(value, float) else value for name, value in figures.items()}
 
 
 def _peak() -> float:

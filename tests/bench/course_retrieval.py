@@ -1,8 +1,8 @@
-"""How well course materials are found: ``uv run python -m tests.bench.course_retrieval`` (see docs/retrieval.md).
+"""Quality of retrieval in course materials: ``uv run python -m tests.bench.course_retrieval`` (see docs/retrieval.md).
 
 Reads, cuts, indexes and ranks courses as the product does, by keywords, by meaning and by both, with and without the
-words that stand before a chunk's text where it is embedded. The five hits that the tool returns count. Vectors come
-from the local model through the product's Voyage client and a Voyage-shaped loopback endpoint.
+prefix that a chunk's text gets before it is embedded. The five hits that the tool returns count. Vectors come from the
+local model through the product's Voyage client and a Voyage-shaped loopback endpoint.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PREFIXES: Final[Mapping[str, tuple[Text, Text]]] = {
     "prefix for meaning": (shown, embedded_text),
     "prefix for both": (embedded_text, embedded_text),
 }
-"""What keywords read of a chunk, and what is embedded of it. The second is the product's."""
+"""The text of a chunk for keywords, and the text for embedding. The second pair is the product's."""
 
 RANKINGS: Final[Mapping[str, CourseSettings]] = {
     "keywords": CourseSettings(ranking="keywords", limit=HITS),
@@ -55,7 +55,10 @@ RANKINGS: Final[Mapping[str, CourseSettings]] = {
 RANKERS: Final = tuple(f"{ranking}, {prefix}" for prefix in PREFIXES for ranking in RANKINGS)
 METRICS: Final = ("nDCG@5", "recall@5")
 PAIRS: Final = (
-    *(("RRF k=10, 1:2, prefix for meaning", f"{one}, prefix for meaning") for one in list(RANKINGS)[:3]),
+    *(
+        ("RRF k=10, 1:2, prefix for meaning", f"{ranking}, prefix for meaning")
+        for ranking in list(RANKINGS)[:3]
+    ),
     ("meaning, prefix for meaning", "meaning, no prefix"),
     ("RRF k=10, 1:2, prefix for meaning", "RRF k=10, 1:2, no prefix"),
     ("RRF k=10, 1:2, prefix for both", "RRF k=10, 1:2, prefix for meaning"),
@@ -63,7 +66,7 @@ PAIRS: Final = (
 
 
 def figures(order: Sequence[int], labels: Sequence[frozenset[str]], question: Question) -> dict[str, float]:
-    """Of the first hits. A passage counts once: a second chunk that holds it takes a place and gains nothing."""
+    """The metrics of the first hits. A passage counts once: a second chunk with it uses up a rank and gains nothing."""
     met: set[str] = set()
     grades: list[int] = []
     for index in order[:HITS]:
@@ -77,15 +80,15 @@ def figures(order: Sequence[int], labels: Sequence[frozenset[str]], question: Qu
 
 
 def _best(labels: Sequence[frozenset[str]], question: Question) -> list[int]:
-    """The grades of the best five hits there can be: two labels in one chunk are one hit."""
+    """The grades of the best possible five hits; two labels in one chunk are one hit."""
     grades: list[int] = []
-    left = dict(question.relevant)
-    while left and len(grades) < HITS:
-        label = max(left, key=lambda one: left[one])
-        grades.append(left[label])
-        holders = [one & left.keys() for one in labels if label in one]
-        for found in min(holders, key=len):
-            del left[found]
+    uncovered = dict(question.relevant)
+    while uncovered and len(grades) < HITS:
+        label = max(uncovered, key=lambda candidate: uncovered[candidate])
+        grades.append(uncovered[label])
+        holders = [group & uncovered.keys() for group in labels if label in group]
+        for covered in min(holders, key=len):
+            del uncovered[covered]
     return grades
 
 
@@ -94,10 +97,10 @@ def evaluate(corpus: Corpus, voyage: FakeVoyage) -> Scores:
     scores: Scores = {(ranker, metric): [] for ranker in RANKERS for metric in METRICS}
     chunks = corpus.chunks
     rows = {(chunk.course_title, chunk.chunk_index): row for row, chunk in enumerate(chunks)}
-    labels = [[corpus.labels(chunk, one) for chunk in chunks] for one in corpus.questions]
+    labels = [[corpus.labels(chunk, entry) for chunk in chunks] for entry in corpus.questions]
     titles = [course.title for course in corpus.courses]
     for prefix, (read, embed) in PREFIXES.items():
-        asked = [*titles, *(one.text for one in corpus.questions)]
+        asked = [*titles, *(entry.text for entry in corpus.questions)]
         vectors, others = asyncio.run(embedded([embed(chunk) for chunk in chunks], asked, voyage))
         read_chunks = [replace(chunk, text=read(chunk)) for chunk in chunks]
         index = build(corpus.courses, read_chunks, "bench", vectors, others[: len(titles)])

@@ -3,8 +3,8 @@
     uv run python -m tests.bench.crash_matrix [SCENARIO]                       all cases, in memory: minutes
     uv run python -m tests.bench.crash_matrix [SCENARIO] --workers [CASES]     the handlers on the emulator
 
-``SCENARIO`` takes only the scenarios whose name holds it. A case of ``--workers`` takes a second or two and there
-are thousands: without a number all of them run, with one so many, drawn by ``DUALTRACK_CRASH_SEED``.
+``SCENARIO`` selects the scenarios whose name contains it. A case of ``--workers`` takes a second or two and there are
+thousands: without a number all of them run, with a number that many, drawn by ``DUALTRACK_CRASH_SEED``.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _EVERY = 100
 
 
 def main(scenarios: Sequence[Scenario], prepare: Callable[[], None], most: int | None) -> int:
-    """Run, print, and tell what did not recover."""
+    """Run the cases and print what did not recover."""
     started = time.monotonic()
     with ProcessPoolExecutor(os.cpu_count(), initializer=prepare) as pool:
-        listed = [case for found in pool.map(_cases, scenarios) for case in found]
+        listed = [case for cases_of_scenario in pool.map(_cases, scenarios) for case in cases_of_scenario]
         random.Random(os.environ.get("DUALTRACK_CRASH_SEED", "1")).shuffle(listed)
         chosen = listed[:most]
         outcomes = []
@@ -59,7 +59,7 @@ def main(scenarios: Sequence[Scenario], prepare: Callable[[], None], most: int |
     seconds = time.monotonic() - started
     print(
         f"\n{len(outcomes) - len(broken)} of {len(outcomes)} cases recovered, "
-        f"of {len(listed)} that there are, in {seconds:.0f} seconds; {late} did not come about"
+        f"of {len(listed)} in all, in {seconds:.0f} seconds; {late} could not be reproduced"
     )
     return 1 if broken else 0
 

@@ -1,8 +1,7 @@
 """The credits' share of a chat's DynamoDB units: ``python -m tests.bench.credit_cost``.
 
-Counts the requests that the ledger really makes, by AWS's rules: a write takes one unit per KB of
-item, two in a transaction; an entry of the index that appears or leaves takes one more; a consistent
-read takes one per 4 KB.
+Counts the ledger's actual requests by AWS's rules: a write takes one unit per KB of item, two in a transaction; an
+entry of the index that appears or leaves takes one more; a consistent read takes one per 4 KB.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ CHATS: Final[Mapping[str, Sequence[Sequence[PriceClass]]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Request units."""
+    """DynamoDB request units."""
 
     writes: float
     reads: float
@@ -95,8 +94,8 @@ class Meter:
 
 
 def size(item: Mapping[str, Any]) -> int:
-    """Bytes of an item, near enough: names and values in UTF-8, numbers and maps a little over."""
-    total = 100  # what storage adds; generous, units are counted without it
+    """Approximate bytes of an item: names and values in UTF-8, numbers and maps slightly overestimated."""
+    total = 100  # the storage overhead per item, which units do not include
     for key, value in item.items():
         inner = (
             sum(len(k.encode()) + len(str(v).encode()) + 3 for k, v in value.items()) + 3
@@ -108,19 +107,19 @@ def size(item: Mapping[str, Any]) -> int:
 
 
 def measure() -> dict[str, Units]:
-    """Units of each kind of chat, the first of its user's day."""
-    found: dict[str, Units] = {}
+    """Units of each kind of chat, as its user's first of the day."""
+    measured: dict[str, Units] = {}
     for name, turns in CHATS.items():
         with moto_client() as client:
             ledger = make_ledger(client)
             meter = Meter(ledger)
             _chat(ledger, turns)
-            found[name] = meter.take()
-    return found
+            measured[name] = meter.take()
+    return measured
 
 
 def measure_reset() -> Units:
-    """Units of bringing one used account up to date (the query of the index aside)."""
+    """Units of bringing one used account up to date (without the query of the index)."""
     with moto_client() as client:
         ledger = make_ledger(client)
         meter = Meter(ledger)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def play(engine: str, share: Iterable[tuple[str, int]]) -> Tally:
-    """Worlds one after the other, on an engine of their own."""
+    """Play the worlds one after another, on a fresh engine."""
     tally = Tally()
     with ENGINES[engine]() as client:
         for seed, chats in share:

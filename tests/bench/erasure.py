@@ -1,7 +1,7 @@
-"""An erasure with every fault at every call, and what the deletion of a long conversation asks of AWS (docs/faults.md).
+"""An erasure with every fault at every call, and the AWS requests of deleting a long conversation (docs/faults.md).
 
-uv run python -m tests.bench.erasure              all cases: minutes. Exit code 1 if one did not recover
-uv run python -m tests.bench.erasure --long 4300  requests of a deletion of so many queries, seven items each
+uv run python -m tests.bench.erasure              all cases: minutes. Exit code 1 if one did not recover uv run python
+-m tests.bench.erasure --long 4300  requests of deleting this many queries, seven items each
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.drivers.faults import Process, Trace
 
 
 def matrix() -> int:
-    """Run all cases, print what did not recover."""
+    """Run all cases and print what did not recover."""
     cases = all_cases()
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         outcomes = list(zip(cases, pool.map(run, cases, chunksize=8), strict=True))
@@ -34,7 +34,7 @@ def matrix() -> int:
 
 
 def long(queries: int) -> int:
-    """Count the requests of a deletion in one go."""
+    """Count the requests of an uninterrupted deletion."""
     conversation = Long(queries)
     items = conversation.left()
     trace = Trace(conversation.world.aws)

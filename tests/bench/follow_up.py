@@ -1,11 +1,11 @@
-"""A follow-up that is sent the moment the answer is there, while the summaries of the query before it take their time.
+"""A follow-up sent at the moment of the answer, while the previous query's summaries are still being written.
 
     uv run python -m tests.bench.follow_up [--seconds 0 2 4 8] [--times 5] [--port PORT]
 
-Through the local stack. Each conversation has three queries: one with two tools; one at the ``answer`` event of the
-first; one when everything is over. Measured from the POST to the arrival of its model call at the model, beside a
-query that is sent when nothing is pending; and whether the second and the third begin with all that stood before them.
-About 15 seconds and three times the delays a conversation.
+Runs on the local stack. Each conversation has three queries: one with two tools; one sent at the ``answer`` event of
+the first; one sent when nothing is pending. Measures the time from the POST to the arrival of the model call for the
+last two, and whether the second and the third keep the prefix of the query before them. A conversation takes about 15
+seconds and three times the delays.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ANSWER: Final = 2_500
 
 @dataclass
 class Timed:
-    """Conversations with summaries that take so long: seconds to the model, and whether prefixes were kept."""
+    """Conversations with one duration of summaries: seconds to the model, and whether prefixes were kept."""
 
     at_once: list[float] = field(default_factory=list)
     later: list[float] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Timed:
 
 
 def measure(lab: Lab, seconds: float, times: int) -> Timed:
-    """So many conversations, the first one only to start the functions' processes."""
+    """Run the conversations, with a first one only to start the functions' processes."""
     timed = Timed()
     tell = Progress(f"summaries of {seconds:g} s")
     lab.model.summary_seconds = seconds
@@ -72,11 +72,11 @@ def _answer(number: int) -> str:
 
 
 def _note(timed: Timed, lab: Lab, talk: Talk, asked_at: float, later_at: float) -> None:
-    one, two, three = query_starts(lab.model.calls, talk.marker)
-    timed.at_once.append(two.at - asked_at)
-    timed.later.append(three.at - later_at)
-    timed.kept.append(keeps_prefix(one, two))
-    timed.kept_after.append(keeps_prefix(two, three))
+    first, second, third = query_starts(lab.model.calls, talk.marker)
+    timed.at_once.append(second.at - asked_at)
+    timed.later.append(third.at - later_at)
+    timed.kept.append(keeps_prefix(first, second))
+    timed.kept_after.append(keeps_prefix(second, third))
     timed.wrong += talk.wrong()
 
 
@@ -87,13 +87,13 @@ def print_table(console: Console, measured: dict[float, Timed], times: int) -> N
         table.add_column(heading, justify="right")
     for heading in ("prefix kept", "and by the query after it", "wrong"):
         table.add_column(heading, justify="right")
-    for seconds, one in measured.items():
-        spans = [f"{figure:.2f} s" for span in (one.at_once, one.later) for figure in _spread(span)]
-        kept = [f"{sum(held)} of {len(held)}" for held in (one.kept, one.kept_after)]
-        table.add_row(f"{seconds:g} s", *spans, *kept, str(len(one.wrong)))
+    for seconds, timed in measured.items():
+        spans = [f"{figure:.2f} s" for span in (timed.at_once, timed.later) for figure in _spread(span)]
+        kept = [f"{sum(held)} of {len(held)}" for held in (timed.kept, timed.kept_after)]
+        table.add_row(f"{seconds:g} s", *spans, *kept, str(len(timed.wrong)))
     console.print(table)
-    for one in measured.values():
-        console.print(*one.wrong[:5], sep="\n")
+    for timed in measured.values():
+        console.print(*timed.wrong[:5], sep="\n")
 
 
 def _spread(values: list[float]) -> tuple[float, float]:
@@ -101,7 +101,7 @@ def _spread(values: list[float]) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Run and print; 1 if a prefix was broken or a record is wrong."""
+    """Run and print; returns 1 if a prefix was broken or a record is wrong."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -113,7 +113,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, running_lab(Path(folder), {}, port=chosen.port) as lab:
         measured = {seconds: measure(lab, seconds, chosen.times) for seconds in chosen.seconds}
     print_table(Console(width=150), measured, chosen.times)
-    return int(any(one.wrong or not all((*one.kept, *one.kept_after)) for one in measured.values()))
+    return int(any(timed.wrong or not all((*timed.kept, *timed.kept_after)) for timed in measured.values()))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,12 @@
-"""The most memory that each function had, over a fixed set of chats and jobs through the local stack; what a
-cold `turn` costs in processor time.
+"""Peak memory of each function over a fixed set of chats and jobs on the local stack; processor time of a cold `turn`.
 
     uv run python -m tests.bench.function_memory            # print the table (two minutes)
     uv run python -m tests.bench.function_memory --write    # and write it to infra/measured.json
 
-What is measured is the peak resident size of a function's processes (``VmHWM``) with those that they run,
-which on the local stack import what they import on Lambda and nothing else. The set is the heaviest that the
-contract allows: twenty results at once, 2 MB of tool text, 4 MB of files, a course of a megabyte, a graph of
-100,000 nodes, every kind of search, deletions, an erased user. `tests/infra/test_memory_sizes.py` compares
-the sizes with the table.
+Measured is the peak resident size of a function's processes (``VmHWM``) and their children, which on the local stack
+import exactly what they import on Lambda. The set is the heaviest that the contract allows: twenty results at once, 2
+MB of tool text, 4 MB of files, a course of a megabyte, a graph of 100,000 nodes, every kind of search, deletions, an
+erased user. `tests/infra/test_memory_sizes.py` compares the sizes with the table.
 """
 
 from __future__ import annotations
@@ -79,7 +77,7 @@ class Peaks:
         self._thread.join()
 
     def look(self, name: str, pid: int) -> None:
-        """Take one process's peak, with that of a process that it runs; one that has gone says nothing."""
+        """Record one process's peak, with that of its child; skip processes that are gone."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             kilobytes = _peak(pid)
             for thread in Path(f"/proc/{pid}/task").iterdir():
@@ -104,8 +102,8 @@ def _peak(pid: int) -> int:
 
 
 def cold_turn() -> float:
-    """Processor seconds before `turn` can ask the model for the first time: its imports with bytecode, as layers have
-    it, and its clients. The least of several, because other work on the machine only adds.
+    """Processor seconds until `turn` can first call the model: its imports with bytecode, as layers have it, and its
+    clients. The least of several runs, because other work on the machine only adds.
     """
     return min(cpu_seconds(f"{code_of('turn')}\n{CLIENTS}") for _ in range(9))
 
@@ -121,7 +119,7 @@ class Work:
         root.grant(self._person.id)
 
     def run(self) -> None:
-        """All of it."""
+        """Run the whole set."""
         first = self._chat("documents", [("retrieve_documentation", {"query": "How do I set up OAuth?"})])
         conversation = first["conversation_id"]
         self._chat("again", [("retrieve_full_context", {"id": "q1-t1"})] * 20, conversation)
@@ -148,7 +146,7 @@ class Work:
         self, name: str, calls: list[tuple[str, dict[str, Any]]], conversation: str = ""
     ) -> dict[str, Any]:
         key = f"marker-{uuid.uuid4().hex[:12]}:"
-        asked = [{"type": "tool_use", "name": tool, "input": given} for tool, given in calls]
+        asked = [{"type": "tool_use", "name": tool, "input": arguments} for tool, arguments in calls]
         if asked:
             self._model.script.add({"match": key, "content": asked})
         self._model.script.add({"match": key, "text": f"An answer about {name}. " * 100})
@@ -190,16 +188,16 @@ class Work:
         wait_for(lambda: admin.get(job["url"])["status"] in ("done", "failed"), 400)
         assert admin.get(job["url"])["status"] == "done", admin.get(job["url"])
 
-    def _ask_profile(self, profile: str, tool: str, given: dict[str, Any]) -> None:
+    def _ask_profile(self, profile: str, tool: str, arguments: dict[str, Any]) -> None:
         key = f"marker-{uuid.uuid4().hex[:12]}:"
-        call = {"type": "tool_use", "name": tool, "input": given}
+        call = {"type": "tool_use", "name": tool, "input": arguments}
         self._model.script.add({"match": key, "content": [call] * 4})
         self._model.script.add({"match": key, "text": "So it says."})
         body = {"message": f"{key} search", "profile": profile}
         self._person.finish(self._person.http.post("/v1/chats", json=body).json()["chat_id"])
 
     def _failure(self) -> None:
-        """A chat that its workflow gives up, for `abort`, which is then called again."""
+        """A chat that its workflow gives up, which runs `abort`; then `abort` once more."""
         key = f"marker-{uuid.uuid4().hex[:12]}:"
         self._model.script.add({"match": key, "status": 400})
         chat_id = self._person.start(f"{key} fail")["chat_id"]
@@ -209,7 +207,7 @@ class Work:
         self._root.invoke("Abort", {**event, "error": {"Error": "States.Timeout", "Cause": ""}})
 
     def _stream(self, chat_id: str) -> None:
-        """The function `stream` in a process of its own: on the local stack the front port serves it."""
+        """The function `stream` in its own process: on the local stack the front port serves it."""
         environment = deployed_environment(self._root, "stream")
         stack, port = self._root.stack, free_port()
         environment["JWKS_URL"] = f"{stack.endpoint_url}/{stack.outputs['UserPoolId']}/.well-known/jwks.json"
@@ -274,8 +272,8 @@ def main() -> None:
     if missing := [name for name in SPECS if name not in measured]:
         sys.exit(f"Not seen: {', '.join(missing)}")
     if write:
-        found = {"peak_megabytes": measured, "cold_turn_cpu_seconds": cold}
-        FILE.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        figures = {"peak_megabytes": measured, "cold_turn_cpu_seconds": cold}
+        FILE.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Mutated queries against the guard and, where they pass, against the engine in its child.
+"""Mutated queries against the guard; those that pass also run on the engine in its child process.
 
     uv run python -m tests.bench.graph_guard 1000000 --runs 2000 --traced 200
 
-Every mutation is parsed. What passes may have known words alone; the first ``--runs`` different ones run, with a file
-beside the database that none may read and folders in which none may leave a trace; the first ``--traced`` of those run
-under strace, which lists every file that the child opens and every socket that it asks for.
+Every mutation is parsed; one that passes may contain only known words. The first ``--runs`` different ones run beside a
+file that none may read and in folders that none may change; the first ``--traced`` of those run under strace, which
+lists every file that the child opens and every socket that it requests.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2_000)
     parser.add_argument("--traced", type=int, default=200)
     parser.add_argument("--seed", type=int, default=16)
-    given = parser.parse_args()
-    passed, outcomes, seconds = parse(given.queries, given.seed, given.runs)
+    options = parser.parse_args()
+    passed, outcomes, seconds = parse(options.queries, options.seed, options.runs)
     print(
-        f"{given.queries:,} mutations in {seconds:.0f} s of CPU, {1e3 * seconds / given.queries:.2f} ms each: {dict(outcomes)}"
+        f"{options.queries:,} mutations in {seconds:.0f} s of CPU, {1e3 * seconds / options.queries:.2f} ms each: {dict(outcomes)}"
     )
     with tempfile.TemporaryDirectory() as folder:
-        wrong = run(Path(folder), passed, given.traced)
+        wrong = run(Path(folder), passed, options.traced)
     print(*wrong, sep="\n")
     sys.exit(bool(wrong))
 
 
 def parse(number: int, seed: int, most: int) -> tuple[dict[str, dict[str, Value]], Counter[str], float]:
-    """What passes, without doubles; how many passed and were refused; seconds of CPU in the guard."""
+    """The queries that pass, without duplicates; how many passed and were refused; seconds of CPU in the guard."""
     passed: dict[str, dict[str, Value]] = {}
     outcomes: Counter[str] = Counter()
     spent = 0.0
@@ -83,7 +83,7 @@ def parse(number: int, seed: int, most: int) -> tuple[dict[str, dict[str, Value]
 
 
 def run(folder: Path, passed: dict[str, dict[str, Value]], traced: int) -> list[str]:
-    """What went wrong when these ran."""
+    """Run them; what went wrong."""
     database = make_database(folder / "graph.lbug")
     (folder / "secret.csv").write_text(SECRET)
     engine = Ladybug(database, LIMITS)
@@ -96,8 +96,8 @@ def run(folder: Path, passed: dict[str, dict[str, Value]], traced: int) -> list[
     outcomes: Counter[str] = Counter()
     wrong = []
     began = time.monotonic()
-    for place, (text, parameters) in enumerate(passed.items()):
-        with patch.object(sys, "executable", str(wrapper) if place < traced else sys.executable):
+    for index, (text, parameters) in enumerate(passed.items()):
+        with patch.object(sys, "executable", str(wrapper) if index < traced else sys.executable):
             try:
                 rows = engine.read_foreign(text, parameters, 50)
                 outcomes["rows"] += 1
@@ -110,7 +110,7 @@ def run(folder: Path, passed: dict[str, dict[str, Value]], traced: int) -> list[
     print(f"{len(passed):,} ran in {time.monotonic() - began:.0f} s:")
     print(*(f"  {number:6,} {what}" for what, number in outcomes.most_common()), sep="\n")
     if state(folder) != before:
-        wrong.append(f"the folder is another: {state(folder)}")
+        wrong.append(f"the folder has changed: {state(folder)}")
     opened, sockets = touched(trace)
     strangers = sorted(
         path for path in opened if not SYSTEM.search(path) and not path.startswith(str(database))
@@ -122,12 +122,12 @@ def run(folder: Path, passed: dict[str, dict[str, Value]], traced: int) -> list[
 
 
 def state(folder: Path) -> dict[str, str]:
-    """What lies in the folder."""
+    """The folder's files and their contents."""
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.iterdir())}
 
 
 def touched(trace: Path) -> tuple[set[str], list[str]]:
-    """Files that were opened, changed or removed, and calls for the network, by all traced children."""
+    """Files opened, changed or removed, and network calls, by all traced children."""
     opened: set[str] = set()
     sockets = []
     for path in trace.iterdir():

@@ -2,10 +2,10 @@
 
     uv run python -m tests.bench.graph_size 1000000 5000000
 
-Assets stand in places that stand in places, belong to systems, and feed one another at random. Loading is what the
-function `graph_load` does with the files; cold is the first query on a file that is in no page cache (where the machine
-lets it be emptied), warm the median of the next five. Memory is the largest resident set of the engine's process so
-far, the file's pages among it; `run_query` has a process of its own.
+Assets are located in nested locations, belong to systems, and feed one another at random. Loading is what the function
+`graph_load` does with the files; cold is the first query on a file that is not in the page cache (if it can be
+dropped), warm the median of the next five. Memory is the peak resident set of the engine's process so far, including
+the file's pages; `run_query` has its own process.
 """
 
 from __future__ import annotations
@@ -58,20 +58,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("nodes", type=int)
     parser.add_argument("edges", type=int)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="graph-size-") as scratch:
-        database, schema = load(Path(scratch), given.nodes, given.edges)
+        database, schema = load(Path(scratch), options.nodes, options.edges)
         call_all(GraphNeeds(Ladybug(database), schema), database)
 
 
 def load(folder: Path, nodes: int, edges: int) -> tuple[Path, Schema]:
-    """The database of files that are written for it."""
+    """Write the files and load them into a database."""
     sources = [Source("nodes.csv", folder / "nodes.csv"), Source("edges.csv", folder / "edges.csv")]
     for source, lines in zip(sources, (node_lines(nodes), edge_lines(nodes, edges)), strict=True):
         with source.path.open("w") as file:
             file.writelines(lines)
     print(
-        f"{nodes:,} nodes, {edges:,} edges: {sum(one.path.stat().st_size for one in sources) / 1e6:.0f} MB of CSV"
+        f"{nodes:,} nodes, {edges:,} edges: {sum(table.path.stat().st_size for table in sources) / 1e6:.0f} MB of CSV"
     )
     began, cpu = time.monotonic(), time.process_time()
     survey = Survey()
@@ -89,28 +89,28 @@ def load(folder: Path, nodes: int, edges: int) -> tuple[Path, Schema]:
 
 def node_lines(number: int) -> Iterator[str]:
     yield "node_id,label,name,status,size\n"
-    for place in range(places(number)):
-        yield f"l{place},Location,Place {place},,\n"
+    for location in range(locations(number)):
+        yield f"l{location},Location,Place {location},,\n"
     for system in range(100):
         yield f"s{system},System,System {system},,\n"
-    for asset in range(number - places(number) - 100):
+    for asset in range(number - locations(number) - 100):
         yield f"n{asset},Asset,Asset {asset},{'on' if asset % 3 else 'off'},{asset % 1000}\n"
 
 
 def edge_lines(nodes: int, number: int) -> Iterator[str]:
-    """Every asset has its place and its system; the rest go from any asset to any."""
+    """Every asset has its location and its system; the other edges connect random assets."""
     yield "from,type,to\n"
-    chance, assets = random.Random(16), nodes - places(nodes) - 100
-    for place in range(1, places(nodes)):
-        yield f"l{place},LOCATED_IN,l{place // 10}\n"
+    chance, assets = random.Random(16), nodes - locations(nodes) - 100
+    for location in range(1, locations(nodes)):
+        yield f"l{location},LOCATED_IN,l{location // 10}\n"
     for asset in range(assets):
-        yield f"n{asset},LOCATED_IN,l{chance.randrange(places(nodes))}\n"
+        yield f"n{asset},LOCATED_IN,l{chance.randrange(locations(nodes))}\n"
         yield f"n{asset},PART_OF_SYSTEM,s{chance.randrange(100)}\n"
-    for _ in range(number - 2 * assets - places(nodes) + 1):
+    for _ in range(number - 2 * assets - locations(nodes) + 1):
         yield f"n{chance.randrange(assets)},FEEDS,n{chance.randrange(assets)}\n"
 
 
-def places(nodes: int) -> int:
+def locations(nodes: int) -> int:
     return max(10, nodes // 100)
 
 
@@ -131,14 +131,16 @@ def call_all(needs: GraphNeeds, database: Path) -> None:
 
 
 def memory_of_child() -> float:
-    """MB that the engine's process had at most until now; 0 if there is none."""
+    """Peak MB of the engine's process so far; 0 if there is none."""
     children = Path("/proc/self/task", str(os.getpid()), "children").read_text().split()
-    status = "".join(Path("/proc", one, "status").read_text() for one in children)
-    return max((int(one) / 1e3 for one in re.findall(r"VmHWM:\s+([0-9]+) kB", status)), default=0.0)
+    status = "".join(Path("/proc", pid, "status").read_text() for pid in children)
+    return max(
+        (int(kilobytes) / 1e3 for kilobytes in re.findall(r"VmHWM:\s+([0-9]+) kB", status)), default=0.0
+    )
 
 
 def forget(path: Path) -> None:
-    """Leave the file's pages out of the cache, as on a fresh instance."""
+    """Drop the file's pages from the cache, as on a fresh instance."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

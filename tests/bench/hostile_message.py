@@ -1,9 +1,9 @@
-"""Mean time of a chat with a message made to stall, beside a harmless one of the same length, in one run.
+"""Mean time of a chat with a message designed to stall, beside a harmless one of the same length, in one run.
 
     uv run python -m tests.bench.hostile_message
 
-Each message is asked in a conversation of its own, and then again and again a short question after it, because
-every later query reads the message anew. The model answers at once.
+Each message is sent in its own conversation, followed by several short questions, because every later query reads the
+message again. The model answers at once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MESSAGES: Final = {
 
 
 def message(head: str, unit: str) -> str:
-    """``LENGTH`` characters: a bracket, the pattern, and an end that fits nothing."""
+    """``LENGTH`` characters: a bracket, the pattern, and an end that does not match."""
     return (head + unit * LENGTH)[: LENGTH - 1] + "x"
 
 
@@ -48,7 +48,7 @@ def asked(person: Person, text: str, conversation_id: str = "") -> tuple[float, 
 
 
 def measure(person: Person) -> Table:
-    """The table: all messages in turns, so that the machine's noise falls on all of them."""
+    """The table; the messages take turns, so that the machine's noise affects all of them equally."""
     first: dict[str, list[float]] = {name: [] for name in MESSAGES}
     later: dict[str, list[float]] = {name: [] for name in MESSAGES}
     asked(person, "warm up")

@@ -2,10 +2,10 @@
 
     uv run python -m tests.bench.imports
 
-Each figure is the least of several runs of user + system time, less that of an empty interpreter; the
-runs of all rows are interleaved, so that what else the machine does falls on all of them alike. The
-development environment holds more packages than a function's layers: aiohttp, which voyageai brings and
-which the anthropic SDK imports where it finds it, is hidden from all functions but `search`.
+Each figure is the least of several runs of user + system time, less that of an empty interpreter; the runs of all rows
+are interleaved, so that the machine's other work affects all of them equally. The development environment has more
+packages than a function's layers: aiohttp, which voyageai depends on and which the anthropic SDK imports if present, is
+hidden from all functions but `search`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def cpu_seconds(code: str) -> float:
 
 
 def code_of(handler: str) -> str:
-    """What imports the handler as Lambda does; packages that its layers do not hold are hidden."""
+    """Code that imports the handler as Lambda does; packages that its layers do not have are hidden."""
     hidden = "" if handler == "search" else "sys.modules['aiohttp'] = None\n"
     return f"{hidden}sys.path[:0] = [{str(ROOT / 'functions' / handler)!r}]\nimport handler"
 

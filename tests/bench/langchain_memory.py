@@ -1,9 +1,8 @@
-"""LangChain's agent with its summarisation on a conversation laid down beforehand.
+"""LangChain's agent with its summarisation, on a fixed conversation.
 
-Run by `tests.bench.memory_price` in an environment that has LangChain and nothing of this project:
-``python langchain_memory.py MODEL_URL DATA.json TOLD.json``. DATA has the ``system`` prompt and
-``exchanges``, each ``[number, query, results]``; TOLD says how many model calls there were after each query,
-what the last query's history holds, and why it ended.
+Run by `tests.bench.memory_price` in an environment with LangChain and without this project: ``python
+langchain_memory.py MODEL_URL DATA.json TOLD.json``. DATA has the ``system`` prompt and ``exchanges``, each ``[number,
+query, results]``; TOLD has the number of model calls after each query, the history of the last query, and why it ended.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ class Counter(BaseCallbackHandler):
     calls = 0
 
     def on_chat_model_start(self, *_args: object, **_more: object) -> None:
-        """One begins."""
+        """Count a call."""
         self.calls += 1
 
 
-def main(url: str, data: str, told: str) -> None:
+def main(url: str, data: str, output: str) -> None:
     """Run the conversation."""
-    given = json.loads(Path(data).read_text())
-    exchanges = given["exchanges"]
-    results = {f"{number}-{place}": text for number, _, both in exchanges for place, text in enumerate(both)}
+    fixed = json.loads(Path(data).read_text())
+    exchanges = fixed["exchanges"]
+    results = {f"{number}-{index}": text for number, _, both in exchanges for index, text in enumerate(both)}
 
     def kit_page(name: str) -> str:
-        """The text that the test has laid down under a name."""
+        """The text stored under a name by the test."""
         return str(results[name])
 
     counter = Counter()
@@ -56,7 +55,7 @@ def main(url: str, data: str, told: str) -> None:
     agent = create_agent(
         model,
         [kit_page],
-        system_prompt=given["system"],
+        system_prompt=fixed["system"],
         middleware=[
             SummarizationMiddleware(model, trigger=TRIGGER, keep=KEEP),
             AnthropicPromptCachingMiddleware(),
@@ -75,8 +74,8 @@ def main(url: str, data: str, told: str) -> None:
         print(
             f"LangChain: {number} of {len(exchanges)} queries", file=sys.stderr
         ) if number % 50 == 0 else None
-    last = "\n".join(str(one.content) for one in messages)
-    Path(told).write_text(json.dumps({"calls": calls, "last": last, "ended": ended}))
+    last = "\n".join(str(message.content) for message in messages)
+    Path(output).write_text(json.dumps({"calls": calls, "last": last, "ended": ended}))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Conversations without end through the local stack, beside a strict model with a window of 200,000 tokens.
+"""Very long conversations through the local stack, with a strict model with a window of 200,000 tokens.
 
     uv run python -m tests.bench.long_memory [--scale 1.0] [--only NAME …] [--port PORT] [--state-dir DIR]
 
-400 queries of 32,000 characters; 1,000 ordinary ones; 15 turns with two results of 100,000 characters each;
-20 such results in one turn; 8 images of 4 MB together. Every chat must end ``done`` with its answer, every
-record come back byte for byte by its id, and the largest request stay within the profile's budget, measured
-where the model reads it: as the service counts it, and in cautious tokens in a query's first call. About ten
-minutes; ``--scale 0.05`` for a look. Exit code 1 if anything is wrong.
+400 queries of 32,000 characters; 1,000 ordinary ones; 15 turns with two results of 100,000 characters each; 20 such
+results in one turn; 8 images of 4 MB together. Every chat must end ``done`` with its answer, every record be returned
+byte for byte by its id, and the largest request stay within the profile's budget, measured at the model: as the service
+counts it, and in cautious tokens in a query's first call. About ten minutes; ``--scale 0.05`` for a quick look. Exit
+code 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MODEL: Final = "claude-haiku-4-5-20251001"
 def measure(
     lab: Lab, names: Sequence[str], sizes: Sizes
 ) -> tuple[list[Outcome], dict[int, dict[str, Reads]]]:
-    """Every scenario; and what a query's steps read after 10, 100, 1,000 … ordinary ones."""
+    """Run every scenario; also what a query's steps read after 10, 100, 1,000 … ordinary queries."""
     profile = profile_named(DEFAULT_PROFILE)
     room = profile.context_tokens - profile.max_tokens
     outcomes: list[Outcome] = []
@@ -51,7 +51,7 @@ def measure(
         if name == "ordinary queries":
             short = lab.talk("short")
             run(name, short, replace(sizes, ordinary=10), lambda: lab.model.calls, room, Progress(name))
-            reads = {len(one.chats): reads_of_steps(lab, one, MODEL) for one in (short, talk)}
+            reads = {len(measured.chats): reads_of_steps(lab, measured, MODEL) for measured in (short, talk)}
     return outcomes, reads
 
 
@@ -73,15 +73,15 @@ def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
         table.add_column(heading, justify="right" if heading else "left")
     for heading in ("MB", "files", "folds", "again", "wrong"):
         table.add_column(heading, justify="right")
-    for one in outcomes:
-        wire, again = one.wire, one.resent
+    for outcome in outcomes:
+        wire, again = outcome.wire, outcome.resent
         figures = (
-            one.chats,
-            f"{one.seconds:.0f}",
-            f"{one.early:.2f}",
-            f"{one.late:.2f}",
+            outcome.chats,
+            f"{outcome.seconds:.0f}",
+            f"{outcome.early:.2f}",
+            f"{outcome.late:.2f}",
             wire.calls,
-            one.records,
+            outcome.records,
         )
         largest = (
             f"{wire.first:,}",
@@ -90,16 +90,18 @@ def print_outcomes(console: Console, outcomes: Sequence[Outcome]) -> None:
             f"{wire.size / 1e6:.1f}",
             wire.media,
         )
-        table.add_row(one.name, *map(str, (*figures, *largest, again.folds, again.between, len(one.wrong))))
+        table.add_row(
+            outcome.name, *map(str, (*figures, *largest, again.folds, again.between, len(outcome.wrong)))
+        )
     console.print(table)
     console.print(
         "s first, s last: a chat, mean of the first and of the last tenth · of the largest request's input: tokens by "
         "the cautious estimate in a query's first call and in any, tokens as the service counts them, size, files · "
         "again: tokens sent again outside the unchanged prefix between folds"
     )
-    for one in outcomes:
-        for wrong in one.wrong[:10]:
-            console.print(f"[red]{one.name}: {wrong}")
+    for outcome in outcomes:
+        for wrong in outcome.wrong[:10]:
+            console.print(f"[red]{outcome.name}: {wrong}")
 
 
 def print_reads(console: Console, reads: Mapping[int, Mapping[str, Reads]]) -> None:
@@ -109,7 +111,7 @@ def print_reads(console: Console, reads: Mapping[int, Mapping[str, Reads]]) -> N
     for step in next(iter(reads.values())):
         table.add_column(step, justify="right")
     for queries, steps in reads.items():
-        table.add_row(f"{queries} queries", *[f"{one.items} ({one.requests})" for one in steps.values()])
+        table.add_row(f"{queries} queries", *[f"{read.items} ({read.requests})" for read in steps.values()])
     console.print(table)
 
 
@@ -138,7 +140,7 @@ def main() -> int:
     print_outcomes(console, outcomes)
     if reads:
         print_reads(console, reads)
-    return 1 if any(one.wrong for one in outcomes) else 0
+    return 1 if any(outcome.wrong for outcome in outcomes) else 0
 
 
 if __name__ == "__main__":

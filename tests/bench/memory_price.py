@@ -1,13 +1,13 @@
-"""What remembering costs, in tokens and in money: dualtrack through the local stack, beside other ways.
+"""What conversation memory costs in tokens and dollars: dualtrack on the local stack, compared with other strategies.
 
     uv run python -m tests.bench.memory_price [--queries 20] [--draw 0] [--picture PICTURE.svg] [--langchain]
 
 Fixed data: every query has two tool results of 5 to 40 KB and an answer of 2 to 4 KB, and takes two model calls.
-Weighted: a token written to the cache counts 1.25, one read from it 0.1, any other 1, one of an answer 5; the prices'
-own ratios. dualtrack is measured where its model reads it, with its summaries and digests counted in; the other ways
-are charged by the same cache, for the same system prompt, tools, queries, results and answers
-(`tests.drivers.other_memories` says what each follows). ``--langchain`` runs LangChain itself, in an environment of
-its own, against the same model. About a second a query; 20 for the table, 300 for the picture.
+Weighted: a token written to the cache counts 1.25, one read from it 0.1, any other 1, one of an answer 5, as in the
+price list. dualtrack is measured at its model, including its summaries and digests; the other strategies are charged by
+the same cache, for the same system prompt, tools, queries, results and answers (`tests.drivers.other_memories` names
+the original of each). ``--langchain`` runs LangChain itself, in its own environment, against the same model. About a
+second a query; 20 for the table, 300 for the picture.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ if TYPE_CHECKING:
     from tests.servers.metered_model import Call
 
 FIRST: Final = 5
-"""The first query that is counted: before it there is little to remember."""
+"""The first query that is counted: before it there is little history."""
 
 WINDOWS: Final = (200_000, 1_000_000)
-"""Of the models before and of the default model."""
+"""The context windows of earlier models and of the default model."""
 
 DUAL_TRACK: Final = "dual track"
 LANGCHAIN: Final = "LangChain summarisation"
 LANGCHAIN_PACKAGES: Final = ("langchain==1.4.7", "langchain-anthropic==1.7.7")
 TITLE: Final = 240
-"""Characters of a result's title: with it, the offline model's summaries are as long as a real model's would be."""
+"""Characters of a result's title: it makes the offline model's summaries as long as a real model's would be."""
 
 DIGEST: Final = 3_400
 """Characters of a digest."""
 
 FETCHED: Final = 40
-"""Old results that the model asks for at the end, the newest first."""
+"""Old results that the model fetches at the end, newest first."""
 
 SMOOTHED: Final = 10
 
@@ -73,7 +73,7 @@ compare. What follows, and every other draw, has lengths of the same spread."""
 
 
 def conversation(queries: int, draw: int = 0) -> tuple[Exchange, ...]:
-    """The fixed data: the first queries of a draw are the same however many there are."""
+    """The fixed data: a longer draw begins with the same queries."""
     return tuple(_exchange(number, draw) for number in range(1, queries + 1))
 
 
@@ -103,9 +103,9 @@ def _titled(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """What dualtrack's run shows beside its charges: the prefix, and the lengths of what it wrote, in characters.
+    """Further figures of dualtrack's run: the prefix, and the lengths of its texts, in characters.
 
-    ``fold_weighted``: what the calls cost that wrote digests, answers included.
+    ``fold_weighted``: weighted cost of the calls that wrote digests, answers included.
     """
 
     resent: Resent
@@ -120,21 +120,22 @@ def dual_track(lab: Lab, exchanges: Sequence[Exchange]) -> tuple[Remembered, Tra
     tell = Progress(DUAL_TRACK)
     talk = lab.talk("price")
     done = Remembered()
-    # the rules would write a few sentences; a model fills what it may have
+    # the offline rules would write a few sentences; a real model uses its whole limit
     lab.model.script.add(
         {"match": "Then:\nq", "kind": "summary", "text": prose("digest", DIGEST), "always": True}
     )
-    for one in exchanges:
+    for exchange in exchanges:
         before = len(lab.model.calls)
-        talk.ask(one.query, [one.results], one.answer)
+        talk.ask(exchange.query, [exchange.results], exchange.answer)
         done.charges.append([_charge(call) for call in lab.model.calls[before:] if not call.refused])
-        tell(f"{one.number} of {len(exchanges)} queries")
+        tell(f"{exchange.number} of {len(exchanges)} queries")
     calls = list(lab.model.calls)
     done.largest = max(call.counted for call in calls)
     starts = query_starts(calls, talk.marker)
     shown = list(_summarised(talk))
     summaries, digests = (
-        tuple(len(one["content"]) for one in shown if one["type"] == kind) for kind in ("summary", "digest")
+        tuple(len(record["content"]) for record in shown if record["type"] == kind)
+        for kind in ("summary", "digest")
     )
     track = Track(resent(starts), _fold_weighted(calls), summaries, digests, lab.model.first_turn)
     done.old = 2 * len(exchanges)
@@ -162,7 +163,7 @@ def _charge(call: Call) -> Charge:
 
 
 def _fold_weighted(calls: Sequence[Call]) -> float:
-    """What the calls cost that wrote digests."""
+    """Weighted cost of the calls that wrote digests."""
     return sum(_charge(call).with_output for call in calls if call.kind == "digest")
 
 
@@ -176,18 +177,21 @@ def _summarised(talk: Talk) -> Iterator[dict[str, Any]]:
 
 
 def _fetched(talk: Talk) -> tuple[int, int]:
-    """One more query whose model fetches old results by their ids: how many come back whole, of how many."""
+    """One more query whose model fetches old results by id: how many are returned in full, of how many."""
     wanted = [name for name in talk.expected if "-t" in name][-FETCHED:]
-    turns = [wanted[place : place + 4] for place in range(0, len(wanted), 4)]
+    turns = [wanted[start : start + 4] for start in range(0, len(wanted), 4)]
     number = len(talk.chats) + 1
     key = f"{talk.marker}-{number}:"
     for names in turns:
-        calls = [{"type": "tool_use", "name": "retrieve_full_context", "input": {"id": one}} for one in names]
+        calls = [
+            {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": record_id}}
+            for record_id in names
+        ]
         talk.script.add({"match": key, "content": calls})
     talk.ask("Bring the old results back.")
     brought = {
-        name: record_text(talk.person, talk.conversation_id, f"q{number}-t{place}")
-        for place, name in enumerate(wanted, 1)
+        name: record_text(talk.person, talk.conversation_id, f"q{number}-t{index}")
+        for index, name in enumerate(wanted, 1)
     }
     return sum(brought[name] == talk.expected[name] for name in wanted), len(wanted)
 
@@ -196,41 +200,42 @@ def _fetched(talk: Talk) -> tuple[int, int]:
 
 
 def langchain(first_turn: Mapping[str, Any], exchanges: Sequence[Exchange]) -> Remembered:
-    """LangChain's agent with its summarisation (30,000 tokens, keep 4 messages), the real packages, the same model.
+    """LangChain's agent with its summarisation (30,000 tokens, keep 4 messages), with the real packages and the same
+    model.
 
-    Its system prompt is dualtrack's with dualtrack's tools behind it as text, so that both have as much to send.
+    Its system prompt is dualtrack's, followed by dualtrack's tools as text, so that both send the same amount.
     """
     with serve_metered_model() as model, tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "told.json"
+        output = Path(folder) / "told.json"
         data = Path(folder) / "data.json"
         system = json.dumps([first_turn["system"], first_turn["tools"]])
-        asked = [[one.number, one.query, one.results] for one in exchanges]
+        asked = [[exchange.number, exchange.query, exchange.results] for exchange in exchanges]
         data.write_text(json.dumps({"system": system, "exchanges": asked}))
-        # its summary is asked for in a user's message; this stands in it
+        # its request for a summary is a user's message with these words
         model.script.add(
             {"match": "Context Extraction Assistant", "text": prose("summary", 1_500), "always": True}
         )
-        for one in exchanges:
+        for exchange in exchanges:
             calls = [
-                {"type": "tool_use", "name": "kit_page", "input": {"name": f"{one.number}-{place}"}}
-                for place in (0, 1)
+                {"type": "tool_use", "name": "kit_page", "input": {"name": f"{exchange.number}-{index}"}}
+                for index in (0, 1)
             ]
-            key = one.query[:60]
-            model.script.add({"match": key, "content": calls}, {"match": key, "text": one.answer})
+            key = exchange.query[:60]
+            model.script.add({"match": key, "content": calls}, {"match": key, "text": exchange.answer})
         program = Path(__file__).with_name("langchain_memory.py")
-        packages = [f"--with={one}" for one in LANGCHAIN_PACKAGES]
+        packages = [f"--with={package}" for package in LANGCHAIN_PACKAGES]
         command = ["uv", "run", "--quiet", "--no-project", "--isolated", *packages, "python", str(program)]
-        subprocess.run([*command, model.url, str(data), str(told)], check=True)
-        return _told(json.loads(told.read_text()), model.calls, exchanges)
+        subprocess.run([*command, model.url, str(data), str(output)], check=True)
+        return _told(json.loads(output.read_text()), model.calls, exchanges)
 
 
-def _told(told: Mapping[str, Any], calls: Sequence[Call], exchanges: Sequence[Exchange]) -> Remembered:
-    done = Remembered(ended=str(told["ended"]))
-    for begin, end in itertools.pairwise([0, *told["calls"]]):
+def _told(reported: Mapping[str, Any], calls: Sequence[Call], exchanges: Sequence[Exchange]) -> Remembered:
+    done = Remembered(ended=str(reported["ended"]))
+    for begin, end in itertools.pairwise([0, *reported["calls"]]):
         done.charges.append([_charge(call) for call in calls[begin:end]])
     done.largest = max(call.counted for call in calls)
-    old = [text for one in exchanges[: len(done.charges) - 1] for text in one.results]
-    done.recalled, done.old = sum(text in told["last"] for text in old), len(old)
+    old = [text for exchange in exchanges[: len(done.charges) - 1] for text in exchange.results]
+    done.recalled, done.old = sum(text in reported["last"] for text in old), len(old)
     return done
 
 
@@ -238,12 +243,12 @@ def _told(told: Mapping[str, Any], calls: Sequence[Call], exchanges: Sequence[Ex
 
 
 def total(charges: Sequence[Sequence[Charge]], figure: Callable[[Charge], float]) -> float:
-    """Over the queries that are counted."""
-    return sum(figure(one) for query in charges[FIRST - 1 :] for one in query)
+    """The sum over the queries that are counted."""
+    return sum(figure(charge) for query in charges[FIRST - 1 :] for charge in query)
 
 
 def print_prices(console: Console, ways: Mapping[str, Remembered], queries: int) -> None:
-    """A row for each way; savings are against a full history that is cached."""
+    """A row for each strategy; savings are against a cached full history."""
     table = Table(title=f"Queries {FIRST} to {queries}, two model calls each, summaries counted in")
     for heading in (
         "",
@@ -258,15 +263,15 @@ def print_prices(console: Console, ways: Mapping[str, Remembered], queries: int)
         table.add_column(heading, justify="right" if heading else "left")
     full = ways["full history"].charges
     figures: tuple[Callable[[Charge], float], ...] = (
-        lambda one: one.tokens if one.loop else 0,
-        lambda one: one.tokens,
-        lambda one: one.weighted,
-        lambda one: one.with_output,
+        lambda charge: charge.tokens if charge.loop else 0,
+        lambda charge: charge.tokens,
+        lambda charge: charge.weighted,
+        lambda charge: charge.with_output,
     )
     for name, way in ways.items():
         same = len(way.charges) == len(full) and way is not ways["full history"]
-        cells = [_saved(total(way.charges, one), total(full, one) if same else 0) for one in figures]
-        dollars = f"{total(way.charges, lambda one: one.dollars):.4f}"
+        cells = [_saved(total(way.charges, figure), total(full, figure) if same else 0) for figure in figures]
+        dollars = f"{total(way.charges, lambda charge: charge.dollars):.4f}"
         table.add_row(name, *cells, dollars, f"{way.recalled} of {way.old}", f"{way.largest:,}")
     console.print(table)
     for name, way in ways.items():
@@ -279,9 +284,9 @@ def _saved(figure: float, full: float) -> str:
 
 
 def print_survivors(console: Console, ways: Mapping[str, Remembered], queries: int) -> None:
-    """How far each way comes, and what its last ten queries cost."""
+    """How many queries each strategy reaches, and what its last ten cost."""
     table = Table(
-        title=f"How far each way comes of {queries} queries; what each of its last {SMOOTHED} queries costs"
+        title=f"How many of {queries} queries each strategy reaches; mean cost of its last {SMOOTHED} queries"
     )
     for heading in (
         "",
@@ -297,14 +302,14 @@ def print_survivors(console: Console, ways: Mapping[str, Remembered], queries: i
     for name, way in ways.items():
         late = way.charges[-SMOOTHED:]
         means = [
-            statistics.mean(sum(figure(one) for one in query) for query in late)
+            statistics.mean(sum(figure(charge) for charge in query) for query in late)
             for figure in (_tokens, _weighted, _with_output, _dollars)
         ]
         fits = ["ends" if way.largest > window or _ended(way) else "runs" for window in WINDOWS]
         table.add_row(
             name,
             str(len(way.charges)),
-            *[f"{one:,.0f}" for one in means[:3]],
+            *[f"{mean:,.0f}" for mean in means[:3]],
             f"{means[3]:.5f}",
             f"{way.largest:,}",
             *fits,
@@ -316,20 +321,20 @@ def _ended(way: Remembered) -> bool:
     return way.ended.startswith("query ")
 
 
-def _tokens(one: Charge) -> float:
-    return one.tokens
+def _tokens(charge: Charge) -> float:
+    return charge.tokens
 
 
-def _weighted(one: Charge) -> float:
-    return one.weighted
+def _weighted(charge: Charge) -> float:
+    return charge.weighted
 
 
-def _with_output(one: Charge) -> float:
-    return one.with_output
+def _with_output(charge: Charge) -> float:
+    return charge.with_output
 
 
-def _dollars(one: Charge) -> float:
-    return one.dollars
+def _dollars(charge: Charge) -> float:
+    return charge.dollars
 
 
 def print_track(console: Console, track: Track, queries: int) -> None:
@@ -362,7 +367,7 @@ def draw(ways: Mapping[str, Remembered], queries: int) -> str:
 
 def smooth(way: Remembered, figure: Callable[[Charge], float]) -> list[float]:
     """The mean of the queries up to each one, ten at most."""
-    by_query = [sum(figure(one) for one in query) for query in way.charges]
+    by_query = [sum(figure(charge) for charge in query) for query in way.charges]
     return [statistics.mean(by_query[max(end - SMOOTHED, 0) : end]) for end in range(1, len(by_query) + 1)]
 
 
@@ -375,7 +380,7 @@ def main() -> None:
     parser.add_argument("--picture", type=Path)
     parser.add_argument("--langchain", action="store_true", help="LangChain too: needs a package index")
     parser.add_argument(
-        "--window", type=int, default=WINDOWS[-1], help="of the model, for the ways that grow"
+        "--window", type=int, default=WINDOWS[-1], help="of the model, for the strategies that grow"
     )
     parser.add_argument("--draw", type=int, default=0, help="other lengths of the same spread")
     parser.add_argument("--port", type=int, default=0)
@@ -389,7 +394,7 @@ def main() -> None:
         Progress(name)("simulated")
         ways[name] = way(Service(track.first_turn, chosen.window), exchanges)
     if chosen.langchain:
-        Progress(LANGCHAIN)("run in an environment of its own")
+        Progress(LANGCHAIN)("run in its own environment")
         ways[LANGCHAIN] = langchain(track.first_turn, exchanges)
     ways[DUAL_TRACK] = own
     console = Console(width=150)

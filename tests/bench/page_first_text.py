@@ -1,4 +1,4 @@
-"""How long from the model's first token to the browser's first text, on the local stack.
+"""Time from the model's first token to the browser's first text, on the local stack.
 
 ``uv run python -m tests.bench.page_first_text [ROUNDS]``. The model and the browser are on this machine,
 so one clock serves both. Needs Chromium (``bash .ci/install_chromium.sh``).
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 TEXT = "word " * 60
 THINKING = (1.0, 4.0)
-"""Seconds before the model's first token: readers look more rarely once nothing has come for a while."""
+"""Seconds before the model's first token: readers poll less often after a pause."""
 
 WATCH = """() => {
     window.firstText = null;
@@ -40,8 +40,8 @@ WATCH = """() => {
 
 
 def measure(browser: Browser, root: Root, model: OfflineModel, thinking: float, rounds: int) -> list[float]:
-    """Seconds, one figure a round; each is a conversation of its own."""
-    found = []
+    """Seconds, one figure a round; each round is a new conversation."""
+    delays = []
     reader = Reader(browser.new_page(), f"bench-{uuid.uuid4().hex[:8]}", root.stack.url)
     reader.sign_in()
     root.grant(root.stack.token(reader.name).user_id)
@@ -56,13 +56,13 @@ def measure(browser: Browser, root: Root, model: OfflineModel, thinking: float, 
         _await_request(model, before)
         first_token = time.time() + thinking + 0.02
         reader.page.wait_for_function("() => window.firstText")
-        found.append(float(reader.page.evaluate("window.firstText")) - first_token)
+        delays.append(float(reader.page.evaluate("window.firstText")) - first_token)
         reader.exchange("done")
-    return found
+    return delays
 
 
 def _await_request(model: OfflineModel, before: int) -> None:
-    """Until the model is asked; a chat that was refused (no credits, a limit) never asks it."""
+    """Wait until the model is called; fails for a chat that was refused (no credits, a limit)."""
     deadline = time.monotonic() + PATIENCE
     while len(model.requests) == before:
         if time.monotonic() > deadline:
@@ -82,8 +82,10 @@ def main() -> None:
         root = Root(stack, Path(state_dir))
         measure(browser, root, model, THINKING[0], 1)  # the functions' cold starts
         for thinking in THINKING:
-            found = sorted(measure(browser, root, model, thinking, rounds))
-            low, middle, high = (round(1000 * one) for one in (found[0], statistics.median(found), found[-1]))
+            delays = sorted(measure(browser, root, model, thinking, rounds))
+            low, middle, high = (
+                round(1000 * delay) for delay in (delays[0], statistics.median(delays), delays[-1])
+            )
             print(f"first token after {thinking:g} s: first text {middle} ms later ({low} to {high})")
 
 

@@ -1,7 +1,7 @@
-"""What the page weighs and when it first paints, without a stack behind it: the sign-in, nothing cached.
+"""The page's size and first paint, without a stack: the sign-in page, nothing cached.
 
-``uv run python -m tests.bench.page_load [ROUNDS]``. Bytes as they are stored (CloudFront compresses them). Needs
-Chromium (``bash .ci/install_chromium.sh``).
+``uv run python -m tests.bench.page_load [ROUNDS]``. Bytes are uncompressed (CloudFront compresses them). Needs Chromium
+(``bash .ci/install_chromium.sh``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def measure(browser: Browser, url: str) -> tuple[float, int, int]:
     page.on("response", lambda response: seen.append(response))  # noqa: PLW0108 - Playwright marks the function
     page.goto(url, wait_until="networkidle")
     paint = float(page.wait_for_function(PAINT).json_value())
-    weight = sum(len(one.body()) for one in seen if one.ok)
+    weight = sum(len(response.body()) for response in seen if response.ok)
     context.close()
     return paint, len(seen), weight
 
@@ -37,9 +37,9 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     with serve_page_parts() as parts, chromium() as browser:
         url = parts.removesuffix("parts") + "index.html"
-        found = [measure(browser, url) for _ in range(rounds)]
-    paints = sorted(paint for paint, _, _ in found)
-    _, files, weight = found[-1]
+        loads = [measure(browser, url) for _ in range(rounds)]
+    paints = sorted(paint for paint, _, _ in loads)
+    _, files, weight = loads[-1]
     print(f"first paint {statistics.median(paints):.0f} ms ({paints[0]:.0f} to {paints[-1]:.0f})")
     print(f"{files} files, {weight / 1000:.0f} KB")
 

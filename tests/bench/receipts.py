@@ -1,12 +1,12 @@
-"""Receipts of many chats of all kinds, against the ledger and against what `tests.bench.chat_cost` counts.
+"""Receipts of many chats of all kinds, compared with the ledger and with `tests.bench.chat_cost`.
 
     uv run python -m tests.bench.receipts             # 200 chats, five minutes
     uv run python -m tests.bench.receipts --chats 20
 
-The chats run through the real steps over moto. Of each: its lines add up to the chat and to its user's ledger
-(`differences`, and line by line here), its dollars to their sum; of each user: every line of the ledger is in one
-receipt. Of the two kinds that the cost bench counts, too: the states and invocations are the same, and the units of the
-formula beside the counted ones are printed. Ends with 1 if anything does not add up.
+The chats run through the real steps over moto. For each chat, its lines must add up to the chat's and to its user's
+ledger (`differences`, and line by line here), and its dollars to their sum; for each user, every line of the ledger
+must be in exactly one receipt. For the two kinds that the cost bench counts too, states and invocations must be the
+same, and the formula's units are printed relative to the counted ones. Exit code 1 if anything does not add up.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ USERS_KINDS: Final = 4
 """Kinds of chats of one user."""
 
 FLOWING: Final = 2.0 / 0.13
-"""Writes of a call's text in the cost bench, whose model takes its time; the one here does not."""
+"""Writes of a call's streamed text in the cost bench, whose model takes time; the one here answers at once."""
 
 
 def _asked(world: World, user: str, rounds: Sequence[int]) -> list[Chat]:
@@ -84,7 +84,7 @@ def _searched(world: World, user: str) -> list[Chat]:
 
 
 def _search(_: Running) -> ToolResult:
-    """A documentation search as far as its receipt goes: two questions to a model, and embeddings."""
+    """A fake documentation search with the costs of a real one: two model calls, and embeddings."""
     for tokens in (400, 3_000):
         with asking("model", "claude-haiku-4-5") as question:
             question.usage = Usage(tokens, 60)
@@ -146,7 +146,7 @@ KINDS: Final[Mapping[str, Callable[[World, str], list[Chat]]]] = MappingProxyTyp
 
 @dataclass
 class Seen:
-    """Of the chats of one kind."""
+    """Figures of the chats of one kind."""
 
     chats: int = 0
     lines: int = 0
@@ -157,14 +157,14 @@ class Seen:
 
 
 def look(world: World, kind: str, chat: Chat, seen: Seen) -> dict[str, Any]:
-    """Hold the chat's receipt to everything that it must add up to; the receipt."""
-    found = receipt_of(evidence(world.stores, chat), DEPLOYMENT)
-    lines, totals = found["lines"], found["totals"]
+    """Check that the chat's receipt adds up; returns it."""
+    receipt = receipt_of(evidence(world.stores, chat), DEPLOYMENT)
+    lines, totals = receipt["lines"], receipt["totals"]
     seen.chats += 1
     seen.lines += len(lines)
     seen.credits += totals["credits"]
     seen.dollars += totals["dollars"]
-    seen.faults += found["differences"]
+    seen.faults += receipt["differences"]
     if totals["credits"] != chat.credits_used:
         seen.faults.append(f"{chat.chat_id}: {totals['credits']} credits, the chat {chat.credits_used}")
     if not math.isclose(totals["dollars"], math.fsum(line["dollars"] for line in lines)):
@@ -172,37 +172,39 @@ def look(world: World, kind: str, chat: Chat, seen: Seen) -> dict[str, Any]:
     if kind in counted():
         mine = {line["item"]: line for line in lines if line["kind"] == "aws"}
         theirs = {line.item: line for line in chat_lines(counted()[kind], dict(DEPLOYMENT.megabytes))}
-        unequal = [one for one in EXACT if not math.isclose(mine[one]["dollars"], theirs[one].dollars)]
-        seen.faults += [f"{chat.chat_id}: {one} is not the cost bench's" for one in unequal]
+        unequal = [item for item in EXACT if not math.isclose(mine[item]["dollars"], theirs[item].dollars)]
+        seen.faults += [f"{chat.chat_id}: {item} differs from the cost bench" for item in unequal]
         flowing = {"DynamoDB, write units": counted()[kind].model_calls * FLOWING}
-        seen.units += [mine[one]["amount"] / (theirs[one].amount - flowing.get(one, 0)) for one in UNITS]
-    return found
+        seen.units += [mine[item]["amount"] / (theirs[item].amount - flowing.get(item, 0)) for item in UNITS]
+    return receipt
 
 
 def settled(world: World, user: str, receipts: Sequence[Mapping[str, Any]]) -> list[str]:
     """Where the user's ledger and the receipts differ, line by line."""
-    told = sorted(
+    on_receipts = sorted(
         (line["id"], line["movement"], line["amount"])
-        for one in receipts
-        for line in one["lines"]
+        for receipt in receipts
+        for line in receipt["lines"]
         if line["kind"] == "ledger"
     )
     kept = world.stores.ledger.movements(user)
-    faults = [] if len(told) == len({one[0] for one in told}) == len(kept) else [f"{user}: lines"]
+    faults = (
+        [] if len(on_receipts) == len({line[0] for line in on_receipts}) == len(kept) else [f"{user}: lines"]
+    )
     for kind in ("hold", "settle", "release"):
-        mine = sum(amount for _, movement, amount in told if movement == kind)
-        theirs = sum(one.amount for one in kept if one.kind == kind)
+        mine = sum(amount for _, movement, amount in on_receipts if movement == kind)
+        theirs = sum(movement.amount for movement in kept if movement.kind == kind)
         faults += [] if mine == theirs else [f"{user}: {kind} {mine}, the ledger {theirs}"]
     return faults
 
 
 def run(chats: int) -> tuple[dict[str, Seen], list[str]]:
-    """By kind, and what does not add up for a user: each has a few chats, as their allowance is."""
+    """Figures by kind, and what does not add up for a user; each user's allowance is enough for a few chats."""
     seen: dict[str, Seen] = defaultdict(Seen)
     faults: list[str] = []
     kinds, numbers = itertools.cycle(KINDS), itertools.count()
     with make_world(retrieve_documentation=_search) as world:
-        while sum(one.chats for one in seen.values()) < chats:
+        while sum(of_kind.chats for of_kind in seen.values()) < chats:
             user, own, receipts = f"user-{next(numbers)}", [], []
             for kind in itertools.islice(kinds, USERS_KINDS):
                 world.model.reset()
@@ -215,7 +217,7 @@ def run(chats: int) -> tuple[dict[str, Seen], list[str]]:
 
 
 def table_of(seen: Mapping[str, Seen]) -> Table:
-    """A row a kind; the last columns: the formula's write and read units by the counted ones."""
+    """A row per kind; the unit columns are the formula's units divided by the counted ones."""
     table = Table(title="Receipts, by kind of chat")
     for heading in (
         "",
@@ -228,10 +230,16 @@ def table_of(seen: Mapping[str, Seen]) -> Table:
         "faults",
     ):
         table.add_column(heading, justify="right" if heading else "left")
-    for name, one in seen.items():
-        units = [f"{sum(one.units[at::2]) / one.chats:.2f}" if one.units else "" for at in (0, 1)]
-        row = (str(one.chats), str(one.lines), str(one.credits), f"${one.dollars:.4f}", *units)
-        table.add_row(name, *row, str(len(one.faults)))
+    for name, figures in seen.items():
+        units = [f"{sum(figures.units[at::2]) / figures.chats:.2f}" if figures.units else "" for at in (0, 1)]
+        row = (
+            str(figures.chats),
+            str(figures.lines),
+            str(figures.credits),
+            f"${figures.dollars:.4f}",
+            *units,
+        )
+        table.add_row(name, *row, str(len(figures.faults)))
     return table
 
 
@@ -240,7 +248,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chats", type=int, default=200)
     seen, faults = run(parser.parse_args().chats)
-    faults += [fault for one in seen.values() for fault in one.faults]
+    faults += [fault for figures in seen.values() for fault in figures.faults]
     console = Console(width=130)
     console.print(table_of(seen))
     for fault in faults:

@@ -1,12 +1,12 @@
-"""What a reader of an event stream costs: reads counted on the wire, and how soon text arrives.
+"""What a reader of an event stream costs: reads counted on the wire, and the delay of text.
 
     uv run python -m tests.bench.stream_cost            # reads, read units and dollars
     uv run python -m tests.bench.stream_cost --latency  # and first token to first text, on the local stack
 
-The reader is the function's own `EventReader` over DynamoDB as moto emulates it; units are reckoned from
-each recorded request and the size of what it returned: a strong read takes one unit per 4 KB begun, an
-eventually consistent one half of that. A stream's lease is taken and given back by the function's own
-`Leases`; each write is one unit. Prices are those of us-east-1 on demand.
+The reader is the function's own `EventReader` over DynamoDB as moto emulates it; units are computed from each recorded
+request and the size of its answer: a strongly consistent read takes one unit per started 4 KB, an eventually consistent
+one half of that. A stream's lease is acquired and released by the function's own `Leases`; each write is one unit.
+Prices are those of us-east-1 on demand.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DELTA_TEXT: Final = "Some words of an answer as it is written. "
 
 @dataclass
 class Reads:
-    """The requests of a DynamoDB client since it was asked to count; ``units`` are those of reads."""
+    """The requests of a DynamoDB client since counting began; ``units`` are those of reads."""
 
     requests: int = 0
     writes: int = 0
@@ -60,7 +60,7 @@ class Reads:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def count(self, size: int, *, strong: bool) -> None:
-        """One answer of so many bytes."""
+        """Count one answer of this many bytes."""
         with self.lock:
             self.requests += 1
             self.units += max(math.ceil(size / 4096), 1) * (1.0 if strong else 0.5)
@@ -82,7 +82,7 @@ class Counting:
         return self._counted(self._client.query(**request), request)
 
     def update_item(self, **request: Any) -> Any:
-        """A counted UpdateItem, whatever comes of it."""
+        """A counted UpdateItem, whether or not it succeeds."""
         self._reads.writes += 1
         return self._client.update_item(**request)
 
@@ -90,14 +90,14 @@ class Counting:
         return getattr(self._client, name)
 
     def _counted(self, answer: Any, request: dict[str, Any]) -> Any:
-        found = answer.get("Items") or answer.get("Item") or {}
-        self._reads.count(len(json.dumps(found, default=repr)), strong=bool(request.get("ConsistentRead")))
+        content = answer.get("Items") or answer.get("Item") or {}
+        self._reads.count(len(json.dumps(content, default=repr)), strong=bool(request.get("ConsistentRead")))
         return answer
 
 
 @contextlib.contextmanager
 def writing(world: World, chat: Chat, per_second: float) -> Iterator[None]:
-    """Deltas at the rate of a chat whose text flows, while the block runs."""
+    """Write deltas at the rate of a streaming chat, while the block runs."""
     ended = threading.Event()
 
     def write() -> None:
@@ -144,7 +144,7 @@ def measure(world: World, name: str, per_second: float, *, resumed: bool) -> Non
 
 
 def lease_writes(world: World, others: int) -> int:
-    """Writes of a stream's lease while the user has so many others open."""
+    """Writes of a stream's lease while the user has this many other streams."""
     reads = Reads()
     client: Any = Counting(world.stores.dynamodb, reads)
     for _ in range(others):
@@ -175,7 +175,7 @@ def reads_table() -> None:
 
 
 def latency_table(times: int) -> None:
-    """First token of the model to first delta at a client of the local stack, by this machine's clock."""
+    """Time from the model's first token to a client's first delta on the local stack, by this machine's clock."""
     samples: list[float] = []
     with serve_offline_model() as model, tempfile.TemporaryDirectory() as folder:
         environment = {"ANTHROPIC_API_KEY": "bench", "ANTHROPIC_BASE_URL": model.url}
@@ -195,9 +195,9 @@ def latency_table(times: int) -> None:
 
 
 def _first_text(person: Person, model: Any, number: int) -> float:
-    """Seconds from the first text that the model sends to the first that the client has."""
+    """Seconds from the first text that the model sends to the first that the client receives."""
     key = f"{uuid.uuid4().hex}:"
-    silence, gap = 1.5, 0.01  # the reader is idle by then, as while a model thinks
+    silence, gap = 1.5, 0.01  # the reader is idle by then, as when a model thinks
     model.script.add(
         {"match": key, "text": "word " * 40, "chunk": 5, "delay_first": silence, "delay_chunk": gap}
     )
@@ -211,9 +211,9 @@ def _first_text(person: Person, model: Any, number: int) -> float:
 
 
 def _asked_at(model: Any, key: str) -> float:
-    """When the model was asked; its own record of requests says so."""
+    """When the model was called, by its own record of requests."""
     deadline = time.monotonic() + PATIENCE
-    while not any(key in json.dumps(one.body) for one in model.requests):
+    while not any(key in json.dumps(request.body) for request in model.requests):
         if time.monotonic() > deadline:
             raise RuntimeError("the model was not asked: was the chat refused?")
         time.sleep(0.002)

@@ -1,15 +1,15 @@
-"""What the length of summaries does to answers: are they right, how often is a record fetched, what does it cost.
+"""The effect of the length of summaries: share of right answers, records fetched, cost.
 
     ANTHROPIC_API_KEY=… uv run python -m tests.bench.summary_quality [MODEL]
     uv run python -m tests.bench.summary_quality --offline
 
-It needs a real model and says so without a key. ``--offline`` runs it with the built-in model, which only shows that
-it runs: that model goes by rules, and its figures say nothing about summaries.
+It needs a real model and stops without a key. ``--offline`` runs it with the built-in model, which only shows that it
+runs: that model follows rules, and its figures say nothing about summaries.
 
-Fixed data: reports of deliveries as tool results, one to a past query, and questions about each: what it is about,
-what is said of it in passing, and one of its many details. Summaries of every length are made as the product makes
-them, record by record. A question is sent as the product sends it, behind the summarised track, with
-``retrieve_full_context``. An answer is right if it has the word that the record has.
+Fixed data: reports of deliveries as tool results, one for each past query, and questions about each: its subject, a
+passing remark, and one of its many details. Summaries of every length are written as the product writes them, record by
+record. A question is sent as the product sends it, after the summarised track, with ``retrieve_full_context``. An
+answer is right if it contains the word from the record.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ _GOODS: Final = (
     "lamps",
 )
 _NO_KEY: Final = (
-    "This bench needs a real model: set ANTHROPIC_API_KEY. Without one nothing can be said about what the length of "
+    "This bench needs a real model: set ANTHROPIC_API_KEY. Without one it cannot measure what the length of "
     "summaries does to answers. --offline only shows that the bench runs."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """About one record; ``word`` is what an answer must have."""
+    """A question about one record; a right answer contains ``word``."""
 
     record_id: str
     kind: str
@@ -93,7 +93,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one length: questions by kind that were answered rightly, records fetched, and what the questions cost."""
+    """Figures of one length: right answers by kind, records fetched, and the questions' cost."""
 
     right: dict[str, int]
     asked: dict[str, int]
@@ -105,16 +105,18 @@ class Figures:
 def records_and_questions(count: int = RECORDS) -> tuple[tuple[Record, ...], tuple[Question, ...]]:
     """The fixed data: a tool result for each past query."""
     generator = random.Random(_SEED)
-    made = [_report(number, generator) for number in range(1, count + 1)]
-    return tuple(record for record, _ in made), tuple(one for _, asked in made for one in asked)
+    reports = [_report(number, generator) for number in range(1, count + 1)]
+    return tuple(record for record, _ in reports), tuple(
+        question for _, asked in reports for question in asked
+    )
 
 
 def _report(number: int, generator: random.Random) -> tuple[Record, tuple[Question, ...]]:
     town, goods = _TOWNS[number % len(_TOWNS)], _GOODS[number % len(_GOODS)]
     order, price, driver = (str(generator.randint(10_000, 99_999)) for _ in range(3))
     boxes = {
-        f"B{generator.randint(100, 999)}-{place}": f"{generator.randint(1_000, 9_999)} g"
-        for place in range(60)
+        f"B{generator.randint(100, 999)}-{index}": f"{generator.randint(1_000, 9_999)} g"
+        for index in range(60)
     }
     box = generator.choice(sorted(boxes))
     lines = "\n".join(f"- box {name} weighs {weight}" for name, weight in boxes.items())
@@ -139,18 +141,18 @@ def _report(number: int, generator: random.Random) -> tuple[Record, tuple[Questi
 
 
 def summed_up(model: Model, name: str, records: Sequence[Record], characters: int) -> tuple[QueryTrack, ...]:
-    """The summarised track of all records with summaries of that length."""
+    """The summarised track of all records with summaries of this length."""
     tracks = []
     for number, record in enumerate(records, 1):
         query = Record(f"q{number}", "message", "user", "Get me the next report.", AT)
         response = Record(f"q{number}-r", "message", "assistant", "Here it is.", AT, 2, stop="complete")
-        made = {
-            one.record_id: fitted(
-                model.complete(summary_call(one, name, Thinking(), characters), 60)[0], characters
+        summaries = {
+            request.record_id: fitted(
+                model.complete(summary_call(request, name, Thinking(), characters), 60)[0], characters
             )
-            for one in summary_requests((record,))
+            for request in summary_requests((record,))
         }
-        tracks.append(track_of((query, record, response), made, AT))
+        tracks.append(track_of((query, record, response), summaries, AT))
     return tuple(tracks)
 
 
@@ -161,11 +163,11 @@ def measure(model: Model, name: str, characters: int, count: int = RECORDS) -> F
     whole = {record.record_id: record.content for record in records}
     right, asked = dict.fromkeys(kinds(questions), 0), dict.fromkeys(kinds(questions), 0)
     fetched, usage, cost = 0, Usage(), 0.0
-    for one in questions:
-        replies = _answered(model, name, tracks, one, whole)
+    for question in questions:
+        replies = _answered(model, name, tracks, question, whole)
         said = "".join(block["text"] for block in replies[-1].content if block["type"] == "text")
-        right[one.kind] += one.word in said.replace(",", "")
-        asked[one.kind] += 1
+        right[question.kind] += question.word in said.replace(",", "")
+        asked[question.kind] += 1
         fetched += len(replies) - 1
         for reply in replies:
             usage += reply.usage
@@ -175,18 +177,20 @@ def measure(model: Model, name: str, characters: int, count: int = RECORDS) -> F
 
 def kinds(questions: Sequence[Question]) -> tuple[str, ...]:
     """The kinds of questions, in order."""
-    return tuple(dict.fromkeys(one.kind for one in questions))
+    return tuple(dict.fromkeys(question.kind for question in questions))
 
 
 def _answered(
     model: Model, name: str, tracks: tuple[QueryTrack, ...], question: Question, whole: dict[str, str]
 ) -> list[ModelReply]:
-    """The question's model calls: one, or two if records are fetched."""
+    """The replies of the question's model calls: one, or two if records are fetched."""
     view = View(tracks, Block(f"q{len(tracks) + 1}", "user", question.text, AT))
     first = model.stream(_request(name, view, may_fetch=True), _unseen)
     calls = tuple(
-        ToolCall(f"q{len(tracks) + 1}-t{place}", block["id"], block["name"], block["input"])
-        for place, block in enumerate((one for one in first.content if one["type"] == "tool_use"), 1)
+        ToolCall(f"q{len(tracks) + 1}-t{index}", block["id"], block["name"], block["input"])
+        for index, block in enumerate(
+            (content for content in first.content if content["type"] == "tool_use"), 1
+        )
     )
     if not calls:
         return [first]
@@ -196,7 +200,7 @@ def _answered(
 
 
 def _unseen(text: str) -> None:
-    """Nobody watches."""
+    """Ignore streamed text."""
 
 
 def _request(name: str, view: View, *, may_fetch: bool) -> dict[str, Any]:
@@ -218,22 +222,22 @@ def _table(model: Model, name: str) -> Table:
     for column in ("characters", *kinds(questions), "fetched", "input tokens", "dollars per 1,000 questions"):
         table.add_column(column, justify="right")
     for length in LENGTHS:
-        found = measure(model, name, length)
-        told = [f"{found.right[kind]} of {found.asked[kind]}" for kind in found.right]
-        cost = f"{1_000 * found.dollars / len(questions):.3f}"
-        table.add_row(str(length), *told, str(found.fetched), f"{found.usage.prompt_tokens:,}", cost)
+        figures = measure(model, name, length)
+        cells = [f"{figures.right[kind]} of {figures.asked[kind]}" for kind in figures.right]
+        cost = f"{1_000 * figures.dollars / len(questions):.3f}"
+        table.add_row(str(length), *cells, str(figures.fetched), f"{figures.usage.prompt_tokens:,}", cost)
     return table
 
 
 def main() -> int:
-    """Print the table; 2 without a key."""
+    """Print the table; exit code 2 without a key."""
     console = Console(width=130)
-    named = [one for one in sys.argv[1:] if not one.startswith("-")]
+    named = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
     name = named[0] if named else DEFAULT_MODEL
     if "--offline" in sys.argv:
         with serve_offline_model(settings=Settings(chunk_delay=0)) as offline:
             console.print(_table(connect(offline.url, "key"), name))
-        console.print("The built-in model goes by rules: these figures say nothing about summaries.")
+        console.print("The built-in model follows rules: these figures say nothing about summaries.")
         return 0
     key = os.environ.get("ANTHROPIC_API_KEY", "")
     if not key:

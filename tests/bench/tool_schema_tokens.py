@@ -45,7 +45,7 @@ CACHE_FLOOR: Final = 512
 
 SEARCH_TOOL: Final = 250
 FOUND: Final = 5
-"""Deferred loading, assumed and not measured: the search tool's own definition, and the tools one search brings."""
+"""Deferred loading (assumed, not measured): tokens of the search tool's definition, and tools returned by a search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +74,12 @@ def choices(url: str) -> tuple[Choice, ...]:
 
 
 def tokens_of(specs: tuple[ToolSpec, ...]) -> list[int]:
-    """One estimate per tool, as it stands in a request."""
+    """One estimate per tool, as in a request."""
     shown = [
-        {"name": one.name, "description": one.description, "input_schema": one.input_schema} for one in specs
+        {"name": spec.name, "description": spec.description, "input_schema": spec.input_schema}
+        for spec in specs
     ]
-    return [estimate_tokens(dumps(one)) for one in shown]
+    return [estimate_tokens(dumps(schema)) for schema in shown]
 
 
 def dollars(tokens: int, *, warm: bool) -> float:
@@ -93,13 +94,13 @@ def dollars(tokens: int, *, warm: bool) -> float:
 
 
 def deferred(tokens: list[int]) -> tuple[int, float]:
-    """The same with tool search: the search tool, and the schemas that one search brings.
+    """The same with tool search: the search tool, and the schemas that one search returns.
 
-    They differ from chat to chat, so no other chat has warmed them. In favour of deferring, the search
-    itself is free and what it found is cached from then on.
+    They differ from chat to chat, so they are never in the cache already. In favour of deferring, the search itself is
+    assumed free and its results cached from then on.
     """
-    found = SEARCH_TOOL + round(FOUND * statistics.mean(tokens))
-    return found, found * (WRITE + (CALLS - 1) * READ) / 1e3
+    tokens_found = SEARCH_TOOL + round(FOUND * statistics.mean(tokens))
+    return tokens_found, tokens_found * (WRITE + (CALLS - 1) * READ) / 1e3
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Chats through a storm on the deployed stack: ``uv run python -m tests.bench.whole_stack_faults [CHATS] [SEED]``.
 
-5,000 chats unless told otherwise; how many are over is told on the way. Ctrl-C begins no further chat and judges
-those that there are. Exit code 1 if anything is wrong (docs/faults.md).
+5,000 chats by default; prints progress. After Ctrl-C no further chat begins, and those begun are checked. Exit code 1
+if anything is wrong (docs/faults.md).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from tests.drivers.storm import storm
 
 
 def main(chats: int, seed: int) -> int:
-    """Run and print."""
-    logging.disable(logging.WARNING)  # of peers that are gone: that is the point
+    """Run the storm and print the report."""
+    logging.disable(logging.WARNING)  # warnings about lost peers are expected
     with (
         tempfile.TemporaryDirectory() as folder,
-        storm(Path(folder) / "stack", seed=seed, chats=chats) as made,
+        storm(Path(folder) / "stack", seed=seed, chats=chats) as running,
     ):
         started = time.monotonic()
-        made.progress = partial(_tell, chats, started)
-        signal.signal(signal.SIGINT, lambda *_: made.enough.set())
-        wrong = made.run()
+        running.progress = partial(_tell, chats, started)
+        signal.signal(signal.SIGINT, lambda *_: running.enough.set())
+        wrong = running.run()
         seconds = time.monotonic() - started
-        print(made.report())
-        ran = made.asked
+        print(running.report())
+        ran = running.asked
     print(*wrong, sep="\n")
     print(
         f"{ran} chats, seed {seed}, in {seconds:.0f} seconds: {'nothing' if not wrong else len(wrong)} wrong"

@@ -1,10 +1,10 @@
-"""Time of a chat's workflow beside a bare one of the same shape, and chats per second.
+"""Time of a chat's workflow compared with a bare one of the same shape, and chats per second.
 
     uv run python -m tests.bench.workflow_time
 
-Both workflows run on the same emulator in the same run, one after the other in turns. The bare one is
-``infra/chat.asl.json`` over a function that returns at once what the steps return. The model answers at
-once, so what is left is our own code and what it asks of the stores.
+Both workflows run on the same emulator in the same run, alternating. The bare one is ``infra/chat.asl.json`` over a
+function that immediately returns what the steps return. The model answers at once, so the difference is our own code
+and its requests to the stores.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Bare:
     def run(self, kind: str) -> float:
         """Seconds of one execution."""
         client = self.root.client("stepfunctions")
-        given = {"user": "u", "chat_id": f"{uuid.uuid4().hex}-{kind}", "conversation_id": "c", "turn": 0}
+        start = {"user": "u", "chat_id": f"{uuid.uuid4().hex}-{kind}", "conversation_id": "c", "turn": 0}
         arn = client.start_execution(
-            stateMachineArn=self.machine, name=given["chat_id"], input=json.dumps(given)
+            stateMachineArn=self.machine, name=start["chat_id"], input=json.dumps(start)
         )
         return seconds_of(client, arn["executionArn"])
 
@@ -129,8 +129,8 @@ def compare(root: Root, person: Person, model: Any) -> Table:
         for number in range(ROUNDS + 2):
             if kind == "tools":
                 model.script.add({"match": "tools: go", "content": ASKS})
-            for name, one in run.items():
-                seconds = one()
+            for name, execute in run.items():
+                seconds = execute()
                 if number >= 2:
                     times[name].append(seconds)
         base, ours = statistics.median(times["bare"]), statistics.median(times["real"])
@@ -146,7 +146,7 @@ def compare(root: Root, person: Person, model: Any) -> Table:
 
 
 def throughput(root: Root, people: list[Person]) -> Table:
-    """Chats that were started together and answered, per second."""
+    """Chats started together and answered, per second."""
     table = Table(title="Chats per second with a model that answers at once")
     for heading in ("chats at once", "functions", "seconds", "chats/s"):
         table.add_column(heading, justify="right")

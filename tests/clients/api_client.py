@@ -1,7 +1,7 @@
 """The function ``api`` in this process: its own handler over moto, called with API Gateway's events.
 
-The workflow is driven by `World`; executions are started and stopped on moto's state machine, which runs
-nothing. Every user has claims as the gateway's authorizer passes them on.
+The workflow is driven by `World`; executions are started and stopped on moto's state machine, which runs nothing. Every
+user has claims as the gateway's authorizer passes them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Answer:
     headers: Mapping[str, str]
     text: str
     content: bytes = b""
-    """The body as API Gateway hands it out."""
+    """The body as API Gateway returns it."""
 
     @property
     def json(self) -> Any:
@@ -89,7 +89,7 @@ def proxy_event(
     body: str | bytes | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """What API Gateway hands the function for a request whose token has these claims."""
+    """The event that API Gateway passes for a request whose token has these claims."""
     parts = urlsplit(target)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     return {
@@ -117,7 +117,7 @@ def proxy_event(
 
 
 def assert_documented(method: str, path: str, answer: Answer) -> None:
-    """Every answer is one that the OpenAPI document has: its status, its content type, its schema."""
+    """Check that the OpenAPI document has this answer: its status, content type and schema."""
     operation = operation_of(method.lower(), path)
     if operation is None:
         assert answer.status == 404 or method == "OPTIONS", answer
@@ -135,7 +135,7 @@ def assert_documented(method: str, path: str, answer: Answer) -> None:
 
 @dataclass
 class Api:
-    """A client of the function; ``user`` is who calls unless a call names somebody else."""
+    """A client of the function; ``user`` is the default caller."""
 
     world: World
     module: ModuleType
@@ -145,14 +145,16 @@ class Api:
     context: Any = field(default_factory=_Context)
 
     def of(self, user: str, groups: Any = None) -> Api:
-        """The same function, called by somebody else."""
+        """The same function, called by another user."""
         return Api(self.world, self.module, user, groups)
 
     def of_new_user(self) -> Api:
-        """The same function, called by a user whom the pool knows."""
+        """The same function, called by a new user of the pool."""
         pool, name = self.module.settings.user_pool_id, f"name-{uuid.uuid4()}"
-        made = self.module.cognito.admin_create_user(UserPoolId=pool, Username=name)["User"]
-        return self.of(next(one["Value"] for one in made["Attributes"] if one["Name"] == "sub"))
+        created = self.module.cognito.admin_create_user(UserPoolId=pool, Username=name)["User"]
+        return self.of(
+            next(attribute["Value"] for attribute in created["Attributes"] if attribute["Name"] == "sub")
+        )
 
     def event(
         self,
@@ -181,7 +183,7 @@ class Api:
         sent = raw if raw is not None else (json.dumps(body) if body is not None else None)
         event = self.event(method, target, sent, headers)
         answer = self.module.handler(event, self.context)
-        # what Lambda's runtime does with it; a lone surrogate would break here
+        # as Lambda's runtime serialises it; a lone surrogate would fail here
         json.dumps(answer, ensure_ascii=False).encode()
         listed = {name: values[-1] for name, values in (answer.get("multiValueHeaders") or {}).items()}
         headers = {**(answer.get("headers") or {}), **listed}
@@ -204,17 +206,17 @@ class Api:
         return dict(answer.json)
 
     def ask(self, message: str = "Hello.", **more: Any) -> dict[str, Any]:
-        """A whole chat; the chat object."""
+        """Run a whole chat; the chat object."""
         chat_id = self.start(message, **more)["chat_id"]
         self.run(chat_id)
         return dict(self.get(f"/v1/chats/{chat_id}"))
 
     def run(self, chat_id: str) -> None:
-        """The workflow of a chat."""
+        """Run the workflow of a chat."""
         self.world.run(self.chat(chat_id))
 
     def chat_ids(self) -> list[str]:
-        """The user's chats, in no order."""
+        """The ids of the user's chats, unordered."""
         keys = [
             item["pk"]["S"] for item in items(self.world, SETTINGS.chats_table) if item["sk"]["S"] == "STATE"
         ]
@@ -222,20 +224,20 @@ class Api:
 
     def chat(self, chat_id: str) -> Any:
         """The chat's state in the store."""
-        found = self.world.stores.chats.load(self.user, chat_id)
-        assert found is not None
-        return found
+        chat = self.world.stores.chats.load(self.user, chat_id)
+        assert chat is not None
+        return chat
 
 
 def _token(groups: Any) -> str:
-    """The token whose groups API Gateway has made a claim of; its signature is the gateway's affair."""
+    """The token behind the claims; API Gateway has verified its signature."""
     listed = groups if isinstance(groups, list) else re.split(r"[,\s]+", str(groups or "").strip("[]"))
     payload = json.dumps({"cognito:groups": listed}).encode()
     return f"e30.{base64.urlsafe_b64encode(payload).decode().rstrip('=')}.c2lnbmVk"
 
 
 def items(world: World, table: str) -> list[dict[str, Any]]:
-    """Everything in a table, as it is stored."""
+    """Every item of a table, as stored."""
     pages = world.stores.dynamodb.get_paginator("scan").paginate(TableName=table)
     return [dict(item) for page in pages for item in page["Items"]]
 
@@ -243,12 +245,12 @@ def items(world: World, table: str) -> list[dict[str, Any]]:
 def objects(world: World) -> list[str]:
     """The keys of all objects."""
     listed = world.stores.bodies.s3.list_objects_v2(Bucket=SETTINGS.bodies_bucket)
-    return [str(one["Key"]) for one in listed.get("Contents", [])]
+    return [str(entry["Key"]) for entry in listed.get("Contents", [])]
 
 
 @contextlib.contextmanager
 def make_api(origins: str = f"{ORIGIN},{OTHER_ORIGIN}", **tools: Any) -> Iterator[Api]:
-    """The function over a fresh world."""
+    """The function on a fresh world."""
     with make_world(**tools) as world, pytest.MonkeyPatch.context() as patch:
         for name, value in _environment(origins).items():
             patch.setenv(name, value)

@@ -1,4 +1,4 @@
-"""Chromium for the page's tests: Debian's, headless, without calls of its own to the network."""
+"""Chromium for the page's tests: Debian's, headless, without its own network requests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FLAGS = (
 
 @contextlib.contextmanager
 def chromium(*flags: str) -> Iterator[Browser]:
-    """A running browser, or skip the test."""
+    """A running browser; skips the test without Chromium."""
     program = shutil.which("chromium")
     if program is None:
         pytest.skip(f"Chromium is not installed: {INSTALL}")
@@ -43,7 +43,7 @@ def chromium(*flags: str) -> Iterator[Browser]:
 
 
 def axe_source() -> str:
-    """The script of axe-core, or skip the test."""
+    """The script of axe-core; skips the test without it."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     script = cache / "dualtrack/page/node_modules/axe-core/axe.min.js"
     if not script.is_file():

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of a request's answer, and of an event."""
+"""What the OpenAPI document says about a request's answer, and about an event."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 
 def operation_of(method: str, path: str) -> dict[str, Any] | None:
-    """The operation of a request by its method in small letters; None if there is none."""
+    """The operation of a request; ``method`` in lower case; None if there is none."""
     wanted = path.rstrip("/").split("/")
     for template, operations in openapi_document(ROUTES)["paths"].items():
         parts = template.split("/")
         if len(parts) == len(wanted) and all(
-            part == given or part.startswith("{") for part, given in zip(parts, wanted, strict=True)
+            part == segment or part.startswith("{") for part, segment in zip(parts, wanted, strict=True)
         ):
-            found: dict[str, Any] | None = operations.get(method)
-            return found
+            operation: dict[str, Any] | None = operations.get(method)
+            return operation
     return None
 
 
 @functools.cache
 def validator_of(reference: str) -> Draft202012Validator:
-    """Of a schema of the document, by ``#/components/schemas/…``."""
+    """The validator of a schema of the document, by ``#/components/schemas/…``."""
     return Draft202012Validator({**openapi_document(ROUTES), "$ref": reference})
 
 
 def assert_event_documented(number: int, kind: str, data: Mapping[str, Any]) -> None:
-    """An event is one that the document has, and carries what it says."""
+    """Check that the document has this event, and that its data matches the schema."""
     assert number >= 1
     validator_of(f"#/components/schemas/{EVENTS[kind].__name__}").validate(data)

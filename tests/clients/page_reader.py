@@ -1,4 +1,4 @@
-"""What a person does on the page, and what they see there."""
+"""A person's actions on the page, and what they see."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from playwright.sync_api import ConsoleMessage, Locator, Page, Request
 
 PATIENCE_MS = 45_000
-"""After which a test gives up. Nothing that works comes near it."""
+"""Milliseconds after which a test gives up; far more than a working page needs."""
 
 _REFUSALS = ("Failed to load resource",)
-"""What the browser itself notes of a refused or broken request, which the tests bring about on purpose."""
+"""The browser's own console message for a failed request, which tests cause on purpose."""
 
 
 @dataclass
 class Reader:
-    """One person with one page. ``errors``: what the browser's console complained of."""
+    """One person with one page. ``errors``: error messages of the browser's console."""
 
     page: Page
     name: str
@@ -49,7 +49,7 @@ class Reader:
         self.credits_shown("50")
 
     def credits_shown(self, figure: str) -> None:
-        """Wait until the bar shows so many credits."""
+        """Wait until the bar shows this many credits."""
         self.page.locator("#credits-figure").get_by_text(figure, exact=True).wait_for()
 
     @property
@@ -62,14 +62,14 @@ class Reader:
         self.field.fill(text)
         self.field.press("Enter")
 
-    def exchange(self, status: str = "", place: int = -1) -> Locator:
-        """The newest exchange (or the one at a place), once it has a status."""
+    def exchange(self, status: str = "", index: int = -1) -> Locator:
+        """The newest exchange (or the one at an index), once it has a status."""
         wanted = f'[data-status="{status}"]' if status else ""
-        found = self.page.locator("li.exchange")
-        one = found.last if place == -1 else found.nth(place)
+        exchanges = self.page.locator("li.exchange")
+        exchange = exchanges.last if index == -1 else exchanges.nth(index)
         if wanted:
-            one.and_(self.page.locator(wanted)).wait_for()
-        return one
+            exchange.and_(self.page.locator(wanted)).wait_for()
+        return exchange
 
     def ask(self, text: str) -> Locator:
         """Send a message and wait for the end of its chat."""
@@ -79,25 +79,25 @@ class Reader:
         return self.exchange("done")
 
     def answer(self) -> str:
-        """The text of the newest answer as it is shown now."""
+        """The text of the newest answer as shown now."""
         return self.exchange().locator(".answer").inner_text()
 
     def shows(self, text: str) -> None:
-        """Wait until the newest answer has come to a text."""
+        """Wait until the newest answer contains a text."""
         self.exchange().locator(".answer", has_text=text).wait_for()
 
     def sees(self, text: str) -> Locator:
         """Wait until a text is on the page."""
-        found = self.page.get_by_text(text).first
-        found.wait_for()
-        return found
+        match = self.page.get_by_text(text).first
+        match.wait_for()
+        return match
 
     def follow_up(self, condition: str, argument: Any = None) -> None:
         """Wait for a condition, a JavaScript expression of one argument."""
         self.page.wait_for_function(condition, arg=argument)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The part of the address that names the conversation."""
         return re.sub(r"^[^#]*#?", "", self.page.url)
 

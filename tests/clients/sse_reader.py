@@ -1,4 +1,4 @@
-"""A client of the event stream that keeps to CONTRACT 5 and whose connection breaks where a test says."""
+"""A client of the event stream that follows CONTRACT 5 and whose connection breaks where a test says."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def whole_events(received: bytes) -> Iterator[ServerSentEvent]:
-    """The events whose end has come, by httpx-sse; what the break has cut is dropped."""
+    """The complete events, by httpx-sse; an event cut by the break is dropped."""
     complete = received[: received.rfind(b"\n\n") + 2] if b"\n\n" in received else b""
     response = httpx.Response(200, headers={"Content-Type": "text/event-stream"}, content=complete)
     return EventSource(response).iter_sse()
@@ -30,16 +30,16 @@ class Reader:
 
     @property
     def last_id(self) -> int:
-        """For the next connection's Last-Event-ID."""
+        """The id for the next connection's Last-Event-ID."""
         return self.events[-1][0] if self.events else 0
 
     @property
     def text(self) -> str:
-        """The text on the screen: the last turn's."""
+        """The displayed text: the last turn's."""
         return self.deltas[max(self.deltas)] if self.deltas else ""
 
     def take(self, received: bytes | Iterable[bytes]) -> None:
-        """One connection's bytes, up to where it broke."""
+        """Read one connection's bytes, up to the break."""
         whole = received if isinstance(received, bytes) else b"".join(received)
         for event in whole_events(whole):
             if event.data:
@@ -48,7 +48,7 @@ class Reader:
     def _apply(self, number: int, kind: str, data: Mapping[str, Any]) -> None:
         self.events.append((number, kind, data))
         if kind == "turn":
-            self.deltas[data["turn"]] = ""  # the call was made anew: its deltas so far are void
+            self.deltas[data["turn"]] = ""  # the call is being repeated: its deltas so far are void
         elif kind == "delta":
             self.deltas[data["turn"]] += data["text"]
         elif kind == "answer":

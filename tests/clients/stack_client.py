@@ -1,4 +1,4 @@
-"""What the deployed stack's tests do with it: act as a user over HTTP, look into the account as its root."""
+"""Clients for tests of the deployed stack: a user over HTTP, and the account's root."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from infra.local.tokens import Identity
 
 PATIENCE = 60.0
-"""Seconds after which a test gives up waiting. Nothing that works comes near it."""
+"""Seconds after which a test gives up waiting; far more than a working stack needs."""
 
 KEYS = {
     "ANTHROPIC_API_KEY": "test-anthropic-key",
@@ -39,7 +39,7 @@ KEYS = {
     "VOYAGE_API_KEY": "pa-test-voyage-key",
     "GITHUB_TOKEN": "test-github-token",
 }
-"""The settings of a stack that has a key for every service."""
+"""The settings of a stack with a key for every service."""
 
 ENDED = ("done", "failed", "cancelled")
 TERMINAL = ("done", "error")
@@ -47,7 +47,7 @@ TERMINAL = ("done", "error")
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """An event as it came over the wire."""
+    """An event as received."""
 
     id: int
     kind: str
@@ -75,7 +75,7 @@ class Person:
     def post(
         self, message: str, conversation_id: str = "", *, key: str = "", wait: str = ""
     ) -> httpx.Response:
-        """POST /v1/chats, whatever it answers."""
+        """POST /v1/chats; any answer."""
         body = {"message": message} | ({"conversation_id": conversation_id} if conversation_id else {})
         response = self.http.post(
             "/v1/chats",
@@ -130,7 +130,7 @@ class Person:
         return events
 
     def until(self, chat_id: str, wanted: Callable[[Received], bool]) -> list[Received]:
-        """The events up to the first that is wanted."""
+        """The events up to the first that matches."""
         seen: list[Received] = []
         stream = self.stream(chat_id)
         try:
@@ -148,7 +148,7 @@ class Person:
         return self.chat(chat_id)
 
     def ask(self, message: str, conversation_id: str = "") -> dict[str, Any]:
-        """Start and finish."""
+        """Start a chat and wait for its end."""
         return self.finish(self.start(message, conversation_id)["chat_id"])
 
     def records(self, conversation_id: str, track: str = "full") -> list[dict[str, Any]]:
@@ -157,7 +157,7 @@ class Person:
         return list(self.get(path)["records"])
 
     def record(self, conversation_id: str, record_id: str) -> dict[str, Any]:
-        """One record, whole."""
+        """One whole record."""
         return dict(self.get(f"/v1/conversations/{conversation_id}/records/{record_id}"))
 
     def credits(self) -> dict[str, Any]:
@@ -165,7 +165,7 @@ class Person:
         return dict(self.get("/v1/credits"))
 
     def close(self) -> None:
-        """End every chat that still runs, so that no test leaves one to the next."""
+        """End every running chat, so that none affects the next test."""
         for chat_id in self.chats:
             self.http.delete(f"/v1/chats/{chat_id}")
         self.http.close()
@@ -177,14 +177,14 @@ class Person:
 
 @dataclass
 class Root:
-    """The account as its root sees it."""
+    """The account, with its root's credentials."""
 
     stack: LocalStack
     state_dir: Path
     _clients: dict[str, Any] = field(default_factory=dict)
 
     def client(self, service: str) -> Any:
-        """A client, made once."""
+        """A client, created once."""
         if service not in self._clients:
             self._clients[service] = self.stack.aws.client(service)
         return self._clients[service]
@@ -196,7 +196,7 @@ class Root:
 
     @property
     def settings(self) -> Settings:
-        """The tables, as the library wants them."""
+        """The library's settings: the deployed tables and bucket."""
         outputs = self.stack.outputs
         return Settings(
             history_table=outputs["HistoryTable"],
@@ -234,11 +234,11 @@ class Root:
 
     def execution_status(self, chat_id: str) -> str:
         """RUNNING, SUCCEEDED …"""
-        found = self.client("stepfunctions").describe_execution(executionArn=self.execution_arn(chat_id))
-        return str(found["status"])
+        execution = self.client("stepfunctions").describe_execution(executionArn=self.execution_arn(chat_id))
+        return str(execution["status"])
 
     def invoke(self, name: str, payload: Mapping[str, Any]) -> Any:
-        """What a function returns; its error fails the test."""
+        """Invoke a function; its result. An error fails the test."""
         answer = self.client("lambda").invoke(
             FunctionName=f"{self.stack.outputs[f'{name}Function']}:live", Payload=json.dumps(payload).encode()
         )
@@ -247,7 +247,7 @@ class Root:
         return body
 
     def grant(self, user_id: str) -> None:
-        """Credits that no test and no bench uses up."""
+        """Grant more credits than any test or bench uses."""
         self.stores().ledger.grant(user_id, f"grant-{uuid.uuid4().hex}", 1_000_000, "for tests", time.time())
 
     def chat_of(self, person: Person, chat_id: str) -> ChatRef:
@@ -259,13 +259,13 @@ class Root:
         listed = subprocess.run(
             ["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True, check=True
         ).stdout
-        found = self.stack.outputs[f"{name}Function"]
+        function = self.stack.outputs[f"{name}Function"]
         here = str(self.state_dir)
         rows = [line.strip().split(maxsplit=1) for line in listed.splitlines()]
-        return [int(pid) for pid, args in rows if found in args and here in args]
+        return [int(pid) for pid, args in rows if function in args and here in args]
 
     def kill_workers(self, name: str) -> int:
-        """Kill the processes of a function, as a Lambda sandbox dies; how many there were."""
+        """Kill the processes of a function, as when a Lambda sandbox dies; how many there were."""
         pids = self.workers(name)
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
@@ -273,23 +273,24 @@ class Root:
 
 
 def chats_of(stores: Stores, user: str) -> list[Chat]:
-    """Every chat of a user that was ever admitted, by the records of their conversations that are not deleted; a
-    fork's own only."""
-    found: list[Chat] = []
-    for one in stores.conversations.newest(user, limit=1000):
-        if one.is_being_deleted:
+    """Every admitted chat of a user, found by the records of their conversations that are not deleted; of a fork, only
+    its own.
+    """
+    chats: list[Chat] = []
+    for conversation in stores.conversations.newest(user, limit=1000):
+        if conversation.is_being_deleted:
             continue
-        for number in range(one.ancestry.through + 1, one.queries + 1):
-            chat_id = stores.history.chat_of_query(user, one.conversation_id, number)
+        for number in range(conversation.ancestry.through + 1, conversation.queries + 1):
+            chat_id = stores.history.chat_of_query(user, conversation.conversation_id, number)
             chat = stores.chats.load(user, chat_id)
             assert chat is not None, chat_id
-            found.append(chat)
-    return found
+            chats.append(chat)
+    return chats
 
 
 def wait_for(true: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Wait until the condition is true; another process's state can only be polled."""
     deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline, "it did not come about"
+        assert time.monotonic() < deadline, "timed out waiting for the condition"
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""The command ``dualtrack`` on a terminal of its own: typed at, and read as it is drawn."""
+"""The command ``dualtrack`` on its own terminal: send it keys, read what it draws."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from typing import Final, Self
 _ROOT: Final = Path(__file__).parents[2]
 _SECONDS: Final = 20.0
 _OWN: Final = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-"""Makes standard input the terminal that sends a Ctrl-C, then becomes the command."""
+"""Makes standard input the controlling terminal, so that Ctrl-C works, then executes the command."""
 
 
 class Terminal:
-    """A context manager. ``shown`` is all that was drawn so far, with its control characters."""
+    """A context manager. ``shown`` is everything drawn so far, with control characters."""
 
     def __init__(self, *arguments: str, columns: int = 80, rows: int = 24) -> None:
         self._ours, theirs = pty.openpty()
@@ -39,7 +39,7 @@ class Terminal:
                 **os.environ,
                 "TERM": "xterm-256color",
                 "PYTHONIOENCODING": "utf-8",
-                "PROMPT_TOOLKIT_NO_CPR": "1",  # nobody here answers where the cursor is
+                "PROMPT_TOOLKIT_NO_CPR": "1",  # no terminal answers the query for the cursor's position
             },
         )
         os.close(theirs)
@@ -64,11 +64,11 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     def until(self, text: str) -> str:
-        """Wait until this is drawn, after what was waited for before; what was drawn until then."""
+        """Wait until this text is drawn, after the previously awaited one; returns what was drawn up to it."""
         deadline = time.monotonic() + _SECONDS
-        while (place := self._read.find(text.encode(), self._seen)) < 0:
+        while (position := self._read.find(text.encode(), self._seen)) < 0:
             assert self._more(deadline), f"{text!r} was not drawn:\n{self.shown}"
-        before, self._seen = self._seen, place + len(text.encode())
+        before, self._seen = self._seen, position + len(text.encode())
         return self._read[before : self._seen].decode(errors="replace")
 
     def terminate(self) -> None:
@@ -83,7 +83,7 @@ class Terminal:
         return self._process.wait(timeout=_SECONDS)
 
     def _more(self, deadline: float) -> bool:
-        """Read what comes; false at the end, or when the time is up."""
+        """Read more; false at the end, or when the time is up."""
         ready, _, _ = select.select([self._ours], [], [], max(0.0, deadline - time.monotonic()))
         try:
             part = os.read(self._ours, 65536) if ready else b""

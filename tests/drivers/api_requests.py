@@ -1,7 +1,7 @@
-"""Random requests to the API, valid and not, drawn from a seed and from what their user knows.
+"""Random requests to the API, valid and invalid, drawn from a seed and from what their user knows.
 
-`Author.draw` makes the next request of a user and says which statuses it may be answered with; 429 and 503 are
-allowed always. Every text of a user carries the user's secret, so that it can be looked for in what others get.
+`Author.draw` makes the next request of a user and says which statuses are allowed for it (429 and 503 always are).
+Every text of a user contains that user's secret, which must never appear in other users' answers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ HOSTILE: Final = (
     '{"a":' * 300 + "1" + "}" * 300,
     "{{7*7}} ${jndi:ldap://127.0.0.1/a} '; DROP TABLE chats; --",
 )
-"""Texts that are valid, and that something on the way may take for more than text."""
+"""Valid texts that a component might misread as markup, instructions or code."""
 
 REFUSED: Final = (
     '"a\\u0000b"',
@@ -55,7 +55,7 @@ REFUSED: Final = (
     "[]",
     '"' + "x" * 32_001 + '"',
 )
-"""Messages, as JSON, that are none."""
+"""Invalid messages, as JSON."""
 
 NO_JSON: Final = (
     b"",
@@ -93,7 +93,7 @@ BAD_QUERIES: Final = (
     "limit=1e1",
 )
 OWNED: Final = [route for route in ROUTES if route.access == "user" and route.path_parameters]
-"""The routes to what belongs to one user."""
+"""The routes whose resources belong to one user."""
 
 RECORDS: Final = (
     "q1",
@@ -114,7 +114,7 @@ TOKENS: Final = ("", "Bearer", "Bearer x", "Bearer x.y.z", "Basic YTpi", "Bearer
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request. ``path`` is sent as it stands; ``conversation`` and ``chat`` are the caller's own it is about."""
+    """A request. ``path`` is sent unchanged; ``conversation`` and ``chat`` are the caller's own ids."""
 
     method: str
     path: str
@@ -124,17 +124,17 @@ class Asked:
     conversation: str = ""
     chat: str = ""
     may_fail: bool = False
-    """Whether a chat that it starts may end as failed."""
+    """Whether the chat that this request starts may fail."""
 
     def __str__(self) -> str:
         shown = (self.body or b"").decode("utf-8", "replace")
-        told = {name: value[:60] for name, value in self.headers.items()}
-        return f"{self.method} {self.path:.200} {told or ''} {shown:.200}"
+        headers = {name: value[:60] for name, value in self.headers.items()}
+        return f"{self.method} {self.path:.200} {headers or ''} {shown:.200}"
 
 
 @dataclass
 class Known:
-    """What a user has been told so far; shared by the user's concurrent requests."""
+    """What a user knows from earlier answers; shared by the user's concurrent requests."""
 
     id: str
     name: str
@@ -143,10 +143,10 @@ class Known:
     """Chat → conversation."""
 
     touched: set[str] = field(default_factory=set)
-    """Conversations that somebody has begun to delete: they may be there or not."""
+    """Conversations whose deletion was requested: they may still exist."""
 
     gone: set[str] = field(default_factory=set)
-    """Conversations whose deletion was answered."""
+    """Conversations whose deletion was confirmed."""
 
     conversations: list[str] = field(default_factory=list)
     cursors: list[str] = field(default_factory=list)
@@ -159,20 +159,20 @@ class Known:
 
 @dataclass
 class Author:
-    """Draws one user's requests; ``others`` are the users whose things are not theirs."""
+    """Draws one user's requests; ``others`` are the other users."""
 
     drawn: random.Random
     me: Known
     others: Sequence[Known]
     script: Script
     let_go: Callable[[str], object]
-    """Told of the names under which the tool ``write`` is not to wait."""
+    """Called with each name under which the tool ``write`` must not wait."""
 
     planned: Counter[str] = field(default_factory=Counter)
     """What the model was told to do, and how often."""
 
     def first(self) -> Asked:
-        """The first request: one that there is something to go on from."""
+        """The first request, which creates something for later ones to use."""
         return self.start()
 
     def draw(self) -> Asked:
@@ -192,7 +192,7 @@ class Author:
     # ── chats ─────────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> Asked:
-        """A chat that is admitted, new or in a conversation, with and without a key."""
+        """A valid chat, in a new or known conversation, with or without a key."""
         marker = f"{self.me.secret}.{next(self.me.numbers)}:"
         may_fail = self._plan(marker)
         body: dict[str, Any] = {"message": marker + self._text()}
@@ -228,7 +228,7 @@ class Author:
         return Asked("POST", "/v1/chats", expected, body, {"Idempotency-Key": key}, may_fail=True)
 
     def refused(self) -> Asked:
-        """A start that is not admitted, whatever is wrong with it."""
+        """An invalid chat, of any kind."""
         broken = {"media_type": "image/png", "data": self.drawn.choice(("@@@", "AAAA", "", "aGVsbG8="))}
         text = f"{self.me.secret} refused"
         bodies = (
@@ -264,39 +264,48 @@ class Author:
         )
 
     def read_conversation(self) -> Asked:
-        one = self._conversation()
+        conversation = self._conversation()
         query = self.drawn.choice(("", "?track=full", "?track=summarised", "?track=summarised"))
-        return self._of(one, Asked("GET", f"/v1/conversations/{one}{query}", frozenset({200})))
+        return self._of(
+            conversation, Asked("GET", f"/v1/conversations/{conversation}{query}", frozenset({200}))
+        )
 
     def read_record(self) -> Asked:
-        one, record = self._conversation(), self.drawn.choice(RECORDS)
-        path = f"/v1/conversations/{one}/records/{record}"
-        return self._of(one, Asked("GET", path, frozenset({200, 404})))
+        conversation, record = self._conversation(), self.drawn.choice(RECORDS)
+        path = f"/v1/conversations/{conversation}/records/{record}"
+        return self._of(conversation, Asked("GET", path, frozenset({200, 404})))
 
     def rename(self) -> Asked:
-        one = self._conversation()
+        conversation = self._conversation()
         title = self.drawn.choice((f"{self.me.secret} {self._text()}"[:200], "", "x" * 201, 5, None))
         valid = isinstance(title, str) and 1 <= len(title) <= 200
         body = json.dumps({"title": title}).encode()
         expected = frozenset({200}) if valid else frozenset({400})
-        return self._of(one, Asked("PATCH", f"/v1/conversations/{one}", expected, body))
+        return self._of(conversation, Asked("PATCH", f"/v1/conversations/{conversation}", expected, body))
 
     def fork(self) -> Asked:
-        """Before a query that is there or not, or that is running."""
-        one, before = self._conversation(), self.drawn.choice(("q1", "q1", "q2", "q3", "q99", "seven", 5))
+        """A fork before an existing, a missing or a running query."""
+        conversation, before = (
+            self._conversation(),
+            self.drawn.choice(("q1", "q1", "q2", "q3", "q99", "seven", 5)),
+        )
         body = json.dumps({"before": before}).encode()
         perhaps = {201, 400, 409}
         expected = {"q1": {201}, "q2": perhaps, "q3": perhaps}.get(str(before), {400})
-        return self._of(one, Asked("POST", f"/v1/conversations/{one}/fork", frozenset(expected), body))
+        return self._of(
+            conversation, Asked("POST", f"/v1/conversations/{conversation}/fork", frozenset(expected), body)
+        )
 
     def list_forks(self) -> Asked:
-        """Of one's own, or of nobody's."""
-        one = self._conversation()
-        return Asked("GET", f"/v1/conversations?forked_from={one}", frozenset({200, 404}))
+        """The forks of the user's own conversation, or of one that does not exist."""
+        conversation = self._conversation()
+        return Asked("GET", f"/v1/conversations?forked_from={conversation}", frozenset({200, 404}))
 
     def delete(self) -> Asked:
-        one = self._conversation()
-        return self._of(one, Asked("DELETE", f"/v1/conversations/{one}", frozenset({204, 409})))
+        conversation = self._conversation()
+        return self._of(
+            conversation, Asked("DELETE", f"/v1/conversations/{conversation}", frozenset({204, 409}))
+        )
 
     # ── the rest ──────────────────────────────────────────────────────────────────────────────────
 
@@ -319,17 +328,17 @@ class Author:
         return Asked("PUT", "/v1/connections/github", frozenset({200 if valid else 400}), body)
 
     def foreign(self) -> Asked:
-        """What belongs to somebody else is not found."""
+        """Another user's resource: not found."""
         other = self.drawn.choice(self.others)
         with other.lock:
             chats, conversations = list(other.chats), list(other.conversations)
         chat = self.drawn.choice(chats or ["ch_01k0000000000000000000000a"])
-        one = self.drawn.choice(conversations or ["cv_01k0000000000000000000000a"])
+        conversation = self.drawn.choice(conversations or ["cv_01k0000000000000000000000a"])
         route = self.drawn.choice(OWNED)
-        path = route.path.format(chat_id=chat, conversation_id=one, record_id="q1", place="1")
+        path = route.path.format(chat_id=chat, conversation_id=conversation, record_id="q1", place="1")
         track = self.drawn.choice(("", "?track=summarised")) if TRACK in route.parameters else ""
-        given = b'{"before": "q1"}' if route.path.endswith("/fork") else b'{"title": "mine now"}'
-        body = given if route.body else None
+        change = b'{"before": "q1"}' if route.path.endswith("/fork") else b'{"title": "mine now"}'
+        body = change if route.body else None
         return Asked(route.method.upper(), path + track, frozenset({404}), body)
 
     def not_an_administrator(self) -> Asked:
@@ -338,14 +347,14 @@ class Author:
         return Asked(method, path, frozenset({403}), body)
 
     def malformed(self) -> Asked:
-        """Paths, queries, methods and tokens that are none."""
-        one = self.drawn.choice(BAD_IDS)
+        """Invalid paths, queries, methods and tokens."""
+        bad_id = self.drawn.choice(BAD_IDS)
         kind = self.drawn.randrange(5)
         if kind == 0:
             below = self.drawn.choice(
                 ("chats/{}", "chats/{}/events", "conversations/{}", "conversations/{}/records/q1")
             )
-            return Asked("GET", "/v1/" + below.format(one), frozenset({404}))
+            return Asked("GET", "/v1/" + below.format(bad_id), frozenset({404}))
         if kind == 1:
             path = self.drawn.choice(("/v1/conversations", "/v1/credits/ledger"))
             return Asked("GET", f"{path}?{self.drawn.choice(BAD_QUERIES)}", frozenset({400}))
@@ -363,13 +372,13 @@ class Author:
     # ── an administrator ──────────────────────────────────────────────────────────────────────────
 
     def administer(self) -> Asked:
-        """A plan, a grant or a look at a user that there is, or at one that there is not."""
+        """A plan, a grant or a look at the credits of an existing or a missing user."""
         there = self.drawn.random() < 0.8
         user = (
             self.drawn.choice(self.others).id if there else self.drawn.choice((str(uuid.uuid4()), *BAD_IDS))
         )
         method, path, body = self._administration(user)
-        # what an account that nobody has looks like is not a loss; a payment for nobody is
+        # reading a missing account is harmless; a payment to one would be lost
         missing = frozenset({404}) if method != "GET" else frozenset({200, 404})
         return Asked(method, path, frozenset({200}) if there else missing, body)
 
@@ -379,7 +388,7 @@ class Author:
         if kind == 0:
             return "PUT", f"{base}/plan", json.dumps({"plan": self.drawn.choice(("free", "pro"))}).encode()
         if kind == 1:
-            grant_id = f"grant-{self.drawn.randrange(60)}"  # an id is one user's: two users may have the same
+            grant_id = f"grant-{self.drawn.randrange(60)}"  # ids are per user: two users may have the same
             grant = {"credits": self.drawn.choice((50, 60)), "reason": grant_id, "grant_id": grant_id}
             return "POST", f"{base}/grants", json.dumps(grant).encode()
         return "GET", f"{base}/credits", None
@@ -417,7 +426,7 @@ class Author:
         query = "&".join(
             f"{name}={value}" for name, value in (("cursor", cursor), ("limit", limit), *more) if value
         )
-        # a cursor of the other list is no cursor of this one
+        # a cursor of another list is invalid here
         expected = frozenset({200, 400}) if cursor else frozenset({200})
         return Asked("GET", f"{path}?{query}" if query else path, expected)
 
@@ -448,11 +457,11 @@ class Author:
         )
 
     def _plan(self, marker: str) -> bool:
-        """What the model does with the chat; whether the chat may fail by it."""
+        """Script the model's answers for the chat; whether they may make it fail."""
         kind = self.drawn.choices(list(_MODEL), [weight for weight, _ in _MODEL.values()])[0]
         self.planned[f"model {kind}"] += 1
         responses = _MODEL[kind][1](self, marker)
-        self.script.add(*({"match": marker, "kind": "turn", **one} for one in responses))
+        self.script.add(*({"match": marker, "kind": "turn", **response} for response in responses))
         return kind == "refused for good"
 
     def _calls(self, marker: str) -> list[dict[str, Any]]:
@@ -473,15 +482,15 @@ class Author:
             ("retrieve_documentation", {"query": f"OAuth {marker}"}),
         )
         asked = self.drawn.choices(calls, k=self.drawn.choice((1, 2, 4, 22)))
-        return [{"type": "tool_use", "name": name, "input": given} for name, given in asked]
+        return [{"type": "tool_use", "name": name, "input": arguments} for name, arguments in asked]
 
 
 def _nested() -> dict[str, Any]:
-    """A call whose arguments are too deep for most readers."""
-    given: Any = 1
+    """A call whose arguments are nested deeper than most parsers accept."""
+    nested: Any = 1
     for _ in range(300):
-        given = {"a": given}
-    return {"type": "tool_use", "name": f"{NAME}_echo", "input": {"text": given}}
+        nested = {"a": nested}
+    return {"type": "tool_use", "name": f"{NAME}_echo", "input": {"text": nested}}
 
 
 _NESTED: Final = _nested()
@@ -491,7 +500,10 @@ _MODEL: Final[dict[str, tuple[int, _Make]]] = {
     "answers": (4, lambda author, marker: [{"text": f"{marker} {author.drawn.choice(HOSTILE)}"}]),
     "tools": (6, lambda author, marker: [{"content": author._calls(marker)}]),
     "tools twice": (2, lambda author, marker: [{"content": author._calls(marker)}] * 2),
-    "nested 300 deep": (2, lambda author, marker: [{"content": [_NESTED]}] * 6),  # in every try of the turn
+    "nested 300 deep": (
+        2,
+        lambda author, marker: [{"content": [_NESTED]}] * 6,
+    ),  # in every attempt of the turn
     "slow": (3, lambda author, marker: [{"text": f"{marker} slow. " * 8, "chunk": 20, "delay_chunk": 0.2}]),
     "busy": (2, lambda author, marker: [{"status": author.drawn.choice((429, 529, 500)), "retry_after": 1}]),
     "cut": (2, lambda author, marker: [{"text": f"{marker} it is cut.", "cut_after": 4}]),

@@ -26,19 +26,19 @@ SAMPLES: Final = Path(openapi.__file__).with_name("samples.json")
 GUIDE: Final = ROOT / "docs" / "api.md"
 
 ENTRIES: Final = 3
-"""Of a list in a sample."""
+"""Entries shown of a list in a sample."""
 
 CHARACTERS: Final = 300
-"""Of a text in a sample."""
+"""Characters shown of a text in a sample."""
 
 _WIDTH: Final = 100
 _ROUTES: Final = "<!-- routes -->"
-_PLACE: Final = re.compile(r"<!-- sample ([\w.-]+) -->\n\n```\w+\n.*?\n```\n", re.DOTALL)
+_SAMPLE: Final = re.compile(r"<!-- sample ([\w.-]+) -->\n\n```\w+\n.*?\n```\n", re.DOTALL)
 
 
 @dataclass
 class Collector:
-    """Takes a sample of each type of body, of each error and of each event. ``clean`` removes the test's own marks."""
+    """Takes a sample of each type of body, of each error and of each event. ``clean`` removes the test's markers."""
 
     clean: Callable[[str], str]
     stream: list[dict[str, Any]] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Collector:
     errors: dict[str, Any] = field(default_factory=dict)
 
     def call(self, person: Person, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
-        """A request, kept with its answer unless there are samples of their types already."""
+        """Send a request; keep it and its answer if their types have no samples yet."""
         response = person.http.request(method, path, json=body, **more)
         operation = operation_of(method.lower(), response.url.path)
         assert operation is not None, path
@@ -63,7 +63,7 @@ class Collector:
         return response
 
     def take(self, events: list[Received]) -> None:
-        """A chat's events."""
+        """Keep a chat's events."""
         for event in events:
             assert_event_documented(event.id, event.kind, event.data)
             shown = {"id": str(event.id), "event": event.kind, "data": self._short(event.data)}
@@ -74,7 +74,7 @@ class Collector:
                 self.stream.append(shown)
 
     def collected(self) -> dict[str, Any]:
-        """All of it."""
+        """All samples, by part and name."""
         shown = {"stream": self.stream, "events": self.events, "bodies": self.bodies, "errors": self.errors}
         return {
             name: dict(sorted(part.items())) if isinstance(part, dict) else part
@@ -83,9 +83,9 @@ class Collector:
 
     def _short(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: self._short(one) for key, one in value.items()}
+            return {key: self._short(entry) for key, entry in value.items()}
         if isinstance(value, list):
-            return [self._short(one) for one in _few(value)]
+            return [self._short(entry) for entry in _few(value)]
         if isinstance(value, str):
             text = self.clean(value)
             return text if len(text) <= CHARACTERS else f"{text[:CHARACTERS]}…"
@@ -93,13 +93,13 @@ class Collector:
 
 
 def _few(listed: list[Any]) -> list[Any]:
-    """The first of each kind, else the first few."""
+    """The first entry of each kind; without kinds, the first few."""
     kinds = {
-        one["kind"]: one
-        for one in reversed(listed)
-        if isinstance(one, dict) and "price" not in one and "kind" in one
+        entry["kind"]: entry
+        for entry in reversed(listed)
+        if isinstance(entry, dict) and "price" not in entry and "kind" in entry
     }
-    return [one for one in listed if one is kinds.get(one["kind"])] if kinds else listed[:ENTRIES]
+    return [entry for entry in listed if entry is kinds.get(entry["kind"])] if kinds else listed[:ENTRIES]
 
 
 def _name(reference: str) -> str:
@@ -107,11 +107,11 @@ def _name(reference: str) -> str:
 
 
 def shape(value: Any) -> Any:
-    """What a value is made of, without what it says: names of fields and types of values."""
+    """The structure of a value: names of fields and types of values."""
     if isinstance(value, dict):
-        return {key: shape(one) for key, one in value.items()}
+        return {key: shape(part) for key, part in value.items()}
     if isinstance(value, list):
-        shapes = {json.dumps(shape(one), sort_keys=True) for one in value}
+        shapes = {json.dumps(shape(entry), sort_keys=True) for entry in value}
         return sorted(shapes)
     return "number" if type(value) in (int, float) else type(value).__name__
 
@@ -122,7 +122,7 @@ def stored() -> dict[str, Any]:
 
 
 def write(samples: Mapping[str, Any]) -> None:
-    """Keep them, in the library and in the document."""
+    """Write the samples to the library and to the document."""
     SAMPLES.write_text(json.dumps(samples, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     GUIDE.write_text(filled(GUIDE.read_text(encoding="utf-8"), samples), encoding="utf-8")
 
@@ -130,39 +130,44 @@ def write(samples: Mapping[str, Any]) -> None:
 def filled(text: str, samples: Mapping[str, Any]) -> str:
     """A document with its samples, each behind ``<!-- sample events.turn -->``, and the routes at its end."""
     text = text[: text.index(_ROUTES)] + f"{_ROUTES}\n\n{_routes()}"
-    return _PLACE.sub(lambda place: f"<!-- sample {place[1]} -->\n\n{_block(place[1], samples)}\n", text)
+    return _SAMPLE.sub(
+        lambda comment: f"<!-- sample {comment[1]} -->\n\n{_block(comment[1], samples)}\n", text
+    )
 
 
 def shown_in(text: str) -> list[str]:
     """The samples that a document has."""
-    return [place[1] for place in _PLACE.finditer(text)]
+    return [comment[1] for comment in _SAMPLE.finditer(text)]
 
 
 def _block(name: str, samples: Mapping[str, Any]) -> str:
     part, _, which = name.partition(".")
     if part == "stream":
         return f"```text\n{openapi.event_stream(samples[part]).rstrip()}\n```"
-    one = samples[part][which]
-    return f"```json\n{laid_out(one['data'] if part == 'events' else one)}\n```"
+    sample = samples[part][which]
+    return f"```json\n{laid_out(sample['data'] if part == 'events' else sample)}\n```"
 
 
 def laid_out(value: Any, indent: int = 0) -> str:
-    """JSON whose short parts stand on one line each."""
+    """JSON with short parts on one line each."""
     flat = json.dumps(value, ensure_ascii=False)
     if len(flat) + indent <= _WIDTH or not isinstance(value, dict | list) or not value:
         return flat
     inside, deeper = " " * (indent + 2), indent + 2
     if isinstance(value, list):
-        parts = [laid_out(one, deeper) for one in value]
+        parts = [laid_out(entry, deeper) for entry in value]
     else:
-        parts = [f"{json.dumps(key)}: {laid_out(one, deeper)}" for key, one in value.items()]
+        parts = [f"{json.dumps(key)}: {laid_out(entry, deeper)}" for key, entry in value.items()]
     opening, closing = ("[", "]") if isinstance(value, list) else ("{", "}")
     return f"{opening}\n{inside}" + f",\n{inside}".join(parts) + f"\n{' ' * indent}{closing}"
 
 
 def _routes() -> str:
     """Every route, as the document lists them."""
-    rows = [f"| `{one.method.upper()} {one.path}` | {one.summary} | {_statuses(one)} |" for one in ROUTES]
+    rows = [
+        f"| `{route.method.upper()} {route.path}` | {route.summary} | {_statuses(route)} |"
+        for route in ROUTES
+    ]
     return "\n".join(("| | | |", "|---|---|---|", *rows)) + "\n"
 
 

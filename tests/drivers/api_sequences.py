@@ -1,7 +1,7 @@
 """Random sequences of API requests by several users and an administrator at once (docs/faults.md).
 
-Each answer is held to rules as it comes (`Rules`); at the end every chat and every account is held to the
-invariants of the crash matrix, everything is deleted, and nothing of it may be left.
+Each answer is checked against `Rules` as it arrives. At the end every chat and every account is checked against the
+invariants of the crash matrix, everything is deleted, and nothing may be left.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ BURST: Final = 8
 """Requests that one user has in flight at most."""
 
 PATIENCE: Final = 60.0
-"""Seconds for one answer, and for the last chats to end by themselves."""
+"""Seconds for one answer, and for the last chats to end."""
 
 EVENTS: Final = 12
-"""A reader of events leaves after so many, or with the stream's end."""
+"""A reader of events disconnects after this many, or at the stream's end."""
 
 OPEN_STREAMS: Final = 5
 TAIL: Final = 12
@@ -48,11 +48,11 @@ TAIL: Final = 12
 
 RANK: Final = {"running": 0, "answered": 1, "done": 2, "failed": 2, "cancelled": 2}
 ALWAYS: Final = frozenset({429, 503})
-"""Documented refusals that come of load alone."""
+"""Documented refusals that load alone causes."""
 
 
 class BrokenRuleError(AssertionError):
-    """What an answer should not have been."""
+    """An answer broke a rule."""
 
 
 def holds(true: object, rule: str, detail: object = "") -> None:
@@ -63,30 +63,30 @@ def holds(true: object, rule: str, detail: object = "") -> None:
 
 @dataclass
 class Rules:
-    """What one user's answers have shown so far, and what must therefore hold for the next."""
+    """What one user's answers have shown so far, and what the next one must therefore satisfy."""
 
     known: Known
     others: list[Known] = field(default_factory=list)
     status: dict[str, str] = field(default_factory=dict)
-    """Chat → the furthest status that was answered."""
+    """Chat → the latest status seen in an answer."""
 
     may_fail: dict[str, bool] = field(default_factory=dict)
     by_key: dict[str, tuple[Any, str]] = field(default_factory=dict)
-    """Idempotency-Key → the body that was taken, and its chat."""
+    """Idempotency-Key → the accepted body, and its chat."""
 
     events: dict[tuple[str, int], str] = field(default_factory=dict)
     entries: dict[str, Any] = field(default_factory=dict)
     streams: int = 0
 
     def before(self, asked: Asked) -> Before:
-        """What is known as the request goes out."""
+        """What is known when the request is sent."""
         with self.known.lock:
             if asked.method == "DELETE" and asked.conversation and not asked.chat:
                 self.known.touched.add(asked.conversation)
             return Before(asked.conversation in self.known.gone, dict(self.status))
 
     def check(self, asked: Asked, before: Before, answer: Answer) -> None:
-        """Every rule for one answer; `BrokenRuleError` names the first that does not hold."""
+        """Check every rule for one answer. Raises `BrokenRuleError` for the first that is broken."""
         self._status(asked, before, answer)
         self._form(asked, answer)
         self.only_mine(answer.text)
@@ -123,7 +123,7 @@ class Rules:
             holds({"resets_at", "upgrade"} <= set(refusal), "402 says what helps", refusal)
 
     def only_mine(self, text: str) -> None:
-        """No text of another user, and no token that was ever given."""
+        """The answer has no text of another user and no stored token."""
         for other in self.others:
             holds(other.secret not in text, "nobody reads what is another user's", text)
         holds(f"ghp_{self.known.secret}" not in text, "a token is never returned", text)
@@ -132,9 +132,9 @@ class Rules:
         if "chat_id" in body and "status" in body:
             self._chat(asked, before, body)
         elif "conversation_id" in body:
-            one = body["conversation_id"]
-            if one not in self.known.conversations:
-                self.known.conversations.append(one)
+            conversation = body["conversation_id"]
+            if conversation not in self.known.conversations:
+                self.known.conversations.append(conversation)
         elif "conversations" in body or "entries" in body:
             self._listed(body)
 
@@ -145,7 +145,7 @@ class Rules:
         self.moved(chat, status, before, body.get("error"))
 
     def moved(self, chat: str, status: str, before: Before, error: object = None) -> None:
-        """A chat's status in an answer to a request that went out when ``before`` was known."""
+        """Check a chat's status in the answer to a request sent when ``before`` was known."""
         first = before.status.get(chat, "running")
         holds(RANK[status] >= RANK[first], "a chat's status never goes back", f"{chat} {first} {status}")
         if RANK[first] == RANK["done"]:
@@ -168,15 +168,15 @@ class Rules:
     def _listed(self, body: Any) -> None:
         if body.get("cursor"):
             self.known.cursors.append(body["cursor"])
-        for one in body.get("conversations", ()):
-            foreign = any(one["conversation_id"] in other.conversations for other in self.others)
-            holds(not foreign, "nobody lists what is another user's", one)
+        for conversation in body.get("conversations", ()):
+            foreign = any(conversation["conversation_id"] in other.conversations for other in self.others)
+            holds(not foreign, "nobody lists what is another user's", conversation)
         for entry in body.get("entries", ()):
             first = self.entries.setdefault(entry["entry_id"], entry)
             holds(first == entry, "a line of the ledger never changes", f"{first} {entry}")
 
     def event(self, chat: str, number: int, kind: str, data: str) -> None:
-        """An event is its chat's, and the same whenever it is read."""
+        """Check that an event belongs to its chat and is the same on every read."""
         self.only_mine(data)
         holds(json.loads(data)["chat_id"] == chat, "an event names its chat", data)
         with self.known.lock:
@@ -203,7 +203,7 @@ class _User:
     last: deque[str] = field(default_factory=lambda: deque(maxlen=TAIL))
 
     def run(self) -> None:
-        """Until the time is over."""
+        """Send requests until the time is up."""
         self.ask(self.author.first())
         with ThreadPoolExecutor(BURST) as pool:
             while not self.over():
@@ -214,7 +214,7 @@ class _User:
                 else:
                     asked = [self.author.draw() for _ in range(size)]
                     if size > 1 and self.author.drawn.random() < 0.4:
-                        asked = asked[:1] * size  # the same request, at once
+                        asked = asked[:1] * size  # the same request, concurrently
                 list(pool.map(self.ask, asked))
 
     def ask(self, asked: Asked) -> None:
@@ -256,7 +256,7 @@ class _User:
         return response.status_code
 
     def _read(self, asked: Asked, response: httpx.Response) -> None:
-        """Events from the place on that was asked for, without a gap, to the terminal one at most."""
+        """Events from the requested id on, without a gap, up to the terminal one at most."""
         holds(asked.chat, "nobody follows what is another user's", asked.path)
         with self.rules.known.lock:
             self.rules.streams += 1
@@ -293,7 +293,7 @@ def _route(path: str) -> str:
 
 @dataclass
 class Sequences:
-    """Users who ask at random, on a stack that is up."""
+    """Users sending random requests to a running stack."""
 
     root: Root
     model: OfflineModel
@@ -308,44 +308,44 @@ class Sequences:
     ends: float = 0.0
 
     def run(self) -> list[str]:
-        """All users until the time is up, then the judgement; what is wrong."""
+        """Run all users until the time is up, then check the end state. Returns the broken rules."""
         users = self._users()
         admin = self._admin(users)
         self.ends = time.monotonic() + self.seconds
         try:
             with ThreadPoolExecutor(len(users) + 1) as pool:
-                for running in [pool.submit(one.run) for one in (*users, admin)]:
+                for running in [pool.submit(asking.run) for asking in (*users, admin)]:
                     running.result()
-            for one in users:
-                self.done.update(one.author.planned)
+            for user in users:
+                self.done.update(user.author.planned)
             self.model.script.clear()
             self.tools.release_all()
             self._judge(users)
         finally:
-            for one in (*users, admin):
-                one.person.http.close()
+            for user in (*users, admin):
+                user.person.http.close()
         return list(self.wrong.values())
 
     def report(self) -> str:
-        """How often what was asked and how it was answered."""
+        """How often each kind of request had each status."""
         return "\n".join(f"{times:7} {what}" for what, times in sorted(self.done.items()))
 
     # ── users ─────────────────────────────────────────────────────────────────────────────────────
 
     def _users(self) -> list[_User]:
         known = [self._known(f"user-{number}") for number in range(USERS)]
-        made = []
-        for one, person in known:
-            others = [other for other, _ in known if other is not one]
-            made.append(self._user(one, person, others, f"user {one.name}"))
-        return made
+        users = []
+        for known_user, person in known:
+            others = [other for other, _ in known if other is not known_user]
+            users.append(self._user(known_user, person, others, f"user {known_user.name}"))
+        return users
 
     def _admin(self, users: list[_User]) -> _User:
-        one, person = self._known("administrator", admin=True)
+        known_admin, person = self._known("administrator", admin=True)
         others = [user.author.me for user in users]
-        made = self._user(one, person, others, "administrator")
-        made.author = _Administrator(**vars(made.author))
-        return made
+        administrator = self._user(known_admin, person, others, "administrator")
+        administrator.author = _Administrator(**vars(administrator.author))
+        return administrator
 
     def _known(self, name: str, *, admin: bool = False) -> tuple[Known, Person]:
         drawn = uuid.uuid4().hex[:12]
@@ -354,12 +354,12 @@ class Sequences:
         person.http.timeout = httpx.Timeout(PATIENCE)
         return Known(person.id, name, f"secret{drawn}"), person
 
-    def _user(self, one: Known, person: Person, others: list[Known], name: str) -> _User:
-        def let_go(place: str) -> None:
-            self.tools.place(place).released.set()
+    def _user(self, me: Known, person: Person, others: list[Known], name: str) -> _User:
+        def let_go(name_of_call: str) -> None:
+            self.tools.gate(name_of_call).released.set()
 
-        author = Author(random.Random(f"{self.seed} {name}"), one, others, self.model.script, let_go)
-        rules = Rules(one, others)
+        author = Author(random.Random(f"{self.seed} {name}"), me, others, self.model.script, let_go)
+        rules = Rules(me, others)
         return _User(person, author, rules, self._broken, self._count, lambda: time.monotonic() > self.ends)
 
     def _broken(self, user: _User, asked: Asked, error: BaseException) -> None:
@@ -368,8 +368,8 @@ class Sequences:
             if isinstance(error, BrokenRuleError)
             else f"no answer: {type(error).__name__} | {error}"
         )
-        told = "\n    ".join([*user.last, str(asked)])
-        self._add(what, f"{user.author.me.name}\n    {told}")
+        requests = "\n    ".join([*user.last, str(asked)])
+        self._add(what, f"{user.author.me.name}\n    {requests}")
 
     def _add(self, what: str, sequence: str = "") -> None:
         rule, _, detail = what.partition(" | ")
@@ -401,10 +401,10 @@ class Sequences:
             self._all(what_is_left(stores, user.person.id, user.author.me.secret), user.author.me)
 
     def _all(self, faults: Iterable[str], whose: Known | None = None) -> None:
-        for one in faults:
-            # the rule is what is said, without the chat that it is said of
-            chat, colon, said = one.partition(": ")
-            self._add(f"{said if colon else one} | {chat}", whose.name if whose else "")
+        for fault in faults:
+            # the rule is the text without the chat that it names
+            chat, colon, said = fault.partition(": ")
+            self._add(f"{said if colon else fault} | {chat}", whose.name if whose else "")
 
     def _open(self, users: list[_User]) -> list[Chat]:
         stores = self.root.stores()
@@ -421,10 +421,10 @@ class Sequences:
                 )
 
     def _mixed(self, everybody: list[Known]) -> Iterable[str]:
-        """No request to the model holds two users' words."""
+        """No request to the model contains two users' texts."""
         for request in self.model.requests:
             text = json.dumps(request.body)
-            if sum(one.secret in text for one in everybody) > 1:
+            if sum(user.secret in text for user in everybody) > 1:
                 yield f"{request.path}: the model was sent two users' words in one request"
 
     def _delete(self, user: _User) -> Iterable[str]:
@@ -434,15 +434,15 @@ class Sequences:
             .raise_for_status()
             .json()["conversations"]
         ):
-            for one in listed:
-                answer = http.delete(f"/v1/conversations/{one['conversation_id']}")
+            for conversation in listed:
+                answer = http.delete(f"/v1/conversations/{conversation['conversation_id']}")
                 if answer.status_code != 204:
-                    yield f"{one['conversation_id']}: deletion at the end answers {answer.status_code}"
+                    yield f"{conversation['conversation_id']}: deletion at the end answers {answer.status_code}"
                     return
 
 
 class _Administrator(Author):
-    """Draws what only an administrator may ask."""
+    """Draws an administrator's requests."""
 
     def first(self) -> Asked:
         """A grant, a plan or a look."""
@@ -454,8 +454,8 @@ class _Administrator(Author):
 
 
 def _grants(movements: Iterable[Any]) -> Iterable[str]:
-    """A grant's id counts once for a user; the reason that is given repeats it."""
-    given = Counter(one.reason for one in movements if one.kind == "grant")
-    for grant, times in given.items():
+    """A grant's id counts once for a user; the reason repeats the id."""
+    counts = Counter(movement.reason for movement in movements if movement.kind == "grant")
+    for grant, times in counts.items():
         if times > 1:
             yield f"{grant}: a grant counts once, whatever is repeated"

@@ -1,7 +1,7 @@
 """Chats on the deployed stack while the model's service is busy: half of them meet 429 with ``retry-after``, half 529.
 
-Each has one round of tools. They are admitted into executions of the machine that is given, today's or release 1's,
-which cannot wait; the functions are the same.
+Each has one round of tools. They run in the given state machine: today's, or that of release 1, which cannot wait. The
+functions are the same.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ RETRY_AFTER: Final = 2
 """Seconds that the service asks for with 429."""
 
 PATIENCE: Final = 300.0
-"""Seconds in which all have ended; nothing that works comes near it."""
+"""Seconds until every chat must have ended; far more than a working stack needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class BusyRun:
-    """What came of it. ``calls``: of the model by turns, answered or refused; ``paid_seconds``: of the
-    functions, as the executions' histories have them; ``seconds``: the longest from question to end."""
+    """What happened. ``calls``: of the model by turns, answered or refused; ``paid_seconds``: of the functions, as the
+    executions' histories have them; ``seconds``: the longest from question to end.
+    """
 
     chats: int
     ended: Counter[str]
@@ -54,7 +55,7 @@ class BusyRun:
 
 @contextmanager
 def busy(model: OfflineModel) -> Iterator[None]:
-    """The trouble, for the chats of every crowd."""
+    """The refusals, for the chats of every crowd."""
     trouble: dict[str, Any] = {"always": True, "kind": "turn"}
     model.script.add(
         {**trouble, "match": "busy-even", "status": 429, "retry_after": RETRY_AFTER},
@@ -74,7 +75,7 @@ class Crowd:
     name: str
 
     def ask(self, chats: int, arriving: float) -> None:
-        """So many chats, evenly within so many seconds."""
+        """Start this many chats, spread evenly over the seconds."""
         began = time.monotonic()
         for number in range(chats):
             time.sleep(max(0.0, began + arriving * number / chats - time.monotonic()))
@@ -89,12 +90,12 @@ class Crowd:
 
     def calls(self, model: OfflineModel) -> int:
         """Turns that the model was asked for so far."""
-        bodies = [one.body for one in model.requests if one.path == "/v1/messages"]
+        bodies = [request.body for request in model.requests if request.path == "/v1/messages"]
         turns = [json.dumps(body["messages"]) for body in bodies if body.get("stream")]
         return sum(f"{self.name} busy-" in turn for turn in turns)
 
     def counted(self, model: OfflineModel) -> BusyRun:
-        """What came of them."""
+        """What happened to them."""
         stores = self.root.stores()
         chats = chats_of(stores, self.user)
         histories = [self.root.history(chat.chat_id, self.executions.machine_arn) for chat in chats]
@@ -125,8 +126,9 @@ def _kinds(history: Sequence[dict[str, Any]]) -> Counter[str]:
 
 
 def _states(history: Sequence[dict[str, Any]]) -> int:
-    """Every state that was entered; a retry is none. The emulator does not list those inside the Map: one for its one
-    call."""
+    """Every state that was entered; retries do not count. The emulator does not list those inside the Map: add one for
+    its one call.
+    """
     kinds = _kinds(history)
     return (
         sum(times for kind, times in kinds.items() if kind.endswith("StateEntered"))
@@ -135,7 +137,7 @@ def _states(history: Sequence[dict[str, Any]]) -> int:
 
 
 def _paid_seconds(history: Sequence[dict[str, Any]]) -> float:
-    """From each try of a task to its end. One runs at a time."""
+    """Summed over the attempts of tasks, from start to end. One runs at a time."""
     paid, since = 0.0, 0.0
     for event in history:
         at = event["timestamp"].timestamp()

@@ -1,4 +1,4 @@
-"""Chats while the model's service is busy for minutes, in time that is a value.
+"""Chats while the model's service is busy for minutes, on a simulated clock.
 
 Each chat runs through its real steps in a world of its own, driven as the state machine does it (waits, and
 retries after 2, 4 and 8 seconds), and the model answers 529 until the trouble is over. With ``waits`` false
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from tests.drivers.faults import Process
 
 ARRIVAL_SECONDS: Final = 60
-"""In so many seconds from the beginning of the trouble the chats are asked, evenly."""
+"""Seconds from the start of the outage over which the chats are started, evenly."""
 
 REFUSED_SECONDS: Final = 0.35
 ANSWERED_SECONDS: Final = 4.15
 STEP_SECONDS: Final = 0.15
-"""Of a function's time: our own part as in tests.bench.chat_cost, and the model's."""
+"""A function's seconds: our own part as in tests.bench.chat_cost, and the model's."""
 
 _RETRIES: Final = (2, 4, 8)
 
@@ -71,7 +71,7 @@ class BusyWorld(World):
         return outcome
 
     def state(self, step: str, body: Callable[[Process], Any], retries: int) -> Any:
-        """A state with its retries; a retry is no further state."""
+        """Run a state with its retries; a retry is not counted as another state."""
         self.states[step.split(" ", maxsplit=1)[0]] += 1
         for attempt in range(retries + 1):
             try:
@@ -89,7 +89,7 @@ class BusyWorld(World):
 
     @property
     def paid_seconds(self) -> float:
-        """Of functions."""
+        """Seconds of functions, added up."""
         answered = len(self.at) - self.refused
         others = self.states.total() - self.states["turn"] - self.states["WaitForModel"]
         return self.refused * REFUSED_SECONDS + answered * ANSWERED_SECONDS + others * STEP_SECONDS
@@ -97,8 +97,9 @@ class BusyWorld(World):
 
 @dataclass(frozen=True, slots=True)
 class BusyStorm:
-    """What came of it. ``calls`` of the model by turns, ``at_once``: the most of them in one second behind the
-    trouble; ``seconds``: the longest from question to answer."""
+    """What happened. ``calls``: of the model by turns; ``at_once``: the most of them in one second after the outage;
+    ``seconds``: the longest from question to answer.
+    """
 
     chats: int
     ended: Counter[str]
@@ -113,7 +114,7 @@ class BusyStorm:
 
 
 def busy_storm(chats: int, minutes: float, *, waits: bool, seed: int = 1) -> BusyStorm:
-    """Chats asked at the beginning of so many minutes of trouble."""
+    """Run chats started at the beginning of an outage of this many minutes."""
     began = FakeClock().now
     until = began + 60 * minutes
     arrivals = [began + ARRIVAL_SECONDS * number / chats for number in range(chats)]
@@ -145,5 +146,5 @@ def _one(arrives: float, until: float, *, waits: bool, seed: str) -> BusyWorld:
 
 def _faults(world: BusyWorld) -> list[str]:
     stores, chats = world.look(), world.chats()
-    found = [fault for chat in chats for fault in chat_faults(stores, chat)]
-    return [*found, *account_faults(stores, world.user, chats), *world.complaints]
+    faults = [fault for chat in chats for fault in chat_faults(stores, chat)]
+    return [*faults, *account_faults(stores, world.user, chats), *world.complaints]

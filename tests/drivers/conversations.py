@@ -1,5 +1,4 @@
-"""What conversations show, and what the users of a storm were told of theirs: queries, forks, deletions
-(CONTRACT 4)."""
+"""What conversations show, and what the users of a storm know of theirs: queries, forks, deletions (CONTRACT 4)."""
 
 from __future__ import annotations
 
@@ -19,24 +18,24 @@ if TYPE_CHECKING:
 
 def pages(stores: Stores, user: str, conversation_id: str, track: Any) -> list[Any]:
     """All records of a track, as the API lists them."""
-    one = find_conversation(stores, user, conversation_id)
-    found: list[Any] = []
+    conversation = find_conversation(stores, user, conversation_id)
+    records: list[Any] = []
     cursor = ""
     while True:
-        page = list_records(stores, one, track, cursor)
-        found += page.items
+        page = list_records(stores, conversation, track, cursor)
+        records += page.items
         cursor = page.cursor
         if not cursor:
-            return found
+            return records
 
 
 def number_of(record: dict[str, Any]) -> int:
-    """Of the query that a record belongs to."""
+    """The number of the query that a record belongs to."""
     return int(record["record_id"].partition("-")[0][1:])
 
 
 def shown(stores: Stores, user: str, conversation_id: str) -> list[str]:
-    """What each query shows in both tracks, in order; digests aside."""
+    """What each query shows in both tracks, in order, without digests."""
     queries: dict[int, list[Any]] = {}
     for track in ("full", "summarised"):
         for record in pages(stores, user, conversation_id, track):
@@ -46,8 +45,8 @@ def shown(stores: Stores, user: str, conversation_id: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A fork: of what, how many queries it shares, and what they showed when it was made."""
+class Fork:
+    """A fork: its parent, how many queries it shares, and what they showed when it was created."""
 
     parent: str
     shared: int
@@ -56,11 +55,10 @@ class Made:
 
 @dataclass
 class Told:
-    """What the users know of their conversations. ``doomed``: somebody asked for its deletion; whether it came about
-    may have been lost on the way."""
+    """What the users know of their conversations. ``doomed``: deletion was requested; the answer may have been lost."""
 
     queries: dict[str, dict[int, str]] = field(default_factory=dict)
-    forks: dict[str, Made] = field(default_factory=dict)
+    forks: dict[str, Fork] = field(default_factory=dict)
     doomed: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -69,53 +67,55 @@ class Told:
         with self.lock:
             self.queries.setdefault(conversation_id, {})[int(message_id[1:])] = text
 
-    def note_fork(self, conversation_id: str, made: Made) -> None:
+    def note_fork(self, conversation_id: str, fork: Fork) -> None:
         """A fork was made."""
         with self.lock:
-            self.forks[conversation_id] = made
+            self.forks[conversation_id] = fork
 
     def note_deletion(self, conversation_id: str) -> None:
-        """Somebody is about to ask for it."""
+        """A deletion is about to be requested."""
         with self.lock:
             self.doomed.add(conversation_id)
 
     def count(self, conversation_id: str) -> int:
-        """Queries that it has at least, those that it shares included."""
-        made = self.forks.get(conversation_id)
-        return max([made.shared if made else 0, *self.queries.get(conversation_id, {})])
+        """Queries that a conversation has, shared ones included."""
+        fork = self.forks.get(conversation_id)
+        return max([fork.shared if fork else 0, *self.queries.get(conversation_id, {})])
 
     def texts(self, conversation_id: str) -> dict[int, str]:
-        """The queries that it has to show, by number."""
-        made = self.forks.get(conversation_id)
-        past = self.texts(made.parent) if made else {}
-        shared = {number: text for number, text in past.items() if made and number <= made.shared}
+        """The queries that a conversation must show, by number."""
+        fork = self.forks.get(conversation_id)
+        past = self.texts(fork.parent) if fork else {}
+        shared = {number: text for number, text in past.items() if fork and number <= fork.shared}
         return {**shared, **self.queries.get(conversation_id, {})}
 
     def gone(self, stores: Stores, user: str, conversation_id: str) -> bool:
         """Whether it is deleted."""
-        found = stores.conversations.find(user, conversation_id)
-        return found is None or found.is_being_deleted
+        conversation = stores.conversations.find(user, conversation_id)
+        return conversation is None or conversation.is_being_deleted
 
     def faults(self, stores: Stores, user: str, mine: set[str]) -> Iterator[str]:
-        """What is wrong with a user's conversations: gone without a wish, another past, another text."""
-        for one in sorted(mine):
-            if not self.gone(stores, user, one):
-                yield from (f"{one}: {wrong}" for wrong in self._faults(stores, user, one))
-            elif one not in self.doomed:
-                yield f"{one} is gone, and nobody deleted it"
+        """What is wrong with a user's conversations: gone without being deleted, a changed past, a changed text."""
+        for conversation_id in sorted(mine):
+            if not self.gone(stores, user, conversation_id):
+                yield from (
+                    f"{conversation_id}: {wrong}" for wrong in self._faults(stores, user, conversation_id)
+                )
+            elif conversation_id not in self.doomed:
+                yield f"{conversation_id} is gone, and nobody deleted it"
 
-    def _faults(self, stores: Stores, user: str, one: str) -> Iterator[str]:
+    def _faults(self, stores: Stores, user: str, conversation_id: str) -> Iterator[str]:
         try:
-            now = shown(stores, user, one)
+            now = shown(stores, user, conversation_id)
         except Exception as error:  # noqa: BLE001 - a past that cannot be read is the worst of faults
             yield f"its records cannot be read: {error!r}"
             return
-        made = self.forks.get(one)
-        if made and tuple(now[: made.shared]) != made.showed:
-            yield f"it shares {made.shared} queries of {made.parent}, and they are not what they were"
-        if len(now) != self.count(one):
-            yield f"it shows {len(now)} queries of {self.count(one)}"
-        for number, text in self.texts(one).items():
+        fork = self.forks.get(conversation_id)
+        if fork and tuple(now[: fork.shared]) != fork.showed:
+            yield f"it shares {fork.shared} queries of {fork.parent}, and they are not what they were"
+        if len(now) != self.count(conversation_id):
+            yield f"it shows {len(now)} queries of {self.count(conversation_id)}"
+        for number, text in self.texts(conversation_id).items():
             kept = loads(now[number - 1])[0] if number <= len(now) else {}
             if (kept.get("record_id"), kept.get("content")) != (query_id(number), text):
                 yield f"{query_id(number)} was {text!r:.80} and is {kept!r:.120}"

@@ -1,7 +1,7 @@
-"""Jobs on a corpus in one process: what the API begins, the workflow's steps with their retries, the sweep.
+"""Jobs on a corpus in one process: the API's calls, the workflow's steps with their retries, the sweep.
 
 Every call of a step is a delivery to a `Process` of its own, so that one call of one delivery can go wrong
-(tests/drivers/faults.py). Nothing here runs by itself: a test says who does what, and when.
+(tests/drivers/faults.py). Nothing runs in the background: a test decides which step runs when.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def long_course(title: str, sentences: int) -> bytes:
 
 @dataclass
 class WordVectors:
-    """Embeddings over the process's edge: bags of words, as the stand-in for Voyage makes them."""
+    """Embeddings over the process's edge: bags of words, as the fake Voyage server makes them."""
 
     process: Process
     model: str = "words"
@@ -73,19 +73,20 @@ class WordVectors:
 
         if self.away:
             raise Degraded("Voyage: away")
-        made: tuple[bytes, ...] = self.process.call(
+        vectors: tuple[bytes, ...] = self.process.call(
             "embed", "invoke", "", lambda: tuple(pack(words_as_vector(text)) for text in texts)
         )
-        return made
+        return vectors
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to close."""
 
 
 @dataclass
 class CorpusWorld:
-    """An account with corpora. ``model``: of the embeddings, empty for none; ``embedder``: another one than
-    words as vectors; ``beside``: vectors lie in a vector index."""
+    """An account with corpora. ``model``: of the embeddings, empty for none; ``embedder``: in place of bags of words;
+    ``beside``: vectors are stored in a vector index.
+    """
 
     fault: Fault | None = None
     model: str = "words"
@@ -113,10 +114,10 @@ class CorpusWorld:
     ) -> Job:
         """Upload files and begin a job; ``started`` False: the request dies before it starts the execution."""
         listed = []
-        for place, (name, data) in enumerate(files.items(), start=1):
+        for number, (name, data) in enumerate(files.items(), start=1):
             upload_id = new_upload_id()
             self.aws.objects[upload_key(self.corpus, upload_id)] = data
-            listed.append(JobFile(place, name, upload_id))
+            listed.append(JobFile(number, name, upload_id))
         job = Job(self.corpus, new_job_id(), "an-admin", int(self.clock()), reset=reset, remove=tuple(remove))
         stores = self.stores(Process(self.trace, "api"))
         if started:
@@ -134,7 +135,7 @@ class CorpusWorld:
         return ingest(Ingest(stores, self.kind, embedder, LOOP, beside), job.job_id, has_time)
 
     def run(self, job: Job) -> Job:
-        """The execution: the step as often as it asks for it, each retried as the workflow does. The job afterwards."""
+        """The execution: steps until the job is over, each retried as the workflow does. Returns the job."""
         following, failures = "again", 0
         while following == "again":
             try:
@@ -150,7 +151,7 @@ class CorpusWorld:
         return sweep_corpora(self.stores(Process(self.trace, "sweep")), self.executions())
 
     def live(self, files: Mapping[str, bytes]) -> Job:
-        """A job whose request dies before its start, to the last object that is deleted; one step meets the fault."""
+        """A job whose request dies before its start, until its last object is deleted; one step meets the fault."""
         job = self.begin(files, started=False)
         self.run(job)
         self.clock.now += CLEAN_AFTER + 1
@@ -173,34 +174,34 @@ class CorpusWorld:
         return Executions(Process(self.quiet, "states").step_functions, MACHINE)
 
     def job(self, job: Job) -> Job:
-        """The job as it stands."""
-        found = self.stores().corpus_jobs.find(self.corpus, job.job_id)
-        assert found is not None
-        return found
+        """The job as stored now."""
+        stored = self.stores().corpus_jobs.find(self.corpus, job.job_id)
+        assert stored is not None
+        return stored
 
     def files(self, job: Job) -> dict[str, JobFile]:
         """Its files by name."""
-        return {one.name: one for one in self.stores().corpus_jobs.files(self.corpus, job.job_id)}
+        return {file.name: file for file in self.stores().corpus_jobs.files(self.corpus, job.job_id)}
 
     def published(self) -> Published:
-        found = self.stores().corpora.published(self.corpus)
-        assert found is not None
-        return found
+        version = self.stores().corpora.published(self.corpus)
+        assert version is not None
+        return version
 
     def index(self) -> Index:
-        """The index that is published."""
+        """The published index."""
         return load(self.stores().corpora.index(self.corpus, self.published().version))
 
     def titles(self) -> list[str]:
-        """What is published, by the list, by the index and by the vector index if there is one, which have to agree."""
+        """The published titles. The list, the index and the vector index (if any) must agree."""
         documents = self.stores().corpora.documents(self.corpus, self.published().version)
         index = self.index()
-        assert [one.title for one in documents] == [one.title for one in index.catalogue]
+        assert [document.title for document in documents] == [document.title for document in index.catalogue]
         assert self.published().counts.get("chunks", 0) == len(index)
         if self.published().head:
             beside = self.aws.vector_indexes[index_name(CORPUS, self.published().version)]
             assert sorted(map(int, beside.vectors)) == list(range(len(index)))
-        return [one.title for one in documents]
+        return [document.title for document in documents]
 
     def objects(self) -> list[str]:
         """The keys of versions and parts."""
@@ -208,13 +209,13 @@ class CorpusWorld:
 
 
 def limited(calls: int) -> Callable[[], bool]:
-    """Time for so many steps."""
-    left = iter(range(calls))
+    """A time budget of this many steps."""
+    remaining = iter(range(calls))
     lock = threading.Lock()
 
     def has_time() -> bool:
         with lock:
-            return next(left, None) is not None
+            return next(remaining, None) is not None
 
     return has_time
 

@@ -1,4 +1,4 @@
-"""Course materials for tests: a few courses, published as `CORPUS#courses`, and what the tools are given."""
+"""Course materials for tests: a few courses, published as `CORPUS#courses`, and the tools' dependencies."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class LocalModel:
         return tuple(vector(text) for text in texts)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to close."""
 
 
 @cache
@@ -76,7 +76,7 @@ def vector(text: str) -> bytes:
 
 @cache
 def sample_courses() -> tuple[Course, ...]:
-    """Those of the local stack."""
+    """The local stack's sample courses."""
     return tuple(read_document(path.name, path.read_bytes()) for path in sorted(SAMPLES.glob("*.[tm]*")))
 
 
@@ -92,7 +92,7 @@ def index_of(courses: Iterable[Course], embedder: Embedder | None = None) -> Ind
 
 
 def publish(stores: Stores, version: str, index: Index) -> None:
-    """Make it the current version."""
+    """Publish it as the current version."""
     key = f"corpora/{CORPUS}/versions/{version}/index"
     stores.bodies.s3.put_object(Bucket=SETTINGS.bodies_bucket, Key=key, Body=save(index))
     stores.corpora.publish(CORPUS, Published(version, index.model, {}, 0), stores.corpora.current(CORPUS))
@@ -111,8 +111,8 @@ class Lines:
 def library_of(
     stores: Stores, settings: CourseSettings, *embedders: Embedder, clock: Callable[[], float] = lambda: 0.0
 ) -> CourseLibrary:
-    """What a function instance would hold."""
-    known = {one.model: one for one in embedders}
+    """The library as a function instance would cache it."""
+    known = {embedder.model: embedder for embedder in embedders}
     return CourseLibrary(stores.corpora, known, BackgroundLoop(), Lines(), settings, clock)
 
 

@@ -1,6 +1,6 @@
-"""The crash matrix: every outside call of every step, gone wrong in every way (tests/drivers/crash_world.py).
+"""The crash matrix: every outside call of every step fails in every way it can (tests/drivers/crash_world.py).
 
-The calls are recorded from runs in which nothing goes wrong, so a new call is in the matrix by itself.
+The calls are recorded from runs without faults, so a new call enters the matrix without further work.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
 
 LONG: Final = "What the documentation says. " * 5_000
-"""A tool result of which a request holds the beginning."""
+"""A tool result of which a request contains only the beginning."""
 
 TWO_ROUNDS: Final = ((DOCUMENTATION, NOTE, UNKNOWN), (READ,))
 SCENARIOS: Final = (
@@ -92,15 +92,15 @@ SAID: Final = "What is it?"
 """What `World.post` asks."""
 
 EXTRACTS: Final = ("sessions", "courses")
-"""Profiles whose summaries are extracts, whatever happens."""
+"""Profiles whose summaries are always extracts."""
 
 NEVER_STRUCK: Final = "the fault never struck"
 
 WRITING: Final = frozenset({NOTE.tool, "kit_write"})
-"""The tools that change the world."""
+"""The tools with side effects."""
 
 FROM_OUTSIDE: Final = ("cancel", "abort meanwhile", "sweep meanwhile")
-"""Steps that come from outside the chat: while they are held, the chat goes on."""
+"""Steps started from outside the chat: the chat goes on while they are held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class Case:
 
 
 def record(scenario: Scenario, make: Callable[..., World] = World) -> World:
-    """A run in which nothing goes wrong, with its outside calls, and a check that it ends as it should."""
+    """A run without a fault, with its outside calls; checks that it ends as expected."""
     world = make(scenario)
     world.run()
     wrong = judge(world, Case(scenario, Fault(Site("", "", "", ""), "nothing")))
@@ -140,7 +140,7 @@ def cases(scenario: Scenario, make: Callable[..., World] = World) -> Iterator[Ca
     for site in sites:
         for kind in kinds_at(site):
             yield Case(scenario, Fault(site, kind))
-        if not site.step.startswith("sweep"):  # nobody comes after the sweep but the next one
+        if not site.step.startswith("sweep"):  # only the next sweep comes after a sweep
             yield Case(scenario, Fault(site, "crash before", always=True))
         for meanwhile in world.beside:
             if not _asks_twice(scenario, site.step, meanwhile):
@@ -153,17 +153,17 @@ def cases(scenario: Scenario, make: Callable[..., World] = World) -> Iterator[Ca
 
 
 def _asks_twice(scenario: Scenario, step: str, meanwhile: str) -> bool:
-    """A request that is repeated without a key is meant twice."""
+    """A request that is repeated without a key is a second request."""
     return step.startswith("start") and not scenario.keyed and meanwhile.startswith("retry")
 
 
 def all_cases() -> list[Case]:
-    """The whole matrix, in an order that does not change."""
+    """The whole matrix, in a fixed order."""
     return [case for scenario in SCENARIOS for case in cases(scenario)]
 
 
 def run(case: Case, make: Callable[..., World] = World) -> list[str]:
-    """Run a case; what is wrong afterwards, nothing if it recovered."""
+    """Run a case. Returns what is wrong afterwards; empty if it recovered."""
     world = make(case.scenario, case.fault, case.meanwhile)
     world.run()
     wrong = judge(world, case)
@@ -173,8 +173,8 @@ def run(case: Case, make: Callable[..., World] = World) -> list[str]:
 
 
 def occurred(case: Case, wrong: list[str]) -> bool:
-    """False where time decides how often a call is made (batches of deltas, parallel requests), and this run
-    made it less often than the one that was recorded: such a case says nothing.
+    """False if this run made the call less often than the recorded one, where timing decides how often it is made
+    (batches of deltas, parallel requests): such a case proves nothing.
     """
     return wrong != [NEVER_STRUCK] or case.fault.site.nth == 1
 
@@ -191,10 +191,10 @@ def judge(world: World, case: Case) -> list[str]:
     wrong += _summaries(case, stores, chats)
     wrong += _repeats(world, chats)
     following = world.ask_again()
-    wrong += [f"next query: {one}" for one in chat_faults(stores, following)]
+    wrong += [f"next query: {fault}" for fault in chat_faults(stores, following)]
     if (following.status, following.stop) not in (("done", "complete"), ("done", "insufficient_credits")):
         wrong.append(f"the next query ended {following.status}, {following.stop}")
-    wrong += [f"after the next query: {one}" for one in account_faults(stores, world.user, world.chats())]
+    wrong += [f"after the next query: {fault}" for fault in account_faults(stores, world.user, world.chats())]
     world.note_tracks()
     wrong += digest_faults(stores, following)
     wrong += index_faults(stores, following)
@@ -204,13 +204,13 @@ def judge(world: World, case: Case) -> list[str]:
 
 
 def _ends(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:
-    """How the chat ended, where only one end is right."""
+    """Faults in how the chat ended, where only one end is right."""
     if not chats and case.fault.site.step != "start":
         yield "no chat"
-    # A key makes a second chat where the client was told that the first one could not be started.
-    told = world.responses.count(503)
+    # The same key starts a second chat if the client was told that the first could not be started.
+    unavailable = world.responses.count(503)
     failed = sum(chat.status == "failed" for chat in chats)
-    if len(chats) - min(told, failed) > (2 if case.scenario.follow_up else 1):
+    if len(chats) - min(unavailable, failed) > (2 if case.scenario.follow_up else 1):
         yield f"{len(chats)} chats"
     if case.scenario.keyed and not case.fault.always and 202 not in world.responses:
         yield f"the client was answered {world.responses}"
@@ -231,13 +231,13 @@ def _allowed(case: Case) -> set[str]:
     if case.meanwhile == "cancel":
         allowed.add("cancelled")
     if case.scenario.stopped_after and (case.fault.always or case.meanwhile):
-        # What comes too late from outside, or is given up, changes nothing.
+        # A request from outside that is too late, or given up, changes nothing.
         allowed.add("done")
     return allowed
 
 
 def _price(case: Case, chat: Chat) -> Iterator[str]:
-    """Invariants know what was begun; here is what the whole scenario costs."""
+    """The invariants price what was begun; this is the price of the whole scenario."""
     scenario = case.scenario
     wanted = scenario.stop, scenario.charged
     if chat.stop == "timeout" and case.fault.site.step.startswith("start") and case.meanwhile == "deadline":
@@ -251,7 +251,7 @@ def _price(case: Case, chat: Chat) -> Iterator[str]:
 
 
 def _summaries(case: Case, stores: Stores, chats: list[Chat]) -> Iterator[str]:
-    """Extracts stand in only where the summariser never came to its end, or a follow-up came before it."""
+    """A summary is an extract only if the summariser never finished, or a follow-up came first."""
     if case.scenario.follow_up or case.scenario.profile in EXTRACTS:
         return
     cut_off = case.fault.always or case.meanwhile in ("abort", "deadline") or case.scenario.vanishes_after
@@ -259,15 +259,16 @@ def _summaries(case: Case, stores: Stores, chats: list[Chat]) -> Iterator[str]:
         return
     for chat in chats:
         track = stores.history.track(chat.user, chat.conversation_id, chat.query)
-        if chat.stop == "context_window":  # our own few words are their own summary
+        if chat.stop == "context_window":  # our own short texts need no summary
             continue
         if chat.status == "done" and track and not track.blocks[-1].content.startswith("About"):
             yield f"its summary is an extract: {track.blocks[-1].content[:60]}"
 
 
 def _repeats(world: World, chats: list[Chat]) -> Iterator[str]:
-    """Nothing is done again once its outcome is on record; what changes the world is done once; a turn that is
-    repeated says the same."""
+    """Nothing is repeated once its outcome is recorded; tools with side effects run once; a repeated turn sends the
+    same request.
+    """
     if len(chats) == 1:
         yield from _said_otherwise(world)
     for call in world.model_calls:
@@ -280,7 +281,7 @@ def _repeats(world: World, chats: list[Chat]) -> Iterator[str]:
     for call_id, tool in _tools(world, chats):
         if tool in WRITING and runs[call_id] > 1:
             yield f"{call_id} changes the world and ran {runs[call_id]} times"
-        # An answer that was lost on the way to our own tables is no reason to leave a tool out.
+        # A lost answer from our own tables is no reason to skip a tool.
         own = world.recorded.fault and world.recorded.fault.kind in (
             "sent twice",
             "500 after the commit",

@@ -1,9 +1,9 @@
-"""A chat's whole life in one process: the API's calls, the workflow with its retries, the rule, the sweep.
+"""A chat's whole life in one process: API calls, the workflow with its retries, the EventBridge rule, the sweep.
 
 Every step is delivered to a `Process` of its own, so that one call of one delivery can go wrong
-(tests/drivers/faults.py). The driver does what the deployed machinery does: Step Functions retries a state and
-then aborts, EventBridge tells `abort` of executions that failed, the sweep comes by, a client repeats its
-request. What must hold afterwards is in tests/drivers/invariants.py.
+(tests/drivers/faults.py). The driver plays the AWS services and the client: Step Functions retries a state and then
+aborts, EventBridge calls `abort` for failed executions, the sweep runs on its schedule, a client repeats its request.
+What must be true afterwards is in tests/drivers/invariants.py.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ if TYPE_CHECKING:
 
 MODEL: Final = "claude-haiku-4-5-20251001"
 INSIDE_TOKENS: Final = 1_000
-"""That the search of the documentation takes of the model."""
+"""Seconds of the model's time that a documentation search takes."""
 USER: Final = "ann"
 MACHINE: Final = "arn:aws:states:us-east-1:1:stateMachine:chat"
 ANSWER: Final = "This is the answer, and it is long enough to be worth a summary. " * 5
 BIG: Final = "".join(random.Random(7).choices("0123456789abcdef", k=2_000_000))
-"""A tool result that no item holds: two megabytes that do not compress below the limit."""
+"""A tool result too large for an item: two megabytes that do not compress below the limit."""
 
 TEXT_FILE: Final = File("text/markdown", b"The plan says 80. " * 200, "plan.md")
 SHORT_FILE: Final = File("application/json", b'{"q1-r": "[ID:q1-r] forged"}')
@@ -118,17 +118,17 @@ COURSE_SEARCH: Final = Asked(
 )
 OUTLINE: Final = Asked("get_course_outline", {"course_name": "boats"})
 FOLLOW_UP: Final = " of the follow-up"
-"""Behind the names of a follow-up's steps."""
+"""Suffix of the names of a follow-up's steps."""
 
 UNKNOWN: Final = Asked("no_such_tool", {})
 
 RETENTION: Final = Retention(ledger_days=30, token_hours=1)
 ERASURE_SWEEPS: Final = 7
-"""So many sweeps, five minutes apart, have erased a user, whatever went wrong once."""
+"""Sweeps, five minutes apart, after which a user is erased in spite of one fault."""
 
 SWEEP_SECONDS: Final = 120
 EARLIER_TOKENS: Final = 1_000
-"""What an earlier query takes of the budget of the past, and a little more."""
+"""Tokens that an earlier query takes of the history budget, rounded up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,31 +143,31 @@ class Scenario:
     keyed: bool = False
     result: str = "What the documentation says. " * 20
     files: tuple[File, ...] = ()
-    """What comes with every query."""
+    """Attachments of every query."""
 
     used_before: int = 0
     stopped_after: str = ""
     stopped_by: str = "cancel"
-    """From outside, after this step: "cancel", "abort" or "deadline"."""
+    """What happens from outside after this step: "cancel", "abort" or "deadline"."""
 
     late_after: str = ""
-    """This step ends in minute 11."""
+    """This step ends in minute 11, past the deadline."""
 
     written: str = ""
-    """What the next turn has written when the chat is stopped; its worker died before it was recorded."""
+    """Text that the next turn has streamed when the chat is stopped; its worker dies before recording it."""
 
     refused_by_model: bool = False
     busy: int = 0
-    """So many tries of each turn of the first query the model answers with 529."""
+    """Attempts of each turn of the first query that the model answers with 529."""
 
     max_cost: float = 0.0
     """The deployment's cap in dollars a chat."""
 
     window: int | None = None
-    """Of the model, in tokens, while it answers the first query."""
+    """The model's context window in tokens, during the first query."""
 
     vanishes_after: str = ""
-    """The execution's workers are gone after this step, without a notification."""
+    """The execution disappears after this step, without a notification."""
 
     never_started: bool = False
     follow_up: Literal["", "before", "during", "while it waits", "after"] = ""
@@ -175,16 +175,16 @@ class Scenario:
     come while it waits for them, or after them."""
 
     earlier: int = 0
-    """So many queries of an earlier release stand before it, `EARLIER_TOKENS` each."""
+    """Queries of an earlier release before it, `EARLIER_TOKENS` each."""
 
     digest_waits: bool = False
     """Two thirds of them have been folded into a digest that is still pending."""
 
     forked: bool = False
-    """It comes in a fork that shares all of them, and its parent is deleted."""
+    """The query runs in a fork that shares all of them; the parent is deleted."""
 
     profile: str = ""
-    """Of the conversation; empty: the default."""
+    """The conversation's profile; empty: the default."""
 
     always_asks: bool = False
     """Later queries of the conversation ask for the same tools."""
@@ -199,12 +199,12 @@ class ModelCall:
     recorded: bool
     late: bool
     messages: str = ""
-    """What it said, without what the last call is told; empty if it was refused."""
+    """The messages, without the last call's extra instruction; empty if refused."""
 
 
 @dataclass
 class Pool:
-    """The user pool: who is in it, behind the edge of a process."""
+    """The user pool's members, behind the edge of a process."""
 
     users: set[str]
     process: Process
@@ -234,7 +234,7 @@ class World:
     """One run of one scenario with at most one fault."""
 
     beside: ClassVar[tuple[str, ...]] = ("retry", "retry to the end", "cancel", "abort", "deadline", "erase")
-    """What happens while a process is held at a call, before it goes on."""
+    """What happens while a process is held at a call, before it is released."""
 
     scenario: Scenario
     fault: Fault | None = None
@@ -250,10 +250,10 @@ class World:
     complaints: list[str] = field(default_factory=list)
     responses: list[int] = field(default_factory=list)
     starts: dict[int, list[str]] = field(default_factory=dict)
-    """What the calls for a query sent up to and with the query itself, block by block."""
+    """What the calls for each query sent up to and including the query, block by block."""
 
     tracks: dict[tuple[str, str], Any] = field(default_factory=dict)
-    """Every summarised track as it was first seen."""
+    """Every summarised track as first written."""
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.aws, self.fault)
@@ -280,11 +280,11 @@ class World:
         self.conversation_id = self._said_before(stores) if self.scenario.earlier else ""
 
     def _said_before(self, stores: Stores) -> str:
-        """A conversation with its summarised tracks; the rest of it no chat looks at."""
+        """A conversation with its summarised tracks; no chat reads anything else of it."""
         count, now = self.scenario.earlier, iso(self.clock())
         conversation_id = new_conversation_id()
-        one = Conversation(self.user, conversation_id, "", "assistant", now, now, queries=count)
-        stores.conversations.create(one)
+        conversation = Conversation(self.user, conversation_id, "", "assistant", now, now, queries=count)
+        stores.conversations.create(conversation)
         key: Any = {"pk": {"S": f"USER#{self.user}"}, "sk": {"S": f"CONV#{conversation_id}"}}
         stores.dynamodb.update_item(
             TableName=SETTINGS.history_table, Key=key, UpdateExpression="SET queries = :n",
@@ -323,7 +323,7 @@ class World:
         return Process(self.trace, step)
 
     def look(self) -> Stores:
-        """The stores for somebody who looks and meets no fault."""
+        """The stores for checks, which meet no faults."""
         return self.stores(Process(self.quiet, "look"))
 
     def stores(self, process: Process) -> Stores:
@@ -354,7 +354,7 @@ class World:
             text = str(getattr(request.messages[-1].content[0], "text", ""))
             about = text.split("\n", 1)[0]
             return f"summary {about}", lambda: self._sum_up(about)
-        query, turn = _place_of(request)
+        query, turn = _position_of(request)
         self._note_start(query, json.loads(raw))
         return f"turn {turn}", lambda: self._say(process, request, query, turn)
 
@@ -364,26 +364,28 @@ class World:
         return _json_response(Reply(({"type": "text", "text": f"About {about}"},)))
 
     def _note_start(self, query: int, body: dict[str, Any]) -> None:
-        """Whoever makes a call for a query, and however often: it sends the same past."""
+        """Check that every call for a query sends the same past."""
         said = [
             f"{message['role']} {block.get('text', '')}"
             for message in body["messages"]
             for block in message["content"]
         ]
-        own = next((place for place, one in enumerate(said) if one.startswith(f"user [ID:q{query}] ")), None)
+        own = next(
+            (index for index, text in enumerate(said) if text.startswith(f"user [ID:q{query}] ")), None
+        )
         start = said if own is None else said[: own + 1]
         if self.starts.setdefault(query, start) != start:
             self.complaints.append(f"two calls for q{query} sent another past: {self.starts[query]}, {start}")
 
     def note_tracks(self) -> None:
-        """A track that is written once never changes."""
+        """Check that a track never changes once it is written."""
         with self.aws.lock:
-            found = {
+            tracks = {
                 key: item
                 for key, item in self.aws.table(SETTINGS.history_table).items()
                 if key[1].startswith("S#")
             }
-        for key, item in found.items():
+        for key, item in tracks.items():
             if self.tracks.setdefault(key, item) != item:
                 self.complaints.append(f"the track {key} was written a second time")
 
@@ -437,9 +439,9 @@ class World:
         return result
 
     def _note_run(self, process: Process, running: Running) -> None:
-        found = parse_record_id(running.call.id)
-        assert found is not None
-        key = (f"CONV#{running.user}#{running.conversation_id}", record_key(found))
+        record_id = parse_record_id(running.call.id)
+        assert record_id is not None
+        key = (f"CONV#{running.user}#{running.conversation_id}", record_key(record_id))
         recorded = key in self.aws.table(SETTINGS.history_table)
         with self.lock:
             self.tool_runs.append((running.call.id, recorded and not process.held.is_set()))
@@ -447,7 +449,7 @@ class World:
     # ── deliveries ────────────────────────────────────────────────────────────────────────────────
 
     def deliver(self, step: str, body: Callable[[Process], Any]) -> Any:
-        """Deliver a step once; where the fault says so twice, or beside a run that is held."""
+        """Deliver a step once; if the fault says so, twice, or beside a run that is held."""
         fault = self.fault
         if fault is None or fault.site.step != step or self.trace.struck:
             outcome = body(self.process(step))
@@ -519,7 +521,7 @@ class World:
     # ── the machinery ─────────────────────────────────────────────────────────────────────────────
 
     def run(self) -> None:
-        """The chat's whole life, and after it everything that comes by on a schedule."""
+        """The chat's whole life, then everything that runs on a schedule."""
         self.post(conversation_id=self.conversation_id)
         for chat in self.chats():
             if self.execution(chat.chat_id) == "RUNNING":
@@ -581,7 +583,7 @@ class World:
         return "SUCCEEDED"
 
     def _heard(self, ref: ChatRef, step: str) -> dict[str, Any] | None:
-        """What a turn comes to once the model is not busy any more; None if the chat is over."""
+        """The outcome of a turn once the model is no longer busy; None if the chat is over."""
         while True:
             outcome: dict[str, Any] = self.state(step, partial(self.turn, ref), 3)
             if self._is_over(ref, step):
@@ -611,7 +613,7 @@ class World:
             self._suffix = before
 
     def _sleep(self, seconds: float) -> None:
-        """A turn waits. The summaries may come meanwhile."""
+        """A turn waits; the summaries may be written meanwhile."""
         self.clock.sleep(seconds)
         first, self._first = self._first, None
         if self.scenario.follow_up == "while it waits" and first:
@@ -619,7 +621,7 @@ class World:
                 self.state("summarise", partial(self.summarise, first), 3)
 
     def go_on(self, ref: ChatRef, state: str, turn: int, calls: tuple[str, ...]) -> None:
-        """An execution that is about to enter a state goes on from there."""
+        """Continue an execution from the state it is about to enter."""
         for call_id in calls:
             self._tool(replace(ref, turn=turn), call_id)
         if state == "Summarise":
@@ -632,7 +634,7 @@ class World:
             self.state(f"tool {call_id}", partial(self.tool, ref, call_id, fn=fn), 1)
 
     def _is_over(self, ref: ChatRef, step: str) -> bool:
-        """After a step: it may have taken long, somebody may stop the chat, its workers may vanish."""
+        """Whether the chat is over after a step: it took too long, was stopped, or its execution disappeared."""
         if self.scenario.late_after == step:
             self.clock.now += CHAT_SECONDS - LAST_CALL_SECONDS
         if self.scenario.stopped_after == step:
@@ -653,12 +655,12 @@ class World:
         self.state(step, partial(self.end, ref, error), 3)
 
     def _rule(self, ref: ChatRef) -> None:
-        """EventBridge tells `abort` of an execution that did not succeed."""
+        """EventBridge calls `abort` for an execution that did not succeed."""
         with contextlib.suppress(StepFailed):
             self.state("abort by rule", partial(self.end, ref, self.execution(ref.chat_id)), 2)
 
     def erase(self) -> None:
-        """DELETE /v1/me, and the sweep comes by at once."""
+        """DELETE /v1/me, then a sweep at once."""
         self.erased = True
         self.deliver("erase", self.begin_erasure)
         self.deliver("sweep of deletions 0", self.look_at_deletions)
@@ -693,18 +695,18 @@ class World:
         self.state(f"sweep {name}".strip(), self.look_at_open_chats, 2)
 
     def ask_again(self) -> Chat:
-        """The next query of the user, in the same conversation if there is one, with nothing going wrong."""
+        """The user's next query, in the same conversation if there is one, without a fault."""
         self.fault = None
         self.trace = self.quiet
         self.scenario = Scenario("next")
         known = self.chats()
         self.look().ledger.grant(self.user, "grant-1", 100, "for the next query", self.clock())
         self.post("And then?", known[-1].conversation_id if known else "")
-        (chat,) = [chat for chat in self.chats() if chat.chat_id not in {one.chat_id for one in known}]
+        (chat,) = [chat for chat in self.chats() if chat.chat_id not in {old.chat_id for old in known}]
         self.machine(ref_of(chat))
-        found = self.look().chats.load(self.user, chat.chat_id)
-        assert found is not None
-        return found
+        chat_now = self.look().chats.load(self.user, chat.chat_id)
+        assert chat_now is not None
+        return chat_now
 
     # ── the functions ─────────────────────────────────────────────────────────────────────────────
 
@@ -766,11 +768,11 @@ class World:
     def begin_erasure(self, process: Process) -> None:
         """One delivery of DELETE /v1/me."""
         stores = self.stores(process)
-        one = begin_erasure(stores, self.user, RETENTION)
-        stop_user(stores, self.executions(process), Pool(self.pool, process), one, lambda: True)
+        erasure = begin_erasure(stores, self.user, RETENTION)
+        stop_user(stores, self.executions(process), Pool(self.pool, process), erasure, lambda: True)
 
     def look_at_deletions(self, process: Process) -> None:
-        """One delivery to `sweep`, of what it does for deletions."""
+        """One delivery to `sweep`, its deletions only."""
         pool = Pool(self.pool, process)
         sweep_deletions(self.stores(process), self.executions(process), pool, SWEEP_SECONDS)
 
@@ -794,7 +796,7 @@ class World:
         return self.aws.executions.get(chat_id, "")
 
     def end_execution(self, chat_id: str, status: str) -> None:
-        """It runs no longer."""
+        """End it."""
         self.aws.executions[chat_id] = status
 
     def open_chats(self) -> list[Chat]:
@@ -807,23 +809,23 @@ def ref_of(chat: Chat) -> ChatRef:
     return ChatRef(chat.user, chat.chat_id, chat.conversation_id)
 
 
-def _place_of(request: wire.Request) -> tuple[int, int]:
+def _position_of(request: wire.Request) -> tuple[int, int]:
     """The running query's number and the turn that the request is for."""
-    for place in range(len(request.messages) - 1, -1, -1):
-        message = request.messages[place]
+    for index in range(len(request.messages) - 1, -1, -1):
+        message = request.messages[index]
         for block in message.content if message.role == "user" else ():
             match = _RUNNING_QUERY.match(str(getattr(block, "text", "")))
             if match:
-                said = [one for one in request.messages[place:] if one.role == "assistant"]
+                said = [later for later in request.messages[index:] if later.role == "assistant"]
                 return int(match[1]), len(said) + 1
     raise AssertionError("no query in the request")
 
 
 def _messages(request: wire.Request) -> str:
-    """The messages as they would be in every try: a later one may be told that the time is up."""
+    """The messages as every attempt must send them; only a late one is told that the time is up."""
     blocks = (block for message in request.messages for block in message.content)
     said = [tokens.canonical(block) for block in blocks]
-    return "\n".join(one for one in said if "(The time for this chat is up." not in one)
+    return "\n".join(text for text in said if "(The time for this chat is up." not in text)
 
 
 def _tool_use(asked: Asked) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Engines that speak DynamoDB, for the credit simulation: each a context that gives a client."""
+"""DynamoDB engines for the credit simulation; each is a context manager that yields a client."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[2]
 DYNAMODB_LOCAL: Final = Path(os.environ.get("DYNAMODB_LOCAL_DIR", ROOT / ".build" / "dynamodb-local"))
-"""Where .ci/dynamodb_local.sh puts AWS's own engine."""
+"""Where .ci/dynamodb_local.sh installs AWS's own engine."""
 
 
 @contextmanager
 def memory() -> Iterator[DynamoDBClient]:
-    """Our own, the fast one."""
+    """Our own engine in memory, the fastest."""
     yield cast("DynamoDBClient", Client(partial(MemoryAws().call, "dynamodb")))
 
 
 @contextmanager
 def ministack() -> Iterator[DynamoDBClient]:
-    """MiniStack with DynamoDB alone, as a process of its own."""
+    """MiniStack with DynamoDB only, in its own process."""
     port = free_port()
     settings = {
         "SERVICES": "dynamodb",

@@ -6,9 +6,9 @@ turn it is, so everything interleaves. A step may crash at any stop and be run a
 twice, or sleep for hours and wake as a zombie; writes may meet conflicts and throttling, or succeed
 and lose their answer; clocks differ between writers; days, months, plans and packs change meanwhile.
 
-The steps use the real decisions, actions and `transact`, and commit them together with the chat's
-own record, as the functions do. What is written passes the `Watcher`, which keeps its own books and
-checks every rule after every write. The seed stands in every failure message.
+The steps use the real decisions, actions and `transact`, and commit them together with the chat's own record, as the
+functions do. What is written passes the `Watcher`, which keeps its own books and checks every rule after every write.
+Every failure message names the seed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SMALL_PLANS: Final[Mapping[str, Plan]] = {
     "pro": replace(PLANS["pro"], daily=70, monthly=110),
     "unlimited": Plan("unlimited", 10**9, None, 0),
 }
-"""Limits that a world can reach. ``unlimited`` is used by a broken variant alone."""
+"""Limits that a world can reach. ``unlimited`` is for a broken variant only."""
 
 
 class RuleBroken(AssertionError):
@@ -75,11 +75,11 @@ class Tally:
         self.counts.update(other.counts)
 
 
-# ── the engine, with its bad days ─────────────────────────────────────────────────────────────
+# ── the engine, with its faults ─────────────────────────────────────────────────────────────
 
 
 class Shaky:
-    """A DynamoDB client that shows each committed write to a watcher and has bad days."""
+    """A DynamoDB client that shows each committed write to a watcher and sometimes fails."""
 
     def __init__(self, client: DynamoDBClient, watcher: Watcher, rng: random.Random, tally: Tally) -> None:
         self._client, self._watcher, self._rng, self._tally = client, watcher, rng, tally
@@ -123,7 +123,7 @@ class Shaky:
 
 
 class Watcher:
-    """Its own books of every user and chat, kept from what is written, and the rules."""
+    """Independent books of every user and chat, kept from the writes alone, and the rules."""
 
     def __init__(self, credits_table: str) -> None:
         self.table = credits_table
@@ -140,7 +140,7 @@ class Watcher:
         self.grants: Counter[str] = Counter()
 
     def committed(self, actions: list[tuple[str, Any]]) -> None:
-        """One transaction was written: take it down and check every rule it touches."""
+        """Book a committed transaction and check every rule it touches."""
         touched: set[str] = set()
         ended: list[str] = []
         for kind, request in actions:
@@ -187,7 +187,7 @@ class Watcher:
             self.expired.add(line.chat_id)
 
     def _limits(self, user: str, line: Movement) -> None:
-        """Nothing above a limit: what was charged of a period's allowance and what is held of it."""
+        """Nothing above a limit: neither charges nor holds of a period's allowance."""
         plan = SMALL_PLANS[self.books[user].plan]
         for part in line.parts:
             if part.source == "allowance":
@@ -285,7 +285,7 @@ class CheckThenCharge(Rules):
 
 
 class ReleaseWithoutLimit(Rules):
-    """Broken: a release gives five credits back without a look at what the chat holds."""
+    """Broken: a release gives five credits back without checking the chat's hold."""
 
     def release(self, account: Account, chat: str, now: float) -> Decision:
         decision = account.release(chat, now)
@@ -294,7 +294,7 @@ class ReleaseWithoutLimit(Rules):
 
 
 class SettleTwice(Rules):
-    """Broken: settling asks neither the chat's status nor its hold."""
+    """Broken: settling checks neither the chat's status nor its hold."""
 
     def settle(self, account: Account, chat: str, amount: int, now: float) -> Decision:
         if chat not in account.holds:
@@ -317,7 +317,7 @@ ENDS: Final[Mapping[str, tuple[str, ...]]] = {
     "die": (),
     "double": ("answered", "cancelled", "failed"),
 }
-"""What a chat's fate starts after its last round."""
+"""The step that each way of ending starts after the last round."""
 
 
 # ── a world ───────────────────────────────────────────────────────────────────────────────────
@@ -418,7 +418,7 @@ class World:
             self.now += self.rng.random() * 4
 
     def _clock(self) -> float:
-        """A writer's clock: not quite the same everywhere."""
+        """A writer's clock, slightly off."""
         return self.now + self.rng.uniform(-1.5, 1.5)
 
     def _admit(self, chat: Chat) -> None:
@@ -466,7 +466,7 @@ class World:
             self._retry(run)
 
     def _retry(self, run: Run) -> None:
-        """The workflow runs a step three times, then fails the chat; nobody retries a dead one."""
+        """The workflow runs a step three times, then fails the chat; a dead step is not retried."""
         chat = run.chat
         if chat is None:
             return
@@ -492,7 +492,7 @@ class World:
         return (f"tools{done + 1}",) if done < len(chat.rounds) else ENDS[chat.fate]
 
     def _sweep(self) -> None:
-        """End some of the chats past their deadline; some are left to the ledger's own second line."""
+        """End some of the chats past their deadline; the rest is left to the ledger's own expiry of holds."""
         for chat in self._open():
             busy = any(run.chat is chat and not run.spare for run in self.runs)
             late = self.now > chat.started + CHAT_SECONDS
@@ -502,7 +502,7 @@ class World:
             self.now += 60
 
     def _operator(self) -> None:
-        """Grants, plans, resets and expiries, each a writer of its own; nobody retries them."""
+        """Grants, plans, resets and expiries, each its own writer, without retries."""
         user, now = self.rng.choice(self.users), self._clock()
         match self.rng.choice(("grant", "plan", "reset", "rest", "expire")):
             case "grant":
@@ -528,7 +528,7 @@ class World:
                 return
 
     def _rest(self, user: str, now: float) -> Step:
-        """What the reset does to one account, with time to be overtaken."""
+        """Reset one account, with pauses in which other writers may come first."""
         account = self.ledger.expire(user, now)
         yield
         if account.seq:
@@ -600,7 +600,7 @@ class World:
         return {int(item["sk"].removeprefix("turn#")): _calls(item["ran"]) for item in items}
 
     def _commit(self, actions: list[Action]) -> Generator[None, None, bool]:
-        """Whether the step is over: written, or somebody else's to write. Else decide anew."""
+        """Whether the step is over: written, or already written by another. Otherwise decide again."""
         try:
             if actions:
                 dynamo.transact(self.client, actions, _no_pause)
@@ -615,7 +615,7 @@ class World:
     # ── the end ───────────────────────────────────────────────────────────────────────────────
 
     def _close(self) -> None:
-        """Nothing is held when all is over; the engine has what the watcher saw; prices are right."""
+        """At the end nothing is held, the engine has what the watcher saw, and prices are right."""
         self.client.faults = False
         self.now += HOLD_SECONDS + 10
         for user in self.users:
@@ -623,8 +623,8 @@ class World:
             account = self.ledger.load(user)
             self._rule(not account.holds, f"{user} still holds {dict(account.holds)}")
         reset_accounts(self.ledger, next_day(self.now), writers=1)
-        left = len(rows(self.client, self.real.table, "active"))
-        self._rule(left == 0, f"{left} accounts at rest stand in the index")
+        indexed = len(rows(self.client, self.real.table, "active"))
+        self._rule(indexed == 0, f"{indexed} accounts at rest are in the index")
         self._compare()
         for lines in self.watcher.movements.values():
             self.tally.counts.update(f"line: {line.kind}" for line in lines)
@@ -661,10 +661,10 @@ def _calls(text: str) -> tuple[Any, ...]:
 
 
 def _no_pause(attempt: int) -> None:
-    """Retries go on at once: time is the world's."""
+    """Retries do not wait: time is simulated."""
 
 
 def worlds(chats: int, seed: int) -> Iterator[tuple[str, int]]:
-    """Seeds and sizes of the worlds that together have so many chats."""
+    """Seeds and sizes of worlds that together have this many chats."""
     for number in range(-(-chats // CHATS_PER_WORLD)):
         yield f"{seed}/{number}", min(CHATS_PER_WORLD, chats - number * CHATS_PER_WORLD)

@@ -1,4 +1,4 @@
-"""The tables the credit tests need, made on whatever speaks DynamoDB."""
+"""The tables that the credit tests need, on any DynamoDB engine."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def make_ledger(client: DynamoDBClient) -> Ledger:
 
 
 def make_chats(client: DynamoDBClient) -> str:
-    """The name of a new table for chats."""
+    """Create a table for chats; its name."""
     name = f"chats-{uuid.uuid4().hex[:12]}"
     make_table(client, name)
     return name
 
 
 def rows(client: DynamoDBClient, table: str, index: str | None = None) -> list[dict[str, Any]]:
-    """Every item of a table or index, in wire form, counted to the last page."""
+    """Every item of a table or index, in wire form, from all pages."""
     request: dict[str, Any] = {"TableName": table, **({"IndexName": index} if index else {})}
-    found: list[dict[str, Any]] = []
+    items: list[dict[str, Any]] = []
     for page in client.get_paginator("scan").paginate(**request):
-        found += page["Items"]
-    return found
+        items += page["Items"]
+    return items

@@ -1,4 +1,4 @@
-"""A way to the stack that can be cut: a TCP relay whose connections a test breaks and mends."""
+"""A TCP relay to the stack whose connections a test can break and restore."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOST = "127.0.0.1"
 
 
 class Relay:
-    """Passes bytes between its port and the target's, while it is whole."""
+    """Passes bytes between its port and the target's until it is cut."""
 
     def __init__(self, target: str) -> None:
         parts = urlsplit(target)
@@ -28,12 +28,12 @@ class Relay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut(self) -> None:
-        """Break every connection, and every new one at once."""
+        """Break every connection, and refuse new ones."""
         with self._lock:
             self._whole = False
-            for one in self._open:
+            for connection in self._open:
                 with contextlib.suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def mend(self) -> None:
         """Let connections through again."""
@@ -41,7 +41,7 @@ class Relay:
             self._whole = True
 
     def close(self) -> None:
-        """Break everything for good."""
+        """Break every connection and stop listening."""
         self.cut()
         self._listener.close()
 
@@ -79,9 +79,9 @@ class Relay:
 
 @contextlib.contextmanager
 def relay(target: str) -> Iterator[Relay]:
-    """A relay to a URL, for the length of a block."""
-    made = Relay(target)
+    """A relay to a URL while the block runs."""
+    running = Relay(target)
     try:
-        yield made
+        yield running
     finally:
-        made.close()
+        running.close()

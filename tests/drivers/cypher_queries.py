@@ -1,4 +1,4 @@
-"""Queries that a model may write, statements that it may not, and the dresses that those can come in."""
+"""Queries that a model may write, statements that it may not, and disguises of those."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ STATEMENTS: Final = (
     "MATCH (a:Asset) HINT a RETURN a",
     "MATCH (a:Asset) RETURN a INTO OUTFILE '/tmp/x'",
 )
-"""None is one read statement of what the guard lets pass."""
+"""None is a single read statement in the language that the guard accepts."""
 
 DRESSES: Final[Mapping[str, Callable[[str], str]]] = {
     "plain": str,
@@ -184,7 +184,7 @@ DRESSES: Final[Mapping[str, Callable[[str], str]]] = {
     "new lines": lambda text: text.replace(" ", "\r\n\t"),
     "spaces of Unicode": lambda text: text.replace(" ", "\u2003"),
     "full-width letters": lambda text: "".join(
-        chr(ord(one) + 0xFEE0) if one.isalpha() and one.isascii() else one for one in text
+        chr(ord(letter) + 0xFEE0) if letter.isalpha() and letter.isascii() else letter for letter in text
     ),
     "long s": lambda text: text.replace("S", "ſ").replace("s", "ſ"),
     "Kelvin sign": lambda text: text.replace("K", "\u212a").replace("k", "\u212a"),
@@ -218,7 +218,7 @@ PIECES: Final = tuple(
 
 
 def mutations(randomness: random.Random, number: int) -> Iterator[str]:
-    """Legal queries with pieces of statements in them: put in, left out, doubled, exchanged, glued together."""
+    """Legal queries mutated with pieces of statements: inserted, removed, doubled, swapped, joined."""
     for _ in range(number):
         query = randomness.choice(LEGAL)
         for _ in range(randomness.randint(1, 3)):
@@ -228,21 +228,21 @@ def mutations(randomness: random.Random, number: int) -> Iterator[str]:
 
 def _mutated(randomness: random.Random, query: str) -> str:
     pieces = re.findall(r"'[^']*'|`[^`]*`|\w+|\s+|[^\w\s]", query) or [""]
-    place = randomness.randrange(len(pieces))
+    index = randomness.randrange(len(pieces))
     match randomness.randrange(7):
         case 0:
-            pieces.insert(place, f" {randomness.choice(PIECES)} ")
+            pieces.insert(index, f" {randomness.choice(PIECES)} ")
         case 1:
-            del pieces[place]
+            del pieces[index]
         case 2:
-            pieces[place] = randomness.choice(PIECES)
+            pieces[index] = randomness.choice(PIECES)
         case 3:
-            pieces[place:place] = [" ", randomness.choice(STATEMENTS), " "]
+            pieces[index:index] = [" ", randomness.choice(STATEMENTS), " "]
         case 4:
-            pieces[place] = randomness.choice(tuple(DRESSES.values()))(pieces[place])
+            pieces[index] = randomness.choice(tuple(DRESSES.values()))(pieces[index])
         case 5:
             other = randomness.randrange(len(pieces))
-            pieces[place], pieces[other] = pieces[other], pieces[place]
+            pieces[index], pieces[other] = pieces[other], pieces[index]
         case _:
             at = randomness.randrange(len(query) + 1)
             return (

@@ -1,4 +1,4 @@
-"""The documentation search with everything it talks to on loopback, wired by its own builder."""
+"""The documentation search, wired by its own builder, with all its services on loopback."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ NOW = 1_795_000_000.0
 PATIENT = RetrievalSettings(
     limits=Limits(100, cache=20, understand=20, search=20, choose=20, context=20, embed=20, rerank=20)
 )
-"""The product's settings with time enough for a busy machine: no test may fail because it is slow."""
+"""The product's settings with timeouts long enough for a slow machine."""
 
 
 class RecordingLogger:
-    """Keeps the structured lines."""
+    """Keeps structured log lines."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, Mapping[str, Any]]] = []
@@ -46,7 +46,7 @@ class RecordingLogger:
 
 @dataclass
 class World:
-    """Everything a test may look at or change; ``now`` is the clock."""
+    """Everything a test may read or change; ``now`` is the clock."""
 
     context7: FakeContext7
     voyage: FakeVoyage
@@ -66,8 +66,8 @@ class World:
 
     def items(self) -> list[dict[str, Any]]:
         """Everything in the cache table."""
-        found: list[dict[str, Any]] = self.dynamodb.scan(TableName="cache")["Items"]
-        return found
+        items: list[dict[str, Any]] = self.dynamodb.scan(TableName="cache")["Items"]
+        return items
 
 
 def ads_sections(query: str) -> list[dict[str, Any]]:
@@ -114,7 +114,7 @@ def world_of_ads() -> FakeContext7:
 
 @cache
 def _dynamodb() -> Any:
-    """One client for all: making one reads megabytes of service descriptions."""
+    """One shared client: creating one reads megabytes of service descriptions."""
     return boto3.client("dynamodb", "us-east-1", aws_access_key_id="test", aws_secret_access_key="test")
 
 

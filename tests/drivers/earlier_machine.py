@@ -20,11 +20,12 @@ RELEASE_1: Final = ROOT / "tests" / "fixtures" / "release-1" / "infrastructure" 
 
 @contextmanager
 def machine_of_release_1(root: Root) -> Iterator[Executions]:
-    """Its definition over the deployed functions. The sweep stands still: it asks today's machine, where it would
-    start the other's chats once more."""
+    """Its definition over the deployed functions. The sweep is off: it only looks for executions of today's machine,
+    and would start the other's chats again.
+    """
 
-    def alias(found: re.Match[str]) -> str:
-        name = root.stack.outputs[f"{found[1]}Function"]
+    def alias(match: re.Match[str]) -> str:
+        name = root.stack.outputs[f"{match[1]}Function"]
         return str(functions.get_alias(FunctionName=name, Name="live")["AliasArn"])
 
     client, functions = root.client("stepfunctions"), root.client("lambda")

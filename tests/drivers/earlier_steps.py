@@ -1,8 +1,8 @@
 """An earlier release's steps, one at a time, in a process of its own: run as a script, with that release's sources.
 
 The parent (`tests.drivers.mixed_releases`) writes a pickled `(account, now, name, arguments)` behind its length and
-reads `(account, now, outcome, error)`; an account is `(tables, objects, executions)`, plain values alone, so that
-neither side knows the other's classes. Nothing here may import what only today's release has.
+reads `(account, now, outcome, error)`; an account is `(tables, objects, executions)`, plain values only, so that
+neither side needs the other's classes. Nothing here may import what only today's release has.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import IO, Any
 
 
 def serve(source: IO[bytes], sink: IO[bytes]) -> None:
-    """Answer until the parent is gone."""
+    """Serve until the parent closes the pipe."""
     # the earlier release's, by PYTHONPATH
     theirs, clock = import_module("tests.fakes.crash_world"), import_module("tests.fakes.world").FakeClock
     rounds = ((theirs.DOCUMENTATION, theirs.NOTE, theirs.UNKNOWN), (theirs.READ,))
@@ -33,8 +33,8 @@ def _run(world: Any, name: str, arguments: dict[str, Any]) -> tuple[Any, str]:
 
     if "ref" in arguments:
         known = ChatRef.__dataclass_fields__
-        given = {key: value for key, value in arguments["ref"].items() if key in known}
-        arguments = {**arguments, "ref": ChatRef(**given)}
+        ref = {key: value for key, value in arguments["ref"].items() if key in known}
+        arguments = {**arguments, "ref": ChatRef(**ref)}
     try:
         return _plain(getattr(world, name)(**arguments, process=world.process(name))), ""
     except Exception as error:  # noqa: BLE001 - the function failed, and the workflow retries it
@@ -44,9 +44,9 @@ def _run(world: Any, name: str, arguments: dict[str, Any]) -> tuple[Any, str]:
 def _plain(outcome: Any) -> Any:
     """What a workflow or a client sees of an outcome; none of the release's own values."""
     if isinstance(outcome, Mapping):
-        return {key: _plain(one) for key, one in outcome.items()}
+        return {key: _plain(value) for key, value in outcome.items()}
     if isinstance(outcome, (list, tuple)):
-        return [_plain(one) for one in outcome]
+        return [_plain(value) for value in outcome]
     return outcome if isinstance(outcome, (str, int, float)) else None
 
 
@@ -65,7 +65,7 @@ def _taken(aws: Any) -> tuple[Any, Any, Any]:
 
 
 def read(source: IO[bytes]) -> Any:
-    """The next frame, None behind the last."""
+    """The next frame; None after the last."""
     size = source.read(8)
     return pickle.loads(source.read(int.from_bytes(size))) if size else None
 

@@ -1,9 +1,8 @@
-"""An empty AWS account on this machine, for the commands that deploy: the emulator, templates that it takes, a way in.
+"""An empty AWS account on this machine, for the commands that deploy: the emulator, templates that it accepts, access.
 
-The emulator runs as it is, not behind `infra.local.emulator`, which hands functions the sessions of checked
-roles. What it cannot do is left out of the templates here and in the open: `NOT_EMULATED`. IAM policies are
-not
-checked, because the CDK's own bucket refuses plain HTTP, which is all that the emulator speaks.
+The emulator runs as it is, not behind `infra.local.emulator`, which hands functions the sessions of checked roles. What
+it cannot do is removed from the templates here, listed in `NOT_EMULATED`. IAM policies are not checked, because the
+CDK's own bucket refuses plain HTTP, which is all that the emulator speaks.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ STAGE: Final = {
     "request_burst": 1000,
     "token_hours": 1,
     "ledger_retention_days": 30,
-    "alarms": False,  # the emulator has no metric math
+    "alarms": False,  # the emulator does not support metric math
     "log_level": "INFO",
     "page": False,
     "callback_urls": ["http://localhost:8000/"],
-    "empties_buckets": False,  # the CDK's function for that is of Node, which the emulator does not run
+    "empties_buckets": False,  # the CDK's function for that needs Node, which the emulator does not run
     "password_sign_in": True,
     "mfa_required": False,
 }
@@ -68,7 +67,7 @@ def settings_file(folder: Path, settings: Mapping[str, str]) -> None:
 
 
 def assembly(folder: Path) -> Path:
-    """The templates of the settings in a folder, as the CDK deploys them; cached by all that they are made of."""
+    """The templates of the settings in a folder, as the CDK deploys them; cached by their inputs."""
     text = (folder / "settings.staging.toml").read_text()
     code = _hash_of("functions", "layers/core")
     target = CACHE / f"emulated-{content_key('staging', {'file': text, 'code': code})}"
@@ -84,13 +83,17 @@ def assembly(folder: Path) -> Path:
 
 
 def _hash_of(*folders: str) -> str:
-    return "".join(hashlib.sha256(zip_folder(ROOT / one)).hexdigest() for one in folders)
+    return "".join(hashlib.sha256(zip_folder(ROOT / folder)).hexdigest() for folder in folders)
 
 
 def _leave_out(folder: Path) -> None:
     for path in folder.glob("*.template.json"):
         template = json.loads(path.read_text())
-        kept = {name: one for name, one in template["Resources"].items() if one["Type"] not in NOT_EMULATED}
+        kept = {
+            name: resource
+            for name, resource in template["Resources"].items()
+            if resource["Type"] not in NOT_EMULATED
+        }
         path.write_text(json.dumps(template | {"Resources": kept}))
 
 
@@ -111,7 +114,7 @@ class EmulatedAccount:
     root: Path
 
     def environment(self) -> dict[str, str]:
-        """For a command that uses the account."""
+        """Environment variables for a command that uses the account."""
         return {
             "AWS_ENDPOINT_URL": self.aws.endpoint_url,
             "AWS_REGION": REGION,
@@ -122,17 +125,22 @@ class EmulatedAccount:
 
     def stacks(self) -> dict[str, str]:
         """Name → status."""
-        found = self.aws.client("cloudformation").describe_stacks()["Stacks"]
-        return {one["StackName"]: one["StackStatus"] for one in found}
+        stacks = self.aws.client("cloudformation").describe_stacks()["Stacks"]
+        return {stack["StackName"]: stack["StackStatus"] for stack in stacks}
 
     def outputs(self) -> dict[str, str]:
         """The outputs of all stacks together."""
-        found = self.aws.client("cloudformation").describe_stacks()["Stacks"]
-        return {one["OutputKey"]: one["OutputValue"] for stack in found for one in stack.get("Outputs", [])}
+        stacks = self.aws.client("cloudformation").describe_stacks()["Stacks"]
+        return {
+            output["OutputKey"]: output["OutputValue"]
+            for stack in stacks
+            for output in stack.get("Outputs", [])
+        }
 
     def serve(self) -> str:
-        """The front port before the deployed stage, as the local stack has it: it streams events, which the emulator
-        does not. Gives its address."""
+        """Start the local stack's front before the deployed stage (it streams events, which the emulator does not).
+        Returns its address.
+        """
         listener = socket.create_server((HOST, 0))
         outputs = self.outputs()
         stream: Any = self.aws.client("lambda").get_function_configuration(
@@ -169,7 +177,7 @@ class EmulatedAccount:
 
 @contextlib.contextmanager
 def emulated_account(root: Path) -> Iterator[EmulatedAccount]:
-    """An account with nothing in it."""
+    """An empty account."""
     credentials, children = Credentials.random(), Children(root / "logs")
     with socket.create_server((HOST, 0)) as probe:
         port = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A user with something of every kind, who is erased while one outside call goes wrong."""
+"""A user with data of every kind, who is erased while one outside call fails."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Outcome:
 
 @dataclass
 class Erased:
-    """A user with a conversation with a digest, files, a body in S3, a chat that has searched it and runs on, and a
+    """A user with a conversation with a digest, files, a body in S3, a running chat that has searched it, and a
     connection; and another user.
     """
 
@@ -81,7 +81,7 @@ class Erased:
         self.trace = Trace(world.aws, self.fault)
 
     def run(self) -> None:
-        """The request, and sweeps until long after."""
+        """Send the request, then run sweeps for a long time."""
         world = self.world
         self.deliver("request", world.begin_erasure)
         if not world.look().deletions.is_refused(USER):
@@ -91,7 +91,7 @@ class Erased:
             world.clock.now += 300
 
     def deliver(self, step: str, body: Callable[[Process], None]) -> None:
-        """A step, once, whatever becomes of it."""
+        """Run a step once and ignore its outcome."""
         deliver(self.trace, self.world.quiet, step, body)
 
     def faults(self) -> list[str]:
@@ -99,14 +99,14 @@ class Erased:
         world = self.world
         stores = world.look()
         charged = stores.ledger.load(USER)
-        found = [f"an account is left: {charged}"] if charged.seq else []
-        # the chat that ran was cancelled after its first turn: 5, 10 and 2 for its tools
+        faults = [f"an account is left: {charged}"] if charged.seq else []
+        # the running chat was cancelled after its first turn: 5, 10 and 2 for its tools
         (day,) = self.before.charged
         spent = {day: self.before.charged[day] + SCENARIO.charged}
-        found += erasure_faults(stores, USER, SECRET, replace(self.before, charged=spent))
-        found += [] if self._of_other() == self.kept else ["another user's items have changed"]
-        found += [f"the pool has {world.pool}"] if world.pool != {OTHER} else []
-        return found
+        faults += erasure_faults(stores, USER, SECRET, replace(self.before, charged=spent))
+        faults += [] if self._of_other() == self.kept else ["another user's items have changed"]
+        faults += [f"the pool has {world.pool}"] if world.pool != {OTHER} else []
+        return faults
 
     def _of_other(self) -> list[Any]:
         tables = self.world.aws.tables
@@ -119,7 +119,7 @@ class Erased:
 
 
 def all_cases() -> list[Fault]:
-    """Every call of a run in which nothing goes wrong, in every way."""
+    """Every call of a run without a fault, with every fault it can have."""
     erased = Erased()
     erased.run()
     sites = dict.fromkeys(erased.trace.sites)
@@ -135,7 +135,7 @@ def run(fault: Fault) -> Outcome:
 
 @dataclass
 class Long:
-    """A conversation of so many queries, with items of kinds that the deletion does not know."""
+    """A conversation of this many queries, with items of kinds unknown to the deletion."""
 
     queries: int
     world: World = field(default_factory=lambda: World(Scenario("long"), user=USER))
@@ -155,13 +155,13 @@ class Long:
             sk = f"F#{number:06d}"
             history[pk, sk] = to_wire({"pk": pk, "sk": sk, "chat": chat})
             for sk in ("EV#00000001", "TURN#001"):
-                place = {"pk": f"CHAT#{USER}#{chat}", "sk": sk}
-                chats[place["pk"], sk] = to_wire(place)
+                key = {"pk": f"CHAT#{USER}#{chat}", "sk": sk}
+                chats[key["pk"], sk] = to_wire(key)
             if number % 100 == 0:
                 self.world.aws.objects[f"{USER}/{self.conversation_id}/{number}"] = b"x"
 
     def left(self) -> int:
-        """Items and objects that are still there, the list of deletions aside."""
+        """Items and objects that are still there, except the list of deletions."""
         aws = self.world.aws
         tables = (aws.table("history"), aws.table("chats"))
         items = [key for table in tables for key in table if key[0] != "DELETIONS"]

@@ -1,9 +1,9 @@
-"""Faults at the edge of a step: every outside call goes through here, is recorded, and can go wrong.
+"""Faults at the edge of a step: every outside call passes here, is recorded, and can be made to fail.
 
-A `Process` is one delivery of one step: the life of one worker. Its clients (DynamoDB, S3, Step Functions,
-the HTTP transport of the anthropic client, the tools) pass every call to `Process.call`, which names it by a
-`Site`. A `Fault` says at which site and how. A process that has died can do nothing more: all its later calls
-raise, whatever the code under test catches.
+A `Process` is one delivery of one step: the life of one worker. Its clients (DynamoDB, S3, Step Functions, the HTTP
+transport of the anthropic client, the tools) pass every call to `Process.call`, which names it by a `Site`. A `Fault`
+names a site and a kind of failure. A process that has died stays dead: all its later calls raise, whatever the code
+under test catches.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.drivers.memory_aws import MemoryAws
 
 PATIENCE: Final = 20.0
-"""Seconds after which a run that hangs is a bug. Nothing that works comes near it."""
+"""Seconds after which a run counts as hanging; far more than any run needs."""
 
 WRITES: Final = frozenset(
     {"put_item", "update_item", "delete_item", "transact_write_items", "batch_write_item", "put_object"}
@@ -44,12 +44,12 @@ class Died(Exception):
 
 
 class ToolBroke(Exception):
-    """A tool's code failed."""
+    """A tool raised."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Site:
-    """An outside call: the step, what is called on what, and which of the like in this delivery."""
+    """An outside call: step, service, operation, what it is about, and its number among equal calls in the delivery."""
 
     step: str
     service: str
@@ -75,7 +75,7 @@ class Fault:
 
 @dataclass
 class Trace:
-    """What the processes of one run did, and the one fault it has."""
+    """What the processes of one run did, and the run's one fault."""
 
     aws: MemoryAws
     fault: Fault | None = None
@@ -84,7 +84,7 @@ class Trace:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def strikes(self, site: Site) -> str:
-        """The kind of fault that strikes at this call, or nothing."""
+        """The kind of fault for this call, or None."""
         with self.lock:
             self.sites.append(site)
             fault = self.fault
@@ -120,7 +120,7 @@ class Process:
         return send
 
     def call(self, service: str, operation: str, detail: str, perform: Callable[[], Any]) -> Any:
-        """Make an outside call, or let it go wrong."""
+        """Make an outside call, with the fault if it has one."""
         with self._lock:
             self._seen[service, operation, detail] += 1
             nth = self._seen[service, operation, detail]
@@ -159,7 +159,7 @@ class Process:
 
 
 def start_late(name: str, body: Callable[[], object]) -> tuple[threading.Thread, list[Any]]:
-    """A step that may be held, in a thread of its own; what it returns or raises will be the list's one entry."""
+    """Start a step that may be held, in its own thread; its outcome becomes the list's only entry."""
     outcome: list[Any] = []
 
     def run() -> None:
@@ -174,7 +174,7 @@ def start_late(name: str, body: Callable[[], object]) -> tuple[threading.Thread,
 
 
 def deliver(trace: Trace, quiet: Trace, step: str, body: Callable[[Process], object]) -> Any:
-    """What a step returns or raises; one that is held goes on when the same has been done beside it."""
+    """Return or raise what the step does; if it is held, it continues after the same step has run beside it."""
     process = Process(trace, step)
     late, outcome = start_late(step, partial(body, process))
     while late.is_alive() and not process.held.wait(0.001):
@@ -230,7 +230,7 @@ _ERRORS: Final[Mapping[str, Callable[[Site], Any]]] = {
 
 
 def _broken_stream(kind: str, whole: httpx2.Response) -> httpx2.Response:
-    """Half of a response; a malformed one has an invalid end."""
+    """Half of a response; if malformed, with an invalid end."""
     half = whole.content[: len(whole.content) // 2]
     if kind == "malformed":
         half = half.rsplit(b"\n\n", 1)[0] + b'\n\nevent: content_block_delta\ndata: {"type": "conte\n\n'
@@ -255,7 +255,7 @@ def kinds_at(site: Site) -> tuple[str, ...]:
 
 
 def detail_of(operation: str, request: Mapping[str, Any]) -> str:
-    """What a call is about, so that sites keep their names from run to run: tables and kinds of items."""
+    """What a call is about, named the same in every run: tables and kinds of items."""
     if operation == "transact_write_items":
         actions = [next(iter(action.values())) for action in request["TransactItems"]]
         return ",".join(_kind_of(action.get("Item") or action["Key"]) for action in actions)
@@ -277,7 +277,7 @@ def _kind_of(item: Mapping[str, Any]) -> str:
 
 
 class ModelTransport(httpx2.BaseTransport):
-    """The model over a process's edge: ``reply`` makes the whole response, in this process."""
+    """The model behind a process's edge: ``reply`` makes the whole response, in this process."""
 
     def __init__(
         self, process: Process, reply: Callable[[bytes], tuple[str, Callable[[], httpx2.Response]]]

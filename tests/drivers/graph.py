@@ -1,4 +1,4 @@
-"""Graphs for tests: small ones written down or read from the sample's CSV, in an engine within this process."""
+"""Graphs for tests, written out or read from the sample's CSV, in an engine within this process."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ TYPES: dict[str, tuple[PropertyType, type]] = {
     "in_service": ("BOOL", "true".__eq__),  # type: ignore[dict-item]
     "since": ("INT64", int),
 }
-"""Of the properties that are no text."""
+"""Types of the properties that are not text."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node with its properties as they are in a file."""
+    """A node with its properties as in a file."""
 
     node_id: str
     label: str
@@ -63,20 +63,20 @@ class Edge:
 
 @dataclass(frozen=True)
 class Graph:
-    """What is loaded."""
+    """The nodes and edges to load."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
 
     @property
     def schema(self) -> Schema:
-        """As the loader would write it."""
-        label_of = {one.node_id: one.label for one in self.nodes}
-        counts = Counter(one.label for one in self.nodes)
-        kinds = Counter(one.type for one in self.edges)
+        """The schema as the loader would write it."""
+        label_of = {node.node_id: node.label for node in self.nodes}
+        counts = Counter(node.label for node in self.nodes)
+        kinds = Counter(edge.type for edge in self.edges)
         return Schema(
             tuple(
-                Label(label, _columns(one.properties for one in self.nodes if one.label == label), count)
+                Label(label, _columns(node.properties for node in self.nodes if node.label == label), count)
                 for label, count in sorted(counts.items())
             ),
             tuple(
@@ -85,13 +85,13 @@ class Graph:
                     tuple(
                         sorted(
                             {
-                                (label_of[one.start], label_of[one.end])
-                                for one in self.edges
-                                if one.type == kind
+                                (label_of[edge.start], label_of[edge.end])
+                                for edge in self.edges
+                                if edge.type == kind
                             }
                         )
                     ),
-                    _columns(one.properties for one in self.edges if one.type == kind),
+                    _columns(edge.properties for edge in self.edges if edge.type == kind),
                     count,
                 )
                 for kind, count in sorted(kinds.items())
@@ -99,19 +99,19 @@ class Graph:
         )
 
 
-def _columns(found: Iterable[Mapping[str, Any]]) -> tuple[Property, ...]:
-    names = dict.fromkeys(name for one in found for name in one)
+def _columns(rows: Iterable[Mapping[str, Any]]) -> tuple[Property, ...]:
+    names = dict.fromkeys(name for row in rows for name in row)
     return tuple(Property(name, TYPES.get(name, ("STRING", str))[0]) for name in names)
 
 
 @cache
 def sample() -> Graph:
-    """The sample of the local stack."""
-    nodes = [_row(one) for one in _read(sample_graph.NODES)]
-    edges = [_row(one) for one in _read(sample_graph.EDGES)]
+    """The local stack's sample graph."""
+    nodes = [_row(row) for row in _read(sample_graph.NODES)]
+    edges = [_row(row) for row in _read(sample_graph.EDGES)]
     return Graph(
-        tuple(Node(one.pop("node_id"), one.pop("label"), one.pop("name"), one) for one in nodes),
-        tuple(Edge(one.pop("from"), one.pop("type"), one.pop("to"), one) for one in edges),
+        tuple(Node(node.pop("node_id"), node.pop("label"), node.pop("name"), node) for node in nodes),
+        tuple(Edge(edge.pop("from"), edge.pop("type"), edge.pop("to"), edge) for edge in edges),
     )
 
 
@@ -126,7 +126,7 @@ def _row(row: dict[str, str]) -> dict[str, Any]:
 
 @dataclass
 class MemoryEngine:
-    """The engine in this process, with an empty database of the graph's tables. ``queries``: what it was asked."""
+    """The engine in this process, with an empty database of the graph's tables. ``queries``: all that it ran."""
 
     graph: Graph
     queries: list[str] = field(default_factory=list)
@@ -154,45 +154,45 @@ class MemoryEngine:
     read_foreign = read
 
     def close(self) -> None:
-        """Its memory."""
+        """Free its memory."""
         self.connection.close()
         self.database.close()
 
 
 def _create(connection: ladybug.Connection, schema: Schema) -> None:
     for label in schema.labels:
-        columns = "".join(f", `{one.name}` {one.type}" for one in label.properties)
+        columns = "".join(f", `{column.name}` {column.type}" for column in label.properties)
         connection.execute(
             f"CREATE NODE TABLE `{label.name}`(node_id STRING PRIMARY KEY, name STRING{columns})"
         )
     for kind in schema.types:
         ends = ", ".join(f"FROM `{start}` TO `{end}`" for start, end in kind.ends)
-        columns = "".join(f", `{one.name}` {one.type}" for one in kind.properties)
+        columns = "".join(f", `{column.name}` {column.type}" for column in kind.properties)
         connection.execute(f"CREATE REL TABLE `{kind.name}`({ends}{columns})")
 
 
 def _fill(connection: ladybug.Connection, graph: Graph) -> None:
-    """By the engine's bulk load, table by table."""
+    """Fill the tables by the engine's bulk load."""
     schema = graph.schema
-    label_of = {one.node_id: one.label for one in graph.nodes}
+    label_of = {node.node_id: node.label for node in graph.nodes}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.csv"
         for label in schema.labels:
-            names = [one.name for one in label.properties]
+            names = [column.name for column in label.properties]
             rows = [
-                [one.node_id, one.name, *(one.properties.get(name) for name in names)]
-                for one in graph.nodes
-                if one.label == label.name
+                [node.node_id, node.name, *(node.properties.get(name) for name in names)]
+                for node in graph.nodes
+                if node.label == label.name
             ]
             _write(file, rows)
             connection.execute(f"COPY `{label.name}` FROM '{file}' (header=false)")
         for kind in schema.types:
-            names = [one.name for one in kind.properties]
+            names = [column.name for column in kind.properties]
             for start, end in kind.ends:
                 rows = [
-                    [one.start, one.end, *(one.properties.get(name) for name in names)]
-                    for one in graph.edges
-                    if (one.type, label_of[one.start], label_of[one.end]) == (kind.name, start, end)
+                    [edge.start, edge.end, *(edge.properties.get(name) for name in names)]
+                    for edge in graph.edges
+                    if (edge.type, label_of[edge.start], label_of[edge.end]) == (kind.name, start, end)
                 ]
                 _write(file, rows)
                 pair = f", from='{start}', to='{end}'" if len(kind.ends) > 1 else ""
@@ -207,16 +207,18 @@ def _write(path: Path, rows: list[list[Any]]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """As the engine's child writes values."""
+    """Values as the engine's child process writes them."""
     if isinstance(value, dict):
         label = {"_type" if "_SRC" in value else "_label": value["_LABEL"]} if "_LABEL" in value else {}
-        own = {key: _plain(one) for key, one in value.items() if key not in ("_ID", "_LABEL", "_SRC", "_DST")}
-        return {**label, **{key: one for key, one in own.items() if one is not None}}
-    return [_plain(one) for one in value] if isinstance(value, list) else value
+        own = {
+            key: _plain(entry) for key, entry in value.items() if key not in ("_ID", "_LABEL", "_SRC", "_DST")
+        }
+        return {**label, **{key: entry for key, entry in own.items() if entry is not None}}
+    return [_plain(entry) for entry in value] if isinstance(value, list) else value
 
 
 def needs_of(graph: Graph) -> GraphNeeds:
-    """What the tools are given."""
+    """The tools' dependencies."""
     return GraphNeeds(MemoryEngine(graph), graph.schema)
 
 
@@ -229,17 +231,17 @@ def _run(needs: GraphNeeds, running: Any) -> ToolResult:
     return tools.run(running, needs)
 
 
-def told(needs: GraphNeeds, tool: str, **given: Any) -> Any:
-    """A call's result, read; the arguments are checked against the schema first, as a chat does it."""
-    result = run(needs, tool, **given)
+def told(needs: GraphNeeds, tool: str, **arguments: Any) -> Any:
+    """A call's result, parsed; the arguments are checked against the schema first, as in a chat."""
+    result = run(needs, tool, **arguments)
     assert not result.is_error, result.content
     return json.loads(result.content)
 
 
-def run(needs: GraphNeeds, tool: str, **given: Any) -> ToolResult:
+def run(needs: GraphNeeds, tool: str, **values: Any) -> ToolResult:
     """A call's result. ``from_`` stands for ``from``."""
-    arguments = {name.rstrip("_"): value for name, value in given.items()}
+    arguments = {name.rstrip("_"): value for name, value in values.items()}
     assert invalid_arguments(IN_HOUSE[tool], arguments) == ""
     call = ToolCall("q1-t1", "toolu_1", tool, freeze(arguments), "graph")
-    nothing: Any = None  # these tools ask nothing of the chat
+    nothing: Any = None  # these tools do not use the chat
     return tools.run(Running("ann", "c1", nothing, call), needs)

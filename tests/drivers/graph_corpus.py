@@ -1,4 +1,4 @@
-"""Jobs on the graph in one process, and what is published of it, asked of the engine itself."""
+"""Jobs on the graph in one process, and queries to the published database."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class GraphWorld(CorpusWorld):
         return load_graph(self.stores(Process(self.trace, "graph_load")), job.job_id, has_time)
 
     def schema(self) -> Schema:
-        """Of what is published."""
+        """The published schema."""
         return schema_from_json(self.stores().corpora.schema(self.corpus, self.published().version))
 
     def titles(self) -> list[str]:
-        """The files that are published."""
+        """The published files."""
         documents = self.stores().corpora.documents(self.corpus, self.published().version)
-        return [one.title for one in documents]
+        return [document.title for document in documents]
 
     def ask(self, query: str) -> list[Any]:
-        """Rows from the database that is published."""
+        """Rows from the published database."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "graph"
             path.write_bytes(self.stores().corpora.index(self.corpus, self.published().version))
@@ -69,8 +69,8 @@ def asked(path: Path, query: str) -> list[Any]:
     database = ladybug.Database(str(path), read_only=True, max_db_size=1 << 32, buffer_pool_size=1 << 26)
     connection = ladybug.Connection(database)
     try:
-        found: list[Any] = connection.execute(query).get_all()  # type: ignore[union-attr]
-        return found
+        rows: list[Any] = connection.execute(query).get_all()  # type: ignore[union-attr]
+        return rows
     finally:
         connection.close()
         database.close()

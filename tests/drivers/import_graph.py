@@ -1,7 +1,7 @@
-"""Every module that a function can come to import, read from the sources: lazy imports too, types not.
+"""Every module that a function may import, read from the sources; lazy imports included, types not.
 
-An import counts wherever it stands, at the top, in a function, in a method, and so does a literal name in a call of
-`import_module`, `__import__` or `on_demand`. What stands under ``if TYPE_CHECKING`` is never executed.
+An import counts anywhere: at the top, in a function, in a method; so does a literal name in a call of `import_module`,
+`__import__` or `on_demand`. ``if TYPE_CHECKING`` blocks are skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _IMPORTING_CALLS = frozenset({"import_module", "__import__", "on_demand"})
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """A module that a source names. ``name``: what is taken from it, itself perhaps a module; else empty."""
+    """A module that a source names. ``name``: what is imported from it, possibly a module; otherwise empty."""
 
     module: str
     name: str
@@ -32,25 +32,25 @@ class Import:
 
 
 def outside_imports(entry: Path, roots: Sequence[Path]) -> set[Import]:
-    """The imports of modules that are in none of the roots, by any source that is reached from the entry."""
-    found: set[Import] = set()
+    """Imports of modules outside the roots, in any source reachable from the entry."""
+    outside: set[Import] = set()
     seen: set[Path] = set()
-    left = [entry]
-    while left:
-        source = left.pop()
+    waiting = [entry]
+    while waiting:
+        source = waiting.pop()
         if source in seen:
             continue
         seen.add(source)
-        for one in imports_of(source, _package(source, roots)):
-            inside = list(_sources(one, roots))
-            left += inside
+        for imported in imports_of(source, _package(source, roots)):
+            inside = list(_sources(imported, roots))
+            waiting += inside
             if not inside:
-                found.add(one)
-    return found
+                outside.add(imported)
+    return outside
 
 
 def imports_of(source: Path, package: str = "") -> tuple[Import, ...]:
-    """The imports that stand in a source; ``package`` is what its relative ones begin from."""
+    """The imports of a source; ``package`` is the base of its relative ones."""
     nodes = _executed(ast.parse(source.read_text(encoding="utf-8")))
     return tuple(
         Import(module, name, source, node.lineno)  # type: ignore[attr-defined]
@@ -59,13 +59,13 @@ def imports_of(source: Path, package: str = "") -> tuple[Import, ...]:
     )
 
 
-def is_there(one: Import, folders: Sequence[Path]) -> bool:
-    """Whether a module is in one of the folders, each part of its name in the one before."""
-    return any(_find(one.module, folder) for folder in folders)
+def is_there(imported: Import, folders: Sequence[Path]) -> bool:
+    """Whether one of the folders has the module, each part of its name inside the one before."""
+    return any(_find(imported.module, folder) for folder in folders)
 
 
 def _executed(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node but those that only a type checker reads."""
+    """Every node except those that only a type checker reads."""
     yield tree
     for child in ast.iter_child_nodes(tree):
         if isinstance(child, ast.If) and _is_for_types(child.test):
@@ -106,15 +106,17 @@ def _package(source: Path, roots: Sequence[Path]) -> str:
     return ".".join(source.parent.relative_to(root).parts)
 
 
-def _sources(one: Import, roots: Sequence[Path]) -> Iterator[Path]:
-    """The files that an import executes: of each package on the way, of the module, of the name if it is one."""
-    parts = one.module.split(".")
+def _sources(imported: Import, roots: Sequence[Path]) -> Iterator[Path]:
+    """The files that an import executes: each parent package, the module, and the name if it is a module."""
+    parts = imported.module.split(".")
     names = [".".join(parts[:count]) for count in range(1, len(parts) + 1)]
     for root in roots:
-        found = [_find(name, root) for name in names]
-        if all(found):
+        paths = [_find(name, root) for name in names]
+        if all(paths):
             yield from (
-                path for path in (*found, _find(f"{one.module}.{one.name}", root)) if path and path.is_file()
+                path
+                for path in (*paths, _find(f"{imported.module}.{imported.name}", root))
+                if path and path.is_file()
             )
 
 
@@ -124,5 +126,5 @@ def _find(module: str, folder: Path) -> Path | None:
     path = folder.joinpath(*module.split("."))
     candidates = (path / "__init__.py", path.with_name(f"{path.name}.py"))
     compiled = path.parent.glob(f"{path.name}.*.so") if path.parent.is_dir() else ()
-    found = next((one for one in (*candidates, *compiled) if one.is_file()), None)
-    return found or (path if path.is_dir() else None)
+    file = next((candidate for candidate in (*candidates, *compiled) if candidate.is_file()), None)
+    return file or (path if path.is_dir() else None)

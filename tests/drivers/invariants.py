@@ -1,4 +1,4 @@
-"""What holds for every chat, whatever went wrong on the way (CONTRACT 5 to 8). Empty lists mean: it holds."""
+"""What must be true of every chat after any fault (CONTRACT 5 to 8). Each function lists violations; empty is good."""
 
 from __future__ import annotations
 
@@ -40,40 +40,44 @@ def chat_faults(stores: Stores, chat: Chat) -> list[str]:
     events, gaps = _events(stores, chat)
     turns = turns_of(stores, chat)
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
-    found = [*gaps]
+    faults = [*gaps]
     if chat.status not in ENDED:
-        found.append(f"it is still {chat.status}")
-    found += _ending(chat, events)
-    found += _turns(stores, chat, turns, events)
-    found += _waits(events)
-    found += _records(stores, chat, turns, records, events)
-    found += _price(chat, turns, events)
-    found += _leftovers(stores, chat)
-    found += _receipt(stores, chat, events)
-    return [f"{chat.chat_id}: {one}" for one in found]
+        faults.append(f"it is still {chat.status}")
+    faults += _ending(chat, events)
+    faults += _turns(stores, chat, turns, events)
+    faults += _waits(events)
+    faults += _records(stores, chat, turns, records, events)
+    faults += _price(chat, turns, events)
+    faults += _leftovers(stores, chat)
+    faults += _receipt(stores, chat, events)
+    return [f"{chat.chat_id}: {fault}" for fault in faults]
 
 
 def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str]:
     """What is wrong with a user's account once all chats have ended."""
     account = stores.ledger.load(user)
     movements = stores.ledger.movements(user)
-    found = list(audit(account, movements))
+    faults = list(audit(account, movements))
     if account.holds:
-        found.append(f"held: {dict(account.holds)}")
+        faults.append(f"held: {dict(account.holds)}")
     for chat in chats:
-        mine = [one for one in movements if one.chat_id == chat.chat_id]
-        ends = [one for one in mine if one.kind != "hold"]
-        charged = sum(one.amount for one in ends if one.kind == "settle")
+        mine = [movement for movement in movements if movement.chat_id == chat.chat_id]
+        ends = [movement for movement in mine if movement.kind != "hold"]
+        charged = sum(movement.amount for movement in ends if movement.kind == "settle")
         if len(ends) != 1:
-            found.append(f"{chat.chat_id} was settled {len(ends)} times: {[one.kind for one in ends]}")
+            faults.append(
+                f"{chat.chat_id} was settled {len(ends)} times: {[movement.kind for movement in ends]}"
+            )
         if charged != chat.credits_used:
-            found.append(f"{chat.chat_id} says {chat.credits_used} credits, the ledger {charged}")
+            faults.append(f"{chat.chat_id} says {chat.credits_used} credits, the ledger {charged}")
         if chat.status == "failed" and charged:
-            found.append(f"{chat.chat_id} failed and cost {charged}")
-        dollars, cost = sum(one.nanodollars for one in ends), _turns_cost(stores, chat)
+            faults.append(f"{chat.chat_id} failed and cost {charged}")
+        dollars, cost = sum(movement.nanodollars for movement in ends), _turns_cost(stores, chat)
         if chat.spent and dollars != cost:  # an earlier release wrote no dollars
-            found.append(f"{chat.chat_id} took {cost} (10⁻⁹ dollars) by its receipt, {dollars} by the ledger")
-    return found
+            faults.append(
+                f"{chat.chat_id} took {cost} (10⁻⁹ dollars) by its receipt, {dollars} by the ledger"
+            )
+    return faults
 
 
 def _turns_cost(stores: Stores, chat: Chat) -> int:
@@ -82,9 +86,9 @@ def _turns_cost(stores: Stores, chat: Chat) -> int:
 
 
 def prefix_faults(starts: Mapping[int, Sequence[str]]) -> list[str]:
-    """What a query sends up to and with itself is the beginning of what every later one sends, but for folds.
+    """What a query sends, itself included, is a prefix of what every later one sends, except across folds.
 
-    ``starts``: by query, block by block; of queries that are not long.
+    ``starts``: by query, block by block; short queries only.
     """
     numbers = sorted(starts)
     pairs = itertools.pairwise(numbers)
@@ -97,13 +101,13 @@ def prefix_faults(starts: Mapping[int, Sequence[str]]) -> list[str]:
 
 
 def _digest_sent(start: Sequence[str]) -> int:
-    """The number of the digest that a query sends, first of all; 0 for none."""
-    found = re.match(r"user \[ID:d(\d+), ref:q1\.\.q\d+\] ", start[0])
-    return int(found[1]) if found else 0
+    """The number of the digest that a query sends as its first block; 0 for none."""
+    match = re.match(r"user \[ID:d(\d+), ref:q1\.\.q\d+\] ", start[0])
+    return int(match[1]) if match else 0
 
 
 def digest_faults(stores: Stores, chat: Chat) -> list[str]:
-    """What is wrong with the digests of a conversation: all are there, each reaches further, one waits at most.
+    """What is wrong with a conversation's digests: all exist, each reaches further, at most one is pending.
 
     A fork's own come after those that it shares.
     """
@@ -114,8 +118,8 @@ def digest_faults(stores: Stores, chat: Chat) -> list[str]:
     numbers = [int(key[2:]) for key in keys if not key.endswith("#taken")]
     last = max(taken, default=shared)
     listed = [*range(1, shared + 1), *numbers]
-    found = [stores.digests.find(chat.user, chat.conversation_id, number) for number in listed]
-    digests = [digest for digest in found if digest]
+    stored = [stores.digests.find(chat.user, chat.conversation_id, number) for number in listed]
+    digests = [digest for digest in stored if digest]
     ends = [digest.through for digest in digests]
     wrong = []
     if listed != list(range(1, len(digests) + 1)) or ends != sorted(set(ends)):
@@ -128,7 +132,7 @@ def digest_faults(stores: Stores, chat: Chat) -> list[str]:
 
 
 def index_faults(stores: Stores, chat: Chat) -> list[str]:
-    """What is wrong with what searches have kept: no query up to the last is missing, and vectors are as many."""
+    """What is wrong with the search index: no query up to the last is missing, and each has all its vectors."""
     user, conversation_id, stores = chat.user, chat.conversation_id, stores.across(chat.ancestry)
     kept = stores.search_index.segments(user, conversation_id)
     there = {passage.record_id for segment in kept for passage in segment.passages}
@@ -142,59 +146,59 @@ def index_faults(stores: Stores, chat: Chat) -> list[str]:
     wrong = [f"not in the index: {missing}"] if missing else []
     vectors = stores.search_index.vectors(user, conversation_id, LocalVectors.model, kept)
     sizes = {segment.key: len(segment.passages) * LocalVectors.size for segment in kept}
-    wrong += [f"vectors of {key}" for key, found in vectors.items() if len(found) != sizes.get(key)]
+    wrong += [f"vectors of {key}" for key, stored in vectors.items() if len(stored) != sizes.get(key)]
     return wrong
 
 
 def what_is_left(stores: Stores, user: str, secret: str) -> list[str]:
     """What is still there of a user whose conversations are all deleted, by id or by a word of the user's texts.
 
-    May be: the counters and keys of requests (`USER#`: no text), the blank end of a chat that was broken off, and
-    what is noted in the list of deletions.
+    Allowed: the counters and keys of requests (`USER#`: no text), the blank end of a chat that was interrupted, and the
+    list of deletions.
     """
     hidden = (f"USER#{user} CONV#", f"USER#{user} FORK#")
-    found = []
+    faults = []
     for table in (stores.history.table, stores.chats.table, stores.cache.table):
         for page in stores.dynamodb.get_paginator("scan").paginate(TableName=table):
             for item in page["Items"]:
                 key = f"{item['pk']['S']} {item['sk']['S']}"
                 if secret in str(item):
-                    found.append(f"{key}: a deleted conversation's text is still in a table")
+                    faults.append(f"{key}: a deleted conversation's text is still in a table")
                 elif key.startswith(hidden) or (
                     f"#{user}#" in key
                     and item["pk"]["S"] != "DELETIONS"
                     and item.get("data", {}).get("S") != "[]"
                 ):
-                    found.append(f"{key}: an item of a deleted conversation is still there")
+                    faults.append(f"{key}: an item of a deleted conversation is still there")
     listed = stores.bodies.s3.get_paginator("list_objects_v2").paginate(Bucket=stores.bodies.bucket)
-    keys = [one["Key"] for page in listed for one in page.get("Contents", [])]
-    return found + [
+    keys = [entry["Key"] for page in listed for entry in page.get("Contents", [])]
+    return faults + [
         f"{key}: an object of a deleted conversation is still there" for key in keys if user in key
     ]
 
 
 def erasure_faults(stores: Stores, user: str, secret: str, before: Books | None = None) -> list[str]:
-    """What still names or quotes a user who was erased, in any table or the bucket; and whether the ledger, as it is
-    kept, proves its account, and has the amounts of ``before``.
+    """What still names or quotes an erased user, in any table or the bucket. The ledger that is kept must prove its
+    account and have the amounts of ``before``.
     """
-    found, kept = [], set()
+    faults, kept = [], set()
     for table in (stores.history.table, stores.chats.table, stores.cache.table, stores.ledger.table):
         for page in stores.dynamodb.get_paginator("scan").paginate(TableName=table):
             for item in page["Items"]:
                 key = f"{table} {item['pk']['S']} {item['sk']['S']}"
-                found += [f"{key} is left"] if names(user, item) or secret in str(item) else []
+                faults += [f"{key} is left"] if names(user, item) or secret in str(item) else []
                 kept |= {item["pk"]["S"]} if item["pk"]["S"].startswith("user#erased-") else set()
     listed = stores.bodies.s3.get_paginator("list_objects_v2").paginate(
         Bucket=stores.bodies.bucket, Prefix=""
     )
-    found += [one["Key"] for page in listed for one in page.get("Contents", []) if user in one["Key"]]
+    faults += [entry["Key"] for page in listed for entry in page.get("Contents", []) if user in entry["Key"]]
     if len(kept) > 1 or (before and not kept):
-        return [*found, f"the ledger is kept under {len(kept)} names"]
-    return found + [one for pk in kept for one in _kept_faults(stores, pk.removeprefix("user#"), before)]
+        return [*faults, f"the ledger is kept under {len(kept)} names"]
+    return faults + [fault for pk in kept for fault in _kept_faults(stores, pk.removeprefix("user#"), before)]
 
 
 def names(user: str, item: Mapping[str, Any]) -> bool:
-    """Whether a user's id stands in an item; not within another word, for random ids hold every short one."""
+    """Whether an item contains a user's id, as a whole word: random ids contain every short one."""
     return re.search(rf"(?<![0-9a-z]){re.escape(user)}(?![0-9a-z])", str(item)) is not None
 
 
@@ -218,7 +222,7 @@ def turns_of(stores: Stores, chat: Chat) -> list[RecordedTurn]:
 
 
 def _events(stores: Stores, chat: Chat) -> tuple[list[StoredEvent], list[str]]:
-    """All events as they lie in the table, and what is wrong with their numbers."""
+    """All events as stored, and what is wrong with their numbers."""
     items = list(query(stores.dynamodb, stores.chats.table, chat.pk, prefix="EV#"))
     events = [event for item in items for event in unpack(item)]
     expected = list(range(1, len(events) + 1))
@@ -255,7 +259,7 @@ def _turns(
 
 
 def _waits(events: Sequence[StoredEvent]) -> Iterator[str]:
-    """A wait for the model is announced once behind the call that it follows, and the next call comes after it."""
+    """A wait for the model is announced once after the call that caused it, and the next call comes after the wait."""
     before = None
     for event in events:
         if event.event not in ("turn", "retrying"):
@@ -273,7 +277,7 @@ def _waits(events: Sequence[StoredEvent]) -> Iterator[str]:
 
 
 def _shown(events: Sequence[StoredEvent]) -> dict[int, str]:
-    """The deltas of each turn behind its last `turn` event."""
+    """The deltas of each turn after its last `turn` event."""
     shown: dict[int, str] = {}
     for event in events:
         if event.event == "turn":
@@ -297,9 +301,9 @@ def _records(
         yield "no summarised track"
     summaries = [block.record_id for block in track.blocks if block.ref] if track else []
     stored = Counter([record.record_id for record in records] + summaries)
-    told = Counter(event.data["record_id"] for event in events if event.event == "record")
-    if stored != told:
-        yield f"records {sorted(stored)} but events of {sorted(told.elements())}"
+    announced = Counter(event.data["record_id"] for event in events if event.event == "record")
+    if stored != announced:
+        yield f"records {sorted(stored)} but events of {sorted(announced.elements())}"
     results = Counter(event.data["id"] for event in events if event.event == "tool_result")
     called = [record.record_id for record in records if record.call]
     if results != Counter(called):
@@ -318,7 +322,7 @@ def _records(
 
 
 def _kept(chat: Chat, response: Record, events: Sequence[StoredEvent]) -> Iterator[str]:
-    """A cancelled chat keeps what its running turn had written when it was closed."""
+    """A cancelled chat keeps the text that its running turn had streamed."""
     written = _shown(events).get(chat.turn + 1, "")
     if not written.strip():
         kept = (response.content, response.stop) == ("(no answer: cancelled)", "")
@@ -331,7 +335,7 @@ def _kept(chat: Chat, response: Record, events: Sequence[StoredEvent]) -> Iterat
 
 
 def _price(chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEvent]) -> Iterator[str]:
-    """5 once a model call had begun, and the tools that were to run; a failure costs nothing."""
+    """5 once a model call has begun, plus the tools that were to run; a failure costs nothing."""
     ran = [call.price_class for turn in turns for call in turn.calls if not call.refused]
     begun = any(event.event == "turn" for event in events)
     wanted = price_chat(ran) if begun and chat.status != "failed" else 0
@@ -340,20 +344,20 @@ def _price(chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEve
 
 
 def _receipt(stores: Stores, chat: Chat, events: Sequence[StoredEvent]) -> Iterator[str]:
-    """The receipt adds up, and has a line for every call of the model that was announced, once each."""
-    found = receipt_of(evidence(stores, chat), Deployment())
-    yield from (f"receipt: {one}" for one in found["differences"])
-    if not found["recorded"] or any(turn.made is None for turn in turns_of(stores, chat)):
+    """The receipt adds up, and has exactly one line for every announced call of the model."""
+    receipt = receipt_of(evidence(stores, chat), Deployment())
+    yield from (f"receipt: {difference}" for difference in receipt["differences"])
+    if not receipt["recorded"] or any(turn.made is None for turn in turns_of(stores, chat)):
         return
-    told = Counter(line["turn"] for line in found["lines"] if line["kind"] == "model")
+    listed = Counter(line["turn"] for line in receipt["lines"] if line["kind"] == "model")
     begun_or_busy = [event for event in events if event.event in ("turn", "retrying")]
     announced = Counter(
         event.data["turn"]
         for event, after in itertools.pairwise([*begun_or_busy, None])
         if event and event.event == "turn" and (after is None or after.event != "retrying")
     )
-    if told != announced:
-        yield f"receipt: calls of turns {dict(told)}, announced {dict(announced)}"
+    if listed != announced:
+        yield f"receipt: calls of turns {dict(listed)}, announced {dict(announced)}"
 
 
 def _leftovers(stores: Stores, chat: Chat) -> Iterator[str]:

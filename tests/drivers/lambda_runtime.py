@@ -19,7 +19,7 @@ for Python"); on this machine it is not there, and a function does without it.
 """
 
 RUNTIME: Final = Role("runtime", parent=ROOT / "tests" / "fixtures")
-"""The same, to be resolved for this machine."""
+"""The same as requirements, to resolve for this machine."""
 
 REMOVED: Final = frozenset(
     {
@@ -30,6 +30,6 @@ REMOVED: Final = frozenset(
         "nntplib", "ossaudiodev", "pipes", "sndhdr", "spwd", "sunau", "telnetlib", "uu", "xdrlib",
     }
 )  # fmt: skip
-"""Modules of the standard library of 3.11 that are gone in the functions' 3.13."""
+"""Standard library modules of 3.11 that the functions' 3.13 no longer has."""
 
 STANDARD: Final = frozenset(sys.stdlib_module_names) - REMOVED

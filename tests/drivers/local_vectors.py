@@ -1,4 +1,4 @@
-"""The local model as far as a search can see, without its function and without its weights."""
+"""A fake of the local embedding model, without its function and its weights."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class LocalVectors:
         self.never = never
 
     async def embed(self, texts: Sequence[str], input_type: str, timeout: float) -> tuple[bytes, ...]:
-        """One vector per text; texts that hold one of ``never`` take for ever."""
+        """One vector per text; texts that contain one of ``never`` never return."""
         if any(word in text for word in self.never for text in texts):
             await asyncio.Event().wait()
         self.asked.append(texts)
         return tuple(pack([1.0, 0.1] if "cat" in text or "pet" in text else [0.1, 1.0]) for text in texts)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to close."""

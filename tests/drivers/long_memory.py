@@ -1,7 +1,7 @@
-"""Conversations of any length through a running stack, every text of them known beforehand (CONTRACT 6).
+"""Conversations of any length through a running stack, with every text known beforehand (CONTRACT 6).
 
-A `Talk` lays down what its messages, tools and answers say, holds each record against it afterwards, and judges
-the model calls by what was on the wire: within the budget, and nothing sent again outside the unchanged prefix.
+A `Talk` sets what its messages, tools and answers say, compares each record with it afterwards, and checks the model
+calls on the wire: within the budget, and nothing sent again outside the unchanged prefix.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from tests.servers.tool_server import ToolServer
 
 PATIENCE: Final = 300.0
-"""Seconds for one chat. Nothing that works comes near it."""
+"""Seconds for one chat; far more than a working stack needs."""
 
 VERBATIM: Final = 2_000
-"""Characters up to which a query stands on the summarised track as it is."""
+"""Characters up to which the summarised track has a query in full."""
 
 _READERS: Final = 4
 _LETTERS: Final = "etaoinshrdlu"
@@ -58,13 +58,13 @@ class Lab:
     tools: ToolServer
 
     def person(self, name: str) -> Person:
-        """A user with all the credits that a bench needs."""
+        """A user with enough credits for a bench."""
         person = Person(self.root.stack.url, self.root.stack.token(name))
         self.root.grant(person.id)
         return person
 
     def talk(self, name: str, profile: str = "") -> Talk:
-        """A new conversation of a user of its own."""
+        """A new conversation of a new user."""
         return Talk(self.person(name), self.model.script, self.tools, profile)
 
 
@@ -80,7 +80,7 @@ def running_lab(state_dir: Path, settings: Mapping[str, str], *, port: int = 0) 
             "MCP_SERVERS": json.dumps(servers),
             **settings,
         }
-        environment.pop("VOYAGE_API_KEY")  # nobody serves embeddings here
+        environment.pop("VOYAGE_API_KEY")  # no embeddings are served here
         with LocalStack(state_dir, port=port, environment=environment) as stack:
             root = Root(stack, state_dir)
             root.invoke("Github", {"action": "refresh"})
@@ -102,7 +102,7 @@ def prose(seed: str, characters: int) -> str:
 
 
 def picture(seed: str, size: int) -> bytes:
-    """A PNG of about so many bytes: noise, which does not compress."""
+    """A PNG of about this many bytes: noise, which does not compress."""
     drawn = random.Random(seed)
     width = 400
     height = max(size // (3 * width), 1)
@@ -122,7 +122,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 class Talk:
     """A conversation: what each record of it must say, and the chats that made it.
 
-    ``seconds``: of each chat, from its POST to its last event. ``stops``: how an answer may have come about.
+    ``seconds``: of each chat, from its POST to its last event. ``stops``: allowed stop reasons of an answer.
     """
 
     person: Person
@@ -138,7 +138,7 @@ class Talk:
     stops: tuple[str, ...] = ("complete",)
 
     def ask(self, message: str, turns: Sequence[Sequence[str | bytes]] = (), answer: str = "Done.") -> None:
-        """One query to its end: each turn asks for these results at once, then comes the answer."""
+        """Run one query: each turn asks for its results in parallel, then comes the answer."""
         began = time.monotonic()
         chat_id = self.start(message, turns, answer)
         self.finish(chat_id)
@@ -146,13 +146,15 @@ class Talk:
 
     def start(self, message: str, turns: Sequence[Sequence[str | bytes]] = (), answer: str = "Done.") -> str:
         """POST the query; the chat's id."""
-        number = sum("-" not in one for one in self.expected) + 1
+        number = sum("-" not in record_id for record_id in self.expected) + 1
         key = f"{self.marker}-{number}:"
         asked = f"{key} {message}"[: max(len(message), len(key))]
-        place = 0
+        before = 0
         for results in turns:
-            calls = [self._call(f"q{number}-t{place + index}", one) for index, one in enumerate(results, 1)]
-            place += len(results)
+            calls = [
+                self._call(f"q{number}-t{before + index}", texts) for index, texts in enumerate(results, 1)
+            ]
+            before += len(results)
             self.script.add({"match": key, "content": calls})
         self.script.add({"match": key, "text": answer})
         self.expected |= {f"q{number}": asked, f"q{number}-r": answer}
@@ -168,8 +170,8 @@ class Talk:
 
     def _open(self) -> str:
         body = {"profile": self.profile} if self.profile else {}
-        made = patient(lambda: self.person.http.post("/v1/conversations", json=body), 201)
-        return str(made["conversation_id"])
+        created = patient(lambda: self.person.http.post("/v1/conversations", json=body), 201)
+        return str(created["conversation_id"])
 
     def _call(self, record_id: str, result: str | bytes) -> dict[str, Any]:
         name = f"{self.marker}-{record_id}"
@@ -181,22 +183,22 @@ class Talk:
         return {"type": "tool_use", "name": tool, "input": {"name": name}}
 
     def wrong(self) -> list[str]:
-        """Chats that did not end as they must, and records that do not come back as they were."""
+        """Chats that did not end as expected, and records that differ from what was said."""
         chats = [
-            f"{one.get('message_id')}: {one.get('status')} ({one.get('stop') or one.get('error')})"
-            for one in self.chats
-            if one.get("status") != "done" or one.get("stop") not in self.stops
+            f"{chat.get('message_id')}: {chat.get('status')} ({chat.get('stop') or chat.get('error')})"
+            for chat in self.chats
+            if chat.get("status") != "done" or chat.get("stop") not in self.stops
         ]
         with ThreadPoolExecutor(_READERS) as pool:
-            texts = pool.map(lambda one: self._wrong_text(*one), self.expected.items())
-            files = pool.map(lambda one: self._wrong_file(*one), self.files.items())
+            texts = pool.map(lambda pair: self._wrong_text(*pair), self.expected.items())
+            files = pool.map(lambda pair: self._wrong_file(*pair), self.files.items())
             return [*chats, *filter(None, texts), *filter(None, files)]
 
     def _wrong_text(self, record_id: str, expected: str) -> str:
-        found = record_text(self.person, self.conversation_id, record_id)
-        if found == expected:
+        text = record_text(self.person, self.conversation_id, record_id)
+        if text == expected:
             return ""
-        return f"{record_id}: {len(found)} characters, not {len(expected)}: {found[:100]}"
+        return f"{record_id}: {len(text)} characters, not {len(expected)}: {text[:100]}"
 
     def _wrong_file(self, record_id: str, expected: bytes) -> str:
         path = f"/v1/conversations/{self.conversation_id}/records/{record_id}/attachments/1"
@@ -207,7 +209,7 @@ class Talk:
 
 
 def patient(send: Callable[[], httpx.Response], *expected: int) -> Any:
-    """The answer's body; while there are too many requests in a minute, the next one begins later."""
+    """The answer's body; waits and repeats while the requests are rate limited."""
     deadline = time.monotonic() + PATIENCE
     while (answer := send()).status_code == 429 and time.monotonic() < deadline:
         time.sleep(float(answer.headers["Retry-After"]))
@@ -227,12 +229,12 @@ def ended(person: Person, chat_id: str) -> dict[str, Any]:
 
 
 def record_text(person: Person, conversation_id: str, record_id: str) -> str:
-    """A record's text by its id, all pieces of it; empty if it is not there."""
+    """A record's whole text by its id; empty if it does not exist."""
     path = f"/v1/conversations/{conversation_id}/records/{record_id}"
     text, offset = "", 0
     while True:
-        place = {"offset": offset} if offset else {}
-        shown = patient(partial(person.http.get, path, params=place), 200, 404)
+        page = {"offset": offset} if offset else {}
+        shown = patient(partial(person.http.get, path, params=page), 200, 404)
         text += str(shown.get("result", shown.get("content", "")))
         if not (offset := int(shown.get("next_offset", 0))):
             return text
@@ -243,8 +245,9 @@ def record_text(person: Person, conversation_id: str, record_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """The turns of a conversation, and the largest of them: tokens by the cautious estimate in a query's first call,
-    which nothing corrects, and in any; tokens as the service counts them; bytes; files."""
+    """The turns of a conversation, and the maxima over them: tokens by the cautious estimate in a query's first call
+    (not yet corrected by a count) and in any call; tokens as the service counts them; bytes; files.
+    """
 
     calls: int
     first: int
@@ -256,21 +259,21 @@ class Wire:
 
 
 def on_the_wire(calls: Sequence[Call], marker: str) -> Wire:
-    """The largest of everything in the turns of this conversation."""
-    turns = [one for one in calls if one.kind == "turn" and one.asks(marker)]
-    taken = [one for one in turns if not one.refused]
+    """The maxima over the turns of this conversation."""
+    turns = [call for call in calls if call.kind == "turn" and call.asks(marker)]
+    taken = [call for call in turns if not call.refused]
 
     def largest(figure: Callable[[Call], int], among: Sequence[Call] = taken) -> int:
         return max(map(figure, among), default=0)
 
     return Wire(
         len(turns),
-        largest(lambda one: one.cautious, query_starts(turns, marker)),
-        largest(lambda one: one.cautious),
-        largest(lambda one: one.counted),
-        largest(lambda one: one.size),
-        largest(lambda one: one.media),
-        tuple(one.refused for one in turns if one.refused),
+        largest(lambda call: call.cautious, query_starts(turns, marker)),
+        largest(lambda call: call.cautious),
+        largest(lambda call: call.counted),
+        largest(lambda call: call.size),
+        largest(lambda call: call.media),
+        tuple(call.refused for call in turns if call.refused),
     )
 
 
@@ -278,8 +281,8 @@ def on_the_wire(calls: Sequence[Call], marker: str) -> Wire:
 class Resent:
     """Tokens sent again, outside the prefix that is unchanged since the query before.
 
-    ``between``: of queries that fold nothing; ``broken``: how many of those do not begin with all that the query
-    before them had; ``folds``: queries that begin with another digest; ``at_folds``: what those sent again.
+    ``between``: by queries that fold nothing; ``broken``: how many of those do not begin with all that the query before
+    them sent; ``folds``: queries that begin with another digest; ``at_folds``: tokens those sent again.
     """
 
     starts: int = 0
@@ -291,21 +294,21 @@ class Resent:
 
 def query_starts(calls: Sequence[Call], marker: str) -> list[Call]:
     """The first model call of each query of a conversation, in order."""
-    found: dict[str, Call] = {}
-    for one in calls:
-        last = one.blocks[-1]
-        if one.kind == "turn" and not one.refused and f"] {marker}-" in last.head and last.role == "user":
-            found.setdefault(last.head.split("]")[0], one)
-    return list(found.values())
+    starts: dict[str, Call] = {}
+    for call in calls:
+        last = call.blocks[-1]
+        if call.kind == "turn" and not call.refused and f"] {marker}-" in last.head and last.role == "user":
+            starts.setdefault(last.head.split("]")[0], call)
+    return list(starts.values())
 
 
 def resent(starts: Sequence[Call]) -> Resent:
-    """Each query's first call beside that of the query before."""
+    """Compare each query's first call with that of the query before."""
     between = broken = folds = at_folds = 0
     for before, now in itertools.pairwise(starts):
         kept = _common(before.blocks, now.blocks)
-        old = {(one.role, one.key) for one in before.blocks}
-        again = sum(one.tokens for one in now.blocks[kept:] if (one.role, one.key) in old)
+        old = {(block.role, block.key) for block in before.blocks}
+        again = sum(block.tokens for block in now.blocks[kept:] if (block.role, block.key) in old)
         if digest_of(now) != digest_of(before):
             folds, at_folds = folds + 1, at_folds + again
             continue
@@ -315,20 +318,20 @@ def resent(starts: Sequence[Call]) -> Resent:
 
 
 def keeps_prefix(before: Call, now: Call) -> bool:
-    """Whether a query begins with all that the one before had, and with its message if that stays as it is."""
+    """Whether a query begins with all that the one before sent, and with its message if that is kept in full."""
     needed = len(before.blocks) - (before.blocks[-1].tokens > VERBATIM // 4)
     return _common(before.blocks, now.blocks) >= needed
 
 
 def digest_of(call: Call) -> str:
-    """The id of the digest that is sent first, empty without one."""
+    """The id of the digest that is sent first; empty if none is."""
     head = call.blocks[0].head
     return head.split(",")[0].removeprefix("[ID:") if head.startswith("[ID:d") else ""
 
 
 def _common(before: Sequence[Sent], now: Sequence[Sent]) -> int:
     return next(
-        (place for place, pair in enumerate(zip(before, now, strict=False)) if pair[0] != pair[1]),
+        (index for index, pair in enumerate(zip(before, now, strict=False)) if pair[0] != pair[1]),
         min(len(before), len(now)),
     )
 
@@ -344,7 +347,7 @@ class Reads:
     items: int = 0
 
     def answered(self, model: Any, parsed: Mapping[str, Any], **_: Any) -> None:
-        """An answer came."""
+        """Count an answer."""
         if model.name not in ("GetItem", "Query", "BatchGetItem"):
             return
         self.requests += 1
@@ -353,7 +356,7 @@ class Reads:
 
 
 def reads_of_steps(lab: Lab, talk: Talk, model_name: str) -> dict[str, Reads]:
-    """One more query of the conversation, its steps run here over the deployed tables: what each of them reads.
+    """Run one more query's steps here over the deployed tables; what each of them reads.
 
     For conversations of the library's own profiles.
     """

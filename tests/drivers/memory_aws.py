@@ -1,11 +1,11 @@
-"""As much of DynamoDB, S3 and Step Functions as a chat uses, in memory: thousands of crashes in a minute.
+"""The part of DynamoDB, S3 and Step Functions that a chat uses, in memory: thousands of crashes in a minute.
 
-Its DynamoDB also runs the credit simulation, whose seeds leave the same items on moto, MiniStack and DynamoDB
-Local (tests/property/test_credit_simulation.py).
+Its DynamoDB also runs the credit simulation; the same seeds leave the same items on moto, MiniStack and DynamoDB Local
+(tests/property/test_credit_simulation.py).
 
-Expressions are parsed, not guessed: one that this engine does not know raises. It also refuses what a
-deceived test would let through: an item over 400 KB, two writes to one item in a transaction, values that no
-expression uses. Transactions obey their ClientRequestToken as DynamoDB does.
+Expressions are parsed: one that this engine does not know raises. It also refuses what the service refuses: an item
+over 400 KB, two writes to one item in a transaction, values that no expression uses. Transactions obey their
+ClientRequestToken as DynamoDB does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Wire = dict[str, Any]
 Key = tuple[str, str]
 QUERY_PAGE: Final = 30
-"""S3 Vectors answers with pages and does not say how large they are."""
+"""Page size of S3 Vectors' answers, which the service does not document."""
 ITEM_BYTES: Final = 400 * 1024
 _TOKEN: Final = re.compile(r"\s*(<>|<=|>=|[()=<>,]|[#:]?\w+)")
 _INDEX_ORDER: Final[Mapping[str, tuple[str, str]]] = {"open": ("deadline", "N"), "active": ("day", "S")}
@@ -137,8 +137,8 @@ class _Parser:
             self.take(")")
 
         def assign(names: _Names, old: Wire, new: Wire) -> None:
-            found = names.operand(value, old)
-            new[names.path(path)] = names.operand(fallback, old) if found is None and fallback else found
+            operand = names.operand(value, old)
+            new[names.path(path)] = names.operand(fallback, old) if operand is None and fallback else operand
 
         return assign
 
@@ -160,10 +160,10 @@ def _forget(item: Wire, name: str) -> None:
 
 
 def _compare(names: _Names, item: Wire, left: str, operator: str, right: str) -> bool:
-    one, other = names.operand(left, item), names.operand(right, item)
-    if one is None or other is None:
+    first, other = names.operand(left, item), names.operand(right, item)
+    if first is None or other is None:
         return False
-    ((kind, a),), ((other_kind, b),) = one.items(), other.items()
+    ((kind, a),), ((other_kind, b),) = first.items(), other.items()
     if kind != other_kind:
         return operator == "<>"
     if kind == "N":
@@ -204,7 +204,7 @@ def _size(value: Any) -> int:
 
 
 class Table(dict[Key, Wire]):
-    """A table's items by key. A partition is found without a look at the others: tests have tables of 20,000 items."""
+    """A table's items by key. Partitions are indexed: tests have tables of 20,000 items."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -218,7 +218,7 @@ class Table(dict[Key, Wire]):
         self.forget(key)
 
     def forget(self, key: Key) -> Wire:
-        """Remove an item, if it is there; what it was."""
+        """Remove an item, if it exists; returns it."""
         self._partitions.get(key[0], {}).pop(key[1], None)
         return super().pop(key, {})
 
@@ -244,7 +244,7 @@ class MemoryAws:
             return getattr(self, f"_{operation}")(**request)
 
     def table(self, name: str) -> Table:
-        """A table's items by key; a table comes into being with its first item."""
+        """A table's items by key; a table is created with its first item."""
         return self.tables.setdefault(name, Table())
 
     # ── DynamoDB ──────────────────────────────────────────────────────────────────────────────────
@@ -254,7 +254,7 @@ class MemoryAws:
         return {}
 
     def _delete_table(self, **request: Any) -> Wire:
-        """Tokens of transactions go with it: the credit simulation makes 100,000 chats in one account."""
+        """Also drops transaction tokens: the credit simulation makes 100,000 chats in one account."""
         del self.tables[request["TableName"]]
         self._tokens.clear()
         return {}
@@ -262,12 +262,14 @@ class MemoryAws:
     def _scan(self, **request: Any) -> Wire:
         index = request.get("IndexName")
         return {
-            "Items": [one for one in self.table(request["TableName"]).values() if not index or index in one]
+            "Items": [
+                item for item in self.table(request["TableName"]).values() if not index or index in item
+            ]
         }
 
     def _get_item(self, **request: Any) -> Wire:
-        found = self.table(request["TableName"]).get(_key(request["Key"]))
-        return {"Item": found} if found else {}
+        item = self.table(request["TableName"]).get(_key(request["Key"]))
+        return {"Item": item} if item else {}
 
     def _put_item(self, **request: Any) -> Wire:
         return self._single("Put", request)
@@ -295,9 +297,10 @@ class MemoryAws:
         assert len(keys) <= 100, keys
         assert len(set(keys)) == len(keys), keys
         lost = [self._lost(kind, action) for kind, action in actions]
-        if any(one is not None for one in lost):
+        if any(reason is not None for reason in lost):
             reasons = [
-                {"Code": "None"} if one is None else {"Code": "ConditionalCheckFailed", **one} for one in lost
+                {"Code": "None"} if reason is None else {"Code": "ConditionalCheckFailed", **reason}
+                for reason in lost
             ]
             raise client_error(
                 "TransactionCanceledException", "TransactWriteItems", CancellationReasons=reasons
@@ -309,7 +312,7 @@ class MemoryAws:
         return {}
 
     def _lost(self, kind: str, action: Any) -> Wire | None:
-        """None if the condition holds, else what stands there."""
+        """None if the condition is true, otherwise the stored item."""
         names = _names(action)
         if "ConditionExpression" not in action:
             return None
@@ -350,21 +353,21 @@ class MemoryAws:
         if start := request.get("ExclusiveStartKey"):
             listed = listed[[_key(item) for item in listed].index(_key(start)) + 1 :]
         limit = request.get("Limit", len(listed))
-        found = list(itertools.islice((item for item in listed if test(names, item)), limit + 1))
-        page = found[:limit]
+        matching = list(itertools.islice((item for item in listed if test(names, item)), limit + 1))
+        page = matching[:limit]
         if wanted := request.get("ProjectionExpression"):
             paths = [names.path(token) for token in wanted.split(", ")]
             page = [{path: item[path] for path in paths if path in item} for item in page]
         more = (
             {"LastEvaluatedKey": {name: page[-1][name] for name in ("pk", "sk")}}
-            if len(page) < len(found)
+            if len(page) < len(matching)
             else {}
         )
         return {"Items": page, **more}
 
     def _batch_get_item(self, **request: Any) -> Wire:
         responses = {
-            table: [found for key in wanted["Keys"] if (found := self.table(table).get(_key(key)))]
+            table: [item for key in wanted["Keys"] if (item := self.table(table).get(_key(key)))]
             for table, wanted in request["RequestItems"].items()
         }
         return {"Responses": responses, "UnprocessedKeys": {}}
@@ -383,9 +386,7 @@ class MemoryAws:
 
     def _put_object(self, **request: Any) -> Wire:
         body = request["Body"]
-        if not isinstance(
-            body, bytes
-        ):  # a file, which botocore reads from its beginning each time that it sends
+        if not isinstance(body, bytes):  # a file, which botocore rewinds each time it sends
             body.seek(0)
             body = body.read()
         self.objects[request["Key"]] = body
@@ -395,8 +396,8 @@ class MemoryAws:
         if request["Key"] not in self.objects:
             raise client_error("NoSuchKey", "GetObject")
         body = self.objects[request["Key"]]
-        if given := request.get("Range"):
-            first, last = map(int, given.removeprefix("bytes=").split("-"))
+        if span := request.get("Range"):
+            first, last = map(int, span.removeprefix("bytes=").split("-"))
             body = body[first : last + 1]
         return {"Body": io.BytesIO(body)}
 
@@ -406,8 +407,8 @@ class MemoryAws:
         }
 
     def _delete_objects(self, **request: Any) -> Wire:
-        for one in request["Delete"]["Objects"]:
-            self.objects.pop(one["Key"], None)
+        for entry in request["Delete"]["Objects"]:
+            self.objects.pop(entry["Key"], None)
         return {}
 
     # ── S3 Vectors ────────────────────────────────────────────────────────────────────────────────
@@ -423,17 +424,17 @@ class MemoryAws:
         return {}
 
     def _query_vectors(self, **request: Any) -> Wire:
-        found = self._vector_index(request, "QueryVectors").nearest(request)
+        vectors = self._vector_index(request, "QueryVectors").nearest(request)
         start = int(request.get("nextToken", 0))
-        more = {"nextToken": str(start + QUERY_PAGE)} if len(found) > start + QUERY_PAGE else {}
-        return {"vectors": found[start : start + QUERY_PAGE], **more}
+        more = {"nextToken": str(start + QUERY_PAGE)} if len(vectors) > start + QUERY_PAGE else {}
+        return {"vectors": vectors[start : start + QUERY_PAGE], **more}
 
     def _list_indexes(self, **request: Any) -> Wire:
         names = sorted(name for name in self.vector_indexes if name.startswith(request["prefix"]))
         return {"indexes": [{"indexName": name} for name in names]}
 
     def _delete_index(self, **request: Any) -> Wire:
-        """The service takes it for done where there is none."""
+        """The service answers success if there is none."""
         self.vector_indexes.pop(request["indexName"], None)
         return {}
 
@@ -485,5 +486,5 @@ class _Pages:
     operation: str
 
     def paginate(self, **request: Any) -> Iterator[Any]:
-        """One page: this engine cuts only where a limit is asked for."""
+        """One page: this engine cuts only at a requested limit."""
         yield self.send(self.operation, request)

@@ -1,4 +1,4 @@
-"""What a conversation's memory must stand, in sizes of one's choice (docs/measurements.md)."""
+"""Loads that a conversation's memory must withstand, in any size (docs/measurements.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOLD_SECONDS: Final = 10.0
 
 
 class Progress:
-    """What is going on, on standard error, not more often than anybody reads."""
+    """Progress on standard error, at most every few seconds."""
 
     def __init__(self, name: str) -> None:
         self._name, self._told, self._began = name, 0.0, time.monotonic()
@@ -33,7 +33,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How much of everything; lengths in characters, files in bytes.
+    """The sizes of the scenarios; lengths in characters, files in bytes.
 
     ``deep``: turns with two results each; ``wide``: results of one turn, each of ``result`` characters.
     """
@@ -50,7 +50,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a scenario went. ``wrong`` is empty if nothing was."""
+    """How a scenario went. ``wrong`` lists what failed."""
 
     name: str
     chats: int
@@ -64,7 +64,7 @@ class Outcome:
 
 
 def long_queries(talk: Talk, sizes: Sizes, tell: Callable[[str], None]) -> None:
-    """Query after query as long as the API takes them."""
+    """Queries of the greatest length that the API accepts."""
     for number in range(1, sizes.long_queries + 1):
         talk.ask(prose(f"long {number}", sizes.long_query), answer=prose(f"answer {number}", 600))
         tell(f"{number} of {sizes.long_queries} long queries")
@@ -80,20 +80,22 @@ def ordinary(talk: Talk, sizes: Sizes, tell: Callable[[str], None]) -> None:
 
 
 def deep(talk: Talk, sizes: Sizes, tell: Callable[[str], None]) -> None:
-    """One query whose every turn brings two large results, and one after it. It may use up its turns with tools."""
+    """One query with two large results in every turn, and one after it. It may use up its turns with tools."""
     talk.stops = ("complete", "max_turns")
-    turns = [[prose(f"deep {turn} {one}", sizes.result) for one in (1, 2)] for turn in range(sizes.deep)]
+    turns = [
+        [prose(f"deep {turn} {number}", sizes.result) for number in (1, 2)] for turn in range(sizes.deep)
+    ]
     _large(talk, turns, tell)
 
 
 def wide(talk: Talk, sizes: Sizes, tell: Callable[[str], None]) -> None:
     """One query with many large results in one turn, and one after it."""
-    _large(talk, [[prose(f"wide {one}", sizes.result) for one in range(sizes.wide)]], tell)
+    _large(talk, [[prose(f"wide {number}", sizes.result) for number in range(sizes.wide)]], tell)
 
 
 def pictures(talk: Talk, sizes: Sizes, tell: Callable[[str], None]) -> None:
     """One query whose results are images, and one after it."""
-    _large(talk, [[picture(f"picture {one}", sizes.picture) for one in range(sizes.pictures)]], tell)
+    _large(talk, [[picture(f"picture {number}", sizes.picture) for number in range(sizes.pictures)]], tell)
 
 
 def _large(talk: Talk, turns: Sequence[Sequence[str | bytes]], tell: Callable[[str], None]) -> None:
@@ -119,15 +121,16 @@ def run(
     room: int,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
-    """A scenario, and all that is wrong with it: chats, records, a broken prefix, a request that was refused or whose
-    input has more tokens than ``room``: as the service counts them, and cautiously where no count corrects that yet."""
+    """Run a scenario; everything wrong with it: chats, records, a broken prefix, a request that was refused or has more
+    than ``room`` input tokens, as the service counts them or, before its first count, by the cautious estimate.
+    """
     began = time.monotonic()
     before = len(calls())
     SCENARIOS[name](talk, sizes, tell)
     seconds = time.monotonic() - began
     tell(f"{len(talk.expected) + len(talk.files)} records by id")
-    made = calls()[before:]
-    wire, again = on_the_wire(made, talk.marker), resent(query_starts(made, talk.marker))
+    sent = calls()[before:]
+    wire, again = on_the_wire(sent, talk.marker), resent(query_starts(sent, talk.marker))
     wrong = [*talk.wrong(), *wire.refused]
     if max(wire.counted, wire.first) > room:
         wrong.append(

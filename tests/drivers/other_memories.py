@@ -1,7 +1,7 @@
-"""Other ways to remember, as the requests that they make of the same conversation (docs/measurements.md).
+"""Other memory strategies, as the requests that they send for the same conversation (docs/measurements.md).
 
-Every way is charged by the offline model's own prompt cache, as dualtrack's requests are. What is simulated here
-follows the documents or the code of what it stands for, named at each.
+Every strategy is charged by the offline model's prompt cache, as dualtrack's requests are. Each simulation follows the
+documentation or the code of the original, named at each.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ STEP_TOKENS, STEP_FACTOR = 100_000, 5.0
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One query of the fixed conversation: what is asked, what two tools bring, what is answered."""
+    """One exchange of the fixed conversation: the query, the results of two tools, the answer."""
 
     number: int
     query: str
@@ -40,7 +40,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one model call cost, in tokens. ``loop``: whether it was one of the query's own calls."""
+    """What one model call cost, in tokens. ``loop``: whether it belongs to the query's tool loop."""
 
     plain: int
     written: int
@@ -50,12 +50,12 @@ class Charge:
 
     @property
     def tokens(self) -> int:
-        """All input."""
+        """All input tokens."""
         return self.plain + self.written + self.read
 
     @property
     def weighted(self) -> float:
-        """Input in tokens of the plain price."""
+        """Input, weighted by price, in plain input tokens."""
         return self.plain + WRITE_WEIGHT * self.written + READ_WEIGHT * self.read
 
     @property
@@ -71,10 +71,10 @@ class Charge:
 
 @dataclass
 class Remembered:
-    """A way's calls, query by query.
+    """A strategy's calls, query by query.
 
-    ``ended``: why no further query could be asked; ``recalled`` of the ``old`` results of the last query that was:
-    what the model can still read or fetch whole.
+    ``ended``: why no further query was possible; ``recalled``: how many of the ``old`` results the model can still read
+    or fetch in full at the last query.
     """
 
     charges: list[list[Charge]] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Remembered:
 
 @dataclass
 class Service:
-    """The model's service: its window and its prompt cache, for one way of remembering."""
+    """The model's service: its context window and its prompt cache, for one strategy."""
 
     first_turn: Mapping[str, Any]
     window: int
@@ -124,20 +124,20 @@ def said(role: str, text: str) -> dict[str, Any]:
     return {"role": role, "content": [{"type": "text", "text": text}]}
 
 
-def rounds(one: Exchange) -> tuple[Messages, Messages, Messages]:
+def rounds(exchange: Exchange) -> tuple[Messages, Messages, Messages]:
     """An exchange's query, its tool round, its answer."""
-    ids = [f"toolu_{one.number}_{place}" for place in (1, 2)]
+    ids = [f"toolu_{exchange.number}_{number}" for number in (1, 2)]
     asked = [{"type": "tool_use", "id": name, "name": TOOL, "input": {"name": name}} for name in ids]
     brought = [
         {"type": "tool_result", "tool_use_id": name, "content": [{"type": "text", "text": text}]}
-        for name, text in zip(ids, one.results, strict=True)
+        for name, text in zip(ids, exchange.results, strict=True)
     ]
     tool_round = [{"role": "assistant", "content": asked}, {"role": "user", "content": brought}]
-    return [said("user", one.query)], tool_round, [said("assistant", one.answer)]
+    return [said("user", exchange.query)], tool_round, [said("assistant", exchange.answer)]
 
 
-def _asked(one: Exchange) -> str:
-    return str(rounds(one)[1][0])
+def _asked(exchange: Exchange) -> str:
+    return str(rounds(exchange)[1][0])
 
 
 def _run(
@@ -146,19 +146,19 @@ def _run(
     turn: Callable[[Messages], Messages],
     after: Callable[[Messages], Messages] = lambda history: history,
 ) -> Remembered:
-    """Every query's two calls on a history that ``turn`` edits for a call and ``after`` replaces behind a query."""
+    """Every query's two calls, on a history that ``turn`` edits before a call and ``after`` replaces after a query."""
     history: Messages = []
     seen: Messages = []
     done = Remembered()
-    for one in exchanges:
+    for exchange in exchanges:
         service.charges = []
-        query, tool_round, answer = rounds(one)
+        query, tool_round, answer = rounds(exchange)
         try:
-            service.ask(turn([*history, *query]), _asked(one))
+            service.ask(turn([*history, *query]), _asked(exchange))
             seen = turn([*history, *query, *tool_round])
-            service.ask(seen, one.answer)
+            service.ask(seen, exchange.answer)
         except OverflowError as full:
-            done.ended = f"query {one.number}: {full}"
+            done.ended = f"query {exchange.number}: {full}"
             break
         history = after([*history, *query, *tool_round, *answer])
         done.charges.append(service.charges)
@@ -170,7 +170,7 @@ def _run(
 
 
 def _texts(messages: Messages) -> Iterator[str]:
-    """Every text of the messages, those of results included."""
+    """Every text of the messages, results included."""
     for message in messages:
         for block in message["content"]:
             for part in (block, *(block.get("content") or ())):
@@ -189,7 +189,7 @@ def last_exchanges(service: Service, exchanges: Sequence[Exchange]) -> Remembere
     """The last two queries and their answers, without tools."""
 
     def after(history: Messages) -> Messages:
-        texts = [one for one in history if one["content"][0]["type"] == "text"]
+        texts = [message for message in history if message["content"][0]["type"] == "text"]
         return texts[-2 * EXCHANGES_KEPT :]
 
     return _run(service, exchanges, lambda messages: messages, after)
@@ -201,34 +201,35 @@ CLEAR_TRIGGER, CLEAR_KEEP = 30_000, 3
 
 def cleared_tool_uses(service: Service, exchanges: Sequence[Exchange]) -> Remembered:
     """The service's context editing, ``clear_tool_uses_20250919`` with ``trigger`` 30,000 input tokens and ``keep`` 3:
-    before each call that has more, all results but the last three give way to a placeholder (its documentation)."""
+    before each call above it, all results but the last three are replaced by a placeholder (its documentation).
+    """
 
     def turn(messages: Messages) -> Messages:
         if sum(map(estimate_tokens, _texts(messages))) <= CLEAR_TRIGGER:
             return messages
-        places = [
-            (place, index)
-            for place, one in enumerate(messages)
-            for index, block in enumerate(one["content"])
+        results = [
+            (position, index)
+            for position, message in enumerate(messages)
+            for index, block in enumerate(message["content"])
             if block["type"] == "tool_result"
         ]
-        return _with_cleared(messages, set(places[:-CLEAR_KEEP]))
+        return _with_cleared(messages, set(results[:-CLEAR_KEEP]))
 
     return _run(service, exchanges, turn)
 
 
-def _with_cleared(messages: Messages, places: set[tuple[int, int]]) -> Messages:
+def _with_cleared(messages: Messages, cleared: set[tuple[int, int]]) -> Messages:
     return [
         {
-            **one,
+            **message,
             "content": [
                 {**block, "content": [{"type": "text", "text": CLEARED}]}
-                if (place, index) in places
+                if (position, index) in cleared
                 else block
-                for index, block in enumerate(one["content"])
+                for index, block in enumerate(message["content"])
             ],
         }
-        for place, one in enumerate(messages)
+        for position, message in enumerate(messages)
     ]
 
 
@@ -247,12 +248,12 @@ def compaction(service: Service, exchanges: Sequence[Exchange]) -> Remembered:
     def after(history: Messages) -> Messages:
         asked = [
             block
-            for one in history
-            for block in one["content"]
-            if one["role"] == "user" and block["type"] == "text"
+            for message in history
+            for block in message["content"]
+            if message["role"] == "user" and block["type"] == "text"
         ]
-        items = [block for one in history for block in one["content"]]
-        before = [one for one in items if one["type"] == "text" and one["text"].startswith(compacted)]
+        items = [block for message in history for block in message["content"]]
+        before = [block for block in items if block["type"] == "text" and block["text"].startswith(compacted)]
         if len(items) - len(asked) - len(before) < COMPACT_ITEMS:
             return history
         text = f"{compacted} {prose(str(len(asked)), COMPACTED_CHARACTERS - len(compacted) - 1)}"

@@ -1,7 +1,7 @@
-"""Functions that find nothing but what is theirs: the standard library, their own layers, Lambda's SDK.
+"""Functions that can import only what they have on Lambda: the standard library, their own layers, Lambda's SDK.
 
-The layers are made of the same requirements files and the same locked versions as those that go to AWS, for this
-machine. A function's process knows neither the environment of the tests nor any path but these.
+The layers are built from the same requirements files and locked versions as on AWS, for this machine. A function's
+process sees neither the tests' environment nor any other path.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ALONE: Final = "import os, runpy, sys; sys.path += sys.argv.pop(1).split(os.pathsep); "
-"""Begins a program whose first argument is its path. With -I and -S there is nothing else than the library."""
+"""Begins a program whose first argument is its path. With -I and -S it sees only the standard library."""
 
 ZYGOTE: Final = (
     f"{ALONE} runpy.run_path({str(ROOT / 'tests' / 'drivers' / 'zygote.py')!r}, run_name='__main__')"
@@ -40,7 +40,7 @@ def own_path(function: str) -> str:
 
 
 def alone(function: str, program: str) -> list[str]:
-    """The command of a process in which a function finds only what is its own."""
+    """The command of a process in which a function can import only its own code and layers."""
     return [sys.executable, "-I", "-S", "-c", program, own_path(function)]
 
 

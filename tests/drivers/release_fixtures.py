@@ -1,8 +1,8 @@
-"""What a release writes, caught in the middle of chats: the fixtures that later releases must finish.
+"""Accounts of a release in the middle of chats: fixtures that later releases must be able to finish.
 
-``uv run python -m tests.drivers.release_fixtures tests/fixtures/release-N`` writes them, once, when release N is
-made; they are never written again (docs/faults.md). Beside them stand the release's state machine, which its
-executions keep, and its templates, which the next deploy changes.
+``uv run python -m tests.drivers.release_fixtures tests/fixtures/release-N`` writes them, once, when release N is made,
+and never again (docs/faults.md). It also writes the release's state machine, which its executions keep, and its
+templates, which the next deploy changes.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ CHAT: Final = Scenario("a chat of this release", rounds=ROUNDS, charged=20, alwa
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A chat on its way: the account, and the state that the workflow is about to enter.
+    """A running chat: the account, and the state that the workflow is about to enter.
 
-    ``state``: Turn, RunTools or Summarise, with the last recorded ``turn`` and the ``calls`` to run, as the
-    state machine of the release holds them.
+    ``state``: Turn, RunTools or Summarise, with the last recorded ``turn`` and the ``calls`` to run, as in the state of
+    the release's execution.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Moment:
     calls: tuple[str, ...] = ()
 
     def world(self) -> World:
-        """A world that goes on from here."""
+        """A world that continues from here."""
         world = World(CHAT, clock=FakeClock(self.now))
         world.aws.tables, world.aws.objects = self.aws.tables, self.aws.objects
         world.aws.executions = self.aws.executions
@@ -56,7 +56,7 @@ class Moment:
 
 
 def moments() -> Iterator[Moment]:
-    """Every kind of item that a chat leaves lying between two states."""
+    """Moments with every kind of item that a chat has between two states."""
     yield _moment("before the first turn", _posted(), "Turn", 0)
 
     world = _posted()

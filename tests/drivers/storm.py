@@ -1,9 +1,9 @@
 """Many chats on the deployed stack while everything around them breaks (docs/faults.md).
 
-Workers are killed, executions stopped, the model's service refuses, cuts and garbles, users cancel, fork and delete,
-the emulator is restarted; a proxy between the functions and the emulator (``microburst``) throttles requests and
-loses answers. Afterwards the same must hold for every chat as in the crash matrix, every fork must show the past that
-it was made with, and what all have deleted must be gone.
+Workers are killed, executions stopped; the model's service refuses, cuts and garbles; users cancel, fork and delete;
+the emulator is restarted; a proxy between the functions and the emulator (``microburst``) throttles requests and loses
+answers. Afterwards every chat must satisfy the invariants of the crash matrix, every fork must show the past that it
+was created with, and what was deleted must be gone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dualtrack.storage.stores import build_stores
 from infra.local.sample_docs.server import serve_sample_docs
 from infra.local.stack import LocalStack
 from tests.clients.stack_client import Person, Root, chats_of
-from tests.drivers.conversations import Made, Told, shown
+from tests.drivers.conversations import Fork, Told, shown
 from tests.drivers.invariants import ENDED, account_faults, chat_faults, what_is_left
 from tests.servers.processes import free_ports
 from tests.servers.provider import model_settings, serve_model
@@ -53,24 +53,24 @@ if TYPE_CHECKING:
 
 FOLLOW_UPS: Final = 0.5
 FORKS: Final = 0.5
-"""Of the follow-ups: they go on in a fork, made before any of the queries."""
+"""Share of the follow-ups that continue in a fork, made before any of the queries."""
 
 FORKS_OF_RUNNING: Final = 0.15
-"""Of the chats: their conversation is forked while they run."""
+"""Share of the chats whose conversation is forked while they run."""
 
 DELETIONS: Final = 0.3
-"""Of the chats: behind them the conversation is deleted that theirs was forked from."""
+"""Share of the chats after which the parent of their conversation is deleted."""
 
 EMPTIED: Final = 3
-"""So many users, those with the most forks, delete everything in the end: first what was forked, then the rest."""
+"""Users, those with the most forks, who delete everything at the end: first what was forked, then the rest."""
 
 AT_ONCE: Final = 8
 USERS: Final = 12
 GUSTS: Final = 1.0
-"""Troubles for each chat."""
+"""Faults per chat."""
 
 CHATS_TO_A_RESTART: Final = 500
-"""The emulator is restarted at least once, and again after so many chats."""
+"""The emulator is restarted at least once, and again after this many chats."""
 
 PATIENCE: Final = 120.0
 """Seconds for one chat to be admitted, and for the last ones to end."""
@@ -102,7 +102,7 @@ PROXY_RULES: Final[tuple[dict[str, Any], ...]] = (
 
 @dataclass
 class Storm:
-    """What is done to the stack, and what comes of it."""
+    """The faults applied to the stack, and their outcome."""
 
     root: Root
     model: OfflineModel
@@ -122,13 +122,13 @@ class Storm:
     """What the proxy has done so far."""
 
     progress: Callable[[int], None] = lambda _: None
-    """Told of the number of chats that are over."""
+    """Called with the number of chats that are over."""
 
     enough: threading.Event = field(default_factory=threading.Event)
-    """Once it is set, no further chat begins."""
+    """Once set, no further chat begins."""
 
     def run(self) -> list[str]:
-        """All chats through the storm; what is wrong afterwards."""
+        """Run all chats through the storm. Returns what is wrong afterwards."""
         self.users = [Person(self.root.stack.url, self.root.stack.token(f"user-{n}")) for n in range(USERS)]
         self.names = {user.id: f"user-{n}" for n, user in enumerate(self.users)}
         for user in self.users:
@@ -182,14 +182,14 @@ class Storm:
             return f"{marker}: What is a ledger?"
         if kind < 0.6:
             return f"{marker}: How do I set up OAuth for X ads? Look into the documentation."
-        self.tools.place(marker).released.set()
+        self.tools.gate(marker).released.set()
         calls: list[tuple[str, dict[str, Any]]] = [
             ("kit_echo", {"text": marker}),
             ("kit_write", {"name": marker}),
         ]
         if kind < 0.7:
             calls.append(("kit_big", {"megabytes": 1}))
-        asked = [{"type": "tool_use", "name": name, "input": given} for name, given in calls]
+        asked = [{"type": "tool_use", "name": name, "input": arguments} for name, arguments in calls]
         self.model.script.add({"match": marker, "kind": "turn", "content": asked})
         with self.lock:
             self.written.append(marker)
@@ -223,37 +223,37 @@ class Storm:
         """A fork before any query of the conversation; empty if it runs or is being deleted."""
         last = self.told.count(parent) + 1
         before = max(drawn.randint(1, last), drawn.randint(1, last))  # a fork before q1 shares nothing
-        made = self._repeated(
+        answer = self._repeated(
             user, "POST", f"/v1/conversations/{parent}/fork", {"before": f"q{before}"}, key=uuid.uuid4().hex
         )
-        self._count(f"fork answered {made.status_code}")
-        if made.status_code != 201:
-            assert made.status_code in (404, 409), made.text
+        self._count(f"fork answered {answer.status_code}")
+        if answer.status_code != 201:
+            assert answer.status_code in (404, 409), answer.text
             return ""
-        fork = str(made.json()["conversation_id"])
-        self.told.note_fork(fork, Made(parent, before - 1, self._shown(user, fork)))
+        fork = str(answer.json()["conversation_id"])
+        self.told.note_fork(fork, Fork(parent, before - 1, self._shown(user, fork)))
         with self.lock:
             self.conversations[user.id].append(fork)
         return fork
 
     def _shown(self, user: Person, conversation: str) -> tuple[str, ...]:
-        """What it shows now, whatever the weather."""
+        """What the conversation shows now, repeated until it can be read."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            with contextlib.suppress(Exception):  # the emulator may be on its way up
+            with contextlib.suppress(Exception):  # the emulator may be restarting
                 return tuple(shown(self.root.stores(), user.id, conversation))
             time.sleep(0.5)
         raise AssertionError("the conversation was never read")
 
     def _delete(self, user: Person, conversation: str) -> None:
-        """Unless a chat runs in it."""
+        """Delete it unless a chat is running in it."""
         self.told.note_deletion(conversation)
         deleted = self._repeated(user, "DELETE", f"/v1/conversations/{conversation}", None)
         assert deleted.status_code in (204, 404, 409), deleted.text
         self._count(f"deletion answered {deleted.status_code}")
 
     def _repeated(self, user: Person, method: str, path: str, body: Any, key: str = "") -> httpx.Response:
-        """A request until it is answered by other than trouble."""
+        """Repeat a request until its answer is neither throttling nor a failure."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             with contextlib.suppress(httpx.HTTPError):
@@ -267,13 +267,13 @@ class Storm:
         raise AssertionError(f"{method} {path} was never answered")
 
     def _sign_in(self, user: Person) -> None:
-        """Again, as a client does whose token is not taken any more."""
-        with contextlib.suppress(Exception):  # the pool may be on its way up
+        """Sign in again, as a client does whose token is refused."""
+        with contextlib.suppress(Exception):  # the pool may be restarting
             token = self.root.stack.token(self.names[user.id]).token
             user.http.headers["Authorization"] = f"Bearer {token}"
 
     def _until_ended(self, user: Person, chat_id: str, seconds: float) -> None:
-        """What does not end in time is for the sweep; the client goes on with the next."""
+        """Wait for the end; after the time limit, leave the chat to the sweep."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             with contextlib.suppress(Exception):
@@ -282,10 +282,10 @@ class Storm:
                     return
             time.sleep(0.5)
 
-    # ── weather ───────────────────────────────────────────────────────────────────────────────────
+    # ── faults ────────────────────────────────────────────────────────────────────────────────────
 
     def _weather(self, chats: Sequence[Future[None]]) -> None:
-        """In the main thread: the stack's processes end with the thread that started them."""
+        """Runs in the main thread: the stack's processes end with the thread that started them."""
         drawn = random.Random(f"{self.seed} weather")
         gusts, restart_at = 0, min(self.chats // 3, CHATS_TO_A_RESTART)
         while wait(chats, drawn.uniform(0.3, 1.2)).not_done:
@@ -293,9 +293,9 @@ class Storm:
                 restart_at += CHATS_TO_A_RESTART
                 self._restart()
             elif gusts >= self.asked * GUSTS:
-                continue  # the wind blows by the chat, not by the clock of a slow machine
+                continue  # faults are paced by chats, not by the clock of a slow machine
             gusts += 1
-            with contextlib.suppress(Exception):  # a storm that meets its own restart blows on
+            with contextlib.suppress(Exception):  # a fault may fail because of the restart
                 self._gust(drawn)
 
     def _restart(self) -> None:
@@ -322,7 +322,7 @@ class Storm:
                 self._count("execution stopped")
 
     def _kill_one(self, step: str, drawn: random.Random) -> int:
-        """One of the processes that run the function, if any does."""
+        """Kill one of the processes that run the function, if any."""
         workers = self.root.workers(step)
         if workers:
             os.kill(drawn.choice(workers), signal.SIGKILL)
@@ -335,7 +335,7 @@ class Storm:
     # ── afterwards ────────────────────────────────────────────────────────────────────────────────
 
     def _wait(self) -> None:
-        """Until all have ended; for those that have not, the sweep of a quarter of an hour later."""
+        """Wait until all have ended; then sweep as if a quarter of an hour had passed."""
         deadline = time.monotonic() + PATIENCE / 4
         while self._open() and time.monotonic() < deadline:
             time.sleep(0.5)
@@ -343,14 +343,14 @@ class Storm:
         sweep(self._late(), self.root.executions(), 600)
 
     def _late(self) -> Stores:
-        """The stores a quarter of an hour later."""
+        """The stores with a clock a quarter of an hour ahead."""
         client = self.root.client
         return build_stores(
             self.root.settings, client("dynamodb"), client("s3"), clock=lambda: time.time() + WRITERS_SECONDS
         )
 
     def all_chats(self) -> list[Chat]:
-        """Every chat that was ever admitted, but for those of conversations that are deleted."""
+        """Every chat that was admitted, except those of deleted conversations."""
         stores = self.root.stores()
         return [chat for user in self.users for chat in chats_of(stores, user.id)]
 
@@ -362,7 +362,7 @@ class Storm:
         self.done_to_it.update(f"ended {chat.status}" for chat in chats)
         self.done_to_it.update(f"failed: {self._cause(chat)}" for chat in chats if chat.error)
         self.done_to_it.update(self.proxied())
-        wrong = [one for chat in chats for one in chat_faults(stores, chat)]
+        wrong = [fault for chat in chats for fault in chat_faults(stores, chat)]
         for user in self.users:
             mine = [chat for chat in chats if chat.user == user.id]
             wrong += account_faults(stores, user.id, mine)
@@ -372,12 +372,19 @@ class Storm:
         if self.done_to_it["ended done"] < len(chats) / 4:
             wrong.append("hardly a chat was answered: this storm proves nothing about answers")
         deleted = self._deleted()
-        if len(chats) + sum(len(self.told.queries.get(one, {})) for one in deleted) < self.asked:
+        if (
+            len(chats) + sum(len(self.told.queries.get(conversation, {})) for conversation in deleted)
+            < self.asked
+        ):
             wrong.append(f"{len(chats)} chats of {self.asked}, {len(deleted)} conversations deleted")
         for user in self.users:
             wrong += self.told.faults(stores, user.id, set(self.conversations.get(user.id, ())))
         for user in self.users[:3]:
-            known = [one for one in self.conversations.get(user.id, ()) if one not in deleted]
+            known = [
+                conversation
+                for conversation in self.conversations.get(user.id, ())
+                if conversation not in deleted
+            ]
             message = f"{self._word(user)}-last: Does it still work?"
             following = user.ask(message, known[-1] if known else "")
             self.told.note_query(following["conversation_id"], following["message_id"], message)
@@ -388,54 +395,55 @@ class Storm:
     def _deleted(self) -> set[str]:
         stores = self.root.stores()
         return {
-            one
+            conversation
             for user in self.users
-            for one in self.conversations.get(user.id, ())
-            if self.told.gone(stores, user.id, one)
+            for conversation in self.conversations.get(user.id, ())
+            if self.told.gone(stores, user.id, conversation)
         }
 
     def _emptied(self) -> list[str]:
-        """What forks show when all that they were made of is deleted, and what is left when they are deleted too."""
+        """What is wrong with forks once their parents are deleted, and what is left once they are deleted too."""
         stores = self.root.stores()
         wrong: list[str] = []
-        parents = {made.parent for made in self.told.forks.values()}
+        parents = {fork.parent for fork in self.told.forks.values()}
         users = sorted(self.users, key=lambda user: -len(self._forks(user)))[:EMPTIED]
         for user in users:
-            self._delete_all(stores, user, lambda one: one in parents)
+            self._delete_all(stores, user, lambda conversation_id: conversation_id in parents)
             wrong += [
-                f"its parents deleted: {one}" for one in self.told.faults(stores, user.id, self._forks(user))
+                f"its parents deleted: {fault}"
+                for fault in self.told.faults(stores, user.id, self._forks(user))
             ]
             self._delete_all(stores, user, lambda _: True)
         pool = UserPool(self.root.client("cognito-idp"), self.root.stack.outputs["UserPoolId"])
-        for _ in range(2):  # what waited for its last fork begins anew
+        for _ in range(2):  # deletions that waited for the last fork start again
             sweep_deletions(self._late(), self.root.executions(), pool, 600)
         return wrong + [
-            left for user in users for left in what_is_left(stores, user.id, f"{self._word(user)}-")
+            leftover for user in users for leftover in what_is_left(stores, user.id, f"{self._word(user)}-")
         ]
 
     def _forks(self, user: Person) -> set[str]:
         return self.told.forks.keys() & self.conversations.get(user.id, ())
 
     def _delete_all(self, stores: Stores, user: Person, wanted: Callable[[str], bool]) -> None:
-        for one in [*stores.conversations.newest(user.id, limit=1000)]:
-            if wanted(one.conversation_id) and not one.is_being_deleted:
-                self.told.note_deletion(one.conversation_id)
-                delete_conversation(stores, user.id, one.conversation_id)
+        for conversation in [*stores.conversations.newest(user.id, limit=1000)]:
+            if wanted(conversation.conversation_id) and not conversation.is_being_deleted:
+                self.told.note_deletion(conversation.conversation_id)
+                delete_conversation(stores, user.id, conversation.conversation_id)
 
     def _word(self, user: Person) -> str:
-        """What every message of a user begins with, and nobody else's."""
+        """A prefix of all messages of this user and of no other."""
         return f"marker-of-{self.names[user.id]}"
 
     def _cause(self, chat: Chat) -> str:
-        """Why a chat failed: what the user was told, and how its execution ended."""
-        told = str((chat.error or {})["message"]).split(".")[0]
+        """Why a chat failed: the error shown to the user, and how its execution ended."""
+        message = str((chat.error or {})["message"]).split(".")[0]
         try:
-            found = self.root.client("stepfunctions").describe_execution(
+            execution = self.root.client("stepfunctions").describe_execution(
                 executionArn=self.root.execution_arn(chat.chat_id)
             )
         except ClientError:
-            return f"{told}; no execution"
-        return " ".join([f"{told}; execution", found["status"], found.get("error", "")]).strip()
+            return f"{message}; no execution"
+        return " ".join([f"{message}; execution", execution["status"], execution.get("error", "")]).strip()
 
     def _written(self, marker: str) -> int:
         return self.tools.calls[f"write:{marker}"]
@@ -463,7 +471,7 @@ class _Stack(LocalStack):
 
 @contextlib.contextmanager
 def storm(state_dir: Path, *, seed: int, chats: int) -> Iterator[Storm]:
-    """A fresh stack with everything around it, ready to run."""
+    """A fresh stack with its model, tools and proxy, ready to run."""
     with serve_model() as model, serve_tools() as tools, serve_sample_docs() as documents:
         environment = {
             **model_settings(model),
@@ -475,11 +483,11 @@ def storm(state_dir: Path, *, seed: int, chats: int) -> Iterator[Storm]:
             root = Root(stack, state_dir)
             root.invoke("Github", {"action": "refresh"})
             rules.switch_on()
-            made = Storm(root, model, tools, seed, chats, proxied=rules.fired)
+            running = Storm(root, model, tools, seed, chats, proxied=rules.fired)
             try:
-                yield made
+                yield running
             finally:
-                made.close()
+                running.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -489,7 +497,7 @@ class _Proxy:
     url: str
 
     def switch_on(self) -> None:
-        """From now on its rules hold."""
+        """Apply the rules from now on."""
         rules: Any = list(PROXY_RULES)
         httpx.post(f"{self.url}/_microburst/rules", json=rules, trust_env=False).raise_for_status()
 
@@ -507,7 +515,7 @@ def _proxy(stack: _Stack, state_dir: Path) -> Iterator[_Proxy]:
     (state_dir / "ports.json").write_text(json.dumps({"emulator": emulator}))
     stack.proxy = f"http://127.0.0.1:{port}"
     with (state_dir / "microburst.log").open("wb") as log:
-        # The functions sign for the proxy's address; it signs anew for the emulator's, as the account's root.
+        # The functions sign for the proxy's address; it signs again for the emulator's, as the account's root.
         process = subprocess.Popen(
             [
                 sys.executable,
@@ -522,7 +530,7 @@ def _proxy(stack: _Stack, state_dir: Path) -> Iterator[_Proxy]:
             env={**os.environ, **stack.credentials.environment()},
             stdout=log,
             stderr=log,
-            start_new_session=True,  # a Ctrl-C of the terminal is not for it
+            start_new_session=True,  # the terminal's Ctrl-C must not reach it
         )
     try:
         yield _Proxy(stack.proxy)

@@ -1,4 +1,4 @@
-"""Tables in the form that all of the project's have."""
+"""Tables with the project's key schema."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ WITH_MCP = {
     "GITHUB_MCP_IMAGE": f"registry.example/github/github-mcp-server:{GITHUB_MCP_VERSION}@sha256:{'a' * 64}",
     "GITHUB_MCP_PROBE_IMAGE": f"registry.example/busybox:1.37@sha256:{'b' * 64}",
 }
-"""Settings of a stage that runs GitHub's MCP server in the account."""
+"""Settings of a stage with GitHub's MCP server in the account."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Stage:
 
     def resources(self, stack: str, kind: str) -> dict[str, dict[str, Any]]:
         """Properties by logical id."""
-        found = self.template(stack)["Resources"].items()
-        return {key: value.get("Properties", {}) for key, value in found if value["Type"] == kind}
+        resources = self.template(stack)["Resources"].items()
+        return {key: value.get("Properties", {}) for key, value in resources if value["Type"] == kind}
 
     def all_resources(self, kind: str) -> dict[str, dict[str, Any]]:
         """Properties by logical id, of all stacks."""

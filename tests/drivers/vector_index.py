@@ -1,6 +1,6 @@
 """An index of S3 Vectors in memory, as strict as the service (Amazon S3 User Guide, "Limitations and restrictions").
 
-It looks at every vector, so it finds the nearest; the service finds nearly all of them.
+The search is exact; the service's is approximate.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PAYLOAD_BYTES: Final = 20 * 1024 * 1024
 
 
 class VectorIndex:
-    """One index. Whatever the service would refuse raises as its ``ValidationException``."""
+    """One index. What the service would refuse raises its ``ValidationException``."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
         _must(_NAME.fullmatch(request["indexName"]) is not None, request["indexName"])
@@ -36,30 +36,30 @@ class VectorIndex:
         """PutVectors."""
         _must(1 <= len(vectors) <= 500, f"{len(vectors)} vectors")
         _must(len(json.dumps(vectors)) <= _PAYLOAD_BYTES, "payload")
-        for one in vectors:
-            _must(1 <= len(one["key"]) <= 1_024, "key")
-            numbers, metadata = self._numbers(one["data"]), one["metadata"]
+        for vector in vectors:
+            _must(1 <= len(vector["key"]) <= 1_024, "key")
+            numbers, metadata = self._numbers(vector["data"]), vector["metadata"]
             filterable = {key: value for key, value in metadata.items() if key not in self._shown}
             _must(len(metadata) <= 50 and _size(metadata) <= 40_960, "metadata")
             _must(_size(filterable) <= 2_048, "filterable metadata")
-            self.vectors[one["key"]] = numbers, dict(metadata)
+            self.vectors[vector["key"]] = numbers, dict(metadata)
 
     def nearest(self, request: Mapping[str, Any]) -> list[dict[str, Any]]:
         """QueryVectors."""
         _must(1 <= request["topK"] <= 100, "topK")
         query, wanted = self._numbers(request["queryVector"]), request.get("filter", {})
-        found: list[dict[str, Any]] = [
+        nearest: list[dict[str, Any]] = [
             {"key": key, "distance": 1.0 - float(query @ numbers)}
             for key, (numbers, metadata) in self.vectors.items()
             if self._fits(metadata, wanted)
         ]
-        return sorted(found, key=lambda one: one["distance"])[: request["topK"]]
+        return sorted(nearest, key=lambda vector: vector["distance"])[: request["topK"]]
 
     def _numbers(self, data: Mapping[str, Any]) -> np.ndarray[Any, Any]:
-        given = data["float32"]
-        _must(len(given) == self.dimension, "dimension")
-        _must(all(math.isfinite(one) for one in given) and any(given), "a vector without direction")
-        numbers = np.array(given, np.float32)
+        values = data["float32"]
+        _must(len(values) == self.dimension, "dimension")
+        _must(all(math.isfinite(value) for value in values) and any(values), "a vector without direction")
+        numbers = np.array(values, np.float32)
         unit: np.ndarray[Any, Any] = numbers / np.linalg.norm(numbers)
         return unit
 
@@ -67,7 +67,7 @@ class VectorIndex:
         for key, value in wanted.items():
             if key == "$and":
                 _must(bool(value), "$and of nothing")
-                if not all(self._fits(metadata, one) for one in value):
+                if not all(self._fits(metadata, condition) for condition in value):
                     return False
                 continue
             _must(key not in self._shown and list(value) == ["$eq"], f"filter by {key}")

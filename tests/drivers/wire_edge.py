@@ -1,9 +1,9 @@
-"""The edge of a worker that is a process: an HTTP proxy that names every request by a `Site` and breaks it.
+"""The edge of a worker process: an HTTP proxy that names every request by a `Site` and can make it fail.
 
-A worker is told of it as of any proxy, by ``HTTP_PROXY``, so its requests are signed for, and answered by, the
-emulator itself; the proxy's user name says whose request it is. The MCP client asks no proxy: it gets an address
-here instead (`Edge.direct_address`). What a fault does to a call is decided in tests/drivers/faults.py; here it
-becomes bytes: an error as the service words it, a connection that closes without an answer, a body cut in half.
+Workers use it through ``HTTP_PROXY``, so their requests are signed for, and answered by, the emulator itself; the
+proxy's user name identifies the worker. The MCP client uses no proxy: it gets an address here instead
+(`Edge.direct_address`). tests/drivers/faults.py decides what a fault does to a call; here it becomes bytes: the
+service's error, a connection that closes without an answer, a body cut in half.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a request is: which service is asked to do what about what."""
+    """A request's name: service, operation, and what it is about."""
 
     service: str
     operation: str
@@ -72,7 +72,7 @@ class Named:
 
 @dataclass
 class Edge:
-    """A running proxy. ``hosts``: the service behind ``host:port``; ``answer`` names and performs the rest."""
+    """A running proxy. ``hosts``: the service behind ``host:port``; ``answer`` names and answers the rest."""
 
     hosts: Mapping[str, str]
     answer: Callable[[Process, Request, str], tuple[Named, Callable[[], httpx2.Response]]]
@@ -87,11 +87,11 @@ class Edge:
         return f"http://{key}:x@127.0.0.1:{self.port}"
 
     def direct_address(self, key: str, host: str) -> str:
-        """``host``'s address for a client that asks no proxy; a path follows."""
+        """``host``'s address for a client that uses no proxy; append a path."""
         return f"http://127.0.0.1:{self.port}/direct/{key}/{host}"
 
     def forward(self, request: Request) -> httpx2.Response:
-        """What the service itself answers."""
+        """The service's own answer."""
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP_BY_HOP}
         got = self._pool.request(
             request.method,
@@ -164,7 +164,7 @@ class _Handler(BaseHTTPRequestHandler):
     edge: Edge
 
     def do_GET(self) -> None:
-        """Every method alike."""
+        """Handle any method."""
         length = int(self.headers.get("Content-Length") or 0)
         body = (
             self._chunks() if self.headers.get("Transfer-Encoding") == "chunked" else self.rfile.read(length)
@@ -183,8 +183,8 @@ class _Handler(BaseHTTPRequestHandler):
         parts = self.path.split("/", 4)
         if parts[1] == "direct":
             return parts[2], f"http://{parts[3]}/{parts[4]}"
-        given = self.headers.get("Proxy-Authorization", "").removeprefix("Basic ")
-        return base64.b64decode(given).decode().partition(":")[0], self.path
+        credentials = self.headers.get("Proxy-Authorization", "").removeprefix("Basic ")
+        return base64.b64decode(credentials).decode().partition(":")[0], self.path
 
     def _chunks(self) -> bytes:
         body = b""
@@ -209,7 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = self.close_connection or cut
 
     def log_message(self, *_: Any) -> None:
-        """Silence."""
+        """Log nothing."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -217,7 +217,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A worker that was killed leaves its connections behind."""
+        """Ignore broken connections of killed workers."""
 
 
 @contextlib.contextmanager

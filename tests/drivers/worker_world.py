@@ -1,10 +1,10 @@
 """A chat's whole life through the real handlers, each invocation in a process that a fault may kill.
 
-The driver is that of tests/drivers/crash_world.py. What differs is what it drives: ``functions/*/handler.py`` in
-forked workers (tests/drivers/zygote.py), with the environment and the role of the deployed function, on the tables,
-the bucket, the secrets, the key and the state machine that the template has made on the emulator, IAM enforced.
-Every request of a worker passes the edge (tests/drivers/wire_edge.py). The machine's definition is replaced by one
-that only waits: the driver is the workflow.
+The driver is that of tests/drivers/crash_world.py. What differs is what it drives: ``functions/*/handler.py`` in forked
+workers (tests/drivers/zygote.py), with the environment and the role of the deployed function, on the tables, bucket,
+secrets, key and state machine that the template creates on the emulator, with IAM enforced. Every request of a worker
+passes the edge (tests/drivers/wire_edge.py). The state machine's definition is replaced by one that only waits: the
+driver is the workflow.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ ROUNDS: Final = ((DOCUMENTATION, WRITE, UNKNOWN), (READ,))
 
 @dataclass(frozen=True, slots=True)
 class WorkerScenario(Scenario):
-    """A scenario of the handlers. ``connected``: the user has given a GitHub token; ``refreshed``: the tools of
-    the MCP server are listed anew before the chat; ``reset``: the month ends behind it.
+    """A scenario of the handlers. ``connected``: the user has given a GitHub token; ``refreshed``: the MCP server's
+    tools are listed again before the chat; ``reset``: the month ends after it.
     """
 
     connected: bool = False
@@ -87,7 +87,7 @@ SCENARIOS: Final = (
 
 
 class Raised(Exception):
-    """A handler raised; ``error`` is the name that the workflow sees."""
+    """A handler raised; ``error`` is the error name that the workflow sees."""
 
     def __init__(self, error: str, text: str) -> None:
         super().__init__(text)
@@ -124,7 +124,7 @@ class WorkerProcess(Process):
         self.pid = 0
 
     def call(self, service: str, operation: str, detail: str, perform: Callable[[], Any]) -> Any:
-        """An outside call; that of a chat that never starts kills the process that would start it."""
+        """Make an outside call; in the scenario of a chat that never starts, starting it kills the process."""
         if self.world.scenario.never_started and (self.step, operation) == ("start", "start_execution"):
             self._die()
         return super().call(service, operation, detail, perform)
@@ -157,13 +157,13 @@ class WorkerProcess(Process):
 
 @dataclass
 class Ground:
-    """What all worlds of a run stand on: the deployed stack, the servers around it, the edge, the zygotes."""
+    """What all worlds of a run share: the deployed stack, the servers around it, the edge, the zygotes."""
 
     root: Root
     edge: Edge
     tools: ToolServer
     zygotes: Mapping[str, str]
-    """By handler, the address of the one that forks its workers."""
+    """By handler, the address of the zygote that forks its workers."""
     activity: str
     environments: dict[str, dict[str, str]]
     model: OfflineModel
@@ -182,7 +182,7 @@ class Ground:
         return values
 
     def asked(self, request: Request) -> bytes:
-        """The body of a request to the model, as the Messages API knows it; on Bedrock once it is admitted."""
+        """The body of a request to the model, in the form of the Messages API; on Bedrock after its check."""
         if not isinstance(self.model, Bedrock):
             return request.body
         headers = {name.lower(): value for name, value in request.headers.items()}
@@ -209,7 +209,7 @@ class Ground:
 class WorkerWorld(World):
     """`World` with the handlers in place of the library's functions."""
 
-    beside: ClassVar = tuple(one for one in World.beside if one != "erase")
+    beside: ClassVar = tuple(step for step in World.beside if step != "erase")
     """An erasure takes four sweeps; with handlers it is in tests/e2e/test_erasure.py."""
 
     ground: Ground = field(kw_only=True)
@@ -218,7 +218,7 @@ class WorkerWorld(World):
     def _prepare(self) -> None:
         self.user = f"ann-{uuid.uuid4().hex[:12]}"
         self.ground.forget_documentation()
-        self.ground.tools.place(WRITTEN).released.set()
+        self.ground.tools.gate(WRITTEN).released.set()
         self._use_before(self.look())
         self.conversation_id = ""
 
@@ -227,12 +227,12 @@ class WorkerWorld(World):
         return WorkerProcess(self.trace, step, self)
 
     def look(self) -> Stores:
-        """The stores as the account's root, by no edge."""
+        """The stores as the account's root, without the edge."""
         root = self.ground.root
         return build_stores(root.settings, root.client("dynamodb"), root.client("s3"), self.clock)
 
     def run(self) -> None:
-        """The chat's life, and what the scenario has before and behind it."""
+        """The chat's life, and what the scenario has before and after it."""
         scenario = self.scenario
         assert isinstance(scenario, WorkerScenario)
         if scenario.refreshed:
@@ -247,7 +247,7 @@ class WorkerWorld(World):
             self._scheduled("reset", lambda process: _worker(process).invoke("credit_reset", {}))
 
     def _scheduled(self, step: str, body: Callable[[Process], Any]) -> None:
-        """A step outside the workflow; its caller stops retrying at some point, and nothing may depend on it."""
+        """A step outside the workflow; its caller gives up after some retries, and nothing may depend on it."""
         with contextlib.suppress(StepFailed):
             self.state(step, body, 2)
 
@@ -291,7 +291,7 @@ class WorkerWorld(World):
         return self._succeed(process, "PUT", "/v1/connections/github", {"token": TOKEN})
 
     def _succeed(self, process: Process, method: str, path: str, body: Any) -> Any:
-        """A request that the client repeats if it is answered with a 5xx."""
+        """A request that the client repeats after a 5xx."""
         answer = self._api(process, method, path, body, {})
         if answer["statusCode"] >= 500:
             raise Raised(str(answer["statusCode"]), answer["body"])
@@ -304,12 +304,12 @@ class WorkerWorld(World):
         event = proxy_event(claims, method, path, None if body is None else json.dumps(body), headers)
         return dict(_worker(process).invoke("api", event))
 
-    # ── what a worker asks of others than AWS ─────────────────────────────────────────────────────
+    # ── requests of a worker to others than AWS ─────────────────────────────────────────────────────
 
     def answer(
         self, process: Process, request: Request, service: str
     ) -> tuple[Named, Callable[[], httpx2.Response]]:
-        """The name of a request, and what performs it."""
+        """The name of a request, and the function that performs it."""
 
         def forward() -> httpx2.Response:
             return self.ground.edge.forward(request)
@@ -347,21 +347,21 @@ class WorkerWorld(World):
         return forward()
 
     def _has_record(self, call_id: str) -> bool:
-        found = parse_record_id(call_id)
-        assert found is not None
+        record_id = parse_record_id(call_id)
+        assert record_id is not None
         history = self.look().history
         return any(
             history.has_record(chat.user, chat.conversation_id, call_id)
             for chat in self.chats()
-            if chat.query == found.query
+            if chat.query == record_id.query
         )
 
     # ── what is there ─────────────────────────────────────────────────────────────────────────────
 
     def chats(self) -> list[Chat]:
         """Every chat of the user, oldest first."""
-        found = chats_of(self.look(), self.user)
-        return sorted(found, key=lambda chat: (chat.created_at, chat.query))
+        chats = chats_of(self.look(), self.user)
+        return sorted(chats, key=lambda chat: (chat.created_at, chat.query))
 
     def has_turn(self, chat: Chat, turn: int) -> bool:
         """Whether a turn is on record."""
@@ -402,7 +402,7 @@ def zygote_of_all(state_dir: Path) -> Iterator[dict[str, str]]:
 def ground(
     state_dir: Path, zygotes: Callable[[Path], AbstractContextManager[Mapping[str, str]]] = zygote_of_all
 ) -> Iterator[Ground]:
-    """Everything that worlds stand on, while the block runs."""
+    """The ground of all worlds, while the block runs."""
     voyage = FakeVoyage(api_key=KEYS["VOYAGE_API_KEY"])
     with (
         serve_model() as model,
@@ -445,7 +445,7 @@ def ground(
 
 
 def deployed_environment(root: Root, handler: str) -> dict[str, str]:
-    """A function's environment as it is deployed, and credentials of its role."""
+    """A function's deployed environment, and credentials of its role."""
     function = root.client("lambda").get_function_configuration(
         FunctionName=root.stack.outputs[f"{SPECS[handler].construct_id}Function"]
     )
@@ -463,7 +463,7 @@ def deployed_environment(root: Root, handler: str) -> dict[str, str]:
 
 
 def _park(root: Root) -> str:
-    """Executions wait for the driver, and nobody else looks after chats; the activity's ARN."""
+    """Make executions wait for the driver, which alone handles chats. Returns the activity's ARN."""
     client = root.client("stepfunctions")
     activity = str(client.create_activity(name="parked")["activityArn"])
     states = {"Parked": {"Type": "Task", "Resource": activity, "End": True}}

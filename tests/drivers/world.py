@@ -60,11 +60,11 @@ SETTINGS = Settings(
 
 
 KEYLESS: Final = Dependencies(Context7(httpx.AsyncClient(), RetrievalSettings()), logging.getLogger("search"))
-"""Clients without a key for embeddings; nobody asks Context7."""
+"""Clients without a key for embeddings; Context7 is not used."""
 
 
 class FakeClock:
-    """A clock that is a value: it moves when told, and a little with every look."""
+    """A simulated clock: it moves when told, and a little with every reading."""
 
     def __init__(self, now: float = 1_795_000_000.0) -> None:
         self.now = now
@@ -74,7 +74,7 @@ class FakeClock:
         return self.now
 
     def sleep(self, seconds: float) -> None:
-        """Time passes at once."""
+        """Move the clock without waiting."""
         self.now += seconds
 
 
@@ -86,7 +86,7 @@ class NoExecutions:
     stopped: list[str] = field(default_factory=list)
     statuses: dict[str, str] = field(default_factory=dict)
 
-    def start(self, name: str, given: Mapping[str, Any]) -> None:
+    def start(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Remember it."""
         self.started.append(name)
 
@@ -95,7 +95,7 @@ class NoExecutions:
         self.stopped.append(chat_id)
 
     def status(self, chat_id: str) -> str | None:
-        """What a test has said."""
+        """The status that a test has set."""
         return self.statuses.get(chat_id)
 
 
@@ -116,7 +116,7 @@ class World:
     documentation: Dependencies | None = None
     """The clients of the function `search`; None: no key."""
     local: Any = None
-    """What `search` has of the function `embed`."""
+    """The function `embed` as `search` uses it."""
 
     @property
     def turn_deps(self) -> TurnDeps:
@@ -178,14 +178,14 @@ class World:
         return self.load(chat)
 
     def ask(self, message: str, user: str = "ann", conversation_id: str = "", **more: Any) -> Chat:
-        """Start and run."""
+        """Start a chat and run it."""
         return self.run(self.start(message, user, conversation_id, **more))
 
     def load(self, chat: Chat) -> Chat:
         """The chat as it is now."""
-        found = self.stores.chats.load(chat.user, chat.chat_id)
-        assert found is not None
-        return found
+        stored = self.stores.chats.load(chat.user, chat.chat_id)
+        assert stored is not None
+        return stored
 
     def _execute(self, running: Running) -> ToolResult:
         in_house = self._searches if running.call.tool == SEARCH_TOOL else self._in_house
@@ -211,10 +211,10 @@ def search_needs(
 
 def store(stores: Stores, writes: Sequence[Write]) -> None:
     """Write what a step would record, without its events."""
-    for one in writes:
-        if isinstance(one, Body):
-            stores.bodies.write(one)
-    transact(stores.dynamodb, [one for one in writes if isinstance(one, Action)])
+    for write in writes:
+        if isinstance(write, Body):
+            stores.bodies.write(write)
+    transact(stores.dynamodb, [write for write in writes if isinstance(write, Action)])
 
 
 def ref_of(chat: Chat) -> ChatRef:

@@ -1,10 +1,10 @@
 """Workers for the crash matrix: a process that has imported every handler's libraries, and forks.
 
-``python -m tests.drivers.zygote SOCKET [HANDLER ...]``. Each connection is one invocation in a process of its
-own: the child gets the fields of a `Job`, tells its pid, waits for the word to go, loads the handler afresh
-under the job's environment, and sends ``("returned", value)`` or ``("raised", type, text)``. A child that is
-killed sends nothing. Forking spares the second that an import of the SDK takes; everything that a container
-keeps (clients, caches of secrets) is the child's own.
+``python -m tests.drivers.zygote SOCKET [HANDLER ...]``. Each connection is one invocation in a process of its own: the
+child gets the fields of a `Job`, sends its pid, waits for the go-ahead, imports the handler under the job's
+environment, and sends ``("returned", value)`` or ``("raised", type, text)``. A child that is killed sends nothing.
+Forking saves the second that importing the SDK takes; everything that a container keeps (clients, caches of secrets) is
+the child's own.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 FUNCTIONS: Final = Path(__file__).parents[2] / "functions"
 HANDLERS: Final = tuple(sorted(path.parent.name for path in FUNCTIONS.glob("*/handler.py")))
 SECONDS: Final = 60.0
-"""What an invocation may take, as its context says."""
+"""Milliseconds that an invocation may take, by its context."""
 
 SWEEP_SECONDS: Final = 280.0
-"""The sweep's own: it shares its time between chats and deletions."""
+"""The sweep's: it shares its time between chats and deletions."""
 
 BLANK: Final = {
     "AWS_DEFAULT_REGION": "us-east-1",
@@ -50,7 +50,7 @@ BLANK: Final = {
     "LEDGER_RETENTION_DAYS": "30",
     "TOKEN_HOURS": "1",
 }
-"""What it takes to import any handler; it leads nowhere."""
+"""Environment that any handler needs to be imported; its addresses lead nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Job:
 
 
 class Context:
-    """What Lambda tells a handler beside its event."""
+    """The context that Lambda passes beside the event."""
 
     function_name = "worker"
     memory_limit_in_mb = 512
@@ -92,7 +92,7 @@ def load(handler: str) -> ModuleType:
 
 def main(address: str, handlers: Sequence[str] = HANDLERS) -> None:
     """Serve until killed."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are not waited for
     os.environ.update(BLANK)
     for handler in handlers:
         load(handler)
@@ -107,7 +107,7 @@ def main(address: str, handlers: Sequence[str] = HANDLERS) -> None:
 
 
 def _work(connection: Connection) -> None:
-    """In the child: one invocation, then the end."""
+    """In the child: run one invocation, then exit."""
     try:
         job = Job(*connection.recv())
         connection.send(os.getpid())
@@ -125,7 +125,7 @@ def _invoke(job: Job) -> tuple[str, ...]:
     true_time = time.time
     time.time = lambda: true_time() + job.ahead
     assert boto3.DEFAULT_SESSION is not None
-    # The zygote's session is kept for what it has parsed; whose it is comes from the job.
+    # Keep the zygote's session for what it has parsed; the credentials come from the job.
     boto3.DEFAULT_SESSION._session._credentials = None  # type: ignore[attr-defined]
     for name in list(logging.Logger.manager.loggerDict):
         logging.getLogger(name).handlers.clear()  # the zygote's own Logger objects

@@ -1,7 +1,7 @@
 """One deployed stack for all tests: the template that goes to AWS on the emulator, IAM enforced.
 
-Its model is the offline one under a script, its MCP server is ours; it is told of both by the settings an
-operator has. Tests share it, each with users, conversations and a marker of its own.
+Its model is the offline one under a script, its MCP server is ours; both are configured by the settings that an
+operator has. Tests share it, each with its own users, conversations and marker.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ SMALL: Final[dict[str, Any]] = {
 
 @pytest.fixture(scope="session")
 def model() -> Iterator[OfflineModel]:
-    """The model of the stack; it answers by its rules where no script fits. With ``DUALTRACK_TEST_PROVIDER=bedrock``
-    it stands behind Bedrock's endpoint (docs/aws/bedrock.md)."""
+    """The model of the stack; it answers by its rules if no script matches. With ``DUALTRACK_TEST_PROVIDER=bedrock`` it
+    is served as Bedrock's endpoint (docs/aws/bedrock.md).
+    """
     with serve_model() as served:
         yield served
 
@@ -55,7 +56,7 @@ def tools() -> Iterator[ToolServer]:
 
 @dataclass
 class Documents:
-    """The sample documents, Context7-shaped, and how often they were asked."""
+    """The sample documents, served as by Context7, and a count of requests."""
 
     url: str = ""
     requests: int = 0
@@ -77,14 +78,14 @@ def documents() -> Iterator[Documents]:
 
 @pytest.fixture(scope="session")
 def voyage() -> Iterator[FakeVoyage]:
-    """The embeddings of the stack; strict as the real ones."""
+    """The stack's embeddings service, a strict fake."""
     with serve_voyage(FakeVoyage(api_key=KEYS["VOYAGE_API_KEY"])) as served:
         yield served
 
 
 @pytest.fixture(scope="session")
 def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The deployment's own profiles: ``small``, the assistant with budgets that a few queries fill."""
+    """The deployment's own profiles: ``small``, the assistant with small budgets."""
     assistant = json.loads((LIBRARY / "assistant.json").read_text())
     folder = tmp_path_factory.mktemp("profiles")
     (folder / "small.json").write_text(json.dumps(assistant | SMALL))
@@ -110,7 +111,7 @@ def environment(
 
 @pytest.fixture(scope="session")
 def root(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Root]:
-    """The stack, and what its account's root sees."""
+    """The stack, with its account's root credentials."""
     state_dir = tmp_path_factory.mktemp("stack")
     with LocalStack(state_dir, environment=environment) as stack:
         root = Root(stack, state_dir)
@@ -121,15 +122,15 @@ def root(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
 @pytest.fixture
 def someone(root: Root) -> Iterator[Callable[[], Person]]:
     """Makes new users; their running chats end with the test."""
-    made: list[Person] = []
+    people: list[Person] = []
 
     def make() -> Person:
         person = Person(root.stack.url, root.stack.token(f"user-{uuid.uuid4().hex[:12]}"))
-        made.append(person)
+        people.append(person)
         return person
 
     yield make
-    for person in made:
+    for person in people:
         person.close()
 
 
@@ -141,22 +142,22 @@ def ann(someone: Callable[[], Person]) -> Person:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What the model says to one test's questions, which carry the test's marker."""
+    """The model's answers to one test's questions, which contain the test's marker."""
 
     model: OfflineModel
     marker: str
 
     @property
     def key(self) -> str:
-        """What its questions begin with; no other script's marker and colon stand in them."""
+        """The beginning of its questions; no other script matches it."""
         return f"{self.marker}:"
 
     def branch(self, name: str) -> Script:
-        """A script of its own for one of several chats of the test."""
+        """A separate script for one of several chats of the test."""
         return Script(self.model, f"{self.marker}-{name}")
 
     def question(self, text: str = "Please do it.") -> str:
-        """A message that the script fits."""
+        """A message that the script matches."""
         return f"{self.key} {text}"
 
     def says(self, text: str, **more: Any) -> None:
@@ -164,41 +165,45 @@ class Script:
         self.model.script.add({"match": self.key, "text": text, **more})
 
     def asks(self, *calls: tuple[str, dict[str, Any]], text: str = "", **more: Any) -> None:
-        """The next turn asks for tools."""
+        """The next turn calls tools."""
         said = [{"type": "text", "text": text}] if text else []
-        asked = [{"type": "tool_use", "name": name, "input": given} for name, given in calls]
+        asked = [{"type": "tool_use", "name": name, "input": arguments} for name, arguments in calls]
         self.model.script.add({"match": self.key, "content": [*said, *asked], **more})
 
     def asks_in_writing(self, name: str, written: str) -> None:
-        """The next turn asks for a tool with exactly this for its input, valid or not."""
+        """The next turn calls a tool with exactly this input, valid or not."""
         asked = {"type": "tool_use", "name": name, "input_json": written}
         self.model.script.add({"match": self.key, "content": [asked]})
 
     def refuses(self, status: int, times: int = 1) -> None:
-        """The service answers with an error so many times."""
+        """The service answers with an error this many times."""
         for _ in range(times):
             self.model.script.add({"match": self.key, "status": status})
 
     def requests(self) -> list[dict[str, Any]]:
         """The turns' requests of this test, in order."""
-        bodies = [one.body for one in self.model.requests if one.path == "/v1/messages" and not one.refused]
+        bodies = [
+            request.body
+            for request in self.model.requests
+            if request.path == "/v1/messages" and not request.refused
+        ]
         return [body for body in bodies if body.get("stream") and self.key in json.dumps(body["messages"])]
 
     @property
     def left(self) -> int:
-        """Responses that were not asked for."""
+        """Responses that were not used."""
         return sum(response.match == self.key for response in self.model.script.pending)
 
 
 @pytest.fixture
 def script(model: OfflineModel) -> Script:
-    """The test's own script."""
+    """The test's script."""
     return Script(model, f"marker-{uuid.uuid4().hex[:12]}")
 
 
 @pytest.fixture(autouse=True)
 def _rules_again(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No test inherits another one's script, or its waiting calls."""
+    """No test inherits another's script or waiting calls."""
     yield
     if "tools" in request.fixturenames:
         request.getfixturevalue("tools").release_all()

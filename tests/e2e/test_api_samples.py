@@ -1,6 +1,6 @@
 """The samples in the OpenAPI document and in docs/api.md are what the stack sends.
 
-``DUALTRACK_WRITE_SAMPLES=1 uv run pytest -n0 tests/e2e/test_api_samples.py`` writes them again.
+``DUALTRACK_WRITE_SAMPLES=1 uv run pytest -n0 tests/e2e/test_api_samples.py`` rewrites them.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def _story_of_ann(samples: Collector, ann: Person, script: Script) -> None:
 
 
 def _refusals(samples: Collector, bob: Person, script: Script, tools: ToolServer) -> None:
-    """A chat that fails, and what is refused while another runs."""
+    """A chat that fails, and requests refused while another chat runs."""
     script.model.script.add({"match": script.key, "status": 429, "retry_after": 1})
     script.refuses(400)
     samples.take(bob.events(bob.start(script.question("Fail."))["chat_id"]))
     script.asks(("kit_hold", {"name": script.marker}))
     running = bob.start(script.question("Wait."))
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     again = {"message": "Are you there?", "conversation_id": running["conversation_id"]}
     assert samples.call(bob, "POST", "/v1/chats", again).status_code == 409
     with ExitStack() as streams:
@@ -86,7 +86,7 @@ def _refusals(samples: Collector, bob: Person, script: Script, tools: ToolServer
             streams.callback(pieces.close)  # type: ignore[attr-defined]
         assert samples.call(bob, "GET", running["events_url"]).status_code == 429
     bob.cancel(running["chat_id"])
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
     samples.call(bob, "GET", "/v1/credits", headers={"Authorization": "Bearer x"})
     samples.call(bob, "GET", f"/v1/admin/users/{bob.id}/credits")
     samples.call(bob, "GET", "/v1/chats/ch_01jd8m3v5q0000000000000000")
@@ -116,7 +116,7 @@ def _administration(samples: Collector, admin: Person, bob: Person) -> None:
     wait_for(lambda: admin.get(job["url"])["status"] in ("done", "failed"))
     samples.call(admin, "GET", job["url"])
     documents = samples.call(admin, "GET", corpus).json()["documents"]
-    added = next(one for one in documents if one["title"] == "Knots")
+    added = next(document for document in documents if document["title"] == "Knots")
     removal = admin.http.delete(f"{corpus}/documents/{added['document_id']}").json()
     wait_for(lambda: admin.get(removal["url"])["status"] in ("done", "failed"))
     samples.call(admin, "DELETE", user)
@@ -140,13 +140,13 @@ def test_the_samples_are_what_the_stack_sends(
     _refusals(samples, bob, script.branch("bob"), tools)
     _administration(samples, admin, bob)
     admin.close()
-    found = samples.collected()
+    collected = samples.collected()
     if os.environ.get("DUALTRACK_WRITE_SAMPLES"):
-        api_samples.write(found)
+        api_samples.write(collected)
         return
-    assert {one.partition("-")[0] for one in found["events"]} == set(EVENTS)
+    assert {name.partition("-")[0] for name in collected["events"]} == set(EVENTS)
     kept = api_samples.stored()
     for part in ("events", "bodies", "errors"):
-        assert {name: api_samples.shape(one) for name, one in found[part].items()} == {
-            name: api_samples.shape(one) for name, one in kept[part].items()
+        assert {name: api_samples.shape(sample) for name, sample in collected[part].items()} == {
+            name: api_samples.shape(sample) for name, sample in kept[part].items()
         }

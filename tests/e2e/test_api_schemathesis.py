@@ -1,4 +1,4 @@
-"""The OpenAPI document against the deployed stack: valid, and kept to by every answer (schemathesis)."""
+"""The OpenAPI document against the deployed stack: valid, and followed by every answer (schemathesis)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PHASES = "examples,coverage,fuzzing" if LONG else "coverage"
 
 SETTINGS = """
 [checks]
-# what is not served is not found: the contract knows no 405
+# the contract has no 405: an unserved method is a 404
 unsupported_method.enabled = false
 positive_data_acceptance.expected-statuses = ["2xx", "401", "402", "403", "404", "409", "413", "429"]
 
@@ -47,10 +47,10 @@ def test_the_document_is_valid_openapi_3_1_and_open_to_everybody(root: Root) -> 
     assert httpx.get(f"{root.stack.url}/health", timeout=30).json() == {"status": "ok"}
 
 
-def test_no_request_that_schemathesis_thinks_of_is_a_server_error_or_an_undocumented_answer(
+def test_no_generated_request_causes_a_server_error_or_an_undocumented_answer(
     root: Root, tmp_path: Path
 ) -> None:
-    """All operations, valid and invalid requests, all checks but those named above."""
+    """All operations, valid and invalid requests, all checks except those disabled above."""
     settings = tmp_path / "schemathesis.toml"
     settings.write_text(SETTINGS, encoding="utf-8")
     identity = root.stack.token("user-schemathesis", admin=True)

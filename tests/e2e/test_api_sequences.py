@@ -1,7 +1,7 @@
 """Random requests of several users and an administrator at once, on the stack that all tests share.
 
-``DUALTRACK_SEQUENCE_SECONDS`` and ``DUALTRACK_SEQUENCE_SEED`` make it longer and another one; the long form is
-``uv run python -m tests.bench.api_sequences`` (docs/faults.md).
+``DUALTRACK_SEQUENCE_SECONDS`` and ``DUALTRACK_SEQUENCE_SEED`` set its length and seed; the long form is ``uv run python
+-m tests.bench.api_sequences`` (docs/faults.md).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SEED = int(os.environ.get("DUALTRACK_SEQUENCE_SEED", "20261122"))
 
 @pytest.mark.timeout(300 + 2 * SECONDS)
 def test_no_sequence_of_requests_breaks_a_rule(root: Root, model: OfflineModel, tools: ToolServer) -> None:
-    made = Sequences(root, model, tools, SEED, SECONDS)
-    wrong = made.run()
-    print(made.report())
+    sequences = Sequences(root, model, tools, SEED, SECONDS)
+    wrong = sequences.run()
+    print(sequences.report())
     assert not wrong, f"seed {SEED}\n" + "\n".join(wrong)

@@ -1,4 +1,4 @@
-"""The API on the wire of the deployed stack: what only the gateway, the roles and real clients can show."""
+"""The API of the deployed stack on the wire: what only the gateway, the roles and real clients can test."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def forged(token: str, header: dict[str, Any] | None = None, **changed: Any) -> 
     """The token with another header or other claims, and the old signature or none."""
     first, second, signature = token.split(".")
     claims = json.loads(base64.urlsafe_b64decode(second + "=="))
-    told = [header or json.loads(base64.urlsafe_b64decode(first + "==")), {**claims, **changed}]
-    parts = [base64.urlsafe_b64encode(json.dumps(one).encode()).rstrip(b"=").decode() for one in told]
+    contents = [header or json.loads(base64.urlsafe_b64decode(first + "==")), {**claims, **changed}]
+    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in contents]
     return ".".join([*parts, "" if header else signature])
 
 
-def test_a_forged_token_opens_nothing(root: Root, ann: Person) -> None:
+def test_a_forged_token_is_refused(root: Root, ann: Person) -> None:
     token = ann.identity.token
     admin: dict[str, Any] = {"cognito:groups": ["admin"]}
     tokens: dict[str, str] = {
@@ -47,10 +47,10 @@ def test_a_forged_token_opens_nothing(root: Root, ann: Person) -> None:
         "access": forged(token, token_use="access"),
         "cut": token[:-8],
     }
-    for name, one in tokens.items():
+    for name, bad_token in tokens.items():
         for path in ("/v1/credits", f"/v1/admin/users/{ann.id}/credits", f"/v1/chats/{CHAT}/events"):
             response = httpx.get(
-                root.stack.url + path, headers={"Authorization": f"Bearer {one}"}, timeout=60
+                root.stack.url + path, headers={"Authorization": f"Bearer {bad_token}"}, timeout=60
             )
             assert (response.status_code, response.json()["error"]["code"]) == (401, "unauthorized"), (
                 name,
@@ -66,7 +66,7 @@ def test_a_forged_token_opens_nothing(root: Root, ann: Person) -> None:
         "/v1/conversations/x/records/%23", "/v1/chats/" + "x" * 4_000,
     ],
 )  # fmt: skip
-def test_a_path_that_leads_nowhere_is_a_404_from_the_gateway_too(ann: Person, target: str) -> None:
+def test_an_unknown_path_is_a_404_from_the_gateway_too(ann: Person, target: str) -> None:
     parts = urlsplit(ann.url)
     assert parts.hostname
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=60)
@@ -80,7 +80,7 @@ def test_a_path_that_leads_nowhere_is_a_404_from_the_gateway_too(ann: Person, ta
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/octet-stream", "multipart/form-data", "image/png", ""]
 )
-def test_a_body_that_is_no_json_is_a_400_whatever_it_says_it_is(ann: Person, kind: str) -> None:
+def test_a_body_that_is_no_json_is_a_400_for_any_content_type(ann: Person, kind: str) -> None:
     for body in (b"\xff\xfe\x00", b"message=x", b"{"):
         response = ann.http.post("/v1/chats", content=body, headers={"Content-Type": kind} if kind else {})
         assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid_request")
@@ -94,7 +94,7 @@ def test_a_request_that_is_too_large_is_a_413(ann: Person) -> None:
 @pytest.mark.parametrize(
     "path", ["/v1/chats", f"/v1/chats/{CHAT}", f"/v1/chats/{CHAT}/events", "/v1/conversations"]
 )
-def test_a_browser_may_ask_and_read_from_another_origin(root: Root, ann: Person, path: str) -> None:
+def test_a_browser_may_send_and_read_across_origins(root: Root, ann: Person, path: str) -> None:
     origin = {"Origin": "https://chat.example.com"}
     preflight = httpx.options(
         root.stack.url + path,
@@ -118,7 +118,7 @@ def test_a_browser_may_ask_and_read_from_another_origin(root: Root, ann: Person,
 def test_a_large_file_goes_to_the_model_and_is_gone_with_its_conversation(
     root: Root, ann: Person, script: Script
 ) -> None:
-    """400 KB that cannot be compressed: more than an item holds, so it lies in the bucket."""
+    """400 KB that cannot be compressed: too large for an item, so it is stored in the bucket."""
     image = PNG + os.urandom(400_000)
     script.says("A picture.")
     attached = {"media_type": "image/png", "data": base64.b64encode(image).decode()}
@@ -137,8 +137,9 @@ def test_a_large_file_goes_to_the_model_and_is_gone_with_its_conversation(
 
 
 def left_of(root: Root, name: str, *tables: str) -> list[str]:
-    """Keys of items and objects that carry a conversation's or a chat's id; the list of deletions keeps it
-    until no late step can write any more."""
+    """Keys of items and objects that contain a conversation's or a chat's id; without the list of deletions, which
+    keeps it until no late step can write any more.
+    """
     outputs = root.stack.outputs
     listed = (
         [outputs["ChatsTable"]]
@@ -146,7 +147,7 @@ def left_of(root: Root, name: str, *tables: str) -> list[str]:
         else [outputs["HistoryTable"], outputs["ChatsTable"], outputs["CacheTable"]]
     )
     dynamodb, s3 = root.client("dynamodb"), root.client("s3")
-    found = [
+    keys = [
         f"{item['pk']['S']} {item['sk']['S']}"
         for table in listed
         for page in dynamodb.get_paginator("scan").paginate(TableName=table)
@@ -154,12 +155,12 @@ def left_of(root: Root, name: str, *tables: str) -> list[str]:
         if not item["sk"]["S"].startswith("IDEM#") and item["pk"]["S"] != "DELETIONS"
     ]
     objects = s3.list_objects_v2(Bucket=outputs["BodiesBucket"]).get("Contents", [])
-    return [one for one in [*found, *(entry["Key"] for entry in objects)] if name in one]
+    return [key for key in [*keys, *(entry["Key"] for entry in objects)] if name in key]
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_curl_follows_a_chat_and_resumes_after_a_turn_was_made_anew(ann: Person, script: Script) -> None:
-    """The model's first stream breaks off; a client that keeps to the rules ends with the answer's text."""
+def test_curl_follows_a_chat_and_resumes_after_a_repeated_turn(ann: Person, script: Script) -> None:
+    """The model's first stream breaks; a client that follows the rules ends with the answer's text."""
     text = "The answer, in several pieces, one after the other. " * 3
     script.says(text, chunk=10, delay_chunk=0.02, cut_after=8)
     script.says(text.strip(), chunk=10, delay_chunk=0.02)
@@ -171,8 +172,8 @@ def test_curl_follows_a_chat_and_resumes_after_a_turn_was_made_anew(ann: Person,
     whole = subprocess.run(curl, capture_output=True, timeout=150, check=True).stdout
     reader = Reader()
     reader.take(whole[: len(whole) // 2])
-    place = ["-H", f"Last-Event-ID: {reader.last_id}"]
-    reader.take(subprocess.run([*curl, *place], capture_output=True, timeout=150, check=True).stdout)
+    resume = ["-H", f"Last-Event-ID: {reader.last_id}"]
+    reader.take(subprocess.run([*curl, *resume], capture_output=True, timeout=150, check=True).stdout)
     assert [number for number, _, _ in reader.events] == list(range(1, len(reader.events) + 1))
     assert reader.events[-1][1] == "done"
     assert [kind for _, kind, _ in reader.events].count("turn") == 2

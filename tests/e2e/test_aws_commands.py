@@ -1,5 +1,4 @@
-"""``dualtrack aws up | doctor | smoke | down`` on an emulated account, each of them killed in the middle and
-run again."""
+"""``dualtrack aws up | doctor | smoke | down`` on an emulated account, each killed in the middle and run again."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ EMAIL = "ann@example.org"
 
 @dataclass
 class Command:
-    """Runs ``dualtrack aws …`` with the account's credentials, in a folder of its own."""
+    """Runs ``dualtrack aws …`` with the account's credentials, in its own folder."""
 
     account: EmulatedAccount
     folder: Path
@@ -53,26 +52,26 @@ class Command:
         )
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
-        """Its output; fails for another exit code."""
+        """Run it; its output. Fails for another exit code."""
         with self._start(*arguments) as process:
             out, err = process.communicate(timeout=300)
         assert process.returncode == code, out[-4000:] + err[-4000:]
         return out + err
 
     def killed_at(self, line: str, *arguments: str) -> None:
-        """Start it and kill it as soon as it says this; it must come so far."""
+        """Start it and kill it as soon as it prints this; fails if it never does."""
         with self._start(*arguments) as process:
             assert process.stdout is not None
-            said = any(line in one for one in process.stdout)
+            said = any(line in output for output in process.stdout)
             process.send_signal(signal.SIGKILL)
             assert said, process.communicate(timeout=60)
 
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatedAccount]:
-    """An account with nothing in it at first."""
-    with emulated_account(tmp_path_factory.mktemp("account")) as made:
-        yield made
+    """An account, empty at first."""
+    with emulated_account(tmp_path_factory.mktemp("account")) as emulated:
+        yield emulated
 
 
 @pytest.fixture
@@ -81,7 +80,7 @@ def command(account: EmulatedAccount, tmp_path: Path) -> Command:
 
 
 def test_smoke_passes_on_the_local_stack_and_leaves_nothing(root: Root, tmp_path: Path) -> None:
-    """Every check of the contract; the report; and the user is erased."""
+    """Every check of the contract passes; a report is written; the user is erased."""
     run = subprocess.run(
         [
             sys.executable,
@@ -101,9 +100,9 @@ def test_smoke_passes_on_the_local_stack_and_leaves_nothing(root: Root, tmp_path
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    found = json.loads(run.stdout)
-    assert found["passed"] == found["of"] == 16
-    assert set(found["measured"]) >= {"second chat, one tool", "cost of the second chat"}
+    summary = json.loads(run.stdout)
+    assert summary["passed"] == summary["of"] == 16
+    assert set(summary["measured"]) >= {"second chat, one tool", "cost of the second chat"}
     report = (tmp_path / "report.md").read_text()
     assert "16 of 16 checks passed" in report
     assert "![Seconds of each check](seconds.svg)" in report
@@ -111,23 +110,23 @@ def test_smoke_passes_on_the_local_stack_and_leaves_nothing(root: Root, tmp_path
 
 
 def test_doctor_says_what_an_empty_account_lacks(command: Command) -> None:
-    found = json.loads(command("doctor", "--json", code=4))
-    states = {one["check"]: one["state"] for one in found["findings"]}
+    report = json.loads(command("doctor", "--json", code=4))
+    states = {finding["check"]: finding["state"] for finding in report["findings"]}
     assert states["Credentials"] == "ok"
     assert states["CDK bootstrap"] == states["Keys"] == states[f"Stack {PREFIX}-chat"] == "wrong"
 
 
-def test_nobody_is_left_waiting_for_an_answer(command: Command) -> None:
+def test_no_command_waits_for_input_without_a_terminal(command: Command) -> None:
     """Without a terminal and without --yes."""
     assert "pass --yes" in command("up", code=2)
     assert "--delete-data dualtrack-prod" in command("down", "--stage", "prod", "--yes", code=2)
 
 
-def test_down_removes_what_stacks_leave_and_nothing_else(account: EmulatedAccount, command: Command) -> None:
-    """As `prod` leaves it: protected tables and pool, a bucket with objects, a key, parameters, a secret, logs."""
-    left = _leave_things(account)
+def test_down_removes_only_what_stacks_retain(account: EmulatedAccount, command: Command) -> None:
+    """What `prod` retains: protected tables and pool, a bucket with objects, a key, parameters, a secret, logs."""
+    retained = _leave_things(account)
     out = command("down", "--yes")
-    for name in left.values():
+    for name in retained.values():
         assert name in out
     assert "CDKToolkit" in out
     assert _things(account) == {
@@ -138,7 +137,7 @@ def test_down_removes_what_stacks_leave_and_nothing_else(account: EmulatedAccoun
         "secrets": ["dualtrack-staging2/github"],
         "logs": ["dualtrack-staging2-chat"],
     }
-    state = account.aws.client("kms").describe_key(KeyId=left["key"])["KeyMetadata"]["KeyState"]
+    state = account.aws.client("kms").describe_key(KeyId=retained["key"])["KeyMetadata"]["KeyState"]
     assert state == "PendingDeletion"
     assert "Nothing of dualtrack-staging" in command("down", "--yes")
 
@@ -181,27 +180,29 @@ def _leave_things(account: EmulatedAccount) -> dict[str, str]:
 
 
 def _things(account: EmulatedAccount) -> dict[str, list[str]]:
-    """What is left, without the bucket of the CDK's bootstrap."""
+    """The remaining resources, without the bucket of the CDK's bootstrap."""
     client = account.aws.client
     return {
         "tables": client("dynamodb").list_tables()["TableNames"],
         "buckets": [
-            one["Name"] for one in client("s3").list_buckets()["Buckets"] if "cdk-" not in one["Name"]
+            bucket["Name"]
+            for bucket in client("s3").list_buckets()["Buckets"]
+            if "cdk-" not in bucket["Name"]
         ],
-        "pools": [one["Name"] for one in client("cognito-idp").list_user_pools(MaxResults=60)["UserPools"]],
+        "pools": [pool["Name"] for pool in client("cognito-idp").list_user_pools(MaxResults=60)["UserPools"]],
         "parameters": [
-            one["Name"]
-            for one in client("ssm").describe_parameters()["Parameters"]
-            if "cdk" not in one["Name"]
+            parameter["Name"]
+            for parameter in client("ssm").describe_parameters()["Parameters"]
+            if "cdk" not in parameter["Name"]
         ],
-        "secrets": [one["Name"] for one in client("secretsmanager").list_secrets()["SecretList"]],
-        "logs": [one["logGroupName"] for one in client("logs").describe_log_groups()["logGroups"]],
+        "secrets": [secret["Name"] for secret in client("secretsmanager").list_secrets()["SecretList"]],
+        "logs": [group["logGroupName"] for group in client("logs").describe_log_groups()["logGroups"]],
     }
 
 
 @pytest.mark.skipif(not LONG, reason="deploys a stage five times: DUALTRACK_LONG=1")
-def test_a_stage_goes_up_is_changed_and_goes_down_though_each_is_killed(tmp_path: Path) -> None:
-    """From an empty account; what was killed is run again, and finds in the account how far it came."""
+def test_a_stage_goes_up_is_changed_and_goes_down_although_each_is_killed(tmp_path: Path) -> None:
+    """From an empty account; a killed command is run again and continues from the account's state."""
     if not cdk_command():
         pytest.skip("the CDK's command line is not installed: .ci/install_cdk_cli.sh")
     with serve_offline_model() as model, emulated_account(tmp_path / "account") as account:
@@ -242,5 +243,5 @@ def _smoke(command: Command, account: EmulatedAccount) -> None:
 
 def _model_of(account: EmulatedAccount) -> str:
     function = account.outputs()["TurnFunction"]
-    found = account.aws.client("lambda").get_function_configuration(FunctionName=function)
-    return str(found["Environment"]["Variables"]["DUALTRACK_MODEL"])
+    configuration = account.aws.client("lambda").get_function_configuration(FunctionName=function)
+    return str(configuration["Environment"]["Variables"]["DUALTRACK_MODEL"])

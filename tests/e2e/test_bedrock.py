@@ -34,8 +34,8 @@ def test_turns_tools_search_and_summaries(tmp_path: Path) -> None:
         assert [call["tool"] for call in second["tool_calls"]] == ["retrieve_full_context"]
         ann.close()
     assert not bedrock.gate.refusals
-    assert not [one.refused for one in bedrock.requests if one.refused]
-    bodies = [one.body for one in bedrock.requests]
+    assert not [request.refused for request in bedrock.requests if request.refused]
+    bodies = [request.body for request in bedrock.requests]
     assert {"answer"} == {tool["name"] for body in bodies if "tool_choice" in body for tool in body["tools"]}
     assert sum(bool(body.get("stream")) for body in bodies) >= 4
 

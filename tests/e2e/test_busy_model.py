@@ -18,25 +18,27 @@ if TYPE_CHECKING:
 CHATS = 12 if LONG else 3
 
 
-def test_no_chat_fails_that_has_time(root: Root, model: OfflineModel) -> None:
-    """The trouble lasts until each has been refused twice, on the average."""
+def test_no_chat_with_time_left_fails(root: Root, model: OfflineModel) -> None:
+    """The outage lasts until each chat has been refused twice, on average."""
     now = crowd(root, root.executions())
     with busy(model):
         now.ask(CHATS, arriving=0.0)
         wait_for(lambda: now.calls(model) >= 2 * CHATS)
     now.wait()
-    found = now.counted(model)
-    assert found.wrong == ()
-    assert found.ended == {"done": CHATS}
-    assert found.charged == 7 * CHATS
-    assert found.waits >= 2 * CHATS
-    assert found.states == 7 * CHATS + 3 * found.waits
-    assert found.calls == 2 * CHATS + found.waits
+    counted = now.counted(model)
+    assert counted.wrong == ()
+    assert counted.ended == {"done": CHATS}
+    assert counted.charged == 7 * CHATS
+    assert counted.waits >= 2 * CHATS
+    assert counted.states == 7 * CHATS + 3 * counted.waits
+    assert counted.calls == 2 * CHATS + counted.waits
 
 
 @pytest.mark.skipif(not LONG, reason="20 seconds of waiting: DUALTRACK_LONG=1")
-def test_those_of_release_1_fail_at_no_price_beside_those_that_wait(root: Root, model: OfflineModel) -> None:
-    """The trouble lasts until the last of release 1's has failed."""
+def test_chats_of_release_1_fail_without_charge_beside_those_that_wait(
+    root: Root, model: OfflineModel
+) -> None:
+    """The outage lasts until the last of release 1's chats has failed."""
     with machine_of_release_1(root) as executions:
         before, now = crowd(root, executions), crowd(root, root.executions())
         with busy(model):
@@ -44,7 +46,7 @@ def test_those_of_release_1_fail_at_no_price_beside_those_that_wait(root: Root, 
             before.ask(2, arriving=0.0)
             before.wait()
         now.wait()
-        found, fared = now.counted(model), before.counted(model)
-    assert (found.wrong, found.ended) == ((), {"done": 2})
+        counted, fared = now.counted(model), before.counted(model)
+    assert (counted.wrong, counted.ended) == ((), {"done": 2})
     assert (fared.wrong, fared.ended) == ((), {"failed": 2})
     assert (fared.charged, fared.waits, fared.calls, fared.states) == (0, 0, 2 * 4, 2 * 3)

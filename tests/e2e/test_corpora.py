@@ -1,4 +1,4 @@
-"""A corpus on the deployed account: files are uploaded, a job takes them in, and the next search finds them."""
+"""A corpus on the deployed account: files are uploaded, a job adds them, and the next search finds them."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ def _ended(admin: Person, job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _titles(admin: Person) -> list[str]:
-    return [one["title"] for one in admin.get(CORPUS)["documents"]]
+    return [document["title"] for document in admin.get(CORPUS)["documents"]]
 
 
-def test_an_upload_is_taken_in_and_found(
+def test_an_upload_is_added_and_found(
     root: Root, admin: Person, someone: Callable[[], Person], script: Script
 ) -> None:
     before = _titles(admin)
-    assert "Building Towards Computer Use" in before, "the samples are there from the start"
+    assert "Building Towards Computer Use" in before, "the samples are loaded from the start"
     files = [_upload(admin, "sailing.txt", SAILING), _upload(admin, "bad.txt", b"no title")]
     job = _ended(admin, _begin(admin, files))
     assert job["status"] == "done", job
-    assert [(one["state"], one.get("outcome")) for one in job["files"]] == [
+    assert [(file["state"], file.get("outcome")) for file in job["files"]] == [
         ("read", "added"),
         ("refused", None),
     ]
@@ -83,13 +83,13 @@ def test_an_upload_is_taken_in_and_found(
         "url": "https://courses.example/sailing",
         "record_id": "q1-t1",
     }
-    document = next(one for one in admin.get(CORPUS)["documents"] if one["title"] == "Sailing")
+    document = next(entry for entry in admin.get(CORPUS)["documents"] if entry["title"] == "Sailing")
     removal = admin.http.delete(f"{CORPUS}/documents/{document['document_id']}").json()
     assert _ended(admin, removal)["status"] == "done"
     assert _titles(admin) == before
 
 
-def test_an_address_takes_no_other_size_and_no_other_type(admin: Person) -> None:
+def test_an_upload_address_refuses_another_size_or_type(admin: Person) -> None:
     (upload,) = admin.http.post(f"{CORPUS}/uploads", json={"files": [{"name": "a.txt", "size": 5}]}).json()[
         "uploads"
     ]
@@ -99,7 +99,7 @@ def test_an_address_takes_no_other_size_and_no_other_type(admin: Person) -> None
 
 
 def test_the_page_puts_files_to_its_own_origin(root: Root, admin: Person) -> None:
-    """The emulator refuses pages; the front port hands their uploads on, and those of no other page."""
+    """The emulator refuses pages; the front port forwards the uploads of its own page only."""
     body = {"files": [{"name": "a.txt", "size": 5}]}
     (upload,) = admin.http.post(f"{CORPUS}/uploads", json=body).json()["uploads"]
     address = root.stack.url + httpx.URL(upload["url"]).raw_path.decode()
@@ -118,7 +118,7 @@ def test_a_worker_that_is_killed_loses_nothing(root: Root, admin: Person) -> Non
         os.kill(pid, signal.SIGKILL)
     assert set(_titles(admin)) >= set(before)
     assert _ended(admin, job)["status"] == "done"
-    document = next(one for one in admin.get(CORPUS)["documents"] if one["title"] == "Killed")
+    document = next(entry for entry in admin.get(CORPUS)["documents"] if entry["title"] == "Killed")
     assert document["counts"]["chunks"] > 300
     removal = admin.http.delete(f"{CORPUS}/documents/{document['document_id']}").json()
     assert _ended(admin, removal)["status"] == "done"
@@ -126,7 +126,9 @@ def test_a_worker_that_is_killed_loses_nothing(root: Root, admin: Person) -> Non
 
 def test_files_of_a_graph_are_loaded_all_or_nothing_and_removed_again(root: Root, admin: Person) -> None:
     before = admin.get(GRAPH)
-    assert {"Asset", "Location"} <= {one["name"] for one in before["schema"]["labels"]}, "the sample is there"
+    assert {"Asset", "Location"} <= {label["name"] for label in before["schema"]["labels"]}, (
+        "the sample is loaded"
+    )
     nodes = _upload(admin, "probe-nodes.csv", b"node_id,label,name,depth\nprobe-1,Probe,One,7\n", GRAPH)
     bad = _upload(admin, "probe-edges.csv", b"from,type,to\nprobe-1,PROBES,probe-2\n", GRAPH)
     job = _ended(admin, _begin(admin, [nodes, bad], GRAPH))
@@ -134,9 +136,9 @@ def test_files_of_a_graph_are_loaded_all_or_nothing_and_removed_again(root: Root
     assert admin.get(GRAPH)["version"] == before["version"]
     job = _ended(admin, _begin(admin, [nodes], GRAPH))
     assert (job["status"], job["files"][0]["outcome"]) == ("done", "added"), job
-    (probe,) = [one for one in admin.get(GRAPH)["schema"]["labels"] if one["name"] == "Probe"]
+    (probe,) = [label for label in admin.get(GRAPH)["schema"]["labels"] if label["name"] == "Probe"]
     assert probe == {"name": "Probe", "properties": [{"name": "depth", "type": "INT64"}], "count": 1}
-    document = next(one for one in admin.get(GRAPH)["documents"] if one["name"] == "probe-nodes.csv")
+    document = next(entry for entry in admin.get(GRAPH)["documents"] if entry["name"] == "probe-nodes.csv")
     removal = admin.http.delete(f"{GRAPH}/documents/{document['document_id']}").json()
     assert _ended(admin, removal)["status"] == "done"
     assert admin.get(GRAPH)["schema"] == before["schema"]

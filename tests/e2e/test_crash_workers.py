@@ -1,7 +1,7 @@
 """Crashes at outside calls of the real handlers, in processes that are killed (docs/faults.md).
 
-A part of what ``uv run python -m tests.bench.crash_matrix --workers`` runs; ``DUALTRACK_CRASH_SEED`` chooses
-another part, ``DUALTRACK_WORKER_CASES`` how many cases of each scenario.
+A sample of what ``uv run python -m tests.bench.crash_matrix --workers`` runs; ``DUALTRACK_CRASH_SEED`` selects another
+sample, ``DUALTRACK_WORKER_CASES`` sets the number of cases per scenario.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Wor
 
 @pytest.fixture(scope="module")
 def listed(make: Callable[..., World]) -> dict[str, list[Case]]:
-    """Every case there is, by scenario: recorded from runs without a fault."""
+    """Every case by scenario, recorded from runs without a fault."""
     return {scenario.name: list(cases(scenario, make)) for scenario in SCENARIOS}
 
 
@@ -47,7 +47,7 @@ def listed(make: Callable[..., World]) -> dict[str, list[Case]]:
 def test_a_worker_may_be_killed_at_any_call(
     scenario: WorkerScenario, make: Callable[..., World], listed: dict[str, list[Case]]
 ) -> None:
-    """Whatever goes wrong once, the chat ends once and as it should, and the next query works."""
+    """After any single fault the chat ends once, with the right outcome, and the next query works."""
     ran = [(case, run(case, make)) for case in _sample(listed[scenario.name])]
     outcomes = [(case, wrong) for case, wrong in ran if occurred(case, wrong)]
     print(table(outcomes))
@@ -57,8 +57,8 @@ def test_a_worker_may_be_killed_at_any_call(
 
 
 def test_every_function_and_every_service_is_in_the_matrix(listed: dict[str, list[Case]]) -> None:
-    """The scenarios reach every function that acts, and every service that one calls."""
-    sites = {case.fault.site for found in listed.values() for case in found}
+    """The scenarios reach every function with effects, and every service that one calls."""
+    sites = {case.fault.site for of_scenario in listed.values() for case in of_scenario}
     assert {site.step.split(" ")[0] for site in sites} == {
         "connect", "refresh", "start", "turn", "tool", "summarise", "cancel", "abort", "sweep", "reset"
     }  # fmt: skip
@@ -67,19 +67,19 @@ def test_every_function_and_every_service_is_in_the_matrix(listed: dict[str, lis
     }  # fmt: skip
 
 
-def test_a_fault_that_never_strikes_is_no_pass(make: Callable[..., World]) -> None:
-    """A call that no run makes is told, instead of counted as recovered."""
+def test_a_fault_that_never_strikes_is_a_failure(make: Callable[..., World]) -> None:
+    """A call that no run makes is reported instead of counted as recovered."""
     gone = Case(SCENARIOS[0], Fault(Site("start", "s3", "no_such_call", ""), "crash before"))
     assert run(gone, make) == [NEVER_STRUCK]
 
 
-def _sample(found: list[Case]) -> list[Case]:
-    """Different kinds of faults first: one case of each, drawn by the seed, then a second."""
-    drawn = list(found)
+def _sample(all_cases: list[Case]) -> list[Case]:
+    """A sample by kind of fault: a random case of each, then a second of each, and so on."""
+    drawn = list(all_cases)
     random.Random(SEED).shuffle(drawn)
     seen: dict[str, int] = {}
     ranked: list[tuple[int, int, Case]] = []
-    for place, case in enumerate(drawn):
+    for index, case in enumerate(drawn):
         seen[case.kind] = seen.get(case.kind, 0) + 1
-        ranked.append((seen[case.kind], place, case))
-    return [case for _, _, case in sorted(ranked, key=lambda one: one[:2])][:A_SCENARIO]
+        ranked.append((seen[case.kind], index, case))
+    return [case for _, _, case in sorted(ranked, key=lambda rank: rank[:2])][:A_SCENARIO]

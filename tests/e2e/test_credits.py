@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Script
 
 DAY = 50
-"""What the free plan allows a day."""
+"""The free plan's credits a day."""
 
 
 def leave(root: Root, person: Person, available: int) -> None:
-    """Use up the day's credits but for ``available``, as an earlier chat would have."""
+    """Use up the day's credits except ``available``, as an earlier chat would."""
     ledger = root.stores().ledger
 
     def hold(account: Account) -> Decision:
@@ -84,7 +84,7 @@ def test_a_tool_that_cannot_be_paid_is_not_run_and_the_next_call_is_the_last(
         2,
     )
     short = [event.data for event in events if event.data.get("code") == "insufficient_credits"]
-    assert [(one["required"], one["available"]) for one in short] == [(2, 1)]
+    assert [(refusal["required"], refusal["available"]) for refusal in short] == [(2, 1)]
     assert [call["is_error"] for call in chat["tool_calls"]] == [True]
     assert [event.data["final"] for event in events if event.kind == "turn"] == [False, True]
     last = script.requests()[-1]
@@ -104,7 +104,7 @@ def test_what_fits_runs_and_the_rest_is_refused_in_call_order(
     assert (chat["stop"], chat["credits_used"]) == ("complete", 7)
 
 
-def test_operators_grant_once_and_change_plans_and_nobody_else_may(
+def test_only_operators_grant_and_change_plans_and_a_grant_counts_once(
     root: Root, someone: Callable[[], Person]
 ) -> None:
     ann = someone()
@@ -131,17 +131,17 @@ def test_an_operator_audits_a_user_of_the_local_stack(root: Root, ann: Person, s
     script.asks(("kit_echo", {"text": "a"}))
     script.says("Done.")
     ann.ask(script.question())
-    found = _audit(root, ann)
-    assert (found.returncode, found.stdout) == (
+    completed = _audit(root, ann)
+    assert (completed.returncode, completed.stdout) == (
         0,
         f"User {ann.id}, lines of the ledger: 3. The account is what they add up to.\n",
-    ), found.stderr
+    ), completed.stderr
     ledger = root.stores().ledger
     account = ledger.load(ann.id)
     ledger.client.put_item(TableName=ledger.table, Item=to_wire(account_item(replace(account, used_day=0))))
-    found = _audit(root, ann)
-    assert found.returncode == 4
-    assert f"used today: the account says 0, its ledger {account.used_day}" in found.stdout
+    completed = _audit(root, ann)
+    assert completed.returncode == 4
+    assert f"used today: the account says 0, its ledger {account.used_day}" in completed.stdout
     ledger.client.put_item(TableName=ledger.table, Item=to_wire(account_item(account)))
 
 

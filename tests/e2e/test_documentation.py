@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 QUESTION = "How do I set up OAuth for the Twitter Ads API, with a callback on my own port?"
 
 
-def test_a_search_brings_sources_and_the_same_one_again_costs_no_request(
+def test_a_search_has_sources_and_the_same_search_again_sends_no_request(
     someone: Callable[[], Person], script: Script, documents: Documents, voyage: FakeVoyage
 ) -> None:
     def ask(person: Person) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Executions that began before a deployment: their old definition over the new functions, and both names of a kind."""
+"""Executions started before a deployment: old definition, new functions, and both names of a tool kind."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def old_executions(root: Root) -> Iterator[Executions]:
 
 
 def admitted(root: Root, person: Person, message: str, executions: Any) -> Chat:
-    """The chat as POST /v1/chats admits it, started by these executions."""
+    """A chat as POST /v1/chats admits it, started by these executions."""
     chat = start_chat(root.stores(), executions, NewChat(person.id, message), None)
     person.chats.append(chat.chat_id)
     return chat
@@ -47,7 +47,7 @@ def test_an_execution_of_release_1_runs_every_kind_of_tool(
         ("retrieve_full_context", {"id": "q1"}),
         ("kit_echo", {"text": script.marker}),
     )
-    script.refuses(529)  # it has no state to wait in: its own retry makes it good
+    script.refuses(529)  # it has no state to wait in; the step's retry succeeds
     script.says("All three.")
     started = admitted(root, ann, script.question(), old_executions)
     chat = ann.finish(started.chat_id)
@@ -64,7 +64,7 @@ def test_an_execution_of_release_1_runs_every_kind_of_tool(
 
 @pytest.fixture
 def by_the_alias(root: Root) -> Iterator[Executions]:
-    """The machine of the stack under a version and an alias, as stages on AWS have it (docs/releases.md)."""
+    """The stack's machine under a version and an alias, as in stages on AWS (docs/releases.md)."""
     client = root.client("stepfunctions")
     version = client.publish_state_machine_version(stateMachineArn=root.machine)["stateMachineVersionArn"]
     alias = client.create_state_machine_alias(
@@ -75,10 +75,10 @@ def by_the_alias(root: Root) -> Iterator[Executions]:
     client.delete_state_machine_version(stateMachineVersionArn=version)
 
 
-def test_an_execution_that_the_alias_has_begun_is_found_by_all(
+def test_an_execution_started_by_the_alias_is_found_by_alias_and_machine(
     root: Root, ann: Person, script: Script, by_the_alias: Executions
 ) -> None:
-    """By who names the alias, and by who names the machine, as another release's sweep may."""
+    """By callers of the alias, and by callers of the machine, such as another release's sweep."""
     script.says("By the alias.")
     started = admitted(root, ann, script.question(), by_the_alias)
     chat = ann.finish(started.chat_id)
@@ -88,10 +88,10 @@ def test_an_execution_that_the_alias_has_begun_is_found_by_all(
         assert owner_of(executions, started.chat_id) == ann.id
 
 
-def test_a_call_that_the_next_release_has_recorded_is_run(
+def test_a_call_recorded_by_the_next_release_is_run(
     root: Root, ann: Person, script: Script, tools: ToolServer
 ) -> None:
-    """It writes ``mcp`` where this one writes ``github``."""
+    """It records ``mcp`` where this one records ``github``."""
     script.asks(("kit_echo", {"text": script.marker}))
     script.says("Heard.")
     started = admitted(root, ann, script.question(), NoExecutions())
@@ -109,7 +109,7 @@ def test_a_call_that_the_next_release_has_recorded_is_run(
 
 
 def rename_kind(root: Root, chat: Chat) -> None:
-    """The recorded turn as the next release writes it."""
+    """Change the recorded turn to the next release's form."""
     client, table = root.client("dynamodb"), root.settings.chats_table
     key = {"pk": {"S": chat.pk}, "sk": {"S": turn_key(1)}}
     item = client.get_item(TableName=table, Key=key, ConsistentRead=True)["Item"]

@@ -42,6 +42,6 @@ def test_an_erased_user_is_refused_and_in_no_log(root: Root, ann: Person, script
     assert list(stores.history.last_items(ann.id, chat["conversation_id"])) == []
     lines = logged(root)
     assert any("Swept" in line for line in lines)
-    assert any(chat["chat_id"] in line for line in lines), "the ids of chats are there"
+    assert any(chat["chat_id"] in line for line in lines), "the logs contain chat ids"
     assert [line for line in lines if script.marker in line or ann.id in line] == []
     assert [line for line in lines if ann.identity.token in line] == []

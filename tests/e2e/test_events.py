@@ -1,4 +1,4 @@
-"""The event stream on the wire: numbers without a gap, resumed anywhere, read by several at once."""
+"""The event stream on the wire: numbers without a gap, resumable anywhere, several readers at once."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def _scripted(script: Script) -> str:
     return script.question()
 
 
-def test_the_events_of_a_chat_tell_its_story_in_order(ann: Person, script: Script) -> None:
+def test_the_events_of_a_chat_are_complete_and_in_order(ann: Person, script: Script) -> None:
     started = ann.start(_scripted(script))
     events = ann.events(started["chat_id"])
     chat = ann.chat(started["chat_id"])
     assert {event.data["chat_id"] for event in events} == {chat["chat_id"]}
     assert all(event.data["at"].endswith("Z") for event in events)
-    told = [event.kind for event in events if event.kind not in ("record", "delta", "credits")]
-    assert told == [
+    kinds = [event.kind for event in events if event.kind not in ("record", "delta", "credits")]
+    assert kinds == [
         "turn",
         "tool_calls_start",
         "tool_result",
@@ -73,24 +73,24 @@ def test_a_reader_resumes_after_any_event_and_two_readers_see_the_same(ann: Pers
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: ann.events(started["chat_id"]), range(2))
     assert first == second
-    for place in range(len(first)):
-        assert ann.events(started["chat_id"], after=place) == first[place:]
+    for number in range(len(first)):
+        assert ann.events(started["chat_id"], after=number) == first[number:]
     assert list(ann.stream(started["chat_id"], after=len(first))) == []
 
 
-def test_a_reader_that_drops_out_goes_on_where_it_was(tools: ToolServer, ann: Person, script: Script) -> None:
+def test_a_disconnected_reader_continues_where_it_was(tools: ToolServer, ann: Person, script: Script) -> None:
     script.asks(("kit_hold", {"name": script.marker}))
     script.says("Held.")
     started = ann.start(script.question())
     seen = ann.until(started["chat_id"], lambda event: event.kind == "tool_calls_start")
-    assert tools.place(script.marker).arrived.wait(30)
-    tools.place(script.marker).released.set()
+    assert tools.gate(script.marker).arrived.wait(30)
+    tools.gate(script.marker).released.set()
     rest = ann.events(started["chat_id"], after=seen[-1].id)
     assert seen + rest == ann.events(started["chat_id"])
 
 
 @pytest.mark.parametrize("header", ["-1", "one", "1.5", "9" * 12, "١"])
-def test_a_position_that_is_none_is_refused(ann: Person, script: Script, header: str) -> None:
+def test_an_invalid_position_is_refused(ann: Person, script: Script, header: str) -> None:
     script.says("Done.")
     chat = ann.ask(script.question())
     response = ann.http.get(
@@ -115,7 +115,7 @@ def _let_it_have_ended(root: Root, person: Person, chat_id: str, at: float) -> N
     transact(root.client("dynamodb"), [chats.change_action(chat, replace(chat, ended_at=iso(at)))])
 
 
-def test_every_reader_needs_a_token_of_its_own(someone: Callable[[], Person], script: Script) -> None:
+def test_every_reader_needs_its_own_token(someone: Callable[[], Person], script: Script) -> None:
     ann, bob = someone(), someone()
     script.says("Done.")
     chat = ann.ask(script.question())
@@ -147,7 +147,7 @@ def _held_chat(person: Person, script: Script) -> str:
     return str(person.start(script.question())["chat_id"])
 
 
-def test_a_user_has_five_streams_and_the_sixth_when_one_closes(
+def test_a_user_has_five_streams_and_a_sixth_when_one_closes(
     tools: ToolServer, someone: Callable[[], Person], script: Script
 ) -> None:
     ann, bob = someone(), someone()
@@ -162,28 +162,26 @@ def test_a_user_has_five_streams_and_the_sixth_when_one_closes(
         wait_for(lambda: _open(ann, chat_id, streams) == 200)
         assert _open(ann, chat_id, streams) == 429
     for name in ("ann", "bob"):
-        tools.place(script.branch(name).marker).released.set()
+        tools.gate(script.branch(name).marker).released.set()
 
 
-def test_of_twelve_streams_that_open_at_once_five_are_given(
-    tools: ToolServer, ann: Person, script: Script
-) -> None:
+def test_of_twelve_concurrent_streams_five_are_opened(tools: ToolServer, ann: Person, script: Script) -> None:
     chat_id = _held_chat(ann, script)
     with ExitStack() as streams, ThreadPoolExecutor(12) as pool:
-        given = list(pool.map(lambda _: _open(ann, chat_id, streams), range(12)))
-    assert sorted(given) == [200] * 5 + [429] * 7
-    tools.place(script.marker).released.set()
+        statuses = list(pool.map(lambda _: _open(ann, chat_id, streams), range(12)))
+    assert sorted(statuses) == [200] * 5 + [429] * 7
+    tools.gate(script.marker).released.set()
 
 
-def test_streams_that_the_server_has_closed_are_resumed_at_once(
+def test_streams_closed_by_the_server_are_resumed_at_once(
     tools: ToolServer, ann: Person, script: Script
 ) -> None:
     chat_id = _held_chat(ann, script)
     with ThreadPoolExecutor(STREAMS.limit) as pool:
         reading = [pool.submit(ann.events, chat_id) for _ in range(STREAMS.limit)]
-        assert tools.place(script.marker).arrived.wait(30)
-        tools.place(script.marker).released.set()
-        ends = [one.result()[-1].id for one in reading]
+        assert tools.gate(script.marker).arrived.wait(30)
+        tools.gate(script.marker).released.set()
+        ends = [reader.result()[-1].id for reader in reading]
         assert list(pool.map(lambda end: list(ann.stream(chat_id, after=end)), ends)) == [[]] * STREAMS.limit
 
 
@@ -202,12 +200,12 @@ def test_three_requests_wait_and_the_fourth_is_answered_at_once(
         waiting = [pool.submit(waits, str(number)) for number in range(WAITS.limit)]
         wait_for(lambda: _leases(root, ann) == WAITS.limit)
         assert waits("fourth").status_code == 202
-        assert not any(one.done() for one in waiting), "it has not waited as long as they do"
+        assert not any(request.done() for request in waiting), "it was answered before the waiting ones"
         script.branch("bob").says("Hello.")
         assert bob.post(script.branch("bob").question(), wait="25").status_code == 200
         for name in ("0", "1", "2", "fourth"):
-            tools.place(script.branch(name).marker).released.set()
-        assert [one.result().status_code for one in waiting] == [200] * WAITS.limit
+            tools.gate(script.branch(name).marker).released.set()
+        assert [request.result().status_code for request in waiting] == [200] * WAITS.limit
     assert _leases(root, ann) == 0
 
 

@@ -1,4 +1,4 @@
-"""The clients of examples/clients against the stack, over connections that break in the middle of an event."""
+"""The clients of examples/clients with the stack, over connections that break in the middle of an event."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _ask(name: str, url: str, question: str, token: str = "") -> subprocess.Comp
 
 
 @pytest.mark.parametrize("name", ["stream_chat.py", "stream-chat.mts", "stream-chat.sh"])
-def test_a_client_tells_the_whole_answer_over_a_connection_that_breaks(
+def test_a_client_prints_the_whole_answer_over_breaking_connections(
     root: Root, script: Script, name: str
 ) -> None:
     script.asks(("kit_echo", {"text": "a"}), text="Let me look.")
@@ -52,7 +52,7 @@ def test_a_client_tells_the_whole_answer_over_a_connection_that_breaks(
     assert run.returncode == 0, run
     assert len(proxy.resumed) >= 3
     assert proxy.resumed[0] == ""
-    later = [int(one or 0) for one in proxy.resumed]
+    later = [int(last_id or 0) for last_id in proxy.resumed]
     assert later == sorted(later)
     assert later[2] > 0
     if name.endswith(".sh"):
@@ -60,11 +60,11 @@ def test_a_client_tells_the_whole_answer_over_a_connection_that_breaks(
         assert ANSWER in run.stdout
     else:
         assert run.stdout == f"{ANSWER}\n"
-        assert run.stderr.count("[kit_echo") == 1, "no event came twice"
+        assert run.stderr.count("[kit_echo") == 1, "no event was received twice"
 
 
 @pytest.mark.parametrize("name", ["stream_chat.py", "stream-chat.mts", "stream-chat.sh"])
-def test_a_client_says_what_is_wrong(root: Root, name: str) -> None:
+def test_a_client_prints_what_is_wrong(root: Root, name: str) -> None:
     run = _ask(name, root.stack.url, "Hello?", token="none")
     assert run.returncode != 0
     assert "unauthorized" in run.stdout + run.stderr

@@ -1,4 +1,4 @@
-"""What goes wrong while a chat runs, and how CONTRACT 8 says that it ends."""
+"""Failures while a chat runs, and the outcomes of CONTRACT 8."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ NOTHING_SPENT = (DAILY, 0)
 
 
 class Nobody:
-    """Executions that are never started: the request died between admission and start."""
+    """Executions that never start, as when the request dies between admission and start."""
 
-    def start(self, name: str, given: Mapping[str, Any]) -> None:
-        """Nothing happens."""
+    def start(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Do nothing."""
 
 
 def assert_failed(person: Person, chat_id: str, code: str) -> None:
@@ -67,7 +67,7 @@ def assert_free(person: Person, conversation_id: str, script: Script) -> None:
 # ── the model's service ───────────────────────────────────────────────────────────────────────────
 
 
-def test_errors_of_the_models_service_that_pass_are_made_good(ann: Person, script: Script) -> None:
+def test_transient_errors_of_the_models_service_are_retried(ann: Person, script: Script) -> None:
     script.refuses(500)
     script.says("Never to be seen whole. " * 20, cut_after=12)
     script.says("Well again.")
@@ -76,7 +76,7 @@ def test_errors_of_the_models_service_that_pass_are_made_good(ann: Person, scrip
     begun = [event for event in events if event.kind == "turn"]
     assert [event.data["turn"] for event in begun] == [1, 1, 1]
     deltas = [event for event in events if event.kind == "delta"]
-    # a repeated `turn` voids what came before it
+    # a repeated `turn` voids the text before it
     assert "".join(delta.data["text"] for delta in deltas if delta.id > begun[-1].id) == "Well again."
     voided = "".join(delta.data["text"] for delta in deltas if delta.id < begun[-1].id)
     assert ("Never to be seen whole. " * 20).startswith(voided)
@@ -85,7 +85,7 @@ def test_errors_of_the_models_service_that_pass_are_made_good(ann: Person, scrip
     assert (chat["turns"], chat["credits_used"], ann.credits()["available"]) == (1, 5, DAILY - 5)
 
 
-def test_a_service_that_stays_away_fails_the_chat_and_one_that_refuses_fails_it_at_once(
+def test_a_persistent_model_error_fails_the_chat_and_a_refusal_fails_it_at_once(
     root: Root, ann: Person, script: Script
 ) -> None:
     away, refuses = script.branch("away"), script.branch("refuses")
@@ -101,7 +101,7 @@ def test_a_service_that_stays_away_fails_the_chat_and_one_that_refuses_fails_it_
     assert_free(ann, first["conversation_id"], away)
 
 
-def test_a_busy_model_is_waited_for_in_three_states_and_at_no_price(
+def test_waiting_for_a_busy_model_takes_three_states_and_costs_nothing(
     root: Root, ann: Person, script: Script
 ) -> None:
     script.model.script.add({"match": script.key, "status": 429, "retry_after": 1})
@@ -109,8 +109,8 @@ def test_a_busy_model_is_waited_for_in_three_states_and_at_no_price(
     script.says("Well again.")
     started = ann.start(script.question())
     events = ann.events(started["chat_id"])
-    told = [(event.kind, event.data["turn"]) for event in events if event.kind in ("turn", "retrying")]
-    assert told == [("turn", 1), ("retrying", 1), ("turn", 1), ("retrying", 1), ("turn", 1)]
+    turns = [(event.kind, event.data["turn"]) for event in events if event.kind in ("turn", "retrying")]
+    assert turns == [("turn", 1), ("retrying", 1), ("turn", 1), ("retrying", 1), ("turn", 1)]
     waits = [event.data for event in events if event.kind == "retrying"]
     assert [data["reason"] for data in waits] == ["rate_limited", "overloaded"]
     assert 1 <= waits[0]["seconds"] <= 3
@@ -125,7 +125,7 @@ def test_a_busy_model_is_waited_for_in_three_states_and_at_no_price(
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_whatever_a_tool_does_the_model_reads_it_and_answers(ann: Person, script: Script) -> None:
+def test_any_outcome_of_a_tool_is_sent_to_the_model_which_answers(ann: Person, script: Script) -> None:
     script.asks(
         ("kit_fail", {"reason": "the disk is full"}),
         ("kit_crash", {}),
@@ -153,31 +153,31 @@ def test_whatever_a_tool_does_the_model_reads_it_and_answers(ann: Person, script
     assert [block["type"] for block in answered] == ["tool_result"] * 6
 
 
-def test_a_function_that_dies_in_the_map_is_run_again_if_that_does_no_harm(
+def test_a_read_only_call_whose_function_dies_is_run_again(
     root: Root, tools: ToolServer, ann: Person, script: Script
 ) -> None:
     name = script.marker
     script.asks(("kit_hold", {"name": name}))
     script.says("It held.")
     started = ann.start(script.question())
-    assert tools.place(name).arrived.wait(30)
+    assert tools.gate(name).arrived.wait(30)
     assert root.kill_workers("Github") > 0
     wait_for(lambda: tools.calls[f"hold:{name}"] == 2)
-    tools.place(name).released.set()
+    tools.gate(name).released.set()
     chat = ann.finish(started["chat_id"])
     assert (chat["status"], chat["credits_used"]) == ("done", 7)
     assert ann.record(chat["conversation_id"], "q1-t1")["result"] == f"{name} was let go."
 
 
-def test_a_call_that_changes_the_world_is_not_repeated_and_one_without_a_result_gets_an_error(
+def test_a_call_with_side_effects_is_not_repeated_and_gets_an_error(
     root: Root, tools: ToolServer, ann: Person, script: Script
 ) -> None:
     held, written = f"{script.marker}-held", f"{script.marker}-written"
     script.asks(("kit_hold", {"name": held}), ("kit_write", {"name": written}))
     script.says("I do not know what became of it.")
     started = ann.start(script.question())
-    assert tools.place(held).arrived.wait(30)
-    assert tools.place(written).arrived.wait(30)
+    assert tools.gate(held).arrived.wait(30)
+    assert tools.gate(written).arrived.wait(30)
     assert root.kill_workers("Github") >= 2
     wait_for(lambda: tools.calls[f"hold:{held}"] == 2)
     ann.until(started["chat_id"], lambda event: event.kind == "tool_result")
@@ -185,7 +185,7 @@ def test_a_call_that_changes_the_world_is_not_repeated_and_one_without_a_result_
     chat = ann.finish(started["chat_id"])
     assert (chat["status"], chat["credits_used"]) == ("done", 9)
     assert tools.calls[f"write:{written}"] == 1
-    no_result, unknown = (ann.record(chat["conversation_id"], f"q1-t{place}") for place in (1, 2))
+    no_result, unknown = (ann.record(chat["conversation_id"], f"q1-t{number}") for number in (1, 2))
     assert no_result["is_error"]
     assert no_result["result"].endswith("ended without a result.")
     assert unknown["is_error"]
@@ -198,7 +198,7 @@ def test_tools_that_cannot_be_paid_are_not_run_and_the_next_call_is_the_last(
     stores = root.stores()
     account = stores.ledger.load(ann.id)
     stores.ledger.commit(account, account.hold("ch_elsewhere", DAILY - 10, stores.clock()))  # type: ignore[arg-type]
-    texts = [f"{script.marker}-{place}" for place in range(4)]
+    texts = [f"{script.marker}-{number}" for number in range(4)]
     script.asks(*[("kit_echo", {"text": text}) for text in texts[:3]])
     script.asks(("kit_echo", {"text": texts[3]}))
     script.says("That is as far as your credits go.")
@@ -239,18 +239,18 @@ def test_a_stopped_execution_fails_its_chat(
 ) -> None:
     script.asks(("kit_hold", {"name": script.marker}))
     started = ann.start(script.question())
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     assert ann.credits()["held"] == 7
     root.client("stepfunctions").stop_execution(executionArn=root.execution_arn(started["chat_id"]))
     assert_failed(ann, started["chat_id"], "internal")
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
     assert balance(ann) == NOTHING_SPENT
     assert_free(ann, started["conversation_id"], script)
     assert len(ann.events(started["chat_id"])) == len(ann.events(started["chat_id"]))
 
 
 def _admit(root: Root, person: Person, message: str, age: float, executions: Any = None) -> dict[str, str]:
-    """A chat that was admitted ``age`` seconds ago, without an execution unless one is to be made."""
+    """A chat admitted ``age`` seconds ago, without an execution by default."""
     stores = build_stores(
         root.settings, root.client("dynamodb"), root.client("s3"), clock=lambda: time.time() - age
     )
@@ -261,7 +261,7 @@ def _admit(root: Root, person: Person, message: str, age: float, executions: Any
 
 
 def _let_its_time_pass(root: Root, person: Person, chat_id: str) -> None:
-    """The deadline of a running chat lies behind it."""
+    """Move the deadline of a running chat into the past."""
     root.client("dynamodb").update_item(
         TableName=root.settings.chats_table,
         Key=to_wire({"pk": chat_partition(person.id, chat_id), "sk": "STATE"}),
@@ -270,13 +270,13 @@ def _let_its_time_pass(root: Root, person: Person, chat_id: str) -> None:
     )
 
 
-def test_the_sweep_starts_what_was_never_started_and_leaves_the_young_and_the_running(
+def test_the_sweep_starts_chats_never_started_but_not_recent_or_running_ones(
     root: Root, tools: ToolServer, ann: Person, script: Script
 ) -> None:
     script.asks(("kit_hold", {"name": script.marker}))
     script.says("Held.")
     running = ann.start(script.question())
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     late = script.branch("late")
     late.says("Late, but here.")
     young = _admit(root, ann, "I am being started right now.", age=0)
@@ -286,30 +286,30 @@ def test_the_sweep_starts_what_was_never_started_and_leaves_the_young_and_the_ru
     assert (chat["status"], chat["response"], chat["credits_used"]) == ("done", "Late, but here.", 5)
     assert ann.chat(young["chat_id"])["status"] == ann.chat(running["chat_id"])["status"] == "running"
     assert ann.cancel(young["chat_id"])["credits_used"] == 0
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
     assert ann.finish(running["chat_id"])["status"] == "done"
 
 
-def test_the_sweep_ends_what_is_past_its_deadline_and_what_lost_its_execution(
+def test_the_sweep_ends_chats_past_their_deadline_or_without_an_execution(
     root: Root, tools: ToolServer, ann: Person, script: Script
 ) -> None:
     dead = _admit(root, ann, "I was never started.", age=CHAT_SECONDS + 1)
     script.asks(("kit_hold", {"name": script.marker}))
     stuck = _admit(root, ann, script.question(), age=0, executions=root.executions())
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     _let_its_time_pass(root, ann, stuck["chat_id"])
     root.invoke("Sweep", {"source": "schedule"})
     assert_failed(ann, dead["chat_id"], "timeout")
     assert_failed(ann, stuck["chat_id"], "timeout")
     assert root.execution_status(stuck["chat_id"]) == "ABORTED"
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
     assert balance(ann) == NOTHING_SPENT
     assert_free(ann, stuck["conversation_id"], script)
     swept = root.invoke("Sweep", {"source": "schedule"})
     assert swept["ended"] == 0
 
 
-def test_a_conversation_whose_chat_is_past_its_deadline_is_free_without_any_sweep(
+def test_a_chat_past_its_deadline_does_not_block_its_conversation(
     root: Root, ann: Person, script: Script
 ) -> None:
     dead = _admit(root, ann, "I was never started.", age=CHAT_SECONDS + 1)
@@ -318,7 +318,7 @@ def test_a_conversation_whose_chat_is_past_its_deadline_is_free_without_any_swee
 
 
 @pytest.mark.parametrize("step", ["Turn", "Summarise", "Abort", "Sweep", "Tool"])
-def test_a_step_that_comes_late_changes_nothing(root: Root, ann: Person, script: Script, step: str) -> None:
+def test_a_late_step_changes_nothing(root: Root, ann: Person, script: Script, step: str) -> None:
     script.asks(("retrieve_full_context", {"id": "q1"}))
     script.says("Done.")
     chat = ann.ask(script.question())

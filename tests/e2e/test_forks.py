@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Script
 
 LONG = "The wombat has 4711 burrows. " * 300
-"""Its body lies apart, and what forks show of it keeps it."""
+"""A body stored in the bucket; forks that show it keep it."""
 
 
 def fork(person: Person, conversation_id: str, before: str) -> str:
@@ -21,9 +21,9 @@ def fork(person: Person, conversation_id: str, before: str) -> str:
 
 
 def shown(person: Person, conversation_id: str) -> dict[str, list[str]]:
-    """The ids of both tracks."""
+    """The record ids of both tracks."""
     tracks = {track: person.records(conversation_id, track) for track in ("full", "summarised")}
-    return {track: [one["record_id"] for one in listed] for track, listed in tracks.items()}
+    return {track: [record["record_id"] for record in listed] for track, listed in tracks.items()}
 
 
 def test_a_tree_of_forks_shows_its_past_and_leaves_nothing(root: Root, ann: Person, script: Script) -> None:
@@ -39,11 +39,11 @@ def test_a_tree_of_forks_shows_its_past_and_leaves_nothing(root: Root, ann: Pers
     chat = ann.ask(script.question("four"), grandchild)
     assert chat["message_id"] == "q3"
     before = shown(ann, grandchild)
-    assert [one for one in before["full"] if "-" not in one] == ["q1", "q2", "q3"]
+    assert [record_id for record_id in before["full"] if "-" not in record_id] == ["q1", "q2", "q3"]
     assert ann.record(grandchild, "q3-t1")["result"] == LONG
 
-    for one in (child, parent):
-        assert ann.http.delete(f"/v1/conversations/{one}").status_code == 204
+    for conversation_id in (child, parent):
+        assert ann.http.delete(f"/v1/conversations/{conversation_id}").status_code == 204
     assert shown(ann, grandchild) == before
     assert ann.record(grandchild, "q1-r")["content"] == LONG
     assert ann.record(grandchild, "q2")["content"] == script.question("three")

@@ -1,6 +1,6 @@
 """GitHub through the whole stack: the API, the workflow, the real github-mcp-server, a fake GitHub.
 
-The deployed stack is told of the server by ``GITHUB_MCP_URL`` alone, as an operator would.
+The deployed stack is configured with the server only by ``GITHUB_MCP_URL``, as by an operator.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def world(model: OfflineModel, tmp_path_factory: pytest.TempPathFactory) -> Iter
             assert root.invoke("Github", {"action": "refresh"}) == {"servers": {"github": "listed 23"}}
             yield World(root, mcp, github)
         assert github.unexpected == []
-    # Tables, objects, events and logs as the emulator leaves them on disk: no token in any.
+    # No token in the tables, objects, events and logs that the emulator has on disk.
     assert not [path for path in state_dir.rglob("*") if path.is_file() and _holds_a_token(path)]
 
 
@@ -114,7 +114,7 @@ def test_the_tools_are_listed_with_their_price(user: Callable[[str], Person]) ->
     assert not [name for name in tools if name.endswith(("_write", "_create"))]
 
 
-def test_a_connection_is_kept_shown_and_forgotten(user: Callable[[str], Person], script: Script) -> None:
+def test_a_connection_is_stored_shown_and_deleted(user: Callable[[str], Person], script: Script) -> None:
     ana = user("github_pat_ana")
     shown = ana.http.get("/v1/connections/github")
     assert shown.is_success
@@ -128,7 +128,7 @@ def test_a_connection_is_kept_shown_and_forgotten(user: Callable[[str], Person],
     assert "PUT /v1/connections/github" in result["result"]
 
 
-def test_what_github_refuses_never_fails_a_chat(
+def test_a_refusal_by_github_never_fails_a_chat(
     world: World, user: Callable[[str], Person], script: Script
 ) -> None:
     ben, eve = user("github_pat_ben"), user("github_pat_wrong")
@@ -147,20 +147,20 @@ def test_what_github_refuses_never_fails_a_chat(
     try:
         limited.asks(("github_search_repositories", {"query": "hello"}))
         limited.says("Later.")
-        found = ben.ask(limited.question())
+        ended = ben.ask(limited.question())
     finally:
         world.github.limited.clear()
-    assert "Retry after" in ben.record(found["conversation_id"], "q1-t1")["result"]
+    assert "Retry after" in ben.record(ended["conversation_id"], "q1-t1")["result"]
 
     wrong.asks(ISSUES)
     wrong.says("Your token is wrong.")
-    found = eve.ask(wrong.question())
-    result = eve.record(found["conversation_id"], "q1-t1")["result"]
+    ended = eve.ask(wrong.question())
+    result = eve.record(ended["conversation_id"], "q1-t1")["result"]
     assert "did not accept the token" in result
     assert "github_pat_wrong" not in result
 
 
-def test_two_users_at_once_see_what_is_theirs(user: Callable[[str], Person], script: Script) -> None:
+def test_two_concurrent_users_see_only_their_own(user: Callable[[str], Person], script: Script) -> None:
     ana, ben = user("github_pat_ana"), user("github_pat_ben")
     started = {}
     for name, person in (("ana", ana), ("ben", ben)):
@@ -184,7 +184,7 @@ def test_a_server_that_dies_in_the_middle_costs_one_result(
     world.mcp.kill()
     try:
         started = ana.start(script.question())
-        # Up again as soon as the first call has its result, so the second one finds a new server.
+        # Restarted as soon as the first call has its result, so the second one meets a new server.
         ana.until(started["chat_id"], lambda event: event.kind == "tool_result")
     finally:
         world.mcp.start()

@@ -1,4 +1,4 @@
-"""The real github-mcp-server in HTTP mode, a fake GitHub behind it, our client in front of it."""
+"""The real github-mcp-server in HTTP mode, between our client and a fake GitHub."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HELLO = {"owner": "octo", "repo": "hello"}
 
 
 class Stack:
-    """One GitHub, one MCP server, one client; calls are made as users."""
+    """One GitHub, one MCP server, one client; calls are made as different users."""
 
     def __init__(self, github: FakeGitHub, mcp: GitHubMcpServer) -> None:
         self.github, self.mcp = github, mcp
@@ -51,30 +51,30 @@ def stack() -> Iterator[Stack]:
         assert github.unexpected == []
 
 
-def test_listing_offers_reading_tools_alone_and_asks_github_nothing(stack: Stack) -> None:
+def test_listing_offers_only_reading_tools_and_sends_github_nothing(stack: Stack) -> None:
     assert stack.github.requests == []
     assert {"github_search_repositories", "github_get_file_contents", "github_list_issues"} <= set(
         stack.specs
     )
-    assert "github_get_repository_tree" in stack.specs, "the toolset git is chosen"
+    assert "github_get_repository_tree" in stack.specs, "the toolset git is enabled"
     assert not {name for name in stack.specs if "create" in name or "write" in name or "delete" in name}
     assert all(spec.repeatable and spec.price_class == "github" for spec in stack.specs.values())
 
 
-def test_the_three_calls_of_every_day(stack: Stack) -> None:
-    found = stack.call("ana", "github_search_repositories", {"query": "hello"})
-    assert '"full_name":"octo/hello"' in found.content
+def test_the_three_most_common_calls(stack: Stack) -> None:
+    repositories = stack.call("ana", "github_search_repositories", {"query": "hello"})
+    assert '"full_name":"octo/hello"' in repositories.content
     file = stack.call("ana", "github_get_file_contents", {**HELLO, "path": "README.md"})
     assert "The answer is 42." in file.content
     assert file.content.count("The answer is 42.") == 1
     issues = stack.call("ana", "github_list_issues", HELLO)
     assert "Crash on start" in issues.content
     assert "Document the flags" in issues.content
-    assert not any(result.is_error for result in (found, file, issues))
+    assert not any(result.is_error for result in (repositories, file, issues))
     assert stack.github.logins() == {"ana"}
 
 
-def test_what_is_not_there_is_an_error_result(stack: Stack) -> None:
+def test_a_missing_resource_is_an_error_result(stack: Stack) -> None:
     missing = stack.call("ana", "github_list_issues", {"owner": "octo", "repo": "nope"})
     assert missing.is_error
     assert "octo/nope" in missing.content
@@ -100,19 +100,19 @@ def test_a_wrong_token_comes_with_what_to_do(stack: Stack, tool: str) -> None:
     assert "github_pat_wrong" not in refused.content
 
 
-def test_two_users_at_once_see_what_is_theirs(stack: Stack) -> None:
+def test_two_concurrent_users_see_only_their_own(stack: Stack) -> None:
     plan = {"owner": "ana", "repo": "plans", "path": "PLAN.md"}
     users = ["ana", "ben"] * 6
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda user: stack.call(user, "github_get_file_contents", plan), users))
+        results = list(pool.map(lambda user: stack.call(user, "github_get_file_contents", plan), users))
     seen = {
         (user, result.is_error, "Ana's plan" in result.content)
-        for user, result in zip(users, found, strict=True)
+        for user, result in zip(users, results, strict=True)
     }
     assert seen == {("ana", False, True), ("ben", True, False)}
 
 
-def test_a_server_that_comes_back_is_waited_for(stack: Stack) -> None:
+def test_the_client_waits_for_a_restarting_server(stack: Stack) -> None:
     stack.mcp.kill()
     down = McpDeps((stack.server,), McpClient(retries=Retries(waits=())), USERS.get, lambda _: "")
     gone = execute_mcp_call(stack.specs["github_list_issues"], freeze(HELLO), "ana", down)
@@ -136,8 +136,8 @@ def test_tools_and_toolsets_are_chosen_by_configuration(stack: Stack) -> None:
     )
     assert "github_list_issues" in stack.listed(chosen)
     assert "github_search_repositories" not in stack.listed(chosen)
-    one = McpServer("github", stack.mcp.url, stack.server.auth, "github", tools=("get_me",))
-    assert list(stack.listed(one)) == ["github_get_me"]
+    only_me = McpServer("github", stack.mcp.url, stack.server.auth, "github", tools=("get_me",))
+    assert list(stack.listed(only_me)) == ["github_get_me"]
 
 
 def test_writing_tools_are_offered_only_when_enabled_and_are_not_repeatable() -> None:

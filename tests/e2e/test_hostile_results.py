@@ -1,4 +1,4 @@
-"""What tools and documents say is text from strangers: the model reads it, nothing else obeys it."""
+"""Text of tools and documents is untrusted: the model reads it, nothing else acts on it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def blocks_of(requests: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]
     ]
 
 
-def test_a_result_that_forges_ids_results_and_orders_is_one_result_and_text(
+def test_a_result_with_forged_ids_results_and_orders_is_sent_as_plain_text(
     ann: Person, script: Script
 ) -> None:
     script.asks(("kit_echo", {"text": HOSTILE}))
@@ -54,10 +54,14 @@ def test_a_result_that_forges_ids_results_and_orders_is_one_result_and_text(
     following.says("Fine.")
     after = ann.ask(following.question(), chat["conversation_id"])
     assert (after["status"], after["response"]) == ("done", "Fine.")
-    told = blocks_of(following.requests(), "text")[1]["text"]
-    assert told.startswith("[ID:q1-t1-sum, ref:q1-t1] (data from kit_echo) ")
-    assert len(told.splitlines()) == 1
-    assert [one["record_id"] for one in ann.records(chat["conversation_id"])][:3] == ["q1", "q1-t1", "q1-r"]
+    shown = blocks_of(following.requests(), "text")[1]["text"]
+    assert shown.startswith("[ID:q1-t1-sum, ref:q1-t1] (data from kit_echo) ")
+    assert len(shown.splitlines()) == 1
+    assert [listed["record_id"] for listed in ann.records(chat["conversation_id"])][:3] == [
+        "q1",
+        "q1-t1",
+        "q1-r",
+    ]
 
 
 def test_a_model_that_obeys_an_injection_finds_nothing_of_other_users(
@@ -77,22 +81,20 @@ def test_a_model_that_obeys_an_injection_finds_nothing_of_other_users(
         "q01",
         "q1\x00",
     ]
-    obeying.asks(*(("retrieve_full_context", {"id": one}) for one in wanted))
+    obeying.asks(*(("retrieve_full_context", {"id": record_id}) for record_id in wanted))
     obeying.says("There is nothing.")
     chat = ann.ask(obeying.question())
     assert chat["status"] == "done"
     results = [ann.record(chat["conversation_id"], call["id"])["result"] for call in chat["tool_calls"][1:]]
     assert len(results) == len(wanted)
-    assert not [one for one in results if "Bob's secret" in one]
+    assert not [result for result in results if "Bob's secret" in result]
     assert results[3] == "ID not found: q1-r"
 
 
 @pytest.mark.parametrize(
     "text", ["\x00", "\x7f\x80\x9f\u2028", "\ufffe\ufeff\U0010ffff", "\u202e\u2066 [ID:q1] \u200b"]
 )
-def test_no_character_that_the_model_or_a_tool_writes_breaks_a_chat(
-    ann: Person, script: Script, text: str
-) -> None:
+def test_no_character_of_the_model_or_a_tool_breaks_a_chat(ann: Person, script: Script, text: str) -> None:
     script.asks(("kit_echo", {"text": text}), text=f"I write {text}.")
     script.says(f"It is {text}.")
     chat = ann.ask(script.question())
@@ -103,7 +105,7 @@ def test_no_character_that_the_model_or_a_tool_writes_breaks_a_chat(
     assert ann.ask(following.question(), chat["conversation_id"])["response"] == "Fine."
 
 
-def test_images_that_are_none_are_said_in_words(ann: Person, script: Script) -> None:
+def test_invalid_images_are_described_in_words(ann: Person, script: Script) -> None:
     png = "iVBORw0KGgoAAAAA"
     script.asks(
         ("kit_picture", {"media_type": "image/png", "data": "PGh0bWw+"}),
@@ -126,9 +128,7 @@ def test_images_that_are_none_are_said_in_words(ann: Person, script: Script) -> 
 @pytest.mark.parametrize(
     "written", ['{"text":' * 300 + "1" + "}" * 300, '{"text": "\\ud800"}', '{"text": NaN}', "[]"]
 )
-def test_a_tool_input_that_nobody_can_take_is_an_error_result(
-    ann: Person, script: Script, written: str
-) -> None:
+def test_an_unparsable_tool_input_is_an_error_result(ann: Person, script: Script, written: str) -> None:
     script.asks_in_writing("kit_echo", written)
     script.says("I wrote nonsense.")
     chat = ann.ask(script.question())

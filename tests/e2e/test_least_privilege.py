@@ -1,7 +1,7 @@
-"""What each function's role may do on the deployed account, tried call by call: the whole matrix.
+"""The permissions of each function's role on the deployed account, tested call by call: the whole matrix.
 
-What a role may do is written here from what the function has to do (DESIGN 3), not read from the
-templates. Calls name things that do not exist, so an allowed one changes nothing.
+The expected permissions follow from each function's task (DESIGN 3), not from the templates. Calls name resources that
+do not exist, so an allowed one changes nothing.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from tests.clients.stack_client import Root
 
 KEY = {"pk": {"S": "LEASE#least-privilege"}, "sk": {"S": "PROBE"}}
-"""A lease's, which `api` and `stream` may update; that they may update no other item of the cache is a condition
-of their policies that the emulator does not enforce (tests/infra/test_permissions.py)."""
+"""A lease's key. `api` and `stream` may update only leases of the cache; the emulator does not enforce that condition
+(tests/infra/test_permissions.py does).
+"""
 
 NEVER = "attribute_exists(pk) AND attribute_not_exists(pk)"
 TABLES = ("history", "chats", "credits", "cache")
@@ -75,15 +76,15 @@ def _index_call(table: str, index: str) -> Call:
 
 
 def _object_calls(root: Root) -> dict[str, Call]:
-    place = {"Bucket": root.settings.bodies_bucket, "Key": "probe/least-privilege"}
-    corpora = {**place, "Key": "corpora/probe/least-privilege"}
+    bodies = {"Bucket": root.settings.bodies_bucket, "Key": "probe/least-privilege"}
+    corpora = {**bodies, "Key": "corpora/probe/least-privilege"}
     return {
         "read corpora": lambda role: role.client("s3").get_object(**corpora),
         "put corpora": lambda role: role.client("s3").put_object(**corpora, Body=b"", IfMatch='"no such"'),
-        "read bodies": lambda role: role.client("s3").get_object(**place),
-        "put bodies": lambda role: role.client("s3").put_object(**place, Body=b"", IfMatch='"no such"'),
-        "delete bodies": lambda role: role.client("s3").delete_object(**place),
-        "list bodies": lambda role: role.client("s3").list_objects_v2(Bucket=place["Bucket"], MaxKeys=1),
+        "read bodies": lambda role: role.client("s3").get_object(**bodies),
+        "put bodies": lambda role: role.client("s3").put_object(**bodies, Body=b"", IfMatch='"no such"'),
+        "delete bodies": lambda role: role.client("s3").delete_object(**bodies),
+        "list bodies": lambda role: role.client("s3").list_objects_v2(Bucket=bodies["Bucket"], MaxKeys=1),
     }
 
 
@@ -191,7 +192,7 @@ ALLOWED: dict[str, set[str]] = {
     "Sweep": _tables_of({"chats": OWN, "history": OWN, "credits": OWN})
     | {*BODIES, "delete bodies", "list bodies", "look users up", "delete users"}
     | {"find open chats", "start a chat", "stop a chat", "look at a chat", "start a job"},
-    # of the bucket it may list the corpora's objects alone, and the probe lists all
+    # it may list only the corpora's objects, and the probe lists all
     "Ingest": _tables_of({"history": OWN})
     | {"secret voyage", "read corpora", "put corpora", "run the local model"},
     "GraphLoad": _tables_of({"history": OWN}) | {"read corpora", "put corpora"},
@@ -201,7 +202,7 @@ ALLOWED: dict[str, set[str]] = {
 
 
 def _is_denied(call: Call, role: Role) -> bool:
-    """Whether the account's policies say no; whatever else is wrong with the call came after that."""
+    """Whether the policies deny the call; any other error means that it was allowed."""
     try:
         call(role)
     except ClientError as error:
@@ -210,7 +211,7 @@ def _is_denied(call: Call, role: Role) -> bool:
 
 
 @pytest.mark.parametrize("function", sorted(ALLOWED))
-def test_a_function_may_do_what_it_has_to_and_nothing_else(root: Root, function: str) -> None:
+def test_a_function_may_do_only_what_it_must(root: Root, function: str) -> None:
     name = root.stack.outputs[f"{function}Function"]
     arn = root.client("lambda").get_function_configuration(FunctionName=name)["Role"]
     role = Role(root, arn)
@@ -218,15 +219,17 @@ def test_a_function_may_do_what_it_has_to_and_nothing_else(root: Root, function:
     assert allowed == ALLOWED[function]
 
 
-def test_no_function_is_told_a_secret(root: Root) -> None:
+def test_no_function_has_a_secret_in_its_environment(root: Root) -> None:
     for page in root.client("lambda").get_paginator("list_functions").paginate():
         for function in page["Functions"]:
-            told = function.get("Environment", {}).get("Variables", {})
-            assert not [name for name, value in told.items() if "test-" in value and "-key" in value], told
-            assert "test-github-token" not in told.values()
+            variables = function.get("Environment", {}).get("Variables", {})
+            assert not [name for name, value in variables.items() if "test-" in value and "-key" in value], (
+                variables
+            )
+            assert "test-github-token" not in variables.values()
 
 
-def test_every_function_has_a_role_of_its_own(root: Root) -> None:
+def test_every_function_has_its_own_role(root: Root) -> None:
     client = root.client("lambda")
     roles = [
         client.get_function_configuration(FunctionName=root.stack.outputs[f"{name}Function"])["Role"]

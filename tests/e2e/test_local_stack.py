@@ -1,4 +1,4 @@
-"""The local stack as a process: what it prints, keeps, refuses, and leaves behind."""
+"""The local stack as a process: what it prints, stores, refuses, and leaves behind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STOP_SECONDS = 30.0
 
 @dataclass
 class Runner:
-    """A ``dualtrack dev`` of a state folder."""
+    """A process ``dualtrack dev`` of a state folder."""
 
     state_dir: Path
     process: subprocess.Popen[str]
@@ -79,7 +79,7 @@ def refused(state_dir: Path, *options: str) -> tuple[int, str]:
 
 
 def _commands(state_dir: Path) -> Iterator[str]:
-    """Every child is told of its state folder by its arguments or its environment."""
+    """Command lines that name the state folder in arguments or environment; every child does."""
     sign = str(state_dir).encode()
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
@@ -90,11 +90,11 @@ def _commands(state_dir: Path) -> Iterator[str]:
 
 
 def until_gone(runner: Runner) -> list[str]:
-    """What is still there when patience ends."""
+    """The processes still there at the end of the patience."""
     deadline = time.monotonic() + STOP_SECONDS
-    while (left := runner.left_behind()) and time.monotonic() < deadline:
+    while (remaining := runner.left_behind()) and time.monotonic() < deadline:
         time.sleep(0.1)
-    return left
+    return remaining
 
 
 @pytest.fixture
@@ -109,7 +109,9 @@ def test_state_survives_a_restart_and_no_process_survives_the_end(running: Runne
     url = running.ready()
     first = httpx.get(f"{url}/dev/token", params={"user": "ann"}).json()
     headers = {"Authorization": f"Bearer {first['token']}"}
-    made = httpx.post(f"{url}/v1/conversations", json={"title": "Kept"}, headers=headers, timeout=30).json()
+    created = httpx.post(
+        f"{url}/v1/conversations", json={"title": "Kept"}, headers=headers, timeout=30
+    ).json()
     known = json.loads((running.state_dir / "dev.json").read_text())
     assert known["url"] == url
     assert len(running.left_behind()) >= 6  # runner, emulator, front, model, documents, one function
@@ -119,25 +121,25 @@ def test_state_survives_a_restart_and_no_process_survives_the_end(running: Runne
 
     again = run(running.state_dir, "--port", "0")
     try:
-        assert again.ready() == url  # the port is sticky
+        assert again.ready() == url  # the port is reused
         second = httpx.get(f"{url}/dev/token", params={"user": "ann"}).json()
         assert second["user_id"] == first["user_id"]
         headers = {"Authorization": f"Bearer {second['token']}"}
         listed = httpx.get(f"{url}/v1/conversations", headers=headers, timeout=30).json()
-        assert [c["conversation_id"] for c in listed["conversations"]] == [made["conversation_id"]]
+        assert [c["conversation_id"] for c in listed["conversations"]] == [created["conversation_id"]]
     finally:
         assert again.end(signal.SIGINT) == 0
     assert again.left_behind() == []
 
 
 def readable(folder: Path) -> list[str]:
-    """What others than the owner may do anything with."""
-    found = (folder, *folder.rglob("*"))
-    return [str(path) for path in found if not path.is_symlink() and path.stat().st_mode & 0o077]
+    """Paths with any permission for others than the owner."""
+    paths = (folder, *folder.rglob("*"))
+    return [str(path) for path in paths if not path.is_symlink() and path.stat().st_mode & 0o077]
 
 
-def test_nobody_else_reads_what_it_stores(tmp_path: Path) -> None:
-    """A folder of an earlier release is tightened; what children and functions write is private as well."""
+def test_only_the_owner_can_read_what_it_stores(tmp_path: Path) -> None:
+    """A folder of an earlier release is made private; files of children and functions are private too."""
     state_dir = tmp_path / "state"
     (state_dir / "logs").mkdir(parents=True)
     (state_dir / "logs" / "emulator.log").write_text("of an earlier run")
@@ -157,7 +159,7 @@ def test_nobody_else_reads_what_it_stores(tmp_path: Path) -> None:
 
 
 def account(keys: Path) -> subprocess.CompletedProcess[str]:
-    """What a shell that has read the file of keys is told by the account."""
+    """The account's answer to a shell that has sourced the file of keys."""
     identity = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
     command = f'. "{keys}" && exec "{sys.executable}" -c "{identity}"'
     return subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
@@ -183,7 +185,7 @@ def test_the_file_of_keys_opens_the_account_for_one_run(running: Runner) -> None
         again.end()
 
 
-def test_no_process_survives_a_runner_that_was_killed(running: Runner) -> None:
+def test_no_process_survives_a_killed_runner(running: Runner) -> None:
     running.ready()
     running.end(signal.SIGKILL)
     assert until_gone(running) == []
@@ -194,10 +196,10 @@ def test_a_second_runner_of_the_same_folder_is_refused(running: Runner) -> None:
     code, message = refused(running.state_dir, "--port", "0")
     assert code == 1
     assert "already uses" in message
-    assert httpx.get(f"{url}/health").status_code == 200  # the first is not disturbed
+    assert httpx.get(f"{url}/health").status_code == 200  # the first is not affected
 
 
-def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -208,7 +210,7 @@ def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
     assert "--port" in message
 
 
-def test_a_runner_that_is_ended_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+def test_a_runner_terminated_during_its_start_leaves_nothing(tmp_path: Path) -> None:
     runner = run(tmp_path / "state", "--port", "0")
     deadline = time.monotonic() + START_SECONDS
     while not (runner.state_dir / "logs" / "emulator.log").exists() and time.monotonic() < deadline:
@@ -218,7 +220,7 @@ def test_a_runner_that_is_ended_while_it_starts_leaves_nothing(tmp_path: Path) -
 
 
 def command(state_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command of the terminal; its output ends with it, whatever it leaves running."""
+    """Run a command; its output ends with the command, even if it leaves processes running."""
     settings = {
         key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_BASE_URL"))
     }
@@ -233,8 +235,8 @@ def command(state_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str
     )
 
 
-def test_commands_share_a_stack_that_outlasts_them_by_its_work_alone(tmp_path: Path) -> None:
-    """From the first question to the way back to it: one stack, one user, who began with 1,000 credits."""
+def test_commands_share_a_stack_that_ends_after_its_last_work(tmp_path: Path) -> None:
+    """From the first question to later commands: one stack, one user, who starts with 1,000 credits."""
     state_dir = tmp_path / "state"
     asked = command(state_dir, "chat", "How do I set up OAuth for Twitter ads?")
     assert (asked.returncode, "1,035 left (" in asked.stdout) == (0, True), asked.stderr
@@ -242,9 +244,9 @@ def test_commands_share_a_stack_that_outlasts_them_by_its_work_alone(tmp_path: P
     chat = json.loads(further.stdout)
     assert (chat["message_id"], chat["status"], bool(chat["summary"])) == ("q2", "done", True)
     listed = json.loads(command(state_dir, "conversations", "--json").stdout)["conversations"]
-    assert [one["conversation_id"] for one in listed] == [chat["conversation_id"]]
+    assert [conversation["conversation_id"] for conversation in listed] == [chat["conversation_id"]]
     shown = json.loads(command(state_dir, "show", "q1-r-sum", "--json").stdout)
-    assert shown["ref"] == "q1-r", "the summaries of the first chat were made after its command had ended"
+    assert shown["ref"] == "q1-r", "the first chat's summaries were written after its command had ended"
     spent = json.loads(command(state_dir, "credits", "show", "--json").stdout)
     assert (spent["available"], spent["pack"]["remaining"]) == (chat["credits_remaining"], 1000)
 
@@ -256,8 +258,10 @@ def test_commands_share_a_stack_that_outlasts_them_by_its_work_alone(tmp_path: P
         assert own["user_id"] == httpx.get(f"{url}/dev/token", params={"user": name}).json()["user_id"]
         headers = {"Authorization": f"Bearer {own['token']}"}
         ledger = httpx.get(f"{url}/v1/credits/ledger", headers=headers, timeout=30).json()["entries"]
-        grants = [one for one in ledger if one["kind"] == "grant"]
-        assert [one["amount"] for one in grants] == [1000], "a start with the same state grants nothing"
+        grants = [entry for entry in ledger if entry["kind"] == "grant"]
+        assert [grant["amount"] for grant in grants] == [1000], (
+            "a second start with the same state grants nothing"
+        )
     finally:
         assert runner.end() == 0
     assert until_gone(runner) == []

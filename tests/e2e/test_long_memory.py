@@ -1,4 +1,4 @@
-"""Memory without end, the short form of `tests.bench.long_memory`: budgets that a few queries fill (CONTRACT 6)."""
+"""Long conversations, the short form of `tests.bench.long_memory`: with small budgets (CONTRACT 6)."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def calls(model: OfflineModel) -> Callable[[], list[Call]]:
     """The model calls since the test began."""
     begun = len(model.requests)
     return lambda: [
-        replace(measured(one.body), refused=one.refused)
-        for one in model.requests[begun:]
-        if one.path == "/v1/messages"
+        replace(measured(request.body), refused=request.refused)
+        for request in model.requests[begun:]
+        if request.path == "/v1/messages"
     ]
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_chat_is_answered_within_its_budget_and_every_record_comes_back(
+def test_every_chat_is_answered_within_its_budget_and_every_record_is_returned(
     name: str, talk: Talk, calls: Callable[[], list[Call]]
 ) -> None:
     outcome = run(name, talk, SIZES, calls, ROOM)
@@ -70,7 +70,7 @@ def test_a_follow_up_at_the_answer_keeps_the_prefix_and_so_does_the_query_after_
     talk.finish(first)
     talk.finish(second)
     talk.ask("Anything else?")
-    one, two, three = query_starts(calls(), talk.marker)
-    assert keeps_prefix(one, two)
-    assert keeps_prefix(two, three)
+    start_1, start_2, start_3 = query_starts(calls(), talk.marker)
+    assert keeps_prefix(start_1, start_2)
+    assert keeps_prefix(start_2, start_3)
     assert talk.wrong() == []

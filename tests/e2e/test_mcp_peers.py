@@ -1,4 +1,4 @@
-"""Our MCP client against others' software: npm's reference server and MCP's conformance suite."""
+"""Our MCP client against third-party software: npm's reference server and MCP's conformance suite."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SCENARIOS = {
     "json-schema-ref-no-deref": "2026-07-28",
     "json-schema-2020-12-preservation": "2026-07-28",
 }
-"""The client scenarios that apply to a client that lists and calls tools with a token it was given.
+"""The client scenarios for a client that lists and calls tools with a fixed token.
 
 Left out: ``auth/*`` (no OAuth flow: tokens come from the connection), elicitation and
 ``sep-2322-client-request-state`` (a function cannot ask the user).

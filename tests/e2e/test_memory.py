@@ -1,4 +1,4 @@
-"""A second question in a conversation, over HTTP and with the command of the README."""
+"""A second question in a conversation, over HTTP and with the README's command."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _command(root: Root, person: Person, *args: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def test_the_command_goes_on_with_a_conversation_and_the_model_reads_an_earlier_record(
+def test_the_command_continues_a_conversation_and_the_model_reads_an_earlier_record(
     root: Root, ann: Person
 ) -> None:
     first = _command(root, ann, FIRST)
@@ -48,9 +48,7 @@ def test_the_command_goes_on_with_a_conversation_and_the_model_reads_an_earlier_
     assert not call["is_error"]
 
 
-def test_what_was_sent_at_the_start_of_a_question_stands_at_the_start_of_the_next(
-    ann: Person, script: Script
-) -> None:
+def test_a_question_sends_the_previous_questions_start_as_its_prefix(ann: Person, script: Script) -> None:
     script.asks(("kit_echo", {"text": "The port is 8443, the host is lantern.example. " * 20}))
     script.says("The port is 8443. " + "It is written in the settings of the service. " * 10)
     script.says("As I said.")
@@ -59,10 +57,10 @@ def test_what_was_sent_at_the_start_of_a_question_stands_at_the_start_of_the_nex
     ann.ask(script.question("two"), conversation_id)
     ann.ask(script.question("three"), conversation_id)
     starts = [_blocks(request) for request in script.requests() if _blocks(request)[-1][0] == "user"]
-    one, _one_after_tools, two, three = starts
-    assert two[: len(one)] == one
-    assert three[: len(two)] == two
-    assert [text.split("]")[0] for _, text in two] == [
+    first, _after_tools, second, third = starts
+    assert second[: len(first)] == first
+    assert third[: len(second)] == second
+    assert [text.split("]")[0] for _, text in second] == [
         "[ID:q1",
         "[ID:q1-t1-sum, ref:q1-t1",
         "[ID:q1-r-sum, ref:q1-r",
@@ -94,7 +92,7 @@ def test_an_id_of_another_conversation_or_user_is_not_found(
         assert (record["is_error"], record["result"]) == (True, "ID not found: q1-t2")
 
 
-def test_two_megabytes_are_kept_whole_cut_for_the_model_and_read_on_by_offset(
+def test_two_megabytes_are_stored_whole_cut_for_the_model_and_read_by_offset(
     root: Root, ann: Person, script: Script, model: OfflineModel
 ) -> None:
     script.asks(("kit_big", {"megabytes": 2}))
@@ -118,5 +116,7 @@ def test_two_megabytes_are_kept_whole_cut_for_the_model_and_read_on_by_offset(
     assert stored is not None
     assert len(stored.content) < 200  # a reference, not a copy
     assert not [
-        one.refused for one in model.requests if one.refused and script.marker in json.dumps(one.body)
+        request.refused
+        for request in model.requests
+        if request.refused and script.marker in json.dumps(request.body)
     ]

@@ -1,4 +1,4 @@
-"""Without any key: every suggestion of every agent and every example of the documents gets a real answer."""
+"""Without any key: every suggestion of every agent and every example in the documents gets a real answer."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 EMPTY = ("I know nothing about that", "gave no result", "nothing in it matches", "I cannot write")
-"""What stands in an answer that says nothing."""
+"""Phrases of answers without content."""
 
 
 class Reader(Person):
-    """A person who asks agents."""
+    """A user who asks agents."""
 
     def talk(self, message: str, **body: Any) -> dict[str, Any]:
         """The finished chat; ``body``: further fields of POST /v1/chats."""
         return self.finish(self.begin(message, **body))
 
     def begin(self, message: str, **body: Any) -> str:
-        """The id of a chat that runs."""
+        """Start a chat; its id."""
         response = self.http.post("/v1/chats", json={"message": message, **body})
         assert response.status_code == 202, response.text
         return str(response.json()["chat_id"])
@@ -38,7 +38,7 @@ class Reader(Person):
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
-    """Somebody with credits enough on a stack without a single setting."""
+    """A user with enough credits on a stack without any setting."""
     with LocalStack(tmp_path_factory.mktemp("offline"), environment={}) as stack:
         person = Reader(stack.url, stack.token("reader"))
         admin = Person(stack.url, stack.token("operator", admin=True))
@@ -54,7 +54,7 @@ def examples() -> list[tuple[str, str, bool]]:
 
     Without those that need a file or an agent of the reader's own: `test_documents` and `test_extend` run them.
     """
-    found = []
+    commands = []
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         if path.name == "extend.md":
             continue
@@ -66,12 +66,12 @@ def examples() -> list[tuple[str, str, bool]]:
             profile = words[words.index("--profile") + 1] if "--profile" in words else "assistant"
             if profile in all_profiles():
                 goes_on = any(option in words for option in ("--last", "--conversation", "--fork"))
-                found.append((profile, words[-1], goes_on))
-    return found
+                commands.append((profile, words[-1], goes_on))
+    return commands
 
 
 def real(chat: dict[str, Any]) -> dict[str, Any]:
-    """The chat, whose answer says something."""
+    """The chat; its answer must have content."""
     said = chat["response"]
     assert chat["status"] == "done", chat
     assert not [sign for sign in EMPTY if sign in said], said
@@ -94,8 +94,8 @@ def test_the_examples_of_the_documents(reader: Reader) -> None:
     assert len(asked) >= 5
     before: dict[str, Any] = {}
     for profile, message, goes_on in asked:
-        place = {"conversation_id": before["conversation_id"]} if goes_on else {"profile": profile}
-        before = real(reader.talk(message, **place))
+        target = {"conversation_id": before["conversation_id"]} if goes_on else {"profile": profile}
+        before = real(reader.talk(message, **target))
 
 
 def test_what_needs_no_tool_calls_none(reader: Reader) -> None:
@@ -104,7 +104,7 @@ def test_what_needs_no_tool_calls_none(reader: Reader) -> None:
     for chat_id in started[:-1]:
         chat = reader.finish(chat_id)
         assert (chat["tool_calls"], chat["credits_used"]) == ([], 5), chat
-    assert reader.finish(started[-1])["credits_used"] == 7, "course materials might tell who Ada was"
+    assert reader.finish(started[-1])["credits_used"] == 7, "course materials might say who Ada was"
 
 
 def test_two_things_are_compared_by_two_calls(reader: Reader) -> None:

@@ -1,4 +1,4 @@
-"""Every function serves whole chats with its own layers alone, as on AWS (tests/drivers/own_layers.py)."""
+"""Every function serves whole chats with only its own layers, as on AWS (tests/drivers/own_layers.py)."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
-def stands_on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """A deployed stack, and functions that have their own layers alone."""
+def own_ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """A deployed stack whose functions have only their own layers."""
     try:
         for function in (*HANDLERS, "stream"):
             own_path(function)
     except layers.NoPackageIndex as problem:
         pytest.skip(f"no package index to build the layers from: {problem}")
-    with ground(tmp_path_factory.mktemp("own"), zygotes_alone) as made:
-        yield made
+    with ground(tmp_path_factory.mktemp("own"), zygotes_alone) as world_ground:
+        yield world_ground
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_a_chat_lives_by_the_layers_of_its_functions(stands_on: Ground, scenario: WorkerScenario) -> None:
+def test_chats_run_with_only_the_functions_layers(own_ground: Ground, scenario: WorkerScenario) -> None:
     """Documentation search, MCP tools under a GitHub connection, the catalogue's refresh, an in-house tool, summaries,
-    abort, sweep, reset: what a function needs and has not is seen here, wherever it is imported.
+    abort, sweep, reset: a missing package is detected here, wherever it is imported.
     """
-    world = WorkerWorld(scenario, ground=stands_on)
+    world = WorkerWorld(scenario, ground=own_ground)
     world.run()
     assert judge(world, Case(scenario, NOTHING)) == []
     failed = {result.tool for chat in world.chats() for result in _errors(world, chat)}
-    # a tool that could not be imported would be an error for the model, and the chat would go on
+    # a tool that cannot be imported would be an error result, and the chat would continue
     assert failed <= {UNKNOWN.tool}
 
 
@@ -71,14 +71,14 @@ def _errors(world: WorkerWorld, chat: Chat) -> Iterator[ToolCallDetail]:
     return (record.call for record in records if record.call and record.call.is_error)
 
 
-def test_the_stream_serves_a_chat_with_its_layers_alone(stands_on: Ground) -> None:
-    """The command of ``run.sh``."""
-    world = WorkerWorld(SCENARIOS[0], ground=stands_on)
-    person = stands_on.root.stack.token("streamed")
+def test_the_stream_serves_a_chat_with_only_its_layers(own_ground: Ground) -> None:
+    """It is started by the command of ``run.sh``."""
+    world = WorkerWorld(SCENARIOS[0], ground=own_ground)
+    person = own_ground.root.stack.token("streamed")
     world.user = person.user_id
     world.run()
     (chat,) = world.chats()
-    with _stream(stands_on) as url, httpx.Client(trust_env=False, timeout=PATIENCE) as http:
+    with _stream(own_ground) as url, httpx.Client(trust_env=False, timeout=PATIENCE) as http:
         headers = {"Authorization": f"Bearer {person.token}"}
         with connect_sse(http, "GET", f"{url}/v1/chats/{chat.chat_id}/events", headers=headers) as source:
             kinds = [event.event for event in source.iter_sse()]
@@ -98,17 +98,19 @@ def test_the_stream_serves_a_chat_with_its_layers_alone(stands_on: Ground) -> No
         ("stream", "pydantic", False),
     ],
 )
-def test_a_function_finds_what_is_its_own(stands_on: Ground, function: str, module: str, finds: bool) -> None:
-    """Without this the other tests of this module would say nothing."""
+def test_a_function_imports_only_its_own_packages(
+    own_ground: Ground, function: str, module: str, finds: bool
+) -> None:
+    """Without this the other tests of this module would prove nothing."""
     done = subprocess.run([*alone(function, IMPORTS), module], capture_output=True, text=True, check=False)
     assert (done.returncode == 0) is finds, done.stderr
     assert finds or f"No module named '{module}'" in done.stderr
 
 
 @contextlib.contextmanager
-def _stream(stands_on: Ground) -> Iterator[str]:
+def _stream(own_ground: Ground) -> Iterator[str]:
     """The address of the function `stream`, with its deployed environment and role."""
-    root, port = stands_on.root, free_port()
+    root, port = own_ground.root, free_port()
     environment = deployed_environment(root, "stream")
     # the pool's keys are the emulator's
     environment["JWKS_URL"] = (

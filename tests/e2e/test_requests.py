@@ -1,4 +1,4 @@
-"""POST, DELETE, repeats, waiting, two chats at once, two tenants: the API in front of the workflow."""
+"""POST, DELETE, repeats, waiting, concurrent chats, two tenants: the API in front of the workflow."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ UNKNOWN_CHAT = "ch_01k0000000000000000000000a"
 
 
 class Nobody:
-    """Executions that are never started."""
+    """Executions that never start."""
 
-    def start(self, name: str, given: Mapping[str, Any]) -> None:
-        """Nothing happens."""
+    def start(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Do nothing."""
 
     def stop(self, chat_id: str, cause: str) -> None:
-        """There is none."""
+        """Nothing to stop."""
 
 
 def code(response: httpx.Response) -> tuple[int, str]:
@@ -38,7 +38,7 @@ def code(response: httpx.Response) -> tuple[int, str]:
 # ── two at once ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_of_two_chats_at_once_in_a_conversation_one_is_admitted(
+def test_of_two_concurrent_chats_in_a_conversation_one_is_admitted(
     tools: ToolServer, ann: Person, script: Script
 ) -> None:
     conversation = ann.http.post("/v1/conversations", json={}).json()
@@ -52,11 +52,11 @@ def test_of_two_chats_at_once_in_a_conversation_one_is_admitted(
     assert accepted.status_code == 202
     assert code(refused) == (409, "conversation_busy")
     assert ann.credits()["held"] in (5, 7)
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     assert code(ann.post("And now?", conversation["conversation_id"])) == (409, "conversation_busy")
     busy = ann.http.delete(f"/v1/conversations/{conversation['conversation_id']}")
     assert code(busy) == (409, "conversation_busy")
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
     assert ann.finish(accepted.json()["chat_id"])["message_id"] == "q1"
     assert len(ann.records(conversation["conversation_id"])) == 3
 
@@ -86,7 +86,7 @@ def test_another_tenant_finds_nothing_by_any_id(
     script.asks(("kit_hold", {"name": script.marker}))
     script.says("Held.")
     started = ann.start(script.question())
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     chat, conversation = f"/v1/chats/{started['chat_id']}", f"/v1/conversations/{started['conversation_id']}"
     for method, path in (
         ("GET", chat),
@@ -103,11 +103,11 @@ def test_another_tenant_finds_nothing_by_any_id(
     assert bob.get("/v1/conversations")["conversations"] == []
     assert bob.get("/v1/credits/ledger")["entries"] == []
     assert bob.credits()["available"] == 50
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
     assert ann.finish(started["chat_id"])["status"] == "done"
 
 
-def test_without_a_token_or_with_a_damaged_one_there_is_nothing(root: Root, ann: Person) -> None:
+def test_without_a_valid_token_every_request_is_refused(root: Root, ann: Person) -> None:
     for token in ("", "Bearer", f"Bearer {ann.identity.token[:-6]}AAAAAA", "Basic YTpi"):
         for path in ("/v1/credits", f"/v1/chats/{UNKNOWN_CHAT}/events"):
             headers = {"Authorization": token} if token else {}
@@ -164,7 +164,7 @@ def test_waiting_gives_the_answer_or_the_receipt(tools: ToolServer, ann: Person,
     assert (slow.status_code, slow.json()["status"]) == (202, "running")
     for wrong in ("-1", "26", "soon", "nan"):
         assert code(ann.post("Hello", wait=wrong)) == (400, "invalid_request"), wrong
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     assert ann.cancel(slow.json()["chat_id"])["status"] == "cancelled"
 
 
@@ -203,12 +203,12 @@ def test_a_chat_is_cancelled_while_its_answer_streams(root: Root, ann: Person, s
 def test_a_cancelled_chat_pays_for_the_tools_begun(tools: ToolServer, ann: Person, script: Script) -> None:
     script.asks(("kit_hold", {"name": script.marker}), ("kit_echo", {"text": script.marker}))
     started = ann.start(script.question())
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     ann.until(started["chat_id"], lambda event: event.kind == "tool_result")
     assert ann.cancel(started["chat_id"])["credits_used"] == 5 + 2 + 2
     last = ann.events(started["chat_id"])[-1].id
-    tools.place(script.marker).released.set()
-    # a tool that comes back late finds the log closed
+    tools.gate(script.marker).released.set()
+    # a late tool result finds the log closed
     wait_for(lambda: tools.calls[f"echo:{script.marker}"] == 1)
     assert ann.events(started["chat_id"])[-1].id == last
     assert ann.credits()["available"] == 41
@@ -248,8 +248,8 @@ def test_a_deleted_conversation_leaves_nothing(root: Root, ann: Person, script: 
     for table in (root.settings.history_table, root.settings.chats_table):
         pages = dynamodb.get_paginator("scan").paginate(TableName=table)
         keys = [f"{item['pk']['S']} {item['sk']['S']}" for page in pages for item in page["Items"]]
-        left = [key for key in keys if conversation_id in key or chat_id in key]
+        leftovers = [key for key in keys if conversation_id in key or chat_id in key]
         # the list of deletions keeps the ids until no late step can write any more
-        assert not [key for key in left if not key.startswith("DELETIONS ")]
+        assert not [key for key in leftovers if not key.startswith("DELETIONS ")]
     objects = root.client("s3").list_objects_v2(Bucket=root.settings.bodies_bucket)
     assert not [entry["Key"] for entry in objects.get("Contents", []) if conversation_id in entry["Key"]]

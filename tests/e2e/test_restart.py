@@ -1,4 +1,4 @@
-"""A stack that is stopped or killed in the middle of a chat, and started again on the same state."""
+"""A stack stopped or killed in the middle of a chat, and started again on the same state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def _processes(state_dir: Path) -> list[str]:
-    """What runs for a state folder: functions by their path, the rest by what their parent is."""
+    """The processes of a state folder: functions by their path, others by their parent."""
     listed = subprocess.run(["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True, check=True)
     return [line for line in listed.stdout.splitlines() if str(state_dir) in line]
 
@@ -30,7 +30,7 @@ def _processes(state_dir: Path) -> list[str]:
 def _ended_in_the_middle(
     state_dir: Path, environment: dict[str, str], script: Script, end: signal.Signals
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """An answered chat, and one whose model call was under way when everything went."""
+    """An answered chat, and one whose model call was running when the stack ended."""
     runner = subprocess.Popen(
         [sys.executable, "-m", "dualtrack_cli.main", "dev", "--port", "0", "--state-dir", str(state_dir)],
         env={**os.environ, **environment},
@@ -57,7 +57,7 @@ def _ended_in_the_middle(
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
-def test_a_chat_that_ran_when_the_stack_ended_is_failed_and_the_rest_is_there(
+def test_a_chat_running_when_the_stack_ends_fails_and_everything_else_is_kept(
     environment: dict[str, str], script: Script, tmp_path: Path, end: signal.Signals
 ) -> None:
     kept, broken = _ended_in_the_middle(tmp_path, environment, script, end)

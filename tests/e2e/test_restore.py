@@ -1,4 +1,4 @@
-"""A table comes back by the commands of docs/aws/runbooks.md, "Getting a table back", and conversations go on."""
+"""A table is restored by the commands of docs/aws/runbooks.md, "Getting a table back", and conversations continue."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_table_comes_back_under_its_name(tmp_path: Path) -> None:
-    """On the emulator, which restores at once and sees neither the gateway's limits nor a drift."""
+def test_a_table_is_restored_under_its_name(tmp_path: Path) -> None:
+    """On the emulator, which restores at once and shows neither the gateway's limits nor drift."""
     with (
         serve_model() as model,
         LocalStack(tmp_path, environment={**KEYS, **model_settings(model)}) as stack,
@@ -27,15 +27,15 @@ def test_a_table_comes_back_under_its_name(tmp_path: Path) -> None:
         functions.put_function_concurrency(
             FunctionName=stack.outputs["SweepFunction"], ReservedConcurrentExecutions=0
         )
-        found = f"{table}-found"
+        restored = f"{table}-found"
         tables.update_continuous_backups(
             TableName=table, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
         )
         tables.restore_table_to_point_in_time(
-            SourceTableName=table, TargetTableName=found, UseLatestRestorableTime=True
+            SourceTableName=table, TargetTableName=restored, UseLatestRestorableTime=True
         )
-        tables.get_waiter("table_exists").wait(TableName=found)
-        backup = tables.create_backup(TableName=found, BackupName="found")["BackupDetails"]["BackupArn"]
+        tables.get_waiter("table_exists").wait(TableName=restored)
+        backup = tables.create_backup(TableName=restored, BackupName="found")["BackupDetails"]["BackupArn"]
         tables.update_table(TableName=table, DeletionProtectionEnabled=False)
         tables.delete_table(TableName=table)
         tables.get_waiter("table_not_exists").wait(TableName=table)

@@ -1,4 +1,4 @@
-"""The workflow as deployed: its states, parallel tools, the limit of turns, what travels in its payload."""
+"""The deployed workflow: its states, parallel tools, the limit of turns, its payloads."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ STATE_LIMIT = 2 * 1024
 def states(history: list[dict[str, Any]]) -> int:
     """The states that an execution without retries went through.
 
-    The emulator lists those inside a Map by their tasks alone: what was scheduled beyond the states
-    of the top level ran there.
+    The emulator lists states inside a Map only as tasks: tasks beyond those of the top-level states ran there.
     """
     kinds = [str(event["type"]) for event in history]
     inside = kinds.count("TaskScheduled") - kinds.count("TaskStateEntered")
@@ -36,7 +35,7 @@ def states(history: list[dict[str, Any]]) -> int:
 
 
 def payloads(history: list[dict[str, Any]]) -> Iterator[str]:
-    """Every payload in a history, as the JSON text that it is."""
+    """Every payload in a history, as JSON text."""
     for event in history:
         for details in event.values():
             if isinstance(details, dict):
@@ -76,7 +75,7 @@ def test_documentation_then_two_tools_take_twelve_states(root: Root, ann: Person
     assert states(root.history(chat["chat_id"])) == 12
 
 
-def test_all_tools_of_a_turn_are_in_flight_at_once(tools: ToolServer, ann: Person, script: Script) -> None:
+def test_all_tools_of_a_turn_run_in_parallel(tools: ToolServer, ann: Person, script: Script) -> None:
     size = 4
     meet = ("kit_meet", {"group": script.marker, "size": size})
     script.asks(*[meet] * size)
@@ -89,7 +88,7 @@ def test_all_tools_of_a_turn_are_in_flight_at_once(tools: ToolServer, ann: Perso
     )
 
 
-def test_a_model_that_never_stops_asking_gets_fifteen_turns_and_then_writes(
+def test_a_model_that_always_calls_tools_gets_fifteen_turns_and_then_answers(
     root: Root, ann: Person, script: Script
 ) -> None:
     for number in range(15):
@@ -114,15 +113,15 @@ def test_a_model_that_never_stops_asking_gets_fifteen_turns_and_then_writes(
 
 
 def _seed(root: Root, user: str, queries: int, tools: int, size: int) -> str:
-    """A conversation as its chats would have left it, with ``queries`` × (``tools`` + 1) long records."""
+    """A conversation as its chats would have stored it, with ``queries`` × (``tools`` + 1) long records."""
     stores = root.stores()
     conversation_id, now = new_conversation_id(), iso(stores.clock())
     noise = random.Random(7)
     for number in range(1, queries + 1):
         blocks = [Block(query_id(number), "user", f"Question {number}", now)]
         records = [Record(query_id(number), "message", "user", f"Question {number}", now)]
-        for place in range(1, tools + 1):
-            record_id = tool_id(number, place)
+        for index in range(1, tools + 1):
+            record_id = tool_id(number, index)
             detail = ToolCallDetail(f"toolu_{record_id}", "kit_big", {}, is_error=False, seconds=1.0, turn=1)
             text = f"{record_id} {noise.randbytes(size // 2).hex()}"[:size]
             records.append(Record(record_id, "tool_call", "user", text, now, 1, call=detail))
@@ -150,9 +149,7 @@ def _seed(root: Root, user: str, queries: int, tools: int, size: int) -> str:
     return conversation_id
 
 
-def test_two_hundred_records_of_100_kb_do_not_travel_in_the_state(
-    root: Root, ann: Person, script: Script
-) -> None:
+def test_two_hundred_records_of_100_kb_are_not_in_the_state(root: Root, ann: Person, script: Script) -> None:
     conversation_id = _seed(root, ann.id, queries=10, tools=19, size=100_000)
     script.asks(("retrieve_full_context", {"id": "q3-t7"}), ("retrieve_full_context", {"id": "q10-r"}))
     script.says("I have read both.")
@@ -171,15 +168,13 @@ def test_two_hundred_records_of_100_kb_do_not_travel_in_the_state(
     assert chat["usage"]["sent_tokens"] < chat["usage"]["full_history_tokens"] / 10
 
 
-def test_what_the_functions_of_the_workflow_are_told_are_ids_only(
-    root: Root, ann: Person, script: Script
-) -> None:
+def test_the_workflows_functions_get_only_ids(root: Root, ann: Person, script: Script) -> None:
     script.asks(("kit_echo", {"text": "a word that must not travel"}))
     script.says("Nor may this.")
     chat = ann.ask(script.question("Nor this question."))
-    told = " ".join(payloads(root.history(chat["chat_id"])))
-    assert chat["chat_id"] in told
-    assert not [word for word in ("must not travel", "Nor may", "Nor this", "kit_echo") if word in told]
+    history = " ".join(payloads(root.history(chat["chat_id"])))
+    assert chat["chat_id"] in history
+    assert not [word for word in ("must not travel", "Nor may", "Nor this", "kit_echo") if word in history]
     assert json.loads(next(payloads(root.history(chat["chat_id"])))) == {
         "user": ann.id,
         "chat_id": chat["chat_id"],

@@ -1,4 +1,4 @@
-"""The synthesised stages, made once for each content of the repository and shared by all workers."""
+"""The synthesised stages, built once per content of the repository and shared by all workers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-# The CDK's own process runs on the wheel's Node, here as in the local stack.
+# The CDK runs on the wheel's Node, as in the local stack.
 os.environ.setdefault("JSII_NODE", node())
 
 AWS_STAGES = ("staging", "prod")
@@ -24,9 +24,9 @@ AWS_STAGES = ("staging", "prod")
 
 @pytest.fixture(scope="session")
 def assembly() -> Callable[..., Path]:
-    """Synthesise a stage, or take what a worker or an earlier run made of the same content."""
+    """Synthesise a stage, or reuse the result of another worker or an earlier run with the same content."""
 
-    def made(stage: str, settings: Mapping[str, str] | None = None) -> Path:
+    def synthesise(stage: str, settings: Mapping[str, str] | None = None) -> Path:
         CACHE.mkdir(parents=True, exist_ok=True)
         with (CACHE / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -35,7 +35,7 @@ def assembly() -> Callable[..., Path]:
             with Synthesis(stage, settings) as synthesis:
                 return synthesis.assembly()
 
-    return made
+    return synthesise
 
 
 @pytest.fixture(scope="session", params=AWS_STAGES)
@@ -56,12 +56,12 @@ def prod(assembly: Callable[..., Path]) -> Stage:
 
 @pytest.fixture(scope="session")
 def built() -> dict[str, Path]:
-    """The folder of each layer as it goes to AWS, by role, the library's among them."""
+    """The folder of each layer as deployed to AWS, by role, including the library's."""
     return built_layers()
 
 
 def built_layers() -> dict[str, Path]:
-    """Layers are made of wheels for Lambda's platform, which only a package index has."""
+    """The built layers; skips without a package index, which has the wheels for Lambda's platform."""
     try:
         folders = {name: layers.build(role) for name, role in layers.ROLES.items()}
     except (layers.NoPackageIndex, layers.NoCompiler) as problem:

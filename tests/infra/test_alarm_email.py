@@ -1,4 +1,4 @@
-"""The address for alarms, before it becomes part of a template."""
+"""Validation of the address for alarms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def test_without_the_setting_nobody_is_subscribed() -> None:
     assert alarm_email_from({}) == ""
 
 
-def test_one_address_is_taken_as_it_is() -> None:
+def test_one_address_is_taken_unchanged() -> None:
     assert alarm_email_from({"ALARM_EMAIL": "ops@example.org"}) == "ops@example.org"
 
 

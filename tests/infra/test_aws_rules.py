@@ -1,4 +1,4 @@
-"""Every rule of ``tests/infra/rules`` over every variant of the templates, and over what breaks it."""
+"""Every rule of ``tests/infra/rules`` on every variant of the templates, and on a template that breaks it."""
 
 from __future__ import annotations
 
@@ -57,52 +57,52 @@ BROKEN_BY_RELEASE_1: Final = {
     "what_no_error_tells_raises_an_alarm",
     "whose_task_it_is_can_be_told",
 }
-"""The others hold what came later, or what it had right."""
+"""Rules that release 1's templates break; the others are about later features, or what it had right."""
 
 RELEASE_1: Final = ROOT / "tests" / "fixtures" / "release-1" / "infrastructure"
 
 
 @pytest.mark.parametrize(
-    ("name", "one"),
+    ("name", "rule"),
     [
-        pytest.param(name, one, id=f"{name}-{one.check.__name__}")
+        pytest.param(name, rule, id=f"{name}-{rule.check.__name__}")
         for name in VARIANTS
-        for one in RULES
-        if name in one.variants
+        for rule in RULES
+        if name in rule.variants
     ],
 )
-def test_a_rule_holds_in_every_stack(name: str, one: Rule, assembly: Callable[..., Path]) -> None:
+def test_a_rule_holds_in_every_stack(name: str, rule: Rule, assembly: Callable[..., Path]) -> None:
     stage, settings = VARIANTS[name]
-    found = findings(one, assembly(stage, settings))
-    assert len(found) >= 3
-    assert not any(found.values()), found
+    faults = findings(rule, assembly(stage, settings))
+    assert len(faults) >= 3
+    assert not any(faults.values()), faults
 
 
-def findings(one: Rule, folder: Path) -> dict[str, list[str]]:
-    """What a rule finds, by the file of the template."""
+def findings(rule: Rule, folder: Path) -> dict[str, list[str]]:
+    """A rule's findings by template file."""
     files = sorted(folder.glob("*.template.json"))
-    return {path.name: list(one.check(json.loads(path.read_text()))) for path in files}
+    return {path.name: list(rule.check(json.loads(path.read_text()))) for path in files}
 
 
 def test_what_release_1_had_wrong_is_seen() -> None:
-    """The rules that its templates break, each seen red on what was deployed by it."""
+    """The rules that release 1's templates break fail on the templates that it deployed."""
     stages = {name: RELEASE_1 / name for name in ("staging", "prod")}
     seen = {
-        one.check.__name__
-        for one in RULES
+        rule.check.__name__
+        for rule in RULES
         for stage, folder in stages.items()
-        if any(stage in VARIANTS[name][0] for name in one.variants) and any(findings(one, folder).values())
+        if any(stage in VARIANTS[name][0] for name in rule.variants) and any(findings(rule, folder).values())
     }
     assert seen == BROKEN_BY_RELEASE_1
 
 
-@pytest.mark.parametrize("one", RULES, ids=lambda one: one.check.__name__)
-def test_a_rule_sees_what_breaks_it(one: Rule) -> None:
-    assert list(one.check({"Resources": one.broken}))
-    assert not list(one.check({"Resources": {}}))
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.check.__name__)
+def test_a_rule_sees_what_breaks_it(rule: Rule) -> None:
+    assert list(rule.check({"Resources": rule.broken}))
+    assert not list(rule.check({"Resources": {}}))
 
 
-@pytest.mark.parametrize("one", RULES, ids=lambda one: one.check.__name__)
-def test_a_rule_names_its_source(one: Rule) -> None:
-    assert one.check.__doc__
-    assert '"' in one.check.__doc__ or "#" in one.check.__doc__
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.check.__name__)
+def test_a_rule_names_its_source(rule: Rule) -> None:
+    assert rule.check.__doc__
+    assert '"' in rule.check.__doc__ or "#" in rule.check.__doc__

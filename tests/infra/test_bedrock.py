@@ -1,4 +1,4 @@
-"""A stage on Bedrock: IAM alone, for who asks the model, and no key of Anthropic's."""
+"""A stage on Bedrock: only IAM, for the functions that call the model, and no Anthropic key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def bedrock(assembly: Callable[..., Path]) -> Stage:
 
 @pytest.fixture(scope="module")
 def changing(assembly: Callable[..., Path]) -> Stage:
-    """The deployment after one on Anthropic, in another region's Bedrock."""
+    """A deployment that switches from Anthropic to another region's Bedrock."""
     settings = {
         **ON_BEDROCK,
         "DUALTRACK_PROVIDER_BEFORE": "anthropic",
@@ -54,13 +54,13 @@ def keys(stage: Stage) -> set[str]:
 
 
 def roles(stage: Stage) -> dict[str, list[tuple[list[str], list[str]]]]:
-    found = stage.resources("Chat", "AWS::IAM::Policy").items()
+    policies = stage.resources("Chat", "AWS::IAM::Policy").items()
     return {
         name.split("Role")[0]: [
-            (_many(one["Action"]), [readable(resource) for resource in _many(one["Resource"])])
-            for one in policy["PolicyDocument"]["Statement"]
+            (_many(statement["Action"]), [readable(resource) for resource in _many(statement["Resource"])])
+            for statement in policy["PolicyDocument"]["Statement"]
         ]
-        for name, policy in found
+        for name, policy in policies
     }
 
 
@@ -69,19 +69,19 @@ def _many(value: Any) -> list[Any]:
 
 
 def variables(stage: Stage) -> dict[str, Mapping[str, Any]]:
-    found = stage.resources("Chat", "AWS::Lambda::Function").items()
+    functions = stage.resources("Chat", "AWS::Lambda::Function").items()
     return {
         name.split("Function")[0]: function.get("Environment", {}).get("Variables", {})
-        for name, function in found
+        for name, function in functions
     }
 
 
-def test_who_asks_the_model_may_call_bedrock_in_the_accounts_projects_and_reads_no_key(
+def test_functions_that_call_the_model_may_call_bedrock_and_read_no_key(
     bedrock: Stage,
 ) -> None:
-    found = inference(bedrock)
-    assert set(found) == ASKING
-    for resources in found.values():
+    rights = inference(bedrock)
+    assert set(rights) == ASKING
+    for resources in rights.values():
         (resource,) = resources
         assert resource.endswith(":project/*")
         assert ":bedrock-mantle:" in resource
@@ -90,16 +90,18 @@ def test_who_asks_the_model_may_call_bedrock_in_the_accounts_projects_and_reads_
 
 
 def test_no_action_but_inference(bedrock: Stage) -> None:
-    actions = {action for one in roles(bedrock).values() for names, _ in one for action in names}
+    actions = {
+        action for statements in roles(bedrock).values() for names, _ in statements for action in names
+    }
     assert {action for action in actions if "bedrock" in action} == {"bedrock-mantle:CreateInference"}
 
 
 def test_the_functions_are_told(bedrock: Stage) -> None:
     for name in ASKING:
-        told = variables(bedrock)[name]
-        assert told["DUALTRACK_PROVIDER"] == "bedrock"
-        assert readable(told["BEDROCK_BASE_URL"]).startswith("https://bedrock-mantle.")
-        assert not told["BEDROCK_SECRET"]
+        environment = variables(bedrock)[name]
+        assert environment["DUALTRACK_PROVIDER"] == "bedrock"
+        assert readable(environment["BEDROCK_BASE_URL"]).startswith("https://bedrock-mantle.")
+        assert not environment["BEDROCK_SECRET"]
 
 
 def test_on_anthropic_nothing_of_bedrock_is_allowed(prod: Stage) -> None:
@@ -107,7 +109,7 @@ def test_on_anthropic_nothing_of_bedrock_is_allowed(prod: Stage) -> None:
     assert keys(prod) == ASKING
 
 
-def test_in_between_both_may_be_asked_and_bedrock_where_its_address_is(changing: Stage) -> None:
+def test_during_a_switch_both_providers_are_allowed(changing: Stage) -> None:
     assert keys(changing) == set(inference(changing)) == ASKING
     assert all(":us-west-2:" in resource for (resource,) in inference(changing).values())
 

@@ -1,4 +1,4 @@
-"""The table of what an update of release 1 changes, and the document that holds it."""
+"""The table of what an update of release 1 changes, and the document that contains it."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_no_resource_that_holds_something_is_gone(assembly: Callable[..., Path])
     folder = assembly("prod", WITH_MCP)
     for path in sorted((RELEASE_1 / "prod").glob("*.template.json")):
         old, new = json.loads(path.read_text()), json.loads((folder / path.name).read_text())
-        gone = [one for one in changes(path.name, old, new) if "gone" in one.what]
-        assert not [one for one in gone if one.kind in HOLDING]
+        gone = [change for change in changes(path.name, old, new) if "gone" in change.what]
+        assert not [change for change in gone if change.kind in HOLDING]
 
 
 def test_what_changes_is_told_by_its_properties() -> None:
@@ -48,8 +48,8 @@ def test_what_changes_is_told_by_its_properties() -> None:
             "Other": {"Type": "D"},
         }
     }
-    found = {one.logical_id: one.what for one in changes("Data", old, new)}
-    assert found == {
+    changed = {change.logical_id: change.what for change in changes("Data", old, new)}
+    assert changed == {
         "Changed": "Name, Size, DeletionPolicy",
         "Gone": "gone",
         "New": "new",

@@ -1,4 +1,4 @@
-"""The checkers of others: cdk-nag at synthesis, cfn-lint on what came out."""
+"""Third-party checkers: cdk-nag at synthesis, cfn-lint on the templates."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tests.drivers.templates import STACKS
 if TYPE_CHECKING:
     from tests.drivers.templates import Stage
 
-# The CDK names dependencies that references already enforce.
+# The CDK adds dependencies that references already enforce.
 REDUNDANT = "W3005"
 
 
 def test_cdk_nag_has_looked_and_found_nothing(aws_stage: Stage) -> None:
-    """`infra.app` breaks off at a finding; here it is seen that it looked at all."""
+    """`infra.app` stops at a finding; this checks that cdk-nag ran at all."""
     report = json.loads((aws_stage.folder / "validation-report.json").read_text())
     plugins = {plugin["pluginName"]: plugin for plugin in report["pluginReports"]}
     (nag,) = [plugin for name, plugin in plugins.items() if "AwsSolutions" in name]
@@ -41,7 +41,7 @@ def test_cfn_lint_has_nothing_to_say(staging: Stage, prod: Stage) -> None:
 
 
 def test_the_shipped_templates_are_those_of_the_sources() -> None:
-    """A start on a fresh machine uses them; ``python -m infra.local.synth`` writes them anew."""
+    """A fresh machine starts from them; ``python -m infra.local.synth`` rewrites them."""
     from infra.local.synth import content_key, shipped_key
 
     assert shipped_key() == content_key(), "run: uv run python -m infra.local.synth"

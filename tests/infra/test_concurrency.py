@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def test_no_function_reserves_concurrency_by_default(aws_stage: Stage) -> None:
-    """Lambda refuses a reservation that leaves an account less than 100, and a new one often has 10 in all.
+    """Lambda refuses a reservation that leaves the account less than 100, and a new account often has 10 in all.
 
     Lambda Developer Guide, "Configuring reserved concurrency" and "Lambda quotas".
     """
@@ -38,10 +38,10 @@ def test_no_function_reserves_concurrency_by_default(aws_stage: Stage) -> None:
 def test_a_stage_keeps_concurrency_for_the_functions_it_names() -> None:
     stage = replace(STAGES["local"], reserved_concurrency={"abort": 5, "credit_reset": 1})
     chat = build(cdk.App(), stage, AS_PARAMETERS)
-    found = assertions.Template.from_stack(chat).find_resources("AWS::Lambda::Function")
+    functions = assertions.Template.from_stack(chat).find_resources("AWS::Lambda::Function")
     reserved = {
         key[:-8].removesuffix("Function"): function["Properties"]["ReservedConcurrentExecutions"]
-        for key, function in found.items()
+        for key, function in functions.items()
         if "ReservedConcurrentExecutions" in function["Properties"]
     }
     assert reserved == {"Abort": 5, "CreditReset": 1}

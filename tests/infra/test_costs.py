@@ -1,4 +1,4 @@
-"""What a stage costs: the bounds that hold, and that the bills add up (issue: a chat ≤ $0.00042, idle ≤ $1.50)."""
+"""What a stage costs: upper bounds, and that the bills add up (issue: a chat ≤ $0.00042, idle ≤ $1.50)."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ MOST_OF_A_CHAT = 0.00042
 MOST_OF_A_COLD_START = 2.5
 MOST_OF_AN_IDLE_MONTH = {"staging": 1.50, "prod": 1.50, "prod with MCP": 13.20}
 COUNTS_VARY = 3
-"""By so many units between runs: whether a summary comes before or after a delta, an id a character longer."""
+"""Allowed difference of units between runs: a summary before or after a delta, an id a character longer."""
 
 
 @pytest.fixture(scope="module")
-def made(assembly: Callable[..., Path]) -> Callable[[str], Templates]:
+def templates_of(assembly: Callable[..., Path]) -> Callable[[str], Templates]:
     def read(variant: str) -> Templates:
         folder = assembly(*VARIANTS[variant])
         return [json.loads(path.read_text()) for path in sorted(folder.glob("*.template.json"))]
@@ -59,9 +59,9 @@ def made(assembly: Callable[..., Path]) -> Callable[[str], Templates]:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_chat_with_two_tools_and_an_idle_month_cost_what_they_may(
-    variant: str, made: Callable[[str], Templates]
+    variant: str, templates_of: Callable[[str], Templates]
 ) -> None:
-    templates = made(variant)
+    templates = templates_of(variant)
     assert unpriced(templates) == set()
     assert total(chat_lines(counted()[TWO_TOOLS], sizes(templates))) <= MOST_OF_A_CHAT
     assert total(alarms_apart(idle_lines(templates))) <= MOST_OF_AN_IDLE_MONTH[variant]
@@ -73,22 +73,22 @@ def test_a_cold_start_of_turn_is_short_enough() -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_lines_of_a_bill_add_up(variant: str, made: Callable[[str], Templates]) -> None:
-    templates = made(variant)
+def test_the_lines_of_a_bill_add_up(variant: str, templates_of: Callable[[str], Templates]) -> None:
+    templates = templates_of(variant)
     bills = as_data(bills_of(templates))
     for bill in bills:
-        assert bill["dollars"] == pytest.approx(sum(one["amount"] * one["price"] for one in bill["lines"]))
+        assert bill["dollars"] == pytest.approx(sum(line["amount"] * line["price"] for line in bill["lines"]))
     alarms = sum(
-        one["dollars"] for bill in bills if bill["what"].startswith("Alarms") for one in bill["lines"]
+        line["dollars"] for bill in bills if bill["what"].startswith("Alarms") for line in bill["lines"]
     )
-    kinds = Counter(one["Type"] for template in templates for one in template["Resources"].values())
+    kinds = Counter(resource["Type"] for template in templates for resource in template["Resources"].values())
     assert alarms == pytest.approx(kinds["AWS::CloudWatch::Alarm"] * 0.10)
     idle = next(bill for bill in bills if bill["what"].startswith("A month"))
     assert idle["dollars"] + alarms == pytest.approx(total(idle_lines(templates)))
 
 
 def test_the_counts_are_those_of_today() -> None:
-    """Else: uv run python -m tests.bench.chat_cost --write."""
+    """If it fails: uv run python -m tests.bench.chat_cost --write."""
     today = count()
     assert set(today) == set(counted())
     for name, chat in counted().items():
@@ -99,16 +99,16 @@ def test_the_counts_are_those_of_today() -> None:
 
 
 def test_the_command_needs_neither_layers_nor_an_account(
-    made: Callable[[str], Templates], monkeypatch: pytest.MonkeyPatch
+    templates_of: Callable[[str], Templates], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # made before the account is named, for a synthesis asks it what the last deployment set; the command does not
-    expected = as_data(bills_of(made("prod with MCP")))
+    # synthesised before the account is set: a synthesis reads the last deployment's settings there
+    expected = as_data(bills_of(templates_of("prod with MCP")))
     monkeypatch.setenv("CDK_DEFAULT_ACCOUNT", "000000000000")
     ended = CliRunner().invoke(main, ["aws", "cost", "--stage", "prod", "--github", "--json"])
     assert ended.exit_code == 0, ended.output
     printed = json.loads(ended.stdout)["bills"]
-    assert {one["what"]: pytest.approx(one["dollars"]) for one in expected} == {
-        one["what"]: one["dollars"] for one in printed
+    assert {line["what"]: pytest.approx(line["dollars"]) for line in expected} == {
+        line["what"]: line["dollars"] for line in printed
     }
 
 
@@ -124,7 +124,7 @@ def test_what_has_no_price_is_named() -> None:
     assert unpriced([odd]) == {"AWS::RDS::DBInstance", "AWS::EC2::Instance"}
 
 
-def test_what_costs_while_idle_is_seen() -> None:
+def test_idle_costs_are_listed() -> None:
     endpoint = {"VpcEndpointType": "Interface", "SubnetIds": ["a", "b"]}
     resources = {
         "Nat": {"Type": "AWS::EC2::NatGateway"},
@@ -147,31 +147,31 @@ def test_what_costs_while_idle_is_seen() -> None:
         ("cron(0 0 * * ? *)", 730 / 24),
     ],
 )
-def test_how_often_a_schedule_comes(expression: str, runs: float) -> None:
+def test_how_often_a_schedule_fires(expression: str, runs: float) -> None:
     assert runs_a_month(expression) == pytest.approx(runs)
 
 
-def test_a_schedule_that_it_cannot_reckon_is_an_error() -> None:
+def test_an_unsupported_schedule_is_an_error() -> None:
     with pytest.raises(ValueError, match="how often"):
         runs_a_month("cron(0/5 * ? * MON-FRI *)")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_no_method_has_metrics_of_its_own(variant: str, made: Callable[[str], Templates]) -> None:
+def test_no_method_has_metrics_of_its_own(variant: str, templates_of: Callable[[str], Templates]) -> None:
     """Amazon CloudWatch pricing: detailed metrics of a REST API are custom metrics, $0.30 a month for each of five
     metrics of each method; those of the whole API are free.
     """
-    for template in made(variant):
+    for template in templates_of(variant):
         for resource in template["Resources"].values():
             for settings in resource.get("Properties", {}).get("MethodSettings", []):
                 assert settings.get("MetricsEnabled", False) is False
 
 
-def test_the_server_of_github_is_documented(made: Callable[[str], Templates]) -> None:
+def test_the_server_of_github_is_documented(templates_of: Callable[[str], Templates]) -> None:
     (mcp,) = (
-        one
-        for one in made("prod with MCP")
-        if "AWS::ECS::Service" in {r["Type"] for r in one["Resources"].values()}
+        resource
+        for resource in templates_of("prod with MCP")
+        if "AWS::ECS::Service" in {r["Type"] for r in resource["Resources"].values()}
     )
     lines = [line for line in idle_lines([mcp]) if line.item != "Stored assets and logs, GB"]
     text = (ROOT / "docs/mcp.md").read_text()

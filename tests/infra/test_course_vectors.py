@@ -1,5 +1,4 @@
-"""Vectors of courses in S3 Vectors: a stage has a bucket for them, and rights on it, if that is set and not
-otherwise."""
+"""Vectors of courses in S3 Vectors: a stage has a bucket for them, and permissions on it, only if that is set."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ def stage(assembly: Callable[..., Path]) -> Stage:
 
 
 def rights(stage: Stage) -> Iterator[tuple[str, str, str]]:
-    """Function, action and resource of everything about vectors."""
+    """(function, action, resource) of every permission on vectors."""
     for key, policy in stage.resources("Chat", "AWS::IAM::Policy").items():
         for statement in policy["PolicyDocument"]["Statement"]:
             for action in _many(statement["Action"]):
@@ -53,11 +52,11 @@ def test_each_function_may_do_its_part_to_indexes_of_courses(stage: Stage) -> No
     }
 
 
-def test_the_bucket_outlives_the_stack_of_prod_and_its_name_is_told(stage: Stage) -> None:
+def test_the_bucket_outlives_the_stack_of_prod_and_its_name_is_an_output(stage: Stage) -> None:
     ((key, bucket),) = (
-        (key, one)
-        for key, one in stage.template("Data")["Resources"].items()
-        if one["Type"].startswith("AWS::S3Vectors")
+        (key, resource)
+        for key, resource in stage.template("Data")["Resources"].items()
+        if resource["Type"].startswith("AWS::S3Vectors")
     )
     assert (bucket["Type"], bucket["DeletionPolicy"]) == (
         "AWS::S3Vectors::VectorBucket",
@@ -65,36 +64,40 @@ def test_the_bucket_outlives_the_stack_of_prod_and_its_name_is_told(stage: Stage
     )
     export = stage.template("Data")["Outputs"]
     (arn,) = (
-        one["Value"]
-        for one in export.values()
-        if one.get("Export", {}).get("Name") == "dualtrack-prod-course-vectors-arn"
+        output["Value"]
+        for output in export.values()
+        if output.get("Export", {}).get("Name") == "dualtrack-prod-course-vectors-arn"
     )
     assert arn == {"Fn::GetAtt": [key, "VectorBucketArn"]}
-    assert set(told(stage)) == {"Ingest", "Search", "Sweep"}
+    assert set(bucket_settings(stage)) == {"Ingest", "Search", "Sweep"}
     imported = {"Fn::ImportValue": "dualtrack-prod-course-vectors-arn"}
-    for value in told(stage).values():
+    for value in bucket_settings(stage).values():
         assert value == {"Fn::Select": [1, {"Fn::Split": ["bucket/", imported]}]}
 
 
-def told(stage: Stage) -> dict[str, Any]:
-    """What each function is told of the bucket."""
+def bucket_settings(stage: Stage) -> dict[str, Any]:
+    """The bucket settings of each function."""
     functions = stage.resources("Chat", "AWS::Lambda::Function")
-    given = {key: one.get("Environment", {}).get("Variables", {}) for key, one in functions.items()}
+    variables = {
+        key: function.get("Environment", {}).get("Variables", {}) for key, function in functions.items()
+    }
     return {
-        key.split("Function")[0]: one["COURSE_VECTORS"]
-        for key, one in given.items()
-        if "COURSE_VECTORS" in one
+        key.split("Function")[0]: environment["COURSE_VECTORS"]
+        for key, environment in variables.items()
+        if "COURSE_VECTORS" in environment
     }
 
 
-def test_otherwise_there_is_nothing_of_it(aws_stage: Stage) -> None:
-    kinds = {one["Type"] for stack in STACKS for one in aws_stage.template(stack)["Resources"].values()}
+def test_without_the_setting_nothing_of_it_exists(aws_stage: Stage) -> None:
+    kinds = {
+        resource["Type"] for stack in STACKS for resource in aws_stage.template(stack)["Resources"].values()
+    }
     assert not [kind for kind in kinds if "S3Vectors" in kind]
     assert list(rights(aws_stage)) == []
-    assert set(told(aws_stage).values()) == {""}
+    assert set(bucket_settings(aws_stage).values()) == {""}
 
 
-def test_another_place_is_refused() -> None:
+def test_an_unknown_index_setting_is_refused() -> None:
     assert course_index_from({}) == course_index_from({"DUALTRACK_COURSE_INDEX": ""}) == "embedded"
     assert course_index_from({"DUALTRACK_COURSE_INDEX": "s3vectors"}) == "s3vectors"
     with pytest.raises(ValueError, match="DUALTRACK_COURSE_INDEX: opensearch is none of embedded, s3vectors"):

@@ -31,8 +31,8 @@ def test_nothing_set_is_awss_own_address_and_no_firewall() -> None:
 
 
 def test_a_domain_its_certificate_and_the_firewall() -> None:
-    given = {"DOMAIN": "chat.example.org", "CERTIFICATE_ARN": certificate("us-east-1"), "WAF": "on"}
-    edge = edge_from(given, PROD)
+    values = {"DOMAIN": "chat.example.org", "CERTIFICATE_ARN": certificate("us-east-1"), "WAF": "on"}
+    edge = edge_from(values, PROD)
     assert edge == Edge("chat.example.org", certificate("us-east-1"), firewall=True)
     assert edge.url == "https://chat.example.org/"
 
@@ -55,12 +55,12 @@ def test_what_aws_would_refuse_is_refused_before(wrong: dict[str, str], named: s
 
 
 def test_without_cloudfront_the_certificate_is_the_regions() -> None:
-    given = {"DOMAIN": "api.example.org", "CERTIFICATE_ARN": certificate("eu-central-1")}
-    assert edge_from(given, WITHOUT_PAGE).domain == "api.example.org"
+    values = {"DOMAIN": "api.example.org", "CERTIFICATE_ARN": certificate("eu-central-1")}
+    assert edge_from(values, WITHOUT_PAGE).domain == "api.example.org"
 
 
 def test_a_stage_without_its_page_needs_no_cloudfront(tmp_path: Path) -> None:
-    """CloudFront refuses accounts that AWS has not verified yet."""
+    """CloudFront refuses accounts that AWS has not yet verified."""
     built_layers()
     app = cdk.App(outdir=str(tmp_path), context={"aws:cdk:disable-asset-staging": True})
     edge = Edge("api.example.org", certificate("eu-central-1"), firewall=True)
@@ -68,11 +68,13 @@ def test_a_stage_without_its_page_needs_no_cloudfront(tmp_path: Path) -> None:
     app.synth()
     templates = {path.name: json.loads(path.read_text()) for path in tmp_path.glob("*.template.json")}
     assert set(templates) == {"Chat.template.json", "Data.template.json", "Identity.template.json"}
-    resources = [one for template in templates.values() for one in template["Resources"].values()]
-    assert not [one for one in resources if "CloudFront" in one["Type"]]
-    (domain,) = [one["Properties"] for one in resources if one["Type"] == "AWS::ApiGateway::DomainName"]
+    resources = [resource for template in templates.values() for resource in template["Resources"].values()]
+    assert not [resource for resource in resources if "CloudFront" in resource["Type"]]
+    (domain,) = [
+        resource["Properties"] for resource in resources if resource["Type"] == "AWS::ApiGateway::DomainName"
+    ]
     assert domain["EndpointConfiguration"]["Types"] == ["REGIONAL"]
     assert domain["SecurityPolicy"] == "TLS_1_2"
-    (acl,) = [one["Properties"] for one in resources if one["Type"] == "AWS::WAFv2::WebACL"]
-    rates = [one["Statement"]["RateBasedStatement"] for one in acl["Rules"] if "Action" in one]
-    assert [one["AggregateKeyType"] for one in rates] == ["IP"]  # nobody stands before the gateway
+    (acl,) = [resource["Properties"] for resource in resources if resource["Type"] == "AWS::WAFv2::WebACL"]
+    rates = [waf_rule["Statement"]["RateBasedStatement"] for waf_rule in acl["Rules"] if "Action" in waf_rule]
+    assert [rate["AggregateKeyType"] for rate in rates] == ["IP"]  # no proxy in front of the gateway

@@ -1,4 +1,4 @@
-"""The setting that chooses the graph's engine: who is told, who may read the password, and what is refused."""
+"""The setting of the graph's engine: which functions get it, which may read the password, which values are refused."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def with_server(assembly: Callable[..., Path]) -> Stage:
     return Stage("prod", assembly(*VARIANTS["prod with everything set"]))
 
 
-def told(stage: Stage) -> dict[str, tuple[str, ...]]:
-    """By function."""
+def engine_settings(stage: Stage) -> dict[str, tuple[str, ...]]:
+    """The engine's settings by function."""
     functions = stage.resources("Chat", "AWS::Lambda::Function")
-    given: dict[str, dict[str, str]] = {
-        key: one.get("Environment", {}).get("Variables", {}) for key, one in functions.items()
+    variables: dict[str, dict[str, str]] = {
+        key: function.get("Environment", {}).get("Variables", {}) for key, function in functions.items()
     }
     return {
-        key.split("Function")[0]: tuple(one[name] for name in NAMES)
-        for key, one in given.items()
-        if set(NAMES) & one.keys()
+        key.split("Function")[0]: tuple(environment[name] for name in NAMES)
+        for key, environment in variables.items()
+        if set(NAMES) & environment.keys()
     }
 
 
@@ -43,7 +43,8 @@ def readers(stage: Stage) -> set[str]:
         for key, policy in stage.resources("Chat", "AWS::IAM::Policy").items()
         for statement in policy["PolicyDocument"]["Statement"]
         if any(
-            readable(one).endswith(":parameter/dualtrack-prod/graph") for one in _many(statement["Resource"])
+            readable(resource).endswith(":parameter/dualtrack-prod/graph")
+            for resource in _many(statement["Resource"])
         )
     }
 
@@ -52,13 +53,13 @@ def _many(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def test_with_a_server_one_function_is_told_and_may_read_the_password(with_server: Stage) -> None:
-    assert told(with_server) == {"Graph": ("bolt", URL, "neo4j", "/dualtrack-prod/graph")}
+def test_with_a_server_one_function_has_its_address_and_may_read_the_password(with_server: Stage) -> None:
+    assert engine_settings(with_server) == {"Graph": ("bolt", URL, "neo4j", "/dualtrack-prod/graph")}
     assert readers(with_server) == {"Graph"}
 
 
 def test_without_one_nobody_may_read_it(prod: Stage) -> None:
-    assert told(prod) == {"Graph": ("ladybug", "", "neo4j", "/dualtrack-prod/graph")}
+    assert engine_settings(prod) == {"Graph": ("ladybug", "", "neo4j", "/dualtrack-prod/graph")}
     assert readers(prod) == set()
 
 

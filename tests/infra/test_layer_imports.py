@@ -1,6 +1,6 @@
-"""Everything that a function can come to import is in its own layers or comes with Lambda's runtime.
+"""Everything that a function may import is in its own layers or in Lambda's runtime.
 
-Locally every package is there for every function, so nothing else sees one that is missing from a layer.
+Locally every function can import every package, so no other test notices one missing from a layer.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ ON_LAMBDA = {
 
 
 def missing_modules(function: str, folders: Sequence[Path]) -> list[str]:
-    """What the function imports, at its start or ever, and finds nowhere."""
+    """The modules that the function imports, at its start or later, and that do not exist on Lambda."""
     code = ROOT / "functions" / function
-    found = {one for entry in entries(function) for one in outside_imports(entry, (code, CORE))}
-    top = {one: one.module.split(".")[0] for one in found}
+    imports = {imported for entry in entries(function) for imported in outside_imports(entry, (code, CORE))}
+    top = {imported: imported.module.split(".")[0] for imported in imports}
     return sorted(
-        str(one)
-        for one, name in top.items()
-        if name not in STANDARD | SDK | HOOKS and not is_there(one, folders)
+        str(imported)
+        for imported, name in top.items()
+        if name not in STANDARD | SDK | HOOKS and not is_there(imported, folders)
     )
 
 
 def entries(function: str) -> list[Path]:
-    """What the function loads by name: its handler, the modules of the tools that it runs, a program that it starts."""
+    """The function's entry files: its handler, the modules of the tools that it runs, a program that it starts."""
     handler = ROOT / "functions" / function / ("app.py" if function == "stream" else "handler.py")
     runners = [spec.runner.split(":")[0] for spec in IN_HOUSE.values() if spec.kind == function]
     programs = [CORE / "dualtrack" / "tools" / "graph" / "child.py"] if function == "graph" else []
@@ -85,49 +85,53 @@ def test_a_function_finds_every_module_that_it_imports(built: dict[str, Path], f
         ("stream", "stream", "jwt"),
     ],
 )
-def test_a_layer_that_were_not_there_would_be_missed(
-    built: dict[str, Path], function: str, role: str, module: str
-) -> None:
-    """Release 1 had ``jsonschema`` in a layer that ``turn`` has not: it failed at the first tool call."""
+def test_a_missing_layer_is_detected(built: dict[str, Path], function: str, role: str, module: str) -> None:
+    """Release 1 had ``jsonschema`` in a layer that ``turn`` does not have: it failed at the first tool call."""
     others = [name for name in SPECS[function].layers if name != role]
     missing = missing_modules(function, packages_of(built, others))
     assert {name.split(" ")[0].split(".")[0] for name in missing} >= {module}
 
 
-def test_a_tool_whose_packages_its_function_has_not_would_be_missed(
+def test_a_tool_without_its_packages_is_detected(
     built: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moved = {name: replace(spec, kind="tool") for name, spec in IN_HOUSE.items()}
     monkeypatch.setattr("tests.infra.test_layer_imports.IN_HOUSE", moved)
     assert [
-        one
-        for one in missing_modules("tool", packages_of(built, SPECS["tool"].layers))
-        if one.startswith("numpy")
+        module
+        for module in missing_modules("tool", packages_of(built, SPECS["tool"].layers))
+        if module.startswith("numpy")
     ]
 
 
 @pytest.mark.parametrize("function", sorted(SPECS))
 def test_what_the_packages_need_is_in_the_layers_too(built: dict[str, Path], function: str) -> None:
-    """Every hard requirement of every distribution but those that a layer excludes, and those of the extras that a
-    requirements file names.
+    """Every hard requirement of every distribution, and those of the extras in a requirements file, except what a layer
+    excludes.
     """
     roles = SPECS[function].layers
-    missing = {one.split(" needs ")[1] for one in unmet(packages_of(built, roles), extras_of(roles))}
-    assert {_name(Requirement(one).name) for one in missing} <= excluded_by(roles)
+    missing = {
+        requirement.split(" needs ")[1] for requirement in unmet(packages_of(built, roles), extras_of(roles))
+    }
+    assert {_name(Requirement(requirement).name) for requirement in missing} <= excluded_by(roles)
 
 
 @pytest.mark.parametrize(
     ("function", "module"),
     [("search", "dualtrack.tools.documentation.embeddings"), ("embed", "dualtrack.models.minilm")],
 )
-def test_what_a_layer_excludes_is_there_for_none_of_its_functions_and_missed_by_none(
+def test_no_function_has_or_needs_what_its_layer_excludes(
     built: dict[str, Path], function: str, module: str
 ) -> None:
-    """What the packages require and no import needs is left out; the function loads without it."""
+    """Requirements that no import needs are excluded; the function loads without them."""
     roles = SPECS[function].layers
     excluded = excluded_by(roles)
     assert excluded
-    there = {_name(one.name) for folder in packages_of(built, roles) for one in _distributions(folder)}
+    there = {
+        _name(distribution.name)
+        for folder in packages_of(built, roles)
+        for distribution in _distributions(folder)
+    }
     assert not excluded & there
     program = "import os, sys; sys.path += sys.argv.pop(1).split(os.pathsep); __import__(sys.argv[1])"
     command = [*alone(function, program), module]
@@ -135,38 +139,48 @@ def test_what_a_layer_excludes_is_there_for_none_of_its_functions_and_missed_by_
     assert done.returncode == 0, done.stderr
 
 
-def test_a_package_that_another_needs_would_be_missed(built: dict[str, Path]) -> None:
-    """The layer `claude` stands upon `base`; and an extra counts only where it is asked for."""
-    assert [one for one in unmet(packages_of(built, ("claude",)), {}) if "pydantic" in one]
+def test_a_missing_requirement_is_detected(built: dict[str, Path]) -> None:
+    """The layer `claude` needs `base`; an extra counts only if it is requested."""
+    assert [
+        requirement for requirement in unmet(packages_of(built, ("claude",)), {}) if "pydantic" in requirement
+    ]
     both = packages_of(built, ("base", "claude"))
     assert unmet(both, {}) == []
     assert [
-        one for one in unmet(both, {"anthropic": {"aiohttp"}}) if one.startswith("anthropic needs aiohttp")
+        requirement
+        for requirement in unmet(both, {"anthropic": {"aiohttp"}})
+        if requirement.startswith("anthropic needs aiohttp")
     ]
 
 
 def unmet(folders: Sequence[Path], extras: Mapping[str, set[str]]) -> list[str]:
     """The requirements that no distribution of the folders meets."""
-    there = {_name(one.name): one for folder in folders for one in _distributions(folder)}
+    there = {
+        _name(distribution.name): distribution
+        for folder in folders
+        for distribution in _distributions(folder)
+    }
     needed = [
-        (one.name, requirement)
-        for name, one in there.items()
-        for requirement in map(Requirement, one.requires or ())
+        (distribution.name, requirement)
+        for name, distribution in there.items()
+        for requirement in map(Requirement, distribution.requires or ())
         if _applies(requirement, {"", *extras.get(name, ())})
     ]
-    return sorted(f"{by} needs {one}" for by, one in needed if not _is_met(one, there))
+    return sorted(
+        f"{by} needs {requirement}" for by, requirement in needed if not _is_met(requirement, there)
+    )
 
 
 def extras_of(roles: Iterable[str]) -> dict[str, set[str]]:
     """The extras by package that the requirements files of the roles name."""
-    named = (one for role in roles for one in _listed(layers.ROLES[role].requirements))
-    return {_name(one.name): one.extras for one in named}
+    named = (requirement for role in roles for requirement in _listed(layers.ROLES[role].requirements))
+    return {_name(requirement.name): requirement.extras for requirement in named}
 
 
 def excluded_by(roles: Iterable[str]) -> set[str]:
     """The packages that the layers leave out although others require them."""
     files = (layers.ROLES[role].excludes for role in roles)
-    return {_name(one.name) for path in files if path.is_file() for one in _listed(path)}
+    return {_name(requirement.name) for path in files if path.is_file() for requirement in _listed(path)}
 
 
 def _listed(path: Path) -> Iterator[Requirement]:
@@ -176,7 +190,7 @@ def _listed(path: Path) -> Iterator[Requirement]:
 
 def _distributions(folder: Path) -> Iterator[Distribution]:
     for path in folder.glob("*.dist-info"):
-        if (path / "METADATA").is_file():  # its files may be those of a layer beneath
+        if (path / "METADATA").is_file():  # its files may be in a lower layer
             yield PathDistribution(path)
 
 
@@ -193,5 +207,5 @@ def _is_met(requirement: Requirement, there: Mapping[str, Distribution]) -> bool
 
 
 def _name(name: str) -> str:
-    """As PyPA's "Name normalization" writes it."""
+    """The normalised name (PyPA, "Name normalization")."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,4 +1,4 @@
-"""The layers as they go to AWS: within Lambda's limit, for its platform, each role apart."""
+"""The layers as deployed to AWS: within Lambda's limit, for its platform, one per role."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from infra import layers
 from infra.stacks.function_specs import SPECS
 
 ADAPTER_BYTES = 15_000_000
-"""Lambda Web Adapter, which AWS publishes; its layer is not here to be measured."""
+"""Lambda Web Adapter, which AWS publishes; its layer cannot be measured here."""
 
 
 def packages(folder: Path) -> set[str]:
@@ -39,7 +39,7 @@ def test_every_function_fits_with_its_layers(
         print("", f"Unzipped, of {layers.UNZIPPED_LIMIT / 1e6:.1f} MB:", *lines, sep="\n")
 
 
-def test_what_is_heavy_stays_where_it_is_used(built: dict[str, Path]) -> None:
+def test_heavy_packages_are_only_in_layers_that_use_them(built: dict[str, Path]) -> None:
     heavy = {
         "anthropic": "claude",
         "numpy": "search",
@@ -75,7 +75,7 @@ def test_compiled_code_is_for_lambdas_processor_and_python(built: dict[str, Path
 
 
 def test_bytecode_outlives_the_zip(built: dict[str, Path]) -> None:
-    """A .pyc that checks mtimes is void once the asset's zip has normalised them."""
+    """A .pyc that checks mtimes is invalid after the asset's zip has normalised them."""
     for folder in built.values():
         compiled = list(folder.rglob("*.pyc"))
         assert compiled
@@ -133,13 +133,13 @@ def test_a_layer_is_the_same_wherever_it_is_built(built: dict[str, Path], tmp_pa
     here = [built["stream"], built["core"]]
     there = built_elsewhere(tmp_path / "ci" / "with a longer path")
     assert [layers.key_of(folder) for folder in here] == [layers.key_of(folder) for folder in there]
-    for one, other in zip(here, there, strict=True):
-        assert one != other
-        assert content(one) == content(other)
+    for layer, other in zip(here, there, strict=True):
+        assert layer != other
+        assert content(layer) == content(other)
 
 
 def test_without_a_compiler_no_layer_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One without bytecode would be another layer than CI's, and start at half the speed."""
+    """One without bytecode would differ from CI's, and start at half the speed."""
     (tmp_path / "module.py").write_text("")
     monkeypatch.setattr(layers, "lambda_python", lambda: None)
     monkeypatch.setattr(layers, "pyodide", lambda: None)

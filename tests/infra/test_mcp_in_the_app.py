@@ -1,4 +1,4 @@
-"""GitHub's MCP server as a part of a stage: there if its image is named, and only then."""
+"""GitHub's MCP server in a stage: deployed only if its image is set."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def test_the_github_function_alone_moves_into_the_network(with_server: Stage) ->
     assert len(inside) == 1
 
 
-def test_the_functions_are_told_of_the_server(with_server: Stage) -> None:
+def test_the_functions_get_the_servers_address(with_server: Stage) -> None:
     functions = with_server.resources("Chat", "AWS::Lambda::Function")
-    told = {
+    servers = {
         key.split("Function")[0]: json.loads(function["Environment"]["Variables"]["MCP_SERVERS"])
         for key, function in functions.items()
         if "MCP_SERVERS" in function["Environment"]["Variables"]
     }
-    assert set(told) == {"Api", "Turn", "Github"}
-    assert all(servers[0]["name"] == "github" for servers in told.values())
+    assert set(servers) == {"Api", "Turn", "Github"}
+    assert all(listed[0]["name"] == "github" for listed in servers.values())
 
 
-def test_cdk_nag_finds_nothing_in_the_whole(with_server: Stage) -> None:
+def test_cdk_nag_finds_nothing_in_the_app(with_server: Stage) -> None:
     report = json.loads((with_server.folder / "validation-report.json").read_text())
     assert {plugin["conclusion"] for plugin in report["pluginReports"]} == {"success"}
 

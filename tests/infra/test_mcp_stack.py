@@ -1,4 +1,4 @@
-"""The template of the MCP stack: what it must hold, and what it must not."""
+"""The template of the MCP stack: what it must contain, and what it must not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROBE = f"registry.example/busybox:1.37@sha256:{'b' * 64}"
 MIRROR = "123456789012.dkr.ecr.us-east-1.amazonaws.com/github-mcp-server"
 
 
-def made(settings: McpSettings, *, nag: bool = False) -> tuple[cdk.App, McpStack, lambda_.Function]:
+def synthesised(settings: McpSettings, *, nag: bool = False) -> tuple[cdk.App, McpStack, lambda_.Function]:
     app = cdk.App(context={**context("prod"), "@aws-cdk/core:validateAgainstDefaultRules": True})
     if nag:
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks())
@@ -49,11 +49,11 @@ def made(settings: McpSettings, *, nag: bool = False) -> tuple[cdk.App, McpStack
 
 @cache
 def template() -> Template:
-    return Template.from_stack(made(McpSettings(IMAGE, PROBE))[1])
+    return Template.from_stack(synthesised(McpSettings(IMAGE, PROBE))[1])
 
 
 def resources(kind: str, of: Template | None = None) -> list[dict[str, Any]]:
-    return [found["Properties"] for found in (of or template()).find_resources(kind).values()]
+    return [resource["Properties"] for resource in (of or template()).find_resources(kind).values()]
 
 
 def containers(of: Template | None = None) -> dict[str, dict[str, Any]]:
@@ -64,11 +64,11 @@ def containers(of: Template | None = None) -> dict[str, dict[str, Any]]:
 def test_there_is_no_nat_gateway_no_interface_endpoint_and_no_load_balancer() -> None:
     template().resource_count_is("AWS::EC2::NatGateway", 0)
     template().resource_count_is("AWS::ElasticLoadBalancingV2::LoadBalancer", 0)
-    assert {found["VpcEndpointType"] for found in resources("AWS::EC2::VPCEndpoint")} == {"Gateway"}
+    assert {endpoint["VpcEndpointType"] for endpoint in resources("AWS::EC2::VPCEndpoint")} == {"Gateway"}
     template().resource_count_is("AWS::EC2::VPCEndpoint", 2)
 
 
-def test_the_server_is_reached_by_the_function_alone() -> None:
+def test_only_the_function_reaches_the_server() -> None:
     ingress = resources("AWS::EC2::SecurityGroupIngress")
     assert [(rule["FromPort"], rule["ToPort"]) for rule in ingress] == [(8082, 8082)]
     assert "FunctionGroup" in json.dumps(ingress[0]["SourceSecurityGroupId"])
@@ -78,7 +78,7 @@ def test_the_server_is_reached_by_the_function_alone() -> None:
         assert all(rule["FromPort"] == 443 for rule in group["SecurityGroupEgress"])
 
 
-def test_isolated_subnets_go_out_over_ipv6_alone() -> None:
+def test_isolated_subnets_have_only_ipv6_egress() -> None:
     routes = resources("AWS::EC2::Route")
     outward = [route for route in routes if "EgressOnlyInternetGatewayId" in route]
     assert len(outward) == 2
@@ -136,18 +136,18 @@ def test_the_server_only_reads_and_the_task_holds_no_secret() -> None:
     assert "TOKEN" not in json.dumps(template().to_json()).upper()
 
 
-def test_a_neighbour_asks_for_the_servers_health_and_both_are_essential() -> None:
-    found = containers()
-    assert all(container["Essential"] for container in found.values())
-    assert "HealthCheck" not in found["server"], "its image has no shell to run one"
+def test_a_sidecar_probes_the_servers_health_and_both_are_essential() -> None:
+    by_name = containers()
+    assert all(container["Essential"] for container in by_name.values())
+    assert "HealthCheck" not in by_name["server"], "its image has no shell to run one"
     assert (
         "http://127.0.0.1:8082/.well-known/oauth-protected-resource"
-        in found["probe"]["HealthCheck"]["Command"][1]
+        in by_name["probe"]["HealthCheck"]["Command"][1]
     )
 
 
 def test_the_function_finds_server_keys_and_secrets() -> None:
-    _, stack, function = made(McpSettings(IMAGE, PROBE))
+    _, stack, function = synthesised(McpSettings(IMAGE, PROBE))
     chat = Template.from_stack(cdk.Stack.of(function))
     chat.has_resource_properties(
         "AWS::Lambda::Function",
@@ -169,8 +169,10 @@ def test_the_function_finds_server_keys_and_secrets() -> None:
 
 
 def test_an_image_of_the_accounts_own_registry_may_be_pulled() -> None:
-    found = Template.from_stack(made(McpSettings(f"{MIRROR}:{GITHUB_MCP_VERSION}@sha256:{DIGEST}", PROBE))[1])
-    found.has_resource_properties(
+    mirrored = Template.from_stack(
+        synthesised(McpSettings(f"{MIRROR}:{GITHUB_MCP_VERSION}@sha256:{DIGEST}", PROBE))[1]
+    )
+    mirrored.has_resource_properties(
         "AWS::IAM::Policy",
         {
             "PolicyDocument": {
@@ -178,7 +180,7 @@ def test_an_image_of_the_accounts_own_registry_may_be_pulled() -> None:
             }
         },
     )
-    assert "arn:aws:ecr:us-east-1:123456789012:repository/github-mcp-server" in json.dumps(found.to_json())
+    assert "arn:aws:ecr:us-east-1:123456789012:repository/github-mcp-server" in json.dumps(mirrored.to_json())
 
 
 @pytest.mark.parametrize(
@@ -207,7 +209,7 @@ def test_an_image_that_is_not_pinned_stops_the_synthesis(settings: dict[str, str
     ],
 )
 def test_cdk_nag_finds_nothing(settings: McpSettings) -> None:
-    app, _, function = made(settings, nag=True)
+    app, _, function = synthesised(settings, nag=True)
     rules = [
         "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]",
         "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaVPCAccessExecutionRole]",

@@ -1,4 +1,4 @@
-"""Sizes by measurement: what a function has had at most is 60 % of its size (infra/measured.json)."""
+"""Memory sizes against measurements: a function's peak is at most 60 % of its size (infra/measured.json)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.bench.function_memory import FILE
 
 PEAKS = json.loads(FILE.read_text())["peak_megabytes"]
 MOST = 0.6
-"""Lambda counts what its runtime needs too, and a chat may be heavier than those of the set."""
+"""Lambda also counts its runtime's memory, and a chat may be heavier than the measured ones."""
 
 
 @pytest.mark.parametrize("name", SPECS)

@@ -1,7 +1,7 @@
-"""What dashboard and alarms ask for is what functions write: the metric, and exactly its dimensions.
+"""Dashboard and alarms use metrics that functions write, with exactly their dimensions.
 
-CloudWatch takes a metric's name with other dimensions for another metric, which has no data (Amazon CloudWatch User
-Guide, "Dimensions"): an alarm on it never says a word.
+For CloudWatch the same name with other dimensions is another metric, without data (Amazon CloudWatch User Guide,
+"Dimensions"): an alarm on it never fires.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ READ: Final = {"type": "tool_use", "name": "retrieve_full_context", "input": {"i
 
 
 class Context:
-    """As Lambda gives it."""
+    """Lambda's context."""
 
     function_name = memory_limit_in_mb = invoked_function_arn = aws_request_id = "test"
 
@@ -54,7 +54,7 @@ def function(name: str, patch: pytest.MonkeyPatch, **environment: str) -> Iterat
     """A handler's module as Lambda loads it, in the stage `prod`."""
     settings = {"POWERTOOLS_SERVICE_NAME": name, "STAGE": "prod", **environment}
     tables = ("history_table", "chats_table", "credits_table", "cache_table", "bodies_bucket")
-    settings |= {one.upper(): getattr(SETTINGS, one) for one in tables}
+    settings |= {table.upper(): getattr(SETTINGS, table) for table in tables}
     for key, value in settings.items():
         patch.setenv(key, value)
     clear_caches()  # type: ignore[no-untyped-call]
@@ -71,25 +71,29 @@ def function(name: str, patch: pytest.MonkeyPatch, **environment: str) -> Iterat
 
 
 def written(text: str) -> set[Metric]:
-    """What CloudWatch reads out of log lines (CloudWatch User Guide, "Embedded metric format specification")."""
-    found = set()
+    """The metrics that CloudWatch extracts from log lines (CloudWatch User Guide, "Embedded metric format
+    specification").
+    """
+    metrics = set()
     for line in text.splitlines():
         try:
-            told = json.loads(line)
+            entry = json.loads(line)
         except ValueError:
             continue
-        for directive in told.get("_aws", {}).get("CloudWatchMetrics", []) if isinstance(told, dict) else []:
+        for directive in (
+            entry.get("_aws", {}).get("CloudWatchMetrics", []) if isinstance(entry, dict) else []
+        ):
             assert directive["Namespace"] == NAMESPACE
             for names in directive["Dimensions"]:
-                dimensions = frozenset((name, told[name]) for name in names)
-                found |= {(metric["Name"], dimensions) for metric in directive["Metrics"]}
-    return found
+                dimensions = frozenset((name, entry[name]) for name in names)
+                metrics |= {(metric["Name"], dimensions) for metric in directive["Metrics"]}
+    return metrics
 
 
 def turns(world: World, patch: pytest.MonkeyPatch) -> None:
     """A chat with a tool, a busy model, and chats that end otherwise."""
     boto3.client("ssm").put_parameter(Name="/key", Value="sk", Type="SecureString")
-    given = {
+    environment = {
         "ANTHROPIC_BASE_URL": world.model.url,
         "ANTHROPIC_SECRET": "/key",
         "DUALTRACK_MODEL": world.model_name,
@@ -100,7 +104,7 @@ def turns(world: World, patch: pytest.MonkeyPatch) -> None:
         ({"match": "turn", "status": 400},),
         ({"match": "turn", "text": "Cut", "stop_reason": "max_tokens"},),
     )
-    with function("turn", patch, **given) as module:
+    with function("turn", patch, **environment) as module:
         for script in scripts:
             world.model.reset()
             world.model.script.add(*script)
@@ -113,7 +117,7 @@ def turns(world: World, patch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def emitted() -> set[Metric]:
-    """What the functions write in the stage `prod`, each run once with what makes it write."""
+    """The metrics that the functions write in the stage `prod`, each run once in a way that makes it write."""
     capture, lines = pytest.MonkeyPatch(), StringIO()
     with make_world() as world, redirect_stdout(lines):
         world.clock.now = time.time()
@@ -144,64 +148,65 @@ def emitted() -> set[Metric]:
 
 
 def asked(stage: Stage) -> set[Metric]:
-    """What alarms and dashboard look at of our own metrics."""
-    found = set()
+    """Our own metrics that alarms and the dashboard use."""
+    metrics = set()
     for stack in STACKS:
         for resource in stage.template(stack)["Resources"].values():
             properties = resource.get("Properties", {})
             if resource["Type"] == "AWS::CloudWatch::Alarm":
                 stats = [
-                    one["MetricStat"]["Metric"]
-                    for one in properties.get("Metrics", [])
-                    if "MetricStat" in one
+                    query["MetricStat"]["Metric"]
+                    for query in properties.get("Metrics", [])
+                    if "MetricStat" in query
                 ]
                 for metric in stats or [properties]:
                     dimensions = frozenset(
-                        (one["Name"], readable(one["Value"])) for one in metric.get("Dimensions", [])
+                        (dimension["Name"], readable(dimension["Value"]))
+                        for dimension in metric.get("Dimensions", [])
                     )
-                    found |= (
+                    metrics |= (
                         {(metric["MetricName"], dimensions)} if metric["Namespace"] == NAMESPACE else set()
                     )
             elif resource["Type"] == "AWS::CloudWatch::Dashboard":
-                found |= drawn(json.loads(readable(properties["DashboardBody"])))
-    return found
+                metrics |= drawn(json.loads(readable(properties["DashboardBody"])))
+    return metrics
 
 
 def drawn(body: dict[str, Any]) -> set[Metric]:
-    """A line of a graph is ``[namespace, name, dimension, value, …, {options}]``."""
-    found = set()
+    """The metrics of a dashboard; a line of a graph is ``[namespace, name, dimension, value, …, {options}]``."""
+    metrics = set()
     for widget in body["widgets"]:
         for line in widget["properties"].get("metrics", []):
-            plain = [one for one in line if isinstance(one, str)]
+            plain = [part for part in line if isinstance(part, str)]
             if plain and plain[0] == NAMESPACE:
-                found.add((plain[1], frozenset(zip(plain[2::2], plain[3::2], strict=True))))
-    return found
+                metrics.add((plain[1], frozenset(zip(plain[2::2], plain[3::2], strict=True))))
+    return metrics
 
 
 def closed(metric: Metric) -> Metric:
-    """Of a dimension with a closed set of values, any of them stands for all."""
+    """The metric with the values of a closed set replaced by the dimension's name."""
     name, dimensions = metric
     sets = {"end": ENDS, "part": PARTS}
     return name, frozenset((key, key if value in sets.get(key, ()) else value) for key, value in dimensions)
 
 
-def test_what_is_looked_at_is_written(prod: Stage, emitted: set[Metric]) -> None:
+def test_metrics_of_alarms_and_dashboard_are_written(prod: Stage, emitted: set[Metric]) -> None:
     wanted = asked(prod)
     assert len(wanted) > 25
-    assert {closed(one) for one in wanted} - {closed(one) for one in emitted} == set()
+    assert {closed(metric) for metric in wanted} - {closed(metric) for metric in emitted} == set()
 
 
-def test_everything_that_is_written_has_its_stage(emitted: set[Metric]) -> None:
+def test_every_metric_has_its_stage(emitted: set[Metric]) -> None:
     assert emitted
     for name, dimensions in emitted:
         assert {"service", "stage"} <= {key for key, _ in dimensions}, name
         assert ("stage", "prod") in dimensions, name
 
 
-def test_as_many_are_written_as_the_bill_counts(emitted: set[Metric]) -> None:
-    """Each value of a closed set is one; the API's count of chats is written by its own function."""
+def test_the_bill_counts_the_written_metrics(emitted: set[Metric]) -> None:
+    """Each value of a closed set is a metric; the API's count of chats is written by its own function."""
     many = {"end": len(ENDS), "part": len(PARTS)}
-    names = {closed(one) for one in emitted}
+    names = {closed(metric) for metric in emitted}
     each = [next((many[key] for key, value in sets if key == value), 1) for _, sets in names]
     assert sum(each) + 1 == CHAT_METRICS + EVENT_METRICS, sorted(name for name, _ in names)
 

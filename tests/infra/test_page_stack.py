@@ -1,4 +1,4 @@
-"""The template of the page's stack: private files, strict headers, the configuration of its stage."""
+"""The template of the page's stack: private files, strict headers, its stage's configuration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SIGN_IN = "https://dualtrack-prod-123456789012.auth.eu-central-1.amazoncognito.c
 BUCKET = "dualtrack-prod-bodies"
 
 
-def made(api_url: str = API, *, nag: bool = False, edge: Edge = PLAIN) -> tuple[cdk.App, PageStack]:
+def synthesised(api_url: str = API, *, nag: bool = False, edge: Edge = PLAIN) -> tuple[cdk.App, PageStack]:
     app = cdk.App()
     if nag:
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks())
@@ -42,45 +42,49 @@ def made(api_url: str = API, *, nag: bool = False, edge: Edge = PLAIN) -> tuple[
 
 @cache
 def template() -> Template:
-    return Template.from_stack(made()[1])
+    return Template.from_stack(synthesised()[1])
 
 
 def only(kind: str, of: Template | None = None) -> dict[str, Any]:
-    (found,) = (of or template()).find_resources(kind).values()
-    properties: dict[str, Any] = found["Properties"]
+    (resource,) = (of or template()).find_resources(kind).values()
+    properties: dict[str, Any] = resource["Properties"]
     return properties
 
 
 def policy_of(of: Template) -> dict[str, Any]:
-    found: dict[str, Any] = only("AWS::CloudFront::ResponseHeadersPolicy", of)["ResponseHeadersPolicyConfig"]
-    return found
+    config: dict[str, Any] = only("AWS::CloudFront::ResponseHeadersPolicy", of)["ResponseHeadersPolicyConfig"]
+    return config
 
 
 def directives(policy: str) -> dict[str, str]:
-    parts = (one.strip().partition(" ") for one in policy.split(";"))
+    parts = (part.strip().partition(" ") for part in policy.split(";"))
     return {name: value for name, _, value in parts}
 
 
-def test_the_files_are_private_and_cloudfront_alone_reads_them() -> None:
+def test_the_files_are_private_and_only_cloudfront_reads_them() -> None:
     bucket = only("AWS::S3::Bucket")
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     assert "WebsiteConfiguration" not in bucket
     distribution = only("AWS::CloudFront::Distribution")["DistributionConfig"]
     assert "OriginAccessControlId" in distribution["Origins"][0]
     statements = only("AWS::S3::BucketPolicy")["PolicyDocument"]["Statement"]
-    readers = [one for one in statements if one["Effect"] == "Allow" and "s3:GetObject" in one["Action"]]
-    assert [one["Principal"] for one in readers] == [{"Service": "cloudfront.amazonaws.com"}]
-    assert all("AWS:SourceArn" in json.dumps(one["Condition"]) for one in readers)
+    readers = [
+        statement
+        for statement in statements
+        if statement["Effect"] == "Allow" and "s3:GetObject" in statement["Action"]
+    ]
+    assert [statement["Principal"] for statement in readers] == [{"Service": "cloudfront.amazonaws.com"}]
+    assert all("AWS:SourceArn" in json.dumps(statement["Condition"]) for statement in readers)
 
 
-def test_visitors_get_https_and_no_other_method_than_reading() -> None:
+def test_visitors_get_https_and_only_read_methods() -> None:
     behaviour = only("AWS::CloudFront::Distribution")["DistributionConfig"]["DefaultCacheBehavior"]
     assert behaviour["ViewerProtocolPolicy"] == "redirect-to-https"
     assert set(behaviour["AllowedMethods"]) == {"GET", "HEAD"}
     assert "ResponseHeadersPolicyId" in behaviour
 
 
-def test_the_policy_lets_the_page_call_its_origin_its_sign_in_and_its_bucket_and_nobody_else() -> None:
+def test_the_policy_lets_the_page_call_only_its_origin_sign_in_and_bucket() -> None:
     app = cdk.App()
     env = cdk.Environment(account="123456789012", region="eu-central-1")
     stack = PageStack(
@@ -111,20 +115,20 @@ def test_the_policy_lets_the_page_call_its_origin_its_sign_in_and_its_bucket_and
 
 
 def behaviours() -> dict[str, dict[str, Any]]:
-    found = only("AWS::CloudFront::Distribution")["DistributionConfig"]["CacheBehaviors"]
-    return {one["PathPattern"]: one for one in found}
+    behaviors = only("AWS::CloudFront::Distribution")["DistributionConfig"]["CacheBehaviors"]
+    return {behavior["PathPattern"]: behavior for behavior in behaviors}
 
 
-def test_the_api_is_asked_at_its_own_host_and_stage() -> None:
+def test_the_api_is_called_at_its_own_host_and_stage() -> None:
     config = only("AWS::CloudFront::Distribution")["DistributionConfig"]
-    origins = {one["Id"]: one for one in config["Origins"]}
+    origins = {source["Id"]: source for source in config["Origins"]}
     for behaviour in behaviours().values():
         origin = origins[behaviour["TargetOriginId"]]
         assert origin["OriginPath"] == "/live"
         assert origin["DomainName"] == "abc123.execute-api.eu-central-1.amazonaws.com"
         assert origin["CustomOriginConfig"]["OriginProtocolPolicy"] == "https-only"
         assert behaviour["ViewerProtocolPolicy"] == "https-only"
-        assert behaviour["Compress"] is False  # a compressed stream waits for a block to fill
+        assert behaviour["Compress"] is False  # a compressed stream would be buffered until a block is full
 
 
 def test_every_route_of_the_api_is_behind_the_page_and_no_file_is() -> None:
@@ -136,7 +140,7 @@ def test_every_route_of_the_api_is_behind_the_page_and_no_file_is() -> None:
 
 def test_a_domain_of_its_own_brings_its_certificate() -> None:
     edge = Edge("chat.example.org", f"arn:aws:acm:us-east-1:123456789012:certificate/{'1' * 36}")
-    config = only("AWS::CloudFront::Distribution", Template.from_stack(made(edge=edge)[1]))
+    config = only("AWS::CloudFront::Distribution", Template.from_stack(synthesised(edge=edge)[1]))
     assert config["DistributionConfig"]["Aliases"] == [edge.domain]
     viewers = config["DistributionConfig"]["ViewerCertificate"]
     assert viewers["AcmCertificateArn"] == edge.certificate_arn
@@ -156,7 +160,7 @@ def test_no_source_and_no_local_configuration_is_deployed() -> None:
 
 
 def test_cdk_nag_agrees() -> None:
-    app, _ = made(nag=True)
+    app, _ = synthesised(nag=True)
     app.synth()
 
 
@@ -165,9 +169,9 @@ def test_the_vendored_libraries_are_the_pinned_ones() -> None:
 
 
 def test_a_changed_library_is_found(tmp_path: Any) -> None:
-    for one in vendor.COPIES:
-        path = tmp_path / one.name
+    for copied in vendor.COPIES:
+        path = tmp_path / copied.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes((vendor.FOLDER / one.name).read_bytes())
+        path.write_bytes((vendor.FOLDER / copied.name).read_bytes())
     (tmp_path / "purify.js").write_bytes(b"something else")
     assert vendor.damaged(tmp_path) == ("purify.js",)

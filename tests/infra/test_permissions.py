@@ -156,14 +156,14 @@ def test_a_function_may_do_what_it_does_and_no_more(aws_stage: Stage, function: 
 
 
 def _table(resource: str) -> str:
-    found = re.search(r"FnGetAtt(History|Chats|Credits|Cache)[0-9A-F]{8}Arn", resource)
-    assert found, resource
-    return found[1]
+    match = re.search(r"FnGetAtt(History|Chats|Credits|Cache)[0-9A-F]{8}Arn", resource)
+    assert match, resource
+    return match[1]
 
 
 @pytest.mark.parametrize("function", ["Api", "Stream"])
-def test_of_the_cache_only_leases_can_be_updated(aws_stage: Stage, function: str) -> None:
-    """An item's partition key is its leading key (DynamoDB, IAM policy conditions)."""
+def test_only_leases_of_the_cache_can_be_updated(aws_stage: Stage, function: str) -> None:
+    """The leading key is an item's partition key (DynamoDB, IAM policy conditions)."""
     (updates,) = [
         s
         for s in _policy(aws_stage, function)
@@ -186,13 +186,13 @@ def test_a_turn_puts_nothing_but_agents_into_the_cache(aws_stage: Stage) -> None
 
 
 @pytest.mark.parametrize("function", ["Ingest", "GraphLoad"])
-def test_of_the_history_and_the_bucket_jobs_reach_corpora_alone(aws_stage: Stage, function: str) -> None:
-    """They read strangers' files: what they may touch is no user's."""
+def test_jobs_reach_only_corpora_in_the_history_and_the_bucket(aws_stage: Stage, function: str) -> None:
+    """Jobs read untrusted files, so they have no access to users' data."""
     conditions = {
-        action: one["Condition"]
-        for one in _policy(aws_stage, function)
-        for action in _many(one["Action"])
-        if "Condition" in one
+        action: statement["Condition"]
+        for statement in _policy(aws_stage, function)
+        for action in _many(statement["Action"])
+        if "Condition" in statement
     }
     leading = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [partition("*")]}}
     tables = {action for action in conditions if action.startswith("dynamodb:")}
@@ -203,7 +203,7 @@ def test_of_the_history_and_the_bucket_jobs_reach_corpora_alone(aws_stage: Stage
 
 
 @pytest.mark.parametrize("function", sorted(TABLES))
-def test_wildcards_stand_only_where_no_name_can(aws_stage: Stage, function: str) -> None:
+def test_wildcards_are_used_only_where_names_are_impossible(aws_stage: Stage, function: str) -> None:
     stars = {
         (action, resource)
         for actions, resources in statements(aws_stage, function)
@@ -227,7 +227,7 @@ def test_every_folder_of_functions_is_one_entry() -> None:
     assert set(SPECS) == {path.parent.name for path in (ROOT / "functions").glob("*/*.py")}
 
 
-def test_what_every_function_may_do_stands_here_too() -> None:
+def test_the_permissions_of_every_function_are_listed() -> None:
     assert {spec.construct_id for spec in SPECS.values()} == set(TABLES) == set(OTHER)
 
 
@@ -246,7 +246,7 @@ def test_no_action_is_a_wildcard_and_no_function_has_a_managed_policy(aws_stage:
         ("Corpus", {"Ingest", "GraphLoad"}),
     ],
 )
-def test_a_workflow_may_call_its_functions_alone(aws_stage: Stage, machine: str, functions: set[str]) -> None:
+def test_a_workflow_may_call_only_its_functions(aws_stage: Stage, machine: str, functions: set[str]) -> None:
     policies = aws_stage.resources("Chat", "AWS::IAM::Policy")
     (policy,) = [p for key, p in policies.items() if key.startswith(f"{machine}MachineRole")]
     called = {
@@ -255,15 +255,15 @@ def test_a_workflow_may_call_its_functions_alone(aws_stage: Stage, machine: str,
         if "lambda:InvokeFunction" in _many(statement["Action"])
         for resource in _many(statement["Resource"])
     }
-    # by its alias, for executions of release 1, and by any of its versions
+    # by alias, for executions of release 1, and by any of its versions
     steps = {re.sub(r"(Live[0-9A-F]{8}|Function[0-9A-F]{8}\.Arn:\*)$", "", name) for name in called}
     assert steps == functions
 
 
-def test_the_collectors_headers_are_for_those_who_send_and_for_a_stage_that_has_one(
+def test_only_sending_functions_of_a_stage_with_a_collector_may_read_its_headers(
     assembly: Callable[..., Path],
 ) -> None:
-    """Without a collector nobody may read them: TABLES' functions are held to `SECRETS` above."""
+    """Without a collector no function may read them; the others are checked by `SECRETS` above."""
     stage = Stage("staging", assembly("staging", {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example.com"}))
     readers = {
         function
@@ -272,9 +272,9 @@ def test_the_collectors_headers_are_for_those_who_send_and_for_a_stage_that_has_
         if any(resource.endswith("/otlp") for resource in resources)
     }
     assert readers == {"Abort", "Summarise"}
-    told = {
+    senders = {
         name.removesuffix("Function" + name[-8:])
         for name, function in stage.resources("Chat", "AWS::Lambda::Function").items()
         if function.get("Environment", {}).get("Variables", {}).get("OTEL_EXPORTER_OTLP_ENDPOINT")
     }
-    assert told == readers
+    assert senders == readers

@@ -1,4 +1,4 @@
-"""From a commit to a stage: GitHub's workflows, and whom the account lets in for them (docs/aws/pipeline.md)."""
+"""From a commit to a stage: GitHub's workflows, and the AWS roles that trust them (docs/aws/pipeline.md)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REUSABLE: Final = "deploy-stage.yml"
 TEMPLATE: Final = ROOT / "infra" / "pipeline.yaml"
 ISSUER: Final = "token.actions.githubusercontent.com"
 PUBLISHERS: Final = ("actions/", "aws-actions/", "./.github/workflows/", "OWNER/dualtrack/.github/workflows/")
-"""GitHub, AWS, and this project."""
+"""Owners of trusted actions: GitHub, AWS, and this project."""
 
 BOOTSTRAP_ROLES: Final = {"deploy", "file-publishing", "lookup"}
 READS: Final = {"DescribeStackEvents", "DescribeStacks", "GetTemplateSummary"}
@@ -41,14 +41,14 @@ SMOKE_USER: Final = {
 
 
 def actionlint() -> str:
-    """The program, on the PATH or where its script installs it, or skip the test."""
+    """The program, on the PATH or where its script installs it; skips the test without it."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    found = shutil.which("actionlint") or shutil.which("actionlint", path=cache / "dualtrack" / "bin")
-    return found or pytest.skip("actionlint is not installed: bash .ci/install_actionlint.sh")
+    program = shutil.which("actionlint") or shutil.which("actionlint", path=cache / "dualtrack" / "bin")
+    return program or pytest.skip("actionlint is not installed: bash .ci/install_actionlint.sh")
 
 
 def linted(*paths: Path) -> subprocess.CompletedProcess[str]:
-    """Without the checkers of other languages, which it takes if they happen to be there."""
+    """actionlint's findings, without the checkers of other languages, which it uses if they are installed."""
     command = [actionlint(), "-shellcheck=", "-pyflakes=", *map(str, paths)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
@@ -71,7 +71,7 @@ def faults(text: str, workflow: dict[Any, Any]) -> Iterator[str]:
         f"it knows {name}" for name in re.findall(r"DUALTRACK_DROP|secrets\b|\w+_KEY\b|_TOKEN\b", text)
     )
     if "pull_request_target" in text:
-        yield "code of strangers runs with the rights of the repository"
+        yield "untrusted code runs with the repository's permissions"
     if workflow["permissions"] != {"contents": "read"}:
         yield f"every job may {workflow['permissions']}"
     for name, job in workflow["jobs"].items():
@@ -89,7 +89,7 @@ def job_faults(job: dict[str, Any]) -> Iterator[str]:
         if used and not used.startswith("./") and not re.search(r"@(v\d[\d.]*|[0-9a-f]{40})$", used):
             yield f"{used} is no release and no commit"
         if "${{" in run:
-            yield f"what somebody has written becomes a command: {run}"
+            yield f"user input becomes part of a command: {run}"
         if (
             used.startswith("actions/checkout@")
             and step.get("with", {}).get("persist-credentials") is not False
@@ -98,7 +98,7 @@ def job_faults(job: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: f"{path.parents[2].name}-{path.name}")
-def test_a_workflow_has_the_least_rights_and_no_key(path: Path) -> None:
+def test_a_workflow_has_the_least_permissions_and_no_key(path: Path) -> None:
     assert list(faults(path.read_text(), load(str(path)))) == []
 
 
@@ -109,26 +109,26 @@ def test_a_workflow_has_the_least_rights_and_no_key(path: Path) -> None:
         ("id-token: write", "packages: write", "may {"),
         ("actions/setup-node@v4", "actions/setup-node@main", "no release"),
         ("actions/setup-node@v4", "somebody/setup-node@v4", "runs code of"),
-        ('cp "own/settings.$STAGE.toml"', "cp own/settings.${{ inputs.stage }}.toml", "becomes a command"),
+        ('cp "own/settings.$STAGE.toml"', "cp own/settings.${{ inputs.stage }}.toml", "part of a command"),
         ("STAGE: ${{", "DUALTRACK_DROP: all\n      STAGE: ${{", "DUALTRACK_DROP"),
         ("STAGE: ${{", "KEY: ${{ secrets.KEY }}\n      STAGE: ${{", "secrets"),
         ("STAGE: ${{", "ANTHROPIC_API_KEY: sk\n      STAGE: ${{", "ANTHROPIC_API_KEY"),
         ("persist-credentials: false", "persist-credentials: true", "left on the disk"),
-        ("  workflow_call:", "  pull_request_target:\n  workflow_call:", "strangers"),
+        ("  workflow_call:", "  pull_request_target:\n  workflow_call:", "untrusted code"),
     ],
 )
-def test_a_workflow_that_is_wrong_is_seen(there: str, instead: str, fault: str, tmp_path: Path) -> None:
+def test_a_bad_workflow_is_detected(there: str, instead: str, fault: str, tmp_path: Path) -> None:
     path = tmp_path / "workflow.yml"
-    text = next(one for one in WORKFLOWS if one.name == REUSABLE).read_text()
+    text = next(workflow for workflow in WORKFLOWS if workflow.name == REUSABLE).read_text()
     assert there in text
     path.write_text(
         text.replace("permissions:\n  " + there, "permissions: " + instead).replace(there, instead)
     )
-    assert any(fault in one for one in faults(path.read_text(), load(str(path))))
+    assert any(fault in complaint for complaint in faults(path.read_text(), load(str(path))))
 
 
-def test_a_stage_is_deployed_in_its_environment_and_never_cut() -> None:
-    """The environment is what reviewers are asked for, and what the role's trust names."""
+def test_a_stage_is_deployed_in_its_environment_and_never_cancelled() -> None:
+    """Reviews are required per environment, and the role's trust policy names it."""
     deploy = load(str(ROOT / ".github" / "workflows" / REUSABLE))["jobs"]["deploy"]
     assert deploy["environment"] == "${{ inputs.stage }}"
     assert deploy["concurrency"] == {"group": "deploy-${{ inputs.stage }}", "cancel-in-progress": False}
@@ -147,8 +147,8 @@ def test_prod_comes_after_staging_and_staging_after_the_tests() -> None:
         assert "if" not in jobs["prod"] or "always()" not in jobs["prod"]["if"]
 
 
-def test_the_callers_settings_and_profiles_come_into_their_places(tmp_path: Path) -> None:
-    """The step's own commands, in folders like those of a runner."""
+def test_the_callers_settings_and_profiles_are_put_into_place(tmp_path: Path) -> None:
+    """Runs the step's own commands in folders like a runner's."""
     steps = load(str(ROOT / ".github" / "workflows" / REUSABLE))["jobs"]["deploy"]["steps"]
     (script,) = [step["run"] for step in steps if step.get("name") == "Put them into their places"]
     for name, text in (
@@ -162,23 +162,23 @@ def test_the_callers_settings_and_profiles_come_into_their_places(tmp_path: Path
         (tmp_path / name).write_text(text)
     environment = {"PATH": os.environ["PATH"], "STAGE": "staging"}
     subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=environment, check=True)
-    found = {
+    files = {
         str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*") if path.is_file()
     }
-    assert found == {
+    assert files == {
         "infra/settings.staging.toml": "theirs",
         "infra/settings.prod.toml": "dualtrack's",
         "profiles/cook.json": "theirs",
     }
 
 
-# ── who is let in ─────────────────────────────────────────────────────────────────────────────────
+# ── roles ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
 def template() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(load(str(TEMPLATE))))
-    return found
+    loaded: dict[str, Any] = json.loads(json.dumps(load(str(TEMPLATE))))
+    return loaded
 
 
 def test_cfn_lint_takes_the_template() -> None:
@@ -202,9 +202,13 @@ def test_cfn_lint_takes_the_template() -> None:
 
 def role_faults(template: dict[str, Any]) -> Iterator[str]:
     """What is wrong with the roles. GitHub Docs, "Configuring OpenID Connect in Amazon Web Services"; IAM User Guide,
-    "Create a role for OpenID Connect federation": without ``sub`` every repository of GitHub is let in.
+    "Create a role for OpenID Connect federation": without ``sub`` every GitHub repository could assume the role.
     """
-    roles = {key: one for key, one in template["Resources"].items() if one["Type"] == "AWS::IAM::Role"}
+    roles = {
+        key: resource
+        for key, resource in template["Resources"].items()
+        if resource["Type"] == "AWS::IAM::Role"
+    }
     if set(roles) != {"StagingRole", "ProdRole"}:
         yield f"there are {set(roles)}"
     for key, role in roles.items():
@@ -216,8 +220,8 @@ def role_faults(template: dict[str, Any]) -> Iterator[str]:
                 f"{ISSUER}:sub": {"Fn::Sub": f"repo:${{Repository}}:environment:{stage}"},
             }
         }
-        if [one["Condition"] for one in trust] != [wanted]:
-            yield f"{key} lets in others than jobs of the environment {stage}"
+        if [statement["Condition"] for statement in trust] != [wanted]:
+            yield f"{key} trusts others than jobs of the environment {stage}"
         if set(role["Properties"]) != {"Description", "AssumeRolePolicyDocument", "Policies"}:
             yield f"{key} has {set(role['Properties'])}"
         for policy in role["Properties"]["Policies"]:
@@ -226,52 +230,58 @@ def role_faults(template: dict[str, Any]) -> Iterator[str]:
 
 
 def statement_faults(statement: dict[str, Any], stage: str) -> Iterator[str]:
-    """What a stage's role may and need not."""
+    """Permissions of a stage's role that it does not need."""
     actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
     resources = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
-    named = [one["Fn::Sub"] if isinstance(one, dict) else one for one in resources]
+    named = [resource["Fn::Sub"] if isinstance(resource, dict) else resource for resource in resources]
     services = {action.split(":")[0] for action in actions}
     if services == {"sts"}:
         ends = "-role-${AWS::AccountId}-${AWS::Region}"
-        found = {one.partition("role/cdk-hnb659fds-")[2].removesuffix(ends) for one in named}
-        if actions != ["sts:AssumeRole"] or found != BOOTSTRAP_ROLES:
-            yield f"takes other roles than the bootstrap's: {named}"
+        assumed = {role_arn.partition("role/cdk-hnb659fds-")[2].removesuffix(ends) for role_arn in named}
+        if actions != ["sts:AssumeRole"] or assumed != BOOTSTRAP_ROLES:
+            yield f"assumes other roles than the bootstrap's: {named}"
     elif services == {"cloudformation"}:
         if not {action.split(":")[1] for action in actions} <= READS:
             yield f"does {actions}"
-        if not all(one.endswith(f":stack/dualtrack-{stage}-*/*") for one in named):
+        if not all(arn.endswith(f":stack/dualtrack-{stage}-*/*") for arn in named):
             yield f"reads stacks of others: {named}"
     elif services == {"cognito-idp"}:
         tags = {"aws:ResourceTag/application": "dualtrack", "aws:ResourceTag/stage": stage}
         if stage == "prod" or statement.get("Condition") != {"StringEquals": tags}:
-            yield "makes users in other pools than staging's"
+            yield "creates users in other pools than staging's"
         if {action.split(":")[1] for action in actions} != SMOKE_USER:
             yield f"does {actions}"
     else:
         yield f"does {actions}"
 
 
-def test_a_role_is_for_one_environment_and_takes_the_bootstraps_roles_alone(template: dict[str, Any]) -> None:
+def test_a_role_is_for_one_environment_and_assumes_only_the_bootstraps_roles(
+    template: dict[str, Any],
+) -> None:
     assert list(role_faults(template)) == []
 
 
-def test_the_pool_carries_the_tags_that_the_smoke_tests_rights_are_bound_to() -> None:
+def test_the_pool_has_the_tags_that_the_smoke_tests_permissions_require() -> None:
     identity = json.loads((ROOT / "infra" / "local" / "templates" / "Identity.template.json").read_text())
-    (pool,) = [one for one in identity["Resources"].values() if one["Type"] == "AWS::Cognito::UserPool"]
+    (pool,) = [
+        resource
+        for resource in identity["Resources"].values()
+        if resource["Type"] == "AWS::Cognito::UserPool"
+    ]
     assert pool["Properties"]["UserPoolTags"] == {"application": "dualtrack", "stage": "local"}
 
 
 def _statements(template: dict[str, Any], role: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = template["Resources"][role]["Properties"]["Policies"][0]["PolicyDocument"][
-        "Statement"
-    ]
-    return found
+    statements: list[dict[str, Any]] = template["Resources"][role]["Properties"]["Policies"][0][
+        "PolicyDocument"
+    ]["Statement"]
+    return statements
 
 
 def _condition(template: dict[str, Any]) -> dict[str, Any]:
     trust = template["Resources"]["ProdRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
-    found: dict[str, Any] = trust[0]["Condition"]["StringEquals"]
-    return found
+    condition: dict[str, Any] = trust[0]["Condition"]["StringEquals"]
+    return condition
 
 
 BREAKERS: Final[dict[str, Callable[[dict[str, Any]], object]]] = {
@@ -295,7 +305,7 @@ BREAKERS: Final[dict[str, Callable[[dict[str, Any]], object]]] = {
 
 
 @pytest.mark.parametrize("breaks", BREAKERS.values(), ids=BREAKERS)
-def test_a_role_that_may_more_is_seen(
+def test_a_role_with_more_permissions_is_detected(
     breaks: Callable[[dict[str, Any]], object], template: dict[str, Any]
 ) -> None:
     breaks(template)

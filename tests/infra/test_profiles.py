@@ -1,4 +1,4 @@
-"""A deployment's own profiles in what is deployed: the core layer for AWS, the library's zip of the local stack."""
+"""A deployment's own profiles in the deployed code: AWS's core layer and the local stack's library zip."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 READ = (
     "import json, sys\nsys.path.insert(0, sys.argv[1])\nfrom dualtrack.profiles import all_profiles\n"
-    "print(json.dumps({name: one.description for name, one in all_profiles().items()}))"
+    "print(json.dumps({name: profile.description for name, profile in all_profiles().items()}))"
 )
 
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a profile more, and one in the place of the library's."""
+    """A folder with an additional profile, and one that replaces the library's."""
     folder = tmp_path / "profiles"
     folder.mkdir()
     assistant = json.loads((layers.ROOT / "layers/core" / layers.PROFILES / "assistant.json").read_text())
@@ -42,8 +42,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def described(packaged: Path) -> Any:
-    """Every profile's description, as a function reads it that has this folder alone; it leaves no bytecode
-    behind in it."""
+    """Every profile's description, read by a process with only this folder on its path; it writes no bytecode there."""
     done = subprocess.run(
         [sys.executable, "-I", "-B", "-c", READ, str(packaged / "python")],
         capture_output=True,
@@ -71,7 +70,7 @@ def test_the_synthesised_layer_has_the_deployments_profiles(tmp_path: Path, own:
 
 def test_a_bad_profile_fails_the_synthesis(tmp_path: Path, own: Path) -> None:
     (own / "helper.json").write_text("{}")
-    # what Python raises comes back through the CDK as an error of its own
+    # the CDK wraps Python exceptions in its own error
     with pytest.raises((BadProfile, RuntimeError), match=r"helper\.json: name: Field required"):
         core_asset(tmp_path)
 

@@ -1,4 +1,4 @@
-"""A stage's settings are a file; the environment overrides; nothing that the last deployment has set goes silently."""
+"""A stage's settings are a file; the environment overrides it; nothing from the last deployment is dropped silently."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAIL = {"ALARM_EMAIL": "operators@example.org"}
 
 @pytest.fixture
 def written(tmp_path: Path) -> Callable[[str], Path]:
-    """A folder with prod's file, and more at its end."""
+    """A folder with prod's file, extended by a text."""
 
     def write(more: str) -> Path:
         text = (FOLDER / "settings.prod.toml").read_text()
@@ -83,7 +83,9 @@ def test_servers_may_be_written_as_tables(written: Callable[[str], Path]) -> Non
         ("when = 2026-11-22\n", r"settings\.prod\.toml: Object of type date"),
     ],
 )
-def test_what_is_wrong_is_named(written: Callable[[str], Path], more: str, complaint: str) -> None:
+def test_an_invalid_settings_file_is_refused_with_a_reason(
+    written: Callable[[str], Path], more: str, complaint: str
+) -> None:
     with pytest.raises(BadSettings, match=complaint):
         read_settings("prod", {}, written(more))
 
@@ -109,11 +111,11 @@ def test_there_is_no_other_stage() -> None:
         read_settings("live", {})
 
 
-# ── what the last deployment has set ──────────────────────────────────────────────────────────────
+# ── settings of the last deployment ───────────────────────────────────────────────────────────────
 
 
 def refused(last: Mapping[str, Any], environ: Mapping[str, str], folder: Path) -> str:
-    """Why a deployment after ``last`` is refused, empty if it is not."""
+    """Why a deployment after ``last`` is refused; empty if it is allowed."""
     try:
         refuse_to_drop(last, read_settings("prod", environ, folder), environ)
     except BadSettings as problem:
@@ -149,7 +151,7 @@ def test_an_older_checkout_drops_no_line_of_a_file_but_a_change_is_a_decision(
 
 
 def test_the_account_says_what_was_set() -> None:
-    """As CloudFormation answers: the template's metadata as text; a stack that is not there as a ValidationError."""
+    """As in CloudFormation's answers: the template's metadata as text; a missing stack as a ValidationError."""
     recorded = read_settings("prod", MAIL).recorded()
     client: Any = boto3.client("cloudformation", region_name="us-east-1")
     with Stubber(client) as stub:
@@ -168,6 +170,6 @@ def test_the_account_says_what_was_set() -> None:
 
 
 def test_a_template_records_what_was_set(assembly: Callable[..., Path]) -> None:
-    given = {**WITH_MCP, **MAIL}
-    metadata = Stage("prod", assembly("prod", given)).template("Chat")["Metadata"][METADATA]
-    assert metadata == {"settings": given, "overriding": sorted(given)}
+    values = {**WITH_MCP, **MAIL}
+    metadata = Stage("prod", assembly("prod", values)).template("Chat")["Metadata"][METADATA]
+    assert metadata == {"settings": values, "overriding": sorted(values)}

@@ -1,4 +1,4 @@
-"""Other providers and SES, before they become part of a template, and there."""
+"""Other identity providers and SES: validation of the settings, and the template."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def test_nothing_set_is_the_pools_own_users() -> None:
 
 
 def test_two_providers_and_ses() -> None:
-    given = {**OIDC, "SAML_METADATA_URL": "https://idp.example.org/m", "SES_FROM": "a@example.org"}
-    assert sign_in_from({**given, "OIDC_NAME": "Company", "SES_IDENTITY": "example.org"}) == SignIn(
+    values = {**OIDC, "SAML_METADATA_URL": "https://idp.example.org/m", "SES_FROM": "a@example.org"}
+    assert sign_in_from({**values, "OIDC_NAME": "Company", "SES_IDENTITY": "example.org"}) == SignIn(
         Oidc("Company", "https://login.example.org", "abc", "login"),
         Saml("Saml", "https://idp.example.org/m"),
         Mail("a@example.org", "example.org"),
@@ -55,7 +55,7 @@ def test_the_client_offers_them_and_the_sign_in_leads_to_the_domain(
     assert client["SupportedIdentityProviders"] == ["COGNITO", "Oidc", "Saml"]
     assert client["CallbackURLs"] == client["LogoutURLs"] == ["https://chat.example.org/"]
     providers = stage.resources("Identity", "AWS::Cognito::UserPoolIdentityProvider")
-    assert {one["ProviderType"] for one in providers.values()} == {"OIDC", "SAML"}
+    assert {provider["ProviderType"] for provider in providers.values()} == {"OIDC", "SAML"}
     (pool,) = stage.resources("Identity", "AWS::Cognito::UserPool").values()
     mail = pool["EmailConfiguration"]
     assert (mail["EmailSendingAccount"], mail["From"]) == ("DEVELOPER", "dualtrack@example.org")
@@ -63,7 +63,7 @@ def test_the_client_offers_them_and_the_sign_in_leads_to_the_domain(
 
 
 def test_prod_without_an_address_has_no_sign_in_page(prod: Stage) -> None:
-    """Cognito wants to know where a sign-in may lead; the page's address is known after the first deployment."""
+    """Cognito needs the redirect addresses; the page's address is known only after the first deployment."""
     (client,) = prod.resources("Identity", "AWS::Cognito::UserPoolClient").values()
     assert client["AllowedOAuthFlowsUserPoolClient"] is False
     assert "CallbackURLs" not in client

@@ -1,6 +1,6 @@
 """What a stage of release 1 keeps when it is updated to the templates of today (DESIGN 9).
 
-The templates of release 1 are in tests/fixtures/release-1/infrastructure and are never written anew.
+The templates of release 1 are in tests/fixtures/release-1/infrastructure and are never rewritten.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RELEASE_1: Final = ROOT / "tests" / "fixtures" / "release-1" / "infrastructure"
 STAGES: Final[dict[str, dict[str, str]]] = {"local": {}, "staging": {}, "prod": WITH_MCP}
 HOLDING: Final = frozenset(
     {
-        # what somebody has put there would be gone
+        # replacing them would lose their content
         "AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::KMS::Key",
         "AWS::Cognito::UserPool", "AWS::Cognito::UserPoolClient", "AWS::Cognito::UserPoolDomain",
         "AWS::Logs::LogGroup",
@@ -34,8 +34,8 @@ HOLDING: Final = frozenset(
         "AWS::ApiGateway::RestApi", "AWS::CloudFront::Distribution",
     }
 )  # fmt: skip
-"""Types whose replacement loses something. A secret is not among them: keys moved to the Parameter Store, prod's old
-secrets stay behind in the account (Retain), and docs/aws/settings.md says how a key gets from one to the other.
+"""Types whose replacement loses something. Secrets are not included: keys moved to the Parameter Store, prod's old
+secrets remain in the account (Retain), and docs/aws/settings.md says how to move a key.
 """
 
 
@@ -49,8 +49,8 @@ def losses(old: Template, new: Template) -> Iterator[str]:
 
 
 def _lost(key: str, old: Template, new: Template | None) -> Iterator[str]:
-    """CloudFormation User Guide, "Update behaviors of stack resources": another logical id or type is another
-    resource, and so is another value of a property that is create-only in the type's schema.
+    """CloudFormation User Guide, "Update behaviors of stack resources": a new logical id or type is a new resource, and
+    so is a new value of a property that is create-only in the type's schema.
     """
     if new is None or new["Type"] != old["Type"]:
         yield f"{key} is gone"
@@ -69,13 +69,13 @@ def _create_only(kind: str) -> set[str]:
 
 
 def _table_losses(key: str, old: Template, new: Template) -> Iterator[str]:
-    """CloudFormation Template Reference, AWS::DynamoDB::Table: another KeySchema replaces the table; "Updating
-    GlobalSecondaryIndexes": one index is made or deleted an update.
+    """CloudFormation Template Reference, AWS::DynamoDB::Table: a new KeySchema replaces the table; "Updating
+    GlobalSecondaryIndexes": one index can be created or deleted per update.
     """
     if old["KeySchema"] != new["KeySchema"]:
         yield f"{key} would be replaced: another KeySchema"
     before, after = (
-        {json.dumps(index) for index in one.get("GlobalSecondaryIndexes", [])} for one in (old, new)
+        {json.dumps(index) for index in table.get("GlobalSecondaryIndexes", [])} for table in (old, new)
     )
     if before - after:
         yield f"{key} loses an index, or changes one"
@@ -93,11 +93,11 @@ def test_an_update_of_release_1_loses_nothing(stage: str, assembly: Callable[...
     today = assembly(stage, STAGES[stage])
     files = sorted((RELEASE_1 / stage).glob("*.template.json"))
     assert files
-    found = {
+    lost = {
         path.name: list(losses(json.loads(path.read_text()), json.loads((today / path.name).read_text())))
         for path in files
     }
-    assert not any(found.values()), found
+    assert not any(lost.values()), lost
 
 
 def _renamed(template: Template) -> None:
@@ -146,9 +146,9 @@ def _without_exports(template: Template) -> None:
         (_without_exports, "the export dualtrack-prod-bodies-arn is gone"),
     ],
 )
-def test_a_loss_is_seen(change: Callable[[Template], None], complaint: str) -> None:
+def test_a_loss_is_detected(change: Callable[[Template], None], complaint: str) -> None:
     old = json.loads((RELEASE_1 / "prod" / "Data.template.json").read_text())
     new = copy.deepcopy(old)
     assert not list(losses(old, new))
     change(new)
-    assert [one for one in losses(old, new) if complaint in one]
+    assert [loss for loss in losses(old, new) if complaint in loss]

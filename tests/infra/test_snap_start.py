@@ -1,4 +1,4 @@
-"""SnapStart as a stage sets it: off by default, for functions that can have it, with its price."""
+"""SnapStart by a stage's settings: off by default, only for functions that support it, with its price."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_no_stage_has_it_by_default() -> None:
     assert [stage.snap_start for stage in STAGES.values()] == [()] * 3
 
 
-def test_a_stage_has_it_for_the_functions_it_names_and_sees_the_price() -> None:
+def test_a_stage_enables_it_for_named_functions_and_prints_the_price() -> None:
     stage = replace(STAGES["local"], snap_start=("api", "turn"))
     template = assertions.Template.from_stack(build(cdk.App(), stage, AS_PARAMETERS))
     functions = template.find_resources("AWS::Lambda::Function")
@@ -36,7 +36,7 @@ def test_a_stage_has_it_for_the_functions_it_names_and_sees_the_price() -> None:
         if "SnapStart" in function["Properties"]
     }
     assert started == {key: {"ApplyOn": "PublishedVersions"} for key in ("Api", "Turn")}
-    (line,) = [one for one in idle_lines([template.to_json()]) if one.item.startswith("Snapshots of 2 ")]
+    (line,) = [idle for idle in idle_lines([template.to_json()]) if idle.item.startswith("Snapshots of 2 ")]
     gigabytes = (512 + 640) / 1024
     assert line.dollars == pytest.approx(2 * gigabytes * 3.954, rel=1e-3)  # $3.954 a GB and month
 
@@ -48,11 +48,13 @@ def test_a_function_that_can_have_no_snapshot_is_refused(wrong: str) -> None:
 
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.name)
-def test_every_state_tries_again_what_snapstart_refuses(path: Path) -> None:
-    """All that Lambda names for it, as Step Functions names a service's exceptions."""
+def test_every_state_retries_errors_of_snapstart(path: Path) -> None:
+    """Every SnapStart exception of Lambda, in Step Functions' notation."""
     operation = boto3.client("lambda", region_name="us-east-1").meta.service_model.operation_model("Invoke")
-    refused = {f"Lambda.{one.name}" for one in operation.error_shapes if one.name.startswith("SnapStart")}
+    refused = {
+        f"Lambda.{shape.name}" for shape in operation.error_shapes if shape.name.startswith("SnapStart")
+    }
     assert refused
     for name, state in tasks(path).items():
-        retried = {error for one in state["Retry"] for error in one["ErrorEquals"]}
+        retried = {error for retrier in state["Retry"] for error in retrier["ErrorEquals"]}
         assert refused <= retried, name

@@ -1,4 +1,4 @@
-"""A stage's settings are checked where they are made."""
+"""A stage's settings are validated when they are created."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from infra.settings import STAGES
 
 
 @pytest.mark.parametrize("days", [0, -1, 36_501])
-def test_a_retention_that_nobody_can_mean_is_refused(days: int) -> None:
-    """With the stage and the range."""
+def test_a_retention_out_of_range_is_refused(days: int) -> None:
+    """The message has the stage and the range."""
     with pytest.raises(
         ValueError, match="ledger_retention_days of stage prod: must be from 1 to 36500 days, not"
     ):
@@ -19,7 +19,7 @@ def test_a_retention_that_nobody_can_mean_is_refused(days: int) -> None:
 
 
 def test_every_stage_has_one() -> None:
-    """Production keeps books longest."""
+    """Prod keeps the ledger longest."""
     assert {name: stage.ledger_retention_days for name, stage in STAGES.items()} == {
         "local": 30,
         "staging": 30,

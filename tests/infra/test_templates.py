@@ -1,4 +1,4 @@
-"""What must hold in the templates of every stage, and what in prod alone."""
+"""What must be true of the templates of every stage, and of prod only."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ KEY_LIKE = re.compile(r"sk-|ghp_|github_pat_|pa-|ctx7sk|AKIA|BEGIN [A-Z ]*PRIVAT
 
 def function_names(stage: Stage) -> dict[str, dict[str, object]]:
     """Properties of the functions by their construct's name."""
-    found = stage.resources("Chat", "AWS::Lambda::Function")
-    return {re.sub(r"Function[0-9A-F]{8}$", "", key): value for key, value in found.items()}
+    functions = stage.resources("Chat", "AWS::Lambda::Function")
+    return {re.sub(r"Function[0-9A-F]{8}$", "", key): value for key, value in functions.items()}
 
 
 def test_every_function_is_there_and_only_those(aws_stage: Stage) -> None:
@@ -40,15 +40,15 @@ def test_every_function_has_its_alias(aws_stage: Stage) -> None:
     assert len(aliases) == len(SPECS)
 
 
-def test_a_release_of_prod_is_given_a_fifth_of_the_chats_first(prod: Stage) -> None:
-    """And goes back on its alarms; jobs on corpora are too few to be given out by shares."""
+def test_a_release_of_prod_first_gets_a_fifth_of_the_chats(prod: Stage) -> None:
+    """It rolls back on alarms; jobs on corpora are too few to be split."""
     aliases = prod.resources("Chat", "AWS::StepFunctions::StateMachineAlias")
     preferences = {key: alias["DeploymentPreference"] for key, alias in aliases.items()}
-    (chat,) = [one for key, one in preferences.items() if key.startswith("Chat")]
-    (corpus,) = [one for key, one in preferences.items() if key.startswith("Corpus")]
+    (chat,) = [preference for key, preference in preferences.items() if key.startswith("Chat")]
+    (corpus,) = [preference for key, preference in preferences.items() if key.startswith("Corpus")]
     assert (chat["Type"], chat["Percentage"], chat["Interval"]) == ("CANARY", 20, 10)
-    alarms = [str(one["Ref"]) for one in chat["Alarms"]]
-    assert [re.sub("[0-9A-F]{8}$", "", one) for one in alarms] == [
+    alarms = [str(alarm["Ref"]) for alarm in chat["Alarms"]]
+    assert [re.sub("[0-9A-F]{8}$", "", alarm) for alarm in alarms] == [
         "ObservabilityReleaseFails",
         "ObservabilityChatsTimeOut",
         "ObservabilityAbortFails",
@@ -56,7 +56,7 @@ def test_a_release_of_prod_is_given_a_fifth_of_the_chats_first(prod: Stage) -> N
     assert corpus["Type"] == "ALL_AT_ONCE"
 
 
-def test_staging_moves_at_once_and_the_laptop_has_no_versions(
+def test_staging_switches_at_once_and_the_local_stack_has_no_versions(
     staging: Stage, assembly: Callable[..., Path]
 ) -> None:
     kinds = ("AWS::StepFunctions::StateMachineAlias", "AWS::StepFunctions::StateMachineVersion")
@@ -83,7 +83,7 @@ def test_everything_stored_is_encrypted(aws_stage: Stage) -> None:
     assert key["EnableKeyRotation"] is True
 
 
-def test_prod_protects_its_data_and_staging_lets_go(prod: Stage, staging: Stage) -> None:
+def test_prod_retains_its_data_and_staging_does_not(prod: Stage, staging: Stage) -> None:
     for stage, protected in ((prod, True), (staging, False)):
         for table in stage.resources("Data", "AWS::DynamoDB::Table").values():
             recovery = table["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]
@@ -107,7 +107,7 @@ def test_logs_are_kept_for_a_time_and_no_longer(aws_stage: Stage) -> None:
     assert all(config["LogGroup"] for config in logging)  # type: ignore[index]
 
 
-def test_no_secret_stands_in_a_template(aws_stage: Stage) -> None:
+def test_no_template_contains_a_secret(aws_stage: Stage) -> None:
     for stack in ("Data", "Identity", "Chat"):
         assert not KEY_LIKE.search(json.dumps(aws_stage.template(stack)))
     for function in function_names(aws_stage).values():
@@ -116,7 +116,7 @@ def test_no_secret_stands_in_a_template(aws_stage: Stage) -> None:
 
 
 def test_settings_are_part_of_the_version_that_is_published(aws_stage: Stage) -> None:
-    """A parameter would change the function and leave the alias on the old version."""
+    """A template parameter would change the function and leave the alias on the old version."""
     assert set(aws_stage.template("Chat")["Parameters"]) == {"BootstrapVersion"}
 
 
@@ -127,7 +127,7 @@ def test_staging_and_prod_differ_by_settings_alone(prod: Stage, staging: Stage) 
             for key, resource in prod.template(stack)["Resources"].items()
             if key not in staging.template(stack)["Resources"] and "CurrentVersion" not in key
         }
-        # API Gateway's deployment is named by its content
+        # the name of API Gateway's deployment depends on its content
         assert only_prod <= {
             "AWS::CloudWatch::Alarm",
             "AWS::SNS::Topic",
@@ -149,7 +149,7 @@ def test_the_gateways_own_errors_have_the_contracts_form(aws_stage: Stage) -> No
     for answer in answers:
         error = json.loads(answer["ResponseTemplates"]["application/json"])["error"]
         assert set(error) == {"code", "message"}
-        # without a status it is the gateway's own, for whatever has no answer of its own
+        # without a status it is the gateway's default response
         if not answer["ResponseType"].startswith("DEFAULT_"):
             assert STATUS_OF_CODE[error["code"]] == int(answer["StatusCode"])
         if error["code"] == "rate_limited":
@@ -167,7 +167,7 @@ def test_every_route_but_two_needs_a_token(aws_stage: Stage) -> None:
     assert open_routes == {"health", "openapi.json"}
 
 
-def test_a_path_on_the_way_to_the_events_is_answered_like_any_other(aws_stage: Stage) -> None:
+def test_a_parent_path_of_the_events_is_answered_like_any_other(aws_stage: Stage) -> None:
     """API Gateway does not fall back to the proxy where a more specific resource exists."""
     resources = aws_stage.resources("Chat", "AWS::ApiGateway::Resource")
     answered = {
@@ -178,7 +178,7 @@ def test_a_path_on_the_way_to_the_events_is_answered_like_any_other(aws_stage: S
     assert answered == set(resources)
 
 
-def test_events_are_streamed_and_nothing_else(aws_stage: Stage) -> None:
+def test_only_events_are_streamed(aws_stage: Stage) -> None:
     methods = aws_stage.resources("Chat", "AWS::ApiGateway::Method").values()
     streamed = [m for m in methods if m["Integration"].get("ResponseTransferMode") == "STREAM"]
     (events,) = streamed
@@ -187,10 +187,12 @@ def test_events_are_streamed_and_nothing_else(aws_stage: Stage) -> None:
     assert STREAMS.seconds < seconds, "a stream ends by itself, not by Lambda's timeout"
     assert events["Integration"]["TimeoutInMillis"] == seconds * 1000
     (api,) = aws_stage.resources("Chat", "AWS::ApiGateway::RestApi").values()
-    assert api["EndpointConfiguration"]["Types"] == ["REGIONAL"]  # an edge one cuts idle streams at 30 s
+    assert api["EndpointConfiguration"]["Types"] == [
+        "REGIONAL"
+    ]  # an edge-optimised API cuts idle streams at 30 s
 
 
-def test_ends_that_no_catch_sees_reach_abort(aws_stage: Stage) -> None:
+def test_ends_without_a_catch_reach_abort(aws_stage: Stage) -> None:
     rules = aws_stage.resources("Chat", "AWS::Events::Rule").values()
     (ended,) = [r for r in rules if r["EventPattern"]["source"] == ["aws.states"]]
     assert set(ended["EventPattern"]["detail"]["status"]) == {"FAILED", "TIMED_OUT", "ABORTED"}

@@ -1,4 +1,4 @@
-"""The state machine's definition: well formed, its times nested, its payload small."""
+"""The state machine's definition: well formed, nested timeouts, small payload."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def definition(path: Path = CHAT) -> dict[str, Any]:
 
 
 def tasks(path: Path = CHAT) -> dict[str, dict[str, Any]]:
-    """Every task by name, those inside the Map included."""
+    """Every task by name, including those inside the Map."""
     states = definition(path)["States"]
     inner = states["RunTools"]["ItemProcessor"]["States"] if "RunTools" in states else {}
     return {name: state for name, state in {**states, **inner}.items() if state["Type"] == "Task"}
@@ -78,13 +78,13 @@ def test_times_are_nested() -> None:
 
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.name)
-def test_every_function_named_in_the_definition_is_put_in(path: Path) -> None:
+def test_every_function_of_the_definition_is_substituted(path: Path) -> None:
     named = set(re.findall(r"\$\{(\w+)\}", path.read_text()))
     assert named == {spec.construct_id for spec in steps_of(path)}
 
 
 def test_a_job_on_a_corpus_is_called_until_it_says_that_it_is_done() -> None:
-    """And a step that fails at every attempt ends it; if that fails too, the sweep restarts it."""
+    """A step that fails at every attempt ends the job; if ending it fails too, the sweep restarts it."""
     states = definition(CORPUS)["States"]
     assert states["Ingest"]["Next"] == "Route"
     (again,) = states["Route"]["Choices"]
@@ -97,13 +97,14 @@ def test_a_job_on_a_corpus_is_called_until_it_says_that_it_is_done() -> None:
 
 def test_every_corpus_has_its_function() -> None:
     for state in tasks(CORPUS).values():
-        (given,) = re.findall(r"\$lookup\((\{.*?'\})", state["Arguments"]["FunctionName"])
-        assert set(json.loads(given.replace("'", '"'))) == set(CORPORA)
+        (lookup,) = re.findall(r"\$lookup\((\{.*?'\})", state["Arguments"]["FunctionName"])
+        assert set(json.loads(lookup.replace("'", '"'))) == set(CORPORA)
 
 
 def test_every_kind_of_tool_has_its_function() -> None:
-    """The one that is called like it. MCP servers' tools have two names: what is recorded now, and what the next
-    release records."""
+    """The function has the kind's name. MCP servers' tools have two names: the one recorded now, and the one of the
+    next release.
+    """
     (table,) = re.findall(r"\$lookup\((\{.*?'\})", tasks()["Tool"]["Arguments"]["FunctionName"])
     function = {kind: kind for kind in get_args(Kind)} | {"mcp": "github"}
     assert json.loads(table.replace("'", '"')) == {
@@ -115,21 +116,21 @@ def test_every_task_is_retried_and_ends_somewhere() -> None:
     for name, state in tasks().items():
         *throttled, first, second = state["Retry"]
         assert all(error.startswith("Lambda.") for error in first["ErrorEquals"])
-        assert [one["ErrorEquals"] for one in throttled] in ([], [[THROTTLED]])
+        assert [retrier["ErrorEquals"] for retrier in throttled] in ([], [[THROTTLED]])
         assert (THROTTLED in first["ErrorEquals"]) == (not throttled)
         assert first["MaxAttempts"] == 6
         assert first["JitterStrategy"] == "FULL"
         assert "States.TaskFailed" in second["ErrorEquals"]
         if name == "Abort":
-            assert "Catch" not in state  # the rule on the execution's end and the sweep come after it
+            assert "Catch" not in state  # the rule on the execution's end and the sweep handle it
         else:
             (catch,) = state["Catch"]
             assert catch["ErrorEquals"] == ["States.ALL"]
 
 
 def test_a_turn_waits_for_its_own_function_as_for_the_model() -> None:
-    """Up to the chat's last call on the mean of full jitter, which is half of each interval: an invocation that is
-    throttled is retried by Step Functions, unpaid.
+    """Until the chat's last call, with the mean of full jitter, half of each interval: Step Functions retries a
+    throttled invocation without cost.
     """
     throttled = tasks()["Turn"]["Retry"][0]
     assert throttled["ErrorEquals"] == [THROTTLED]
@@ -137,11 +138,11 @@ def test_a_turn_waits_for_its_own_function_as_for_the_model() -> None:
     assert CHAT_SECONDS - LAST_CALL_SECONDS - 2 * throttled["MaxDelaySeconds"] < sum(waits) < CHAT_SECONDS
 
 
-def test_a_busy_model_is_waited_for_outside_of_the_functions() -> None:
-    """The definition says that it can; one of an earlier release does not, and is never told to (DESIGN 2.14)."""
+def test_the_workflow_waits_for_a_busy_model_outside_the_functions() -> None:
+    """The definition declares that it can wait; one of an earlier release does not, and never has to (DESIGN 2.14)."""
     states = definition()["States"]
     assert states["Turn"]["Arguments"]["Payload"]["waits"] is True
-    (waits,) = [one for one in states["Route"]["Choices"] if "'wait'" in one["Condition"]]
+    (waits,) = [choice for choice in states["Route"]["Choices"] if "'wait'" in choice["Condition"]]
     assert states[waits["Next"]]["Type"] == "Wait"
     assert states[waits["Next"]]["Next"] == "Turn"
     earlier = json.loads((ROOT / "tests/fixtures/release-1/infrastructure/chat.asl.json").read_text())
@@ -154,7 +155,7 @@ def test_a_failing_tool_never_fails_the_chat() -> None:
     assert inner["NoResult"] == {"Type": "Pass", "End": True}
 
 
-def test_no_state_passes_on_more_than_ids() -> None:
+def test_states_pass_only_ids() -> None:
     states = definition()["States"]
     assert states["RunTools"]["Output"] == {"turn": "{% $states.input.turn %}"}
     assert states["RunTools"]["ItemProcessor"]["States"]["Tool"]["Output"] == {}

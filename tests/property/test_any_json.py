@@ -1,6 +1,6 @@
-"""Whatever the model writes into a call and whatever a tool brings: the chat ends ``done`` (CONTRACT 7).
+"""For any tool input by the model and any tool result, the chat ends ``done`` (CONTRACT 7).
 
-The model is the strict offline one: what it says in the next turn's refusals, Claude's service would say.
+The model is the strict offline one: it refuses in the next turn what Claude's service would refuse.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dualtrack.tools.running import Running
 
 ANY_TEXT = st.text(st.characters(), max_size=60)
-"""Halves of surrogate pairs and NUL included."""
+"""Any text, including lone surrogates and NUL."""
 
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT,
@@ -41,7 +41,7 @@ WRITTEN = st.one_of(
     st.lists(PIECES, max_size=12).map("".join),
     st.integers(1, 400).map(lambda levels: '{"a":' * levels + "1" + "}" * levels),
 )
-"""A tool's input as the model may write it: JSON, and what is nearly that."""
+"""A tool's input as the model may write it: JSON, and nearly JSON."""
 
 DATA = st.one_of(ANY_TEXT, st.binary(max_size=40).map(lambda raw: base64.b64encode(raw).decode()))
 TYPES = st.sampled_from(["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"]) | ANY_TEXT
@@ -57,7 +57,7 @@ NAMES = st.just("retrieve_documentation") | ANY_TEXT
 
 @pytest.fixture(scope="module")
 def brought() -> list[ToolResult]:
-    """What the tool brings at its next call."""
+    """The results of the tool's next calls."""
     return []
 
 
@@ -66,8 +66,8 @@ def world(brought: list[ToolResult]) -> Iterator[World]:
     def tool(running: Running) -> ToolResult:
         return brought[-1]
 
-    with make_world(retrieve_documentation=tool) as made:
-        yield made
+    with make_world(retrieve_documentation=tool) as new_world:
+        yield new_world
 
 
 def _status(world: World, *calls: tuple[str, str]) -> str:
@@ -83,7 +83,7 @@ def _status(world: World, *calls: tuple[str, str]) -> str:
 
 
 def _wire(text: str) -> str:
-    """What an HTTP stream can carry; in JSON, escapes say the rest."""
+    """The text as an HTTP stream can carry it; JSON escapes express the rest."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -102,9 +102,9 @@ def test_any_input(world: World, brought: list[ToolResult], name: str, raw: str)
 
 
 @LIGHT
-@given(found=RESULTS)
-def test_any_result(world: World, brought: list[ToolResult], found: ToolResult) -> None:
-    brought.append(found)
+@given(result=RESULTS)
+def test_any_result(world: World, brought: list[ToolResult], result: ToolResult) -> None:
+    brought.append(result)
     assert _status(world, ("retrieve_documentation", '{"query": "x"}')) == "done"
 
 
@@ -112,6 +112,6 @@ def test_any_result(world: World, brought: list[ToolResult], found: ToolResult) 
 @given(value=ANY_JSON)
 @example(value=float("nan"))
 def test_any_structured_content(world: World, brought: list[ToolResult], value: Any) -> None:
-    given_ = CallToolResult.model_construct(content=[], structured_content={"": value}, is_error=False)
-    brought.append(tool_result(given_))
+    carried = CallToolResult.model_construct(content=[], structured_content={"": value}, is_error=False)
+    brought.append(tool_result(carried))
     assert _status(world, ("retrieve_documentation", '{"query": "x"}')) == "done"

@@ -1,6 +1,6 @@
 """Bad input, generated from the OpenAPI document and by hand: refused, never a 5xx, nothing stored.
 
-Every answer is held to the document by the client (`tests.clients.api_client`).
+The client checks every answer against the document (`tests.clients.api_client`).
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ NASTY_IDS = [
 
 
 SERVED = [(route.method.upper(), route.path, route.body) for route in ROUTES if route.serve]
-"""Method, path and the model of the body, of every operation that `api` serves."""
+"""Method, path and body model of every operation that `api` serves."""
 
 WITH_BODY = [(method, path, kind) for method, path, kind in SERVED if kind]
 
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
-    with make_api() as made:
-        yield made.of("ann", "admin")
+    with make_api() as new_api:
+        yield new_api.of("ann", "admin")
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def existing(api: Api) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def at_risk(api: Api) -> dict[str, str]:
-    """The same, of things that random requests may delete."""
+    """Ids of resources that random requests may delete."""
     return made_ids(api)
 
 
@@ -69,7 +69,7 @@ def made_ids(api: Api) -> dict[str, str]:
 
 
 def stored(api: Api) -> Any:
-    """Everything in the tables and the bucket, the request counters aside."""
+    """Everything in the tables and the bucket, except the request counters."""
     tables = {
         table: [item for item in items(api.world, table) if not item["sk"]["S"].startswith("RATE#")]
         for table in ("history", "chats", "credits", "cache")
@@ -77,16 +77,16 @@ def stored(api: Api) -> Any:
     return tables, objects(api.world)
 
 
-def called(api: Api, method: str, target: str, *given: Any, **more: Any) -> Any:
-    """A request a second after the one before: the user's bucket is never empty."""
+def called(api: Api, method: str, target: str, *arguments: Any, **more: Any) -> Any:
+    """Send a request one second after the previous one, so that the user is never rate limited."""
     api.world.clock.now += 1
-    return api.call(method, target, *given, **more)
+    return api.call(method, target, *arguments, **more)
 
 
 def wrong_values(schema: dict[str, Any], *, is_required: bool) -> Iterator[Any]:
-    """What a field may not be, by its schema; text of every field may hold neither NUL nor half pairs."""
+    """Invalid values of a field, by its schema; no text may contain NUL or lone surrogates."""
     kinds = {option.get("type") for option in schema.get("anyOf", [schema])}
-    plain = next((one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"), schema)
+    plain = next((option for option in schema.get("anyOf", [schema]) if option.get("type") != "null"), schema)
     others: dict[str, list[Any]] = {
         "string": ["text"], "integer": [7, 10**30, 0.5], "boolean": [True], "array": [["x"]], "object": [{"x": 1}],
     }  # fmt: skip
@@ -110,7 +110,7 @@ def wrong_values(schema: dict[str, Any], *, is_required: bool) -> Iterator[Any]:
 
 
 def wrong_bodies(kind: type) -> Iterator[Any]:
-    """Bodies that are wrong in one way each."""
+    """Bodies with one error each."""
     schema = openapi_document(ROUTES)["components"]["schemas"][kind.__name__]
     good = BODIES[kind]
     yield from (
@@ -139,15 +139,15 @@ def test_every_field_wrong_in_every_way_is_a_400_and_stores_nothing(
     for body in wrong_bodies(kind):
         answer = called(api, method, path.format(**existing), body)
         assert (answer.status, answer.code) == (400, "invalid_request"), (str(body)[:200], answer)
-        assert len(answer.text) < 2_000, "a refusal does not echo what was sent"
+        assert len(answer.text) < 2_000, "a refusal does not echo the input"
     assert stored(api) == before
 
 
 @pytest.mark.parametrize(("method", "path", "kind"), WITH_BODY)
-def test_the_bodies_from_which_the_wrong_ones_are_made_are_right(
+def test_the_valid_bodies_behind_the_invalid_ones_are_accepted(
     api: Api, existing: dict[str, str], method: str, path: str, kind: type
 ) -> None:
-    """Else every refusal above would prove nothing. The models take all that the document allows."""
+    """Otherwise the refusals above would prove nothing. The models accept all that the document allows."""
     assert called(api, method, path.format(**existing), copy.deepcopy(BODIES[kind])).status in (200, 201, 202)
 
 
@@ -161,7 +161,7 @@ MALFORMED: list[str | bytes] = [
 
 
 @pytest.mark.parametrize("body", MALFORMED, ids=[str(number) for number in range(len(MALFORMED))])
-def test_what_is_no_json_object_is_a_400_with_and_without_a_key(api: Api, body: str | bytes) -> None:
+def test_a_body_that_is_no_json_object_is_a_400_with_and_without_a_key(api: Api, body: str | bytes) -> None:
     before = stored(api)
     for headers in (
         {},
@@ -174,8 +174,10 @@ def test_what_is_no_json_object_is_a_400_with_and_without_a_key(api: Api, body: 
     assert stored(api) == before
 
 
-@pytest.mark.parametrize(("method", "path", "kind"), [one for one in SERVED if "{" in one[1]])
-def test_an_id_that_leads_nowhere_is_a_404(
+@pytest.mark.parametrize(
+    ("method", "path", "kind"), [operation for operation in SERVED if "{" in operation[1]]
+)
+def test_an_unknown_id_is_a_404(
     api: Api, existing: dict[str, str], method: str, path: str, kind: type | None
 ) -> None:
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
@@ -205,7 +207,7 @@ def test_a_method_that_is_not_served_is_a_404(api: Api, existing: dict[str, str]
 
 
 @pytest.mark.parametrize("header", ["", " ", "k" * 256, "\ud800", "é" * 256, "k\0" * 200])
-def test_a_key_that_is_none_is_a_400(api: Api, header: str) -> None:
+def test_an_invalid_key_is_a_400(api: Api, header: str) -> None:
     answer = called(api, "POST", "/v1/chats", {"message": "x"}, {"Idempotency-Key": header})
     assert answer.status in ({202} if header == " " else {400})
 
@@ -243,7 +245,7 @@ OPERATIONS = st.sampled_from(SERVED)
     max_examples=150, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
-def test_nothing_that_one_can_send_is_an_error_of_ours(
+def test_no_input_causes_a_5xx(
     api: Api,
     at_risk: dict[str, str],
     operation: tuple[str, str, type | None],
@@ -252,16 +254,14 @@ def test_nothing_that_one_can_send_is_an_error_of_ours(
     nasty: str,
 ) -> None:
     method, path, _ = operation
-    api.world.clock.now += 60  # a new window of the user's bucket
+    api.world.clock.now += 60  # a new rate limit window
     target = path.format(**at_risk) if len(text) % 2 else path.format(**dict.fromkeys(at_risk, nasty))
-    # whoever asks to be erased is refused from then on
+    # an erased user is refused from then on
     caller = api.of_new_user() if path == "/v1/me" else api
     event = caller.event(method, target, json.dumps(body))
     event["queryStringParameters"] = dict.fromkeys(["cursor", "limit", "track", "wait"], text)
     event["headers"]["Idempotency-Key"] = text
-    event["queryStringParameters"]["wait"] = (
-        "0" if text.strip().isdecimal() else text
-    )  # a wait would be waited for
+    event["queryStringParameters"]["wait"] = "0" if text.strip().isdecimal() else text  # ``wait`` would block
     answer = api.module.handler(event, api.context)
     assert answer["statusCode"] < 500, answer
     json.dumps(answer, ensure_ascii=False).encode()

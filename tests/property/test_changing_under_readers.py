@@ -1,8 +1,7 @@
-"""Readers tolerate change: whatever they read may be cancelled or deleted between any two of their reads.
+"""Readers tolerate change: what they read may be cancelled or deleted between any two of their reads.
 
-Every request is repeated with the change before its first call to AWS, before its second, and so on. It
-answers what was there or what is there now, or 404; never a 500, and always in the documented form. The short form
-takes every third call.
+Every request is repeated with the change before its first call to AWS, before its second, and so on. It answers the old
+or the new state, or 404; never a 500, and always in the documented form. The short form takes every third call.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ READS: Final = {
 
 @dataclass
 class Calls:
-    """Counts the calls of a client to AWS, and lets something happen before one of them."""
+    """Counts a client's calls to AWS, and runs a change before one of them."""
 
     before: int = 0
     change: Callable[[], object] = field(default=lambda: None)
@@ -60,7 +59,7 @@ class Calls:
             self.watching = True
 
     def during(self, request: Callable[[], Answer], before: int, change: Callable[[], object]) -> Answer:
-        """The answer to a request during which the change happens before its ``before``-th call."""
+        """The answer to a request with the change before its ``before``-th call."""
         self.before, self.change, self.names, self.watching = before, change, [], True
         try:
             return request()
@@ -69,13 +68,13 @@ class Calls:
 
 
 def results(running: Any) -> ToolResult:
-    """Two that are stored in different places."""
+    """Two results, one stored in the table, one in S3."""
     return ToolResult(IN_S3 if running.call.input["query"] == "large" else IN_THE_TABLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The function, its calls to AWS, and one conversation that every case gets a copy of."""
+    """The function, its calls to AWS, and a conversation that every case copies."""
 
     api: Api
     calls: Calls
@@ -84,7 +83,7 @@ class Ground:
     objects: list[str]
 
     def copy(self, user: str) -> Api:
-        """Somebody else with the same conversation."""
+        """Another user with a copy of the conversation."""
         for table, item in self.stored:
             copied = {**item, "pk": _renamed(item["pk"], f"#{self.api.user}", f"#{user}")}
             if "body" in item:
@@ -103,14 +102,14 @@ def _renamed(value: dict[str, str], old: str, new: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def ground() -> Iterator[Ground]:
-    with make_api(retrieve_documentation=results) as made:
+    with make_api(retrieve_documentation=results) as api:
         calls = Calls()
-        for client in (made.world.stores.dynamodb, made.world.stores.bodies.s3):
+        for client in (api.world.stores.dynamodb, api.world.stores.bodies.s3):
             client.meta.events.register("before-call", calls)
-        ids = asked(made)
+        ids = asked(api)
         tables = (SETTINGS.history_table, SETTINGS.chats_table)
-        stored = [(table, item) for table in tables for item in items(made.world, table)]
-        yield Ground(made, calls, ids, stored, objects(made.world))
+        stored = [(table, item) for table in tables for item in items(api.world, table)]
+        yield Ground(api, calls, ids, stored, objects(api.world))
 
 
 def asked(api: Api) -> dict[str, str]:

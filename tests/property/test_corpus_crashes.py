@@ -1,5 +1,4 @@
-"""A job whose every outside call goes wrong once, in every way: what was published serves, then the new
-version does."""
+"""A corpus job with every fault at each outside call: the old version is served until the new one is published."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ REFUSED = b"no title"
 
 
 def _life(fault: Fault | None, *, beside: bool) -> CorpusWorld:
-    """A job on a corpus that is there, from the request to the last object that is deleted."""
+    """A job on an existing corpus, from the request until its last object is deleted."""
     world = CorpusWorld(fault, beside=beside)
     world.trace.fault = None
     world.run(world.begin({"a.txt": A, "b.txt": B}))
@@ -36,7 +35,7 @@ def _sites(*, beside: bool) -> list[Site]:
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_every_call_of_a_job_goes_wrong_once(beside: bool) -> None:
+def test_a_job_survives_a_fault_at_every_call(beside: bool) -> None:
     sites = _sites(beside=beside)
     services = {"dynamodb", "s3", "embed"} | ({"s3vectors"} if beside else set())
     assert {site.service for site in sites} == services

@@ -1,8 +1,8 @@
 """Crashes, duplicates and zombies at every outside call of every step (docs/faults.md).
 
-The whole matrix takes minutes (``uv run python -m tests.bench.crash_matrix``). Here runs a part of it: every
-site with one kind of fault, and every kind of fault; the short form takes a quarter of the sites.
-``DUALTRACK_CRASH_SEED`` chooses another part.
+The whole matrix takes minutes (``uv run python -m tests.bench.crash_matrix``). This runs a sample: every site with one
+kind of fault, and every kind of fault; the short form takes a quarter of the sites. ``DUALTRACK_CRASH_SEED`` selects
+another sample.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SEED = int(os.environ.get("DUALTRACK_CRASH_SEED", "20261121"))
 
 
 def sample(scenario: Scenario) -> list[Case]:
-    """A part of the scenario's cases, the same for the same seed: no kind is left out, and no site of the long form."""
+    """A sample of the scenario's cases by seed, with every kind, and in the long form with every site."""
     drawn = random.Random(f"{SEED} {scenario.name}")
     listed = list(cases(scenario))
     drawn.shuffle(listed)
@@ -37,7 +37,7 @@ def sample(scenario: Scenario) -> list[Case]:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_every_call_may_fail(scenario: Scenario) -> None:
-    """Whatever goes wrong once, the chat ends once and as it should, and the next query works."""
+    """After any single fault the chat ends once, with the right outcome, and the next query works."""
     outcomes = [(case, run(case)) for case in sample(scenario)]
     print(table(outcomes))
     broken = "\n".join(f"{case}\n    " + "\n    ".join(wrong) for case, wrong in outcomes if wrong)
@@ -55,8 +55,8 @@ def test_every_step_is_in_the_matrix() -> None:
     }  # fmt: skip
 
 
-def test_the_judge_sees_what_is_wrong() -> None:
-    """A chat that is left running, held and leased does not pass."""
+def test_the_checks_detect_an_unfinished_chat() -> None:
+    """The checks fail for a chat that is left running, with its hold and its lease."""
     scenario = Scenario("left behind", never_started=True)
     world = World(scenario)
     world.post()
@@ -74,8 +74,8 @@ def test_the_judge_sees_what_is_wrong() -> None:
         assert part in wrong
 
 
-def test_two_runs_of_a_turn_at_once_need_two_model_calls_and_not_twelve() -> None:
-    """The older one lets the newer one finish, instead of overtaking it in its turn."""
+def test_two_concurrent_runs_of_a_turn_need_two_model_calls() -> None:
+    """The older run lets the newer one finish; otherwise they would overtake each other and need twelve."""
     world = World(
         Scenario("rivals", rounds=TWO_ROUNDS), Fault(Site("turn 1", "model", "messages", "turn 1"), "held")
     )

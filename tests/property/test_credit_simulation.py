@@ -1,7 +1,7 @@
-"""The ledger under crashes, duplicates, zombies, conflicts and turning days: no rule ever breaks.
+"""The ledger under crashes, duplicates, zombies, conflicts and day changes: no rule ever breaks.
 
-One seed makes everything; it stands in the message of a failure, and
-``python -m tests.bench.credit_simulation --seed N`` runs it again.
+One seed determines everything; a failure's message has it, and ``python -m tests.bench.credit_simulation --seed N``
+runs it again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SEED = int(os.environ.get("CREDIT_SIMULATION_SEED", "2026"))
 IN_ALL = 2_000
 SAMPLES = {"moto": 40, "ministack": 200}
-"""Chats of those 2,000 that run on other people's engines too."""
+"""How many of the 2,000 chats also run on third-party engines."""
 
 
 @pytest.mark.timeout(600)
@@ -37,8 +37,8 @@ def test_no_rule_breaks_in_2000_chats() -> None:
     assert {name for name in happened if tally.counts[name] < 20} == set()
 
 
-def test_no_rule_breaks_where_dead_holds_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A movement frees one of them at a time, so that others are often still stored."""
+def test_no_rule_breaks_when_dead_holds_accumulate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A movement frees one at a time, so that others are often still stored."""
     monkeypatch.setattr(account, "EXPIRED_AT_ONCE", 1)
     assert _play(400, Rules()).counts["line: expire"] >= 20
 
@@ -48,7 +48,7 @@ def test_the_same_chats_leave_the_same_items_on_every_engine(engine: str) -> Non
     _compare(engine, SAMPLES[engine])
 
 
-@pytest.mark.skipif(not has_dynamodb_local(), reason="DynamoDB Local is not here: .ci/dynamodb_local.sh")
+@pytest.mark.skipif(not has_dynamodb_local(), reason="DynamoDB Local is not installed: .ci/dynamodb_local.sh")
 def test_the_same_chats_leave_the_same_items_on_aws_own_engine() -> None:
     _compare("dynamodb-local", 80)
 
@@ -68,7 +68,7 @@ def _compare(engine: str, chats: int) -> None:
 
 
 def _items(client: DynamoDBClient, seed: str, chats: int) -> object:
-    """What a world leaves; the world has checked that the engine holds exactly this."""
+    """A world's items; the world has checked that the engine has exactly these."""
     world = World(client, seed, chats)
     world.play()
     return world.watcher.items

@@ -1,4 +1,4 @@
-"""The account's decisions, in any order at any time: never below nothing, never above a limit."""
+"""The account's decisions, in any order at any time: never below zero, never above a limit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Move = Callable[[Account, float], object]
 
-BEGIN = 1_798_700_000.0  # 2026-12-31 06:53 UTC: a month's end is never far
+BEGIN = 1_798_700_000.0  # 2026-12-31 06:53 UTC: near a month's end
 
 CHATS = st.sampled_from(["a", "b", "c"])
 CALLS = st.lists(st.sampled_from(["documentation", "github", "other"]), max_size=5)
@@ -79,10 +79,8 @@ WAITS = st.sampled_from([0.0, 1.0, 300.0, 1_500.0, 40_000.0, 86_400.0, 700_000.0
 
 @pytest.mark.parametrize("at_once", [1, EXPIRED_AT_ONCE])
 @given(story=st.lists(st.tuples(WAITS, MOVES), max_size=40))
-def test_whatever_happens_the_ledger_explains_the_account(
-    at_once: int, story: list[tuple[float, Move]]
-) -> None:
-    """Also where dead holds pile up, because one movement frees a single one of them."""
+def test_the_ledger_always_explains_the_account(at_once: int, story: list[tuple[float, Move]]) -> None:
+    """Also when dead holds accumulate, because a movement frees only one of them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(credit_account, "EXPIRED_AT_ONCE", at_once)
         _tell(story)
@@ -130,14 +128,14 @@ def test_a_chat_never_costs_more_than_its_calls_one_by_one(calls: list[PriceClas
 
 
 @given(CALLS, st.integers(0, 45))
-def test_what_fits_is_a_greedy_choice_in_call_order(calls: list[PriceClass], left: int) -> None:
-    account = Account("ann", day="2026-12-31", used_day=45 - left, used_month=45 - left)
+def test_what_fits_is_a_greedy_choice_in_call_order(calls: list[PriceClass], budget: int) -> None:
+    account = Account("ann", day="2026-12-31", used_day=45 - budget, used_month=45 - budget)
     started = account.hold("chat", 5, BEGIN)
     assert isinstance(started, Decision)
     decision = started.account.hold_tools("chat", calls, documentation_paid=False, now=BEGIN)
     ran = [call for call, fits in zip(calls, decision.fits, strict=True) if fits]
-    assert decision.amount == sum(price_calls(ran, documentation_already_paid=False)) <= left
-    still_left = left - decision.amount
+    assert decision.amount == sum(price_calls(ran, documentation_already_paid=False)) <= budget
+    still_left = budget - decision.amount
     skipped = [call for call, fits in zip(calls, decision.fits, strict=True) if not fits]
     paid = "documentation" in ran
     assert all(price > still_left for price in price_calls(skipped[-1:], paid))

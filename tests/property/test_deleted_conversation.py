@@ -1,6 +1,6 @@
-"""What comes back to a conversation that was deleted meanwhile leaves nothing behind: no record, event or body.
+"""A step that continues after its conversation was deleted leaves nothing behind: no record, event or body.
 
-A step is held at an outside call; its chat is ended and its conversation deleted; then the step goes on.
+A step is held at an outside call; its chat is ended and its conversation deleted; then the step continues.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ if TYPE_CHECKING:
     from infra.local.offline_model import wire
 
 LONG: Final = " ".join(str(number) for number in range(2_000))
-"""More than stands in an item."""
+"""Larger than an item."""
 
 NOTE_DOWN: Final = ((Asked("kit_note", {"text": LONG}),),)
 AT_THE_MODEL: Final = ("model", "messages", "turn 1")
 AT_THE_ACCOUNT: Final = ("dynamodb", "get_item", "account")
-"""The last call of a step before its commit and the bodies that go with it."""
+"""The last call of a step before its commit and the bodies of that commit."""
 
 SMALL_FILE: Final = File("image/png", b"\x89PNG" + LONG.encode())
 BIG_FILE: Final = File("application/pdf", b"%PDF" + random.Random(3).randbytes(300_000))
-"""One lies in the table, the other in S3."""
+"""One is stored in the table, the other in S3."""
 
 
 @dataclass
 class Wordless(World):
-    """The model calls tools and says nothing: no delta of its turn notices that the chat was ended."""
+    """The model calls tools without text: no delta of its turn notices that the chat was ended."""
 
     def _say(self, process: Process, request: wire.Request, query: int, turn: int) -> httpx2.Response:
         calls = tuple(map(crash_world._tool_use, self.scenario.rounds[turn - 1]))
@@ -65,7 +65,7 @@ class Wordless(World):
 
 
 @pytest.mark.parametrize(
-    ("kind", "place", "rounds"),
+    ("kind", "call", "rounds"),
     [
         pytest.param(Wordless, AT_THE_MODEL, NOTE_DOWN, id="tools without a word, held at the model"),
         pytest.param(World, AT_THE_MODEL, NOTE_DOWN, id="tools, held at the model"),
@@ -75,11 +75,11 @@ class Wordless(World):
     ],
 )
 def test_a_turn_leaves_nothing(
-    monkeypatch: pytest.MonkeyPatch, kind: type[World], place: tuple[str, str, str], rounds: Any
+    monkeypatch: pytest.MonkeyPatch, kind: type[World], call: tuple[str, str, str], rounds: Any
 ) -> None:
-    """Cancelled and deleted while the model was asked, or in the very last moment before the turn's commit."""
+    """Cancelled and deleted during the model call, or just before the turn's commit."""
     monkeypatch.setattr(crash_world, "ANSWER", LONG)
-    world = kind(Scenario("deleted", rounds=rounds), Fault(Site("turn 1", *place), "held"))
+    world = kind(Scenario("deleted", rounds=rounds), Fault(Site("turn 1", *call), "held"))
     ref = posted(world)
     outcome = held(
         world, "turn 1", lambda process: world.turn(ref, process), lambda: cancel_and_delete(world, ref)
@@ -92,7 +92,7 @@ def test_a_turn_leaves_nothing(
 def test_a_turn_looks_again_only_before_it_writes_bodies(
     monkeypatch: pytest.MonkeyPatch, answer: str, looks: int
 ) -> None:
-    """The log's tail is read as the turn begins; then once more for the turn's and the response's body together."""
+    """The log's tail is read when the turn begins, and once more before the turn's and the response's bodies."""
     monkeypatch.setattr(crash_world, "ANSWER", answer)
     world = World(Scenario("counted"))
     ref = posted(world)
@@ -103,7 +103,7 @@ def test_a_turn_looks_again_only_before_it_writes_bodies(
 
 
 def test_a_tool_leaves_nothing() -> None:
-    """Cancelled and deleted while the tool was out."""
+    """Cancelled and deleted while the tool was running."""
     site = Site("tool q1-t1", "tool", "execute", "retrieve_documentation")
     world = World(Scenario("deleted", rounds=TWO_ROUNDS, result=BIG), Fault(site, "held"))
     ref = posted(world)
@@ -134,7 +134,7 @@ def test_summarise_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def before_the_summaries(fault: Fault | None = None) -> tuple[World, ChatRef]:
-    """A world in which a follow-up is about to begin, and the query before it has no track yet, a long one."""
+    """A world in which a follow-up is about to begin, and the previous, long query has no track yet."""
     world = World(Scenario("deleted", rounds=((NOTE_DOWN[0] * 6),)), fault)
     first = posted(world, LONG)
     calls = world.turn(first, quiet(world))["calls"]
@@ -145,12 +145,12 @@ def before_the_summaries(fault: Fault | None = None) -> tuple[World, ChatRef]:
     return world, next(ref_of(chat) for chat in world.chats() if chat.query == 2)
 
 
-def test_a_follow_up_makes_no_track_final_in_a_conversation_that_is_gone() -> None:
-    """Held before each of its calls in turn, while it is cancelled and the conversation deleted."""
+def test_a_follow_up_makes_no_track_final_in_a_deleted_conversation() -> None:
+    """Held before each of its calls in turn, while the chat is cancelled and the conversation deleted."""
     world, ref = before_the_summaries()
     world.turn(ref, Process(world.trace, "turn 1"))
-    sites = [one for one in world.recorded.sites if one.step == "turn 1"]
-    assert "conversation,body,track" in {one.detail for one in sites}
+    sites = [call for call in world.recorded.sites if call.step == "turn 1"]
+    assert "conversation,body,track" in {call.detail for call in sites}
     for site in sites:
         world, ref = before_the_summaries(Fault(site, "held"))
         body = partial(world.turn, ref)
@@ -160,7 +160,7 @@ def test_a_follow_up_makes_no_track_final_in_a_conversation_that_is_gone() -> No
 
 
 def test_an_end_leaves_nothing() -> None:
-    """A cancel that was held comes back to a chat that was ended otherwise, and deleted."""
+    """A held cancel continues after its chat has ended otherwise and was deleted."""
     world = World(Scenario("deleted"), Fault(Site("cancel", *AT_THE_ACCOUNT), "held"))
     ref = posted(world, LONG)
 
@@ -195,17 +195,17 @@ def prepared(step: str, fault: Fault | None = None) -> tuple[World, ChatRef]:
         body(quiet(world))
     world.post(LONG, ref.conversation_id)
     ref = next(ref_of(chat) for chat in world.chats() if chat.query == 2)
-    for name in itertools.takewhile(lambda one: one != step, steps_of(world, ref)):
+    for name in itertools.takewhile(lambda earlier: earlier != step, steps_of(world, ref)):
         steps_of(world, ref)[name](quiet(world))
     return world, ref
 
 
 @pytest.mark.parametrize("step", ["turn 1", "tool", "turn 2", "summarise"])
-def test_a_step_ends_cleanly_whatever_it_reads_next_is_gone(step: str) -> None:
+def test_a_step_ends_cleanly_when_what_it_reads_next_is_deleted(step: str) -> None:
     """Held before each of its calls in turn, while its chat is ended and everything deleted."""
     world, ref = prepared(step)
     steps_of(world, ref)[step](Process(world.trace, step))
-    for site in [one for one in world.recorded.sites if one.step == step]:
+    for site in [call for call in world.recorded.sites if call.step == step]:
         world, ref = prepared(step, Fault(site, "held"))
         body = steps_of(world, ref)[step]
         outcome = held(world, step, body, partial(cancel_and_delete, world, ref))
@@ -216,8 +216,8 @@ def test_a_step_ends_cleanly_whatever_it_reads_next_is_gone(step: str) -> None:
 # ── every kind of item ────────────────────────────────────────────────────────────────────────────
 
 
-def test_whatever_lies_in_its_partition_goes() -> None:
-    """Digests, what searches keep (passages and vectors), files, bodies in the table and in S3."""
+def test_everything_in_the_partition_is_deleted() -> None:
+    """Digests, search indexes (passages and vectors), files, bodies in the table and in S3."""
     somebody = Erased()
     world = somebody.world
     world.cancel(somebody.running)
@@ -235,8 +235,8 @@ def test_whatever_lies_in_its_partition_goes() -> None:
     assert world.aws.objects == {}
 
 
-def test_a_follow_up_that_is_refused_meanwhile_leaves_the_chats_to_the_deletion() -> None:
-    """It takes back what it has written, and must not lose sight of chats whose deletion had no time yet."""
+def test_a_refused_follow_up_leaves_the_chats_to_the_deletion() -> None:
+    """It removes what it has written, but keeps the references to chats that are not yet deleted."""
     world = World(Scenario("deleted"), Fault(Site("start", *AT_THE_ACCOUNT), "held"))
     ref = posted_and_answered(world)
 
@@ -283,8 +283,8 @@ def test_a_chat_that_is_not_admitted_takes_its_files_back(file: File, operation:
     nothing_is_left(world)
 
 
-def test_of_two_requests_with_one_key_the_slower_takes_its_files_back() -> None:
-    """Each would have made a conversation of its own; only the one that was made keeps its files."""
+def test_of_two_requests_with_one_key_the_slower_removes_its_files() -> None:
+    """Each would create a conversation; only the one that was created keeps its files."""
     world = World(Scenario("twice"), Fault(Site("start", "dynamodb", "put_item", "body"), "held"))
     new = NewChat(USER, LONG, files=(SMALL_FILE, BIG_FILE))
     repeat = Repeat("key-1", "fingerprint")
@@ -302,8 +302,8 @@ def test_of_two_requests_with_one_key_the_slower_takes_its_files_back() -> None:
     assert [key.split("/")[:2] for key in world.aws.objects] == [[USER, slower.conversation_id]]
 
 
-def test_files_are_not_written_for_a_chat_that_cannot_be_paid() -> None:
-    """A refusal would leave them in a conversation that never was."""
+def test_files_are_not_written_for_a_chat_without_credits() -> None:
+    """A refusal would leave them in a conversation that does not exist."""
     world = World(Scenario("broke", used_before=46))
     new = NewChat(USER, "What is this?", files=(SMALL_FILE, BIG_FILE))
     with pytest.raises(ApiError, match="credits"):
@@ -311,22 +311,22 @@ def test_files_are_not_written_for_a_chat_that_cannot_be_paid() -> None:
     nothing_is_left(world)
 
 
-# ── what the tests are told in ────────────────────────────────────────────────────────────────────
+# ── steps and checks of the tests ────────────────────────────────────────────────────────────────────
 
 
 def quiet(world: World) -> Process:
-    """A process to which nothing happens."""
+    """A process without faults."""
     return Process(world.quiet, "quiet")
 
 
 def posted(world: World, message: str = "What is it?") -> ChatRef:
-    """A chat that was admitted, before its first turn."""
+    """An admitted chat, before its first turn."""
     world.post(message)
     return ref_of(world.chats()[0])
 
 
 def posted_and_answered(world: World) -> ChatRef:
-    """A chat that has ended; the world's fault is for what comes then."""
+    """A chat that has ended; the world's fault is for later steps."""
     fault, world.trace.fault = world.trace.fault, None
     ref = posted(world)
     world.machine(ref)
@@ -335,7 +335,7 @@ def posted_and_answered(world: World) -> ChatRef:
 
 
 def held(world: World, step: str, body: Callable[[Process], object], meanwhile: Callable[[], object]) -> Any:
-    """What a step returns or raises that is held at the world's fault, and goes on when ``meanwhile`` is done."""
+    """The outcome of a step that is held at the world's fault, and continues after ``meanwhile``."""
     process = Process(world.trace, step)
     late, outcome = start_late(f"late {step}", partial(body, process))
     assert process.held.wait(PATIENCE), outcome
@@ -352,13 +352,13 @@ def delete(world: World, ref: ChatRef) -> None:
 
 
 def cancel_and_delete(world: World, ref: ChatRef) -> None:
-    """What a user does who has changed their mind."""
+    """Cancel the chat and delete its conversation, as the user."""
     world.cancel(ref)
     delete(world, ref)
 
 
 def nothing_is_left(world: World) -> None:
-    """No record, no body, no object, no chat; and later no note of the deletion."""
+    """Check: no record, no body, no object, no chat; and later no entry of the deletion."""
     assert world.aws.table("chats") == {}
     no_history_is_left(world)
     later(world)
@@ -366,7 +366,9 @@ def nothing_is_left(world: World) -> None:
 
 
 def only_the_end_is_left(world: World) -> None:
-    """Of a chat that was broken off stays the blank end of its log, which keeps late writers out until none can be."""
+    """Check: an interrupted chat leaves only the blank end of its log, which keeps late writers out while there can be
+    any.
+    """
     (end,) = world.aws.table("chats").values()
     assert (end["data"], end["closed"], "z" in end) == ({"S": "[]"}, {"BOOL": True}, False)
     no_history_is_left(world)
@@ -375,13 +377,13 @@ def only_the_end_is_left(world: World) -> None:
 
 
 def no_history_is_left(world: World) -> None:
-    """Now, not only after the sweep's last look."""
+    """Check at once, not only after the last sweep."""
     history = {key: item for key, item in world.aws.table("history").items() if key[0] != "DELETIONS"}
     assert (history, world.aws.objects) == ({}, {})
 
 
 def later(world: World) -> None:
-    """The sweep runs when no step can write any more."""
+    """Run the sweep when no step can write any more."""
     world.clock.now += WRITERS_SECONDS + 1
     stores = world.stores(quiet(world))
     sweep_deletions(stores, world.executions(quiet(world)), Nobody(), 120)
@@ -391,5 +393,5 @@ class Nobody:
     """A user pool without users."""
 
     def delete(self, user: str) -> bool:
-        """There is none."""
+        """There is no user to delete."""
         return False

@@ -1,9 +1,9 @@
-"""A user is erased, whatever goes wrong on the way, and a conversation of any length is deleted.
+"""A user is erased in spite of any single fault, and a conversation of any length is deleted.
 
-Every outside call of the request and of the sweeps that follow goes wrong in every way. Afterwards nothing names or
-quotes the user, another user is untouched, and the ledger keeps the amounts once. A part runs here, the same for the
-same ``DUALTRACK_CRASH_SEED``; all of it: ``uv run python -m tests.bench.erasure``. What an erasure does to the steps
-of a running chat is in the crash matrix (meanwhile "erase").
+Every outside call of the request and of the sweeps that follow fails in every way. Afterwards nothing names or quotes
+the user, another user is untouched, and the ledger keeps the amounts once. This runs a sample by
+``DUALTRACK_CRASH_SEED``; all cases: ``uv run python -m tests.bench.erasure``. What an erasure does to the steps of a
+running chat is in the crash matrix (meanwhile "erase").
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ SEED: Final = os.environ.get("DUALTRACK_CRASH_SEED", "20261121")
 QUERIES: Final = 3_000
 
 
-def test_nothing_is_left_and_nothing_comes_back() -> None:
-    """Without a fault, before any: also how many sweeps it takes."""
+def test_nothing_is_left_and_nothing_is_written_again() -> None:
+    """Without a fault; also counts the sweeps."""
     erased = Erased()
     kinds = {sk.split("#")[0] for pk, sk in erased.world.aws.table("history") if USER in pk}
     assert kinds == {"CONV", "F", "S", "B", "D", "K", "V"}
     assert [key for key in erased.world.aws.objects if USER in key]
     erased.run()
     assert erased.faults() == []
-    # after a crash in between it ends by itself: its next step finds no chat
+    # after a crash in between, the execution ends because its next step finds no chat
     assert erased.world.execution(erased.running.chat_id) == "ABORTED"
     sites = [site for site in erased.trace.sites if site.step not in ("request", "sweep 0")]
     assert {site.step for site in sites if site.operation == "batch_write_item"} <= {"sweep 1", "sweep 4"}
 
 
 def sample() -> list[Fault]:
-    """Every call in one way, every way at some calls."""
+    """A sample with every call and every kind of fault."""
     listed = all_cases()
     random.Random(SEED).shuffle(listed)
     by_site = {fault.site: fault for fault in listed}
@@ -55,15 +55,15 @@ def sample() -> list[Fault]:
 
 
 def test_whatever_goes_wrong_once() -> None:
-    """One run for each."""
+    """One run per case."""
     cases = sample()
     outcomes = {str(fault): run(fault) for fault in cases}
-    assert {name: one.wrong for name, one in outcomes.items() if one.wrong} == {}
-    assert all(one.struck for one in outcomes.values())
+    assert {name: outcome.wrong for name, outcome in outcomes.items() if outcome.wrong} == {}
+    assert all(outcome.struck for outcome in outcomes.values())
 
 
-def test_a_request_that_was_admitted_before_the_refusal_leaves_nothing() -> None:
-    """It stores a token and starts a chat when the first sweep has been there."""
+def test_a_request_admitted_before_the_erasure_leaves_nothing() -> None:
+    """It stores a token and starts a chat after the first sweep."""
     world = Erased().world
     world.begin_erasure(Process(world.quiet, "request"))
     world.look_at_deletions(Process(world.quiet, "sweep"))
@@ -75,8 +75,8 @@ def test_a_request_that_was_admitted_before_the_refusal_leaves_nothing() -> None
     assert erasure_faults(world.look(), USER, SECRET) == []
 
 
-def test_one_user_who_cannot_be_erased_does_not_stop_the_rest() -> None:
-    """A conversation that cannot be read raises at the end, in every sweep; all others are gone."""
+def test_a_user_who_cannot_be_erased_does_not_block_the_others() -> None:
+    """A conversation that cannot be read raises at the end of every sweep; all others are deleted."""
     erased = Erased()
     world = erased.world
     process = Process(world.quiet, "sweep")
@@ -102,7 +102,7 @@ def dying(world: World, step: str, calls: int) -> tuple[Stores, Process]:
 
 
 def test_three_thousand_queries_interrupted_three_times() -> None:
-    """By a request and two sweeps that die; the third goes on where they stopped, the last crosses it out."""
+    """A request and two sweeps die; the third continues where they stopped, the last one removes the entry."""
     long = Long(QUERIES)
     world = long.world
     counts = [long.left()]
@@ -125,13 +125,13 @@ def test_three_thousand_queries_interrupted_three_times() -> None:
     assert (long.left(), world.aws.table("history"), world.aws.objects) == (0, {}, {})
 
 
-def test_a_deletion_that_has_no_time_left_goes_on_in_the_next_sweep() -> None:
-    """It is hidden at once all the same, and a living conversation of the user stays."""
+def test_a_deletion_that_runs_out_of_time_continues_in_the_next_sweep() -> None:
+    """The conversation is hidden at once, and the user's other conversation is kept."""
     long = Long(QUERIES)
     looks = iter(range(1_000_000))
     stores = long.world.look()
     delete_conversation(stores, USER, long.conversation_id, lambda: next(looks) < 500)
-    found = stores.conversations.find(USER, long.conversation_id)
-    assert found is not None
-    assert found.is_being_deleted
+    conversation = stores.conversations.find(USER, long.conversation_id)
+    assert conversation is not None
+    assert conversation.is_being_deleted
     assert 0 < long.left() < QUERIES * 7

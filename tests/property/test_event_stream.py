@@ -1,4 +1,4 @@
-"""The event stream under broken connections: nothing lost, nothing doubled, the answer's text (CONTRACT 5)."""
+"""The event stream over broken connections: nothing lost, nothing duplicated, the right text (CONTRACT 5)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def world() -> Iterator[World]:
 
 
 def steps_of(world: World, chat: Chat, key: str, end: str, cuts: int) -> list[Callable[[], Any]]:
-    """The steps of a chat with two parallel tools, its last model call cut so many times, ended somehow."""
+    """The steps of a chat with two parallel tools, its last model call cut ``cuts`` times, with the end ``end``."""
     call = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
     cut = {"match": key, "text": ANSWER, "chunk": 7, "cut_after": 12, "delay_chunk": 0.0}
     world.model.script.add(
@@ -71,7 +71,7 @@ def _cancel(world: World, chat: Chat) -> None:
 
 
 async def receive(stream: AsyncIterator[bytes], stored: int, reader: Reader, size: int | None) -> None:
-    """One connection: up to ``size`` bytes (None: to its end), never waiting for what is not stored yet."""
+    """One connection: up to ``size`` bytes (None: to its end), without waiting for events not yet stored."""
     received = b""
     fresh = Reader()
     while size is None or (len(received) < size and reader.last_id + len(fresh.events) < stored):
@@ -100,7 +100,7 @@ def stored_events(world: World, chat: Chat) -> list[StoredEvent]:
     max_examples=12, derandomize=True, phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
-def test_whatever_connections_break_a_client_ends_with_every_event_once_and_the_answers_text(
+def test_a_reconnecting_client_gets_every_event_once_and_the_answers_text(
     world: World, end: str, cuts: int, breaks: list[list[int]], readers: int
 ) -> None:
     key = f"{uuid.uuid4().hex}:"
@@ -112,11 +112,11 @@ def test_whatever_connections_break_a_client_ends_with_every_event_once_and_the_
     ):
         step()
         stored = len(stored_events(world, chat))
-        for place, size in enumerate(sizes):
-            client = clients[place % readers]
+        for index, size in enumerate(sizes):
+            client = clients[index % readers]
             stream = events.follow(events.chat(chat.user, chat.chat_id), client.last_id)
             asyncio.run(receive(stream, stored, client, size))
-    expected = [(one.id, one.event) for one in stored_events(world, chat)]
+    expected = [(event.id, event.event) for event in stored_events(world, chat)]
     for client in clients:
         stream = events.follow(events.chat(chat.user, chat.chat_id), client.last_id)
         asyncio.run(receive(stream, 0, client, None))

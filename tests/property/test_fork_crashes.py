@@ -1,6 +1,6 @@
-"""Outside calls of a fork's request, and of deletions while forks live, gone wrong in some way (docs/faults.md).
+"""Faults at the outside calls of a fork request, and of deletions while forks exist (docs/faults.md).
 
-Some of each; in the long form all.
+A sample; in the long form all cases.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ SEED: Final = os.environ.get("DUALTRACK_CRASH_SEED", "20261122")
 
 
 class Family:
-    """A conversation of three queries whose last is not summed up yet, a fork of it with one more, a fork of that.
+    """A conversation of three queries whose last has no summaries yet, a fork of it with one more, a fork of that.
 
-    ``act``: what meets the fault; it is repeated, as a client does, until it is answered.
+    ``act``: the request that meets the fault; it is repeated, as by a client, until it is answered.
     """
 
     def __init__(self, act: str, fault: Fault | None) -> None:
@@ -69,7 +69,7 @@ class Family:
         return chat.conversation_id
 
     def run(self) -> None:
-        """The request and its repeats, then sweeps until long after."""
+        """Send the request until it is answered, then run sweeps for a long time."""
         bodies: dict[str, Callable[[Process], None]] = {
             "fork": self.fork,
             "delete the parent": partial(self.delete, self.parent),
@@ -90,22 +90,22 @@ class Family:
                 self.deliver(f"sweep {number}", self.world.look_at_deletions)
 
     def deliver(self, step: str, body: Callable[[Process], None]) -> None:
-        """A step, once; raises what it has raised."""
+        """Run a step once; raises what it raised."""
         outcome = deliver(self.trace, self.world.quiet, step, body)
         if isinstance(outcome, BaseException):
             raise outcome
 
     def fork(self, process: Process) -> None:
         stores = self.world.stores(process)
-        one = first_fork(stores, USER, KEY) or fork_conversation(stores, USER, self.parent, 4, KEY)
-        self.made.append(one.conversation_id)
+        fork = first_fork(stores, USER, KEY) or fork_conversation(stores, USER, self.parent, 4, KEY)
+        self.made.append(fork.conversation_id)
 
     def delete(self, conversation_id: str, process: Process) -> None:
-        with contextlib.suppress(ApiError):  # it is hidden already: 404
+        with contextlib.suppress(ApiError):  # already hidden: 404
             delete_conversation(self.world.stores(process), USER, conversation_id)
 
     def faults(self) -> list[str]:
-        """What is wrong afterwards; then everything is deleted, and what is left."""
+        """What is wrong afterwards, and what is left once everything is deleted."""
         world, wrong = self.world, []
         if self.act == "erase the user":
             return erasure_faults(world.look(), USER, SAID)
@@ -125,23 +125,27 @@ class Family:
             ):
                 wrong.append("the fork of the fork lost something")
             rest = [self.grandchild, self.child]
-        for one in rest:
-            self.delete(one, Process(world.quiet, "the end"))
+        for conversation_id in rest:
+            self.delete(conversation_id, Process(world.quiet, "the end"))
             for _ in range(8):
                 world.clock.now += 300
                 world.look_at_deletions(Process(world.quiet, "the end"))
-        left = [
+        leftovers = [
             key
             for name in ("history", "chats")
             for key in world.aws.table(name)
             if not key[1].startswith(("IDEM#", "RATE#"))
         ]
-        return wrong + [f"{left} is left"] * bool(left) + [f"{one} is left" for one in world.aws.objects]
+        return (
+            wrong
+            + [f"{leftovers} is left"] * bool(leftovers)
+            + [f"{key} is left" for key in world.aws.objects]
+        )
 
 
 @pytest.mark.parametrize("act", ["fork", "delete the parent", "delete the fork", "erase the user"])
-def test_whatever_goes_wrong_once_nothing_is_lost_and_nothing_is_left(act: str) -> None:
-    """A call once, with a kind of fault that is drawn for it."""
+def test_a_fault_at_any_call_loses_nothing_and_leaves_nothing(act: str) -> None:
+    """Each call fails once, with a random kind of fault."""
     quiet = Family(act, None)
     quiet.run()
     sites = list(dict.fromkeys(quiet.trace.sites))

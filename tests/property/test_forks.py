@@ -1,7 +1,7 @@
 """Forks of forks, chats and deletions in any order, against a plain model, byte for byte (CONTRACT 4, 6).
 
-The model of a conversation is the list of what each of its queries showed when it had ended; a fork's is the
-beginning of its parent's.
+The model of a conversation is the list of what each of its queries showed at its end; a fork's begins as a copy of the
+start of its parent's.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ TALK: Final = Scenario(
     files=(TEXT_FILE, IMAGE),
     always_asks=True,
 )
-"""Every query has the same long result and the same files: their bodies are shared by what goes and what stays."""
+"""Every query has the same long result and files: deleted and kept conversations share their bodies."""
 
 HUGE: Final = replace(TALK, result=BIG[:600_000])
-"""The same with results that lie in S3."""
+"""The same with results in S3."""
 
 
 class Talk(World):
-    """Many conversations at once: a query number says nothing about which one a call is for."""
+    """Many conversations at once: a query number does not identify the conversation of a call."""
 
     def _note_start(self, query: int, body: dict[str, Any]) -> None:
-        """Another conversation has another past."""
+        """Skip the check: the past differs between conversations."""
 
 
 def shown(world: World, conversation_id: str) -> list[str]:
@@ -88,7 +88,7 @@ class Forks(RuleBasedStateMachine):
         self.world.look().ledger.grant(USER, "g", 100_000, "test", self.world.clock())
 
     def ask(self, conversation_id: str) -> str:
-        """A query from its start to its end, in a new conversation without an id; its conversation."""
+        """Run a query, in a new conversation if there is no id; returns the conversation."""
         world, known = self.world, {chat.chat_id for chat in self.world.chats()}
         text = f"{self.words.random()} " + self.words.choice(("short", "long " * 500))
         world.post(text, conversation_id)
@@ -121,7 +121,7 @@ class Forks(RuleBasedStateMachine):
 
     @rule(own=consumes(conversations), in_time=st.booleans())
     def delete(self, own: str, in_time: bool) -> None:
-        """By the request, or only hidden by it and left to the sweep."""
+        """Delete by the request, or only hide and leave the rest to the sweep."""
         delete_conversation(self.world.look(), USER, own, lambda: in_time)
         del self.model[own]
         with pytest.raises(ApiError, match="no such conversation"):
@@ -132,26 +132,26 @@ class Forks(RuleBasedStateMachine):
         self.pass_by(seconds)
 
     def pass_by(self, seconds: int) -> None:
-        """The sweep, so much later."""
+        """Run the sweep after this many seconds."""
         self.world.clock.now += seconds
         self.world.look_at_deletions(Process(self.world.quiet, "sweep"))
 
     @rule(own=conversations)
     def read_beyond(self, own: str) -> None:
-        """What a query that is not the conversation's own shows is found by no id."""
+        """Records of queries beyond the conversation's last are not found."""
         stores = self.world.look()
-        one, last = find_conversation(stores, USER, own), len(self.model[own])
+        conversation, last = find_conversation(stores, USER, own), len(self.model[own])
         for tail in ("", "-r", "-t1", "-f1", "-r-sum", "-a1"):
             with pytest.raises(ApiError, match="no such record"):
-                find_record(stores, one, f"q{last + 1}{tail}", 0)
+                find_record(stores, conversation, f"q{last + 1}{tail}", 0)
 
     def check(self) -> None:
-        """Every conversation shows what the model has, and its forks."""
+        """Check that every conversation shows what the model has, and lists its forks."""
         for own, queries in self.model.items():
             assert shown(self.world, own) == queries
             listed = list_forks(self.world.look(), USER, own, "", 100).items
-            expected = {one for one, parent in self.parents.items() if parent == own and one in self.model}
-            assert {one["conversation_id"] for one in listed} == expected
+            expected = {fork for fork, parent in self.parents.items() if parent == own and fork in self.model}
+            assert {listed_fork["conversation_id"] for listed_fork in listed} == expected
         assert self.world.complaints == []
 
     def teardown(self) -> None:
@@ -162,25 +162,23 @@ class Forks(RuleBasedStateMachine):
             delete_conversation(self.world.look(), USER, own)
             del self.model[own]
             self.check()
-            self.pass_by(WRITERS_SECONDS + 1)  # no look that is due anyway does the work of another
+            self.pass_by(WRITERS_SECONDS + 1)  # run no scheduled sweep that would do another's work
             self.pass_by(WRITERS_SECONDS + 1)
         for _ in range(2):
             self.pass_by(WRITERS_SECONDS + 1)
-        left = [
+        leftovers = [
             (name, key)
             for name, table in self.world.aws.tables.items()
             for key in table
             if name in ("history", "chats") and not key[1].startswith(("IDEM#", "RATE#"))
         ]
-        assert left == []
+        assert leftovers == []
         assert dict(self.world.aws.objects) == {}
 
 
 @pytest.mark.parametrize("track_tokens", [24_000, 700])
-def test_what_each_shows_is_what_a_plain_model_says(
-    track_tokens: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a past that fits, and with one that is folded every few queries."""
+def test_every_conversation_matches_a_plain_model(track_tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a history that fits the budget, and with one that is folded every few queries."""
     changed = replace(all_profiles()["assistant"], track_tokens=track_tokens)
     monkeypatch.setitem(all_profiles(), "assistant", changed)
     run_state_machine_as_test(

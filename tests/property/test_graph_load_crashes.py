@@ -1,4 +1,4 @@
-"""A job on the graph whose every outside call goes wrong once, in every way: the old graph serves, then the new one."""
+"""A graph job with a fault at each of its outside calls: the old graph is served until the new one is published."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def _before() -> MemoryAws:
 
 
 def _loaded() -> MemoryAws:
-    """An account of its own in which a graph was loaded."""
-    one = _before()
-    return MemoryAws(copy.deepcopy(one.tables), dict(one.objects), dict(one.executions))
+    """A fresh copy of an account with a loaded graph."""
+    before = _before()
+    return MemoryAws(copy.deepcopy(before.tables), dict(before.objects), dict(before.executions))
 
 
 def _life(fault: Fault | None) -> GraphWorld:
-    """A job on a graph that is there, from the request to the last object that is deleted."""
+    """A job on an existing graph, from the request until its last object is deleted."""
     world = GraphWorld(fault, aws=_loaded())
     ended = world.live({"nodes.csv": MORE, "edges.csv": NEW_EDGES})
     assert (ended.status, dict(ended.outcomes)) == ("done", {"1": "replaced", "2": "replaced"}), fault
     assert world.titles() == ["nodes.csv", "edges.csv", "other.csv"], fault
-    assert [one.count for one in world.schema().labels] == [2, 1], fault
+    assert [label.count for label in world.schema().labels] == [2, 1], fault
     objects = [key.split("/versions/")[1].split("/", 1) for key in world.objects()]
     assert {version for version, _ in objects} == {world.published().version}, fault
     names = sorted(name for _, name in objects)
@@ -53,21 +53,21 @@ def _sites() -> list[Site]:
     return [site for site in dict.fromkeys(sites) if site.step != "api"]
 
 
-def test_every_call_of_a_job_goes_wrong_once() -> None:
-    """In every way in the long form; else each call in one, which the seed chooses."""
+def test_a_job_survives_a_fault_at_every_call() -> None:
+    """In the long form with every fault; otherwise each call with one, chosen by the seed."""
     sites = _sites()
     assert {site.service for site in sites} == {"dynamodb", "s3"}
     faults = [[Fault(site, kind) for kind in kinds_at(site)] for site in sites]
     assert len(faults) > 20
     wanted = [
-        one for some in faults for one in (some if ALL else [random.Random(f"{SEED}{some}").choice(some)])
+        fault for some in faults for fault in (some if ALL else [random.Random(f"{SEED}{some}").choice(some)])
     ]
     struck = [fault for fault in wanted if _life(fault).trace.struck]
     assert len(struck) == len(wanted)
 
 
-def test_the_graph_that_is_published_is_the_one_that_was_loaded() -> None:
+def test_the_published_graph_is_the_loaded_one() -> None:
     world = _life(None)
-    found = world.ask("MATCH (a)-[:LOCATED_IN]->(b) RETURN a.name, b.name")
-    assert found == [["Valve", "Hall"]]
+    rows = world.ask("MATCH (a)-[:LOCATED_IN]->(b) RETURN a.name, b.name")
+    assert rows == [["Valve", "Hall"]]
     assert world.ask("MATCH (n:Asset) RETURN n.name ORDER BY n.name") == [["Rest"], ["Valve"]]

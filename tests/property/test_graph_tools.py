@@ -1,6 +1,6 @@
 """The graph's tools against the same graph in plain Python, on random graphs (`tests.drivers.graph_model`).
 
-``DUALTRACK_GRAPH_EXAMPLES`` says how many graphs; a plain run has a few.
+``DUALTRACK_GRAPH_EXAMPLES`` sets the number of graphs; a plain run has a few.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NAMES = ("Pump", "pump", "Pump Room", "Hall", "hall B", "Archive", 'O\'Neil "x" 
 
 @st.composite
 def graphs(draw: st.DrawFn) -> Graph:
-    """At least one node of each label, names that occur twice, and any relationships that the types allow."""
+    """Graphs with at least one node of each label, repeated names, and any relationships that the types allow."""
     labels = [*LABELS, *draw(st.lists(st.sampled_from(LABELS), max_size=14))]
     nodes = tuple(Node(f"n{at:02}", label, draw(st.sampled_from(NAMES))) for at, label in enumerate(labels))
     possible = [
@@ -47,13 +47,13 @@ def graphs(draw: st.DrawFn) -> Graph:
         if (start.label, end.label) in ends
     ]
     chosen = draw(st.lists(st.sampled_from(possible), unique=True, max_size=40))
-    one_of_each = [next(one for one in possible if one[1] == kind) for kind in ENDS]
-    return Graph(nodes, tuple(Edge(*one) for one in dict.fromkeys([*one_of_each, *chosen])))
+    one_of_each = [next(ends for ends in possible if ends[1] == kind) for kind in ENDS]
+    return Graph(nodes, tuple(Edge(*ends) for ends in dict.fromkeys([*one_of_each, *chosen])))
 
 
 @FEW
 @given(graphs(), st.data())
-def test_tools_say_what_plain_python_says(graph: Graph, data: st.DataObject) -> None:
+def test_tools_agree_with_plain_python(graph: Graph, data: st.DataObject) -> None:
     needs = needs_of(graph)
     try:
         start = data.draw(st.sampled_from(graph.nodes))
@@ -70,16 +70,16 @@ def test_tools_say_what_plain_python_says(graph: Graph, data: st.DataObject) -> 
 
 
 def _names(needs: Any, graph: Graph, start: Node) -> None:
-    found = told(
+    named = told(
         needs, "find_node", name=start.name.upper().replace("SS", "ß") if "ß" in start.name else start.name
     )
-    assert [one["node_id"] for one in found["nodes"]] == model.by_name(graph, start.name)
+    assert [node["node_id"] for node in named["nodes"]] == model.by_name(graph, start.name)
     part = start.name[:3]
     counted = told(needs, "count_nodes", name=part)
     assert counted["by_label"] == model.having(graph, part)
     every = told(needs, "list_nodes", label=start.label, limit=200)
-    own = [one.node_id for one in graph.nodes if one.label == start.label]
-    assert [one["node_id"] for one in every["nodes"]] == model.listed(graph, own)
+    own = [node.node_id for node in graph.nodes if node.label == start.label]
+    assert [node["node_id"] for node in every["nodes"]] == model.listed(graph, own)
     assert told(needs, "count_by_label", label=start.label)["total_count"] == len(own)
 
 
@@ -88,48 +88,54 @@ def _related(needs: Any, graph: Graph, start: Node, target: str | None, types: l
     expected = model.related(graph, start.node_id, target, types)
     assert told(needs, "count_related", node_id=start.node_id, **asked)["total_count"] == len(expected)
     listed = told(needs, "list_related", node_id=start.node_id, limit=200, **asked)
-    assert [one["node_id"] for one in listed["nodes"]] == model.listed(graph, expected)
+    assert [node["node_id"] for node in listed["nodes"]] == model.listed(graph, expected)
 
-    own = {one: model.related(graph, one, target, types) for one in model.by_name(graph, start.name)}
+    own = {
+        node_id: model.related(graph, node_id, target, types) for node_id in model.by_name(graph, start.name)
+    }
     expected = set().union(*own.values())
     counted = told(needs, "count_related_by_name", name=start.name, **asked)
     assert counted["total_count"] == len(expected)
-    assert {one["node_id"]: one["total_count"] for one in counted.get("named_nodes", ())} == (
-        {one: len(found) for one, found in own.items()} if len(own) > 1 else {}
+    assert {node["node_id"]: node["total_count"] for node in counted.get("named_nodes", ())} == (
+        {node_id: len(reached) for node_id, reached in own.items()} if len(own) > 1 else {}
     )
     pages: list[str] = []
     while len(pages) < len(expected):
         page = told(needs, "list_related_by_name", name=start.name, limit=3, offset=len(pages), **asked)
-        pages += [one["node_id"] for one in page["nodes"]]
+        pages += [node["node_id"] for node in page["nodes"]]
         assert page.get("next_offset", len(expected)) == len(pages)
     assert pages == model.listed(graph, expected)
 
 
 def _connections(needs: Any, graph: Graph, start: Node, end: Node) -> None:
-    found = told(needs, "get_node_connections", node_id=start.node_id)
-    counts = {(one["direction"], one["type"], one["label"]): one["count"] for one in found["counts"]}
+    connections = told(needs, "get_node_connections", node_id=start.node_id)
+    counts = {
+        (count["direction"], count["type"], count["label"]): count["count"] for count in connections["counts"]
+    }
     assert counts == model.connections(graph, start.node_id)
     path = told(needs, "find_path", from_=start.node_id, to=end.node_id)
     assert path.get("length") == model.distance(graph, start.node_id, end.node_id)
-    edges = {(one.start, one.type, one.end) for one in graph.edges}
-    assert all((one["from"], one["type"], one["to"]) in edges for one in path.get("relationships", ()))
+    edges = {(edge.start, edge.type, edge.end) for edge in graph.edges}
+    assert all((edge["from"], edge["type"], edge["to"]) in edges for edge in path.get("relationships", ()))
 
 
 def _groups(needs: Any, graph: Graph, start: Node) -> None:
-    assets = {one.node_id for one in graph.nodes if one.label == "Asset"}
-    found = told(needs, "count_breakdown")
+    assets = {node.node_id for node in graph.nodes if node.label == "Asset"}
+    breakdown = told(needs, "count_breakdown")
     within = told(needs, "count_breakdown", name=start.name)
-    own = set().union(*(model.related(graph, one, "Asset") for one in model.by_name(graph, start.name)))
-    for result, counted in ((found, assets), (within, own)):
+    own = set().union(
+        *(model.related(graph, node_id, "Asset") for node_id in model.by_name(graph, start.name))
+    )
+    for result, counted in ((breakdown, assets), (within, own)):
         assert result["total_count"] == len(counted)
         for dimension, by in result["by"].items():
-            groups = {one["node_id"]: one["count"] for one in by["groups"]}
+            groups = {group["node_id"]: group["count"] for group in by["groups"]}
             assert groups == model.breakdown(graph, dimension, counted)
     categories = told(needs, "count_by_category", scope="both")
     for scope, label in (("location", "Location"), ("system", "System")):
-        counts = {one["node_id"]: one["count"] for one in categories[scope]["nodes"]}
+        counts = {category["node_id"]: category["count"] for category in categories[scope]["nodes"]}
         assert counts == model.per_category(graph, label)
     tree = told(needs, "list_categories")["nodes"]
-    assert sorted(one["node_id"] for one in tree) == [
-        one.node_id for one in graph.nodes if one.label == "Category"
+    assert sorted(node["node_id"] for node in tree) == [
+        node.node_id for node in graph.nodes if node.label == "Category"
     ]

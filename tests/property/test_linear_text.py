@@ -1,8 +1,8 @@
-"""Every function that reads a stranger's text takes time in proportion to its length.
+"""Every function that reads untrusted text takes time linear in its length.
 
-A function is held to what a quadratic one cannot meet: 64 KB of every pattern in a second of CPU (a quadratic
-regular expression takes twenty), and 1 MB of the worst in ten (one that copies the rest for each line takes
-a minute). The short form takes a quarter of each, in a quarter of the time. A new function is one line of `READERS`.
+The limits are out of reach of a quadratic function: 64 KB of every pattern in a second of CPU (a quadratic regular
+expression takes twenty), and 1 MB of the worst in ten (one that copies the rest for each line takes a minute). The
+short form takes a quarter of each, in a quarter of the time. A new function is one line of `READERS`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ UNITS: Final = (
 )  # fmt: skip
 HEADS: Final = ("", "[", "# a", "Source: <")
 SIZES: Final = (2_048, 16_384, 65_536) if LONG else (2_048, 16_384)
-"""Growing, so that what is worse than quadratic fails and does not hang."""
+"""Growing sizes, so that a function worse than quadratic fails instead of hanging."""
 LONGEST: Final = 1_048_576 if LONG else 262_144
 
 WORST: Final = ("\n", " ", "[", "[ID:q1]\n", "\u200b", "[\n", "#", "```a\n", "< ", "a-")
@@ -112,7 +112,7 @@ def folded(content: str) -> None:
 
 
 def searched(content: str) -> None:
-    """What a search knows of records, and shows of them."""
+    """The search index of records, and the passages shown."""
     records = (Record("q1", "message", "user", content, AT), record(content), response(content))
     track = track_of(records, {"q1-t1": content, "q1-r": content}, AT)
     for passage in passages_of(records, track):
@@ -121,7 +121,7 @@ def searched(content: str) -> None:
 
 
 def sent(content: str) -> None:
-    """What goes to the model: a past query as release 1 pinned it, a query and a result."""
+    """What is sent to the model: a past query as release 1 pinned it, a query and a result."""
     records = (Record("q1", "message", "user", content, AT), record(content), response(content))
     past = stand_in(records, 1, 100_000)
     call = ToolCall("q2-t1", "toolu_1", "kit_echo", MappingProxyType({}))
@@ -141,13 +141,13 @@ def within_budget(content: str) -> None:
 
 
 def decided(content: str) -> None:
-    """What the model wrote."""
+    """The decision on a model's reply."""
     reply = ModelReply((MappingProxyType({"type": "text", "text": content}),), "end_turn")
     decide(reply, query=1, calls_before=0, offered={}, limit="", invalid=lambda *_: "")
 
 
 def documents(content: str) -> None:
-    """Sections of a documentation page, as text and as JSON, and what becomes of them."""
+    """Sections of a documentation page, as text and as JSON, cut and rendered."""
     bounds = Bounds()
     chunks = chunking.chunks_of_text(content, bounds)
     chunking.chunks_of_json(
@@ -161,7 +161,7 @@ def documents(content: str) -> None:
 
 
 def answered(content: str) -> None:
-    """The built-in model reads a result, an earlier record and a document."""
+    """The offline model reads a result, an earlier record and a document."""
     outcome = Outcome("kit_echo", {}, content, is_error=False)
     answer.write(Transcript("How do I set this up?", (), (outcome,)))
     answer.write(Transcript("When?", (), (), files=(AttachedText("q1-f1", "a.txt", content),)))
@@ -169,7 +169,7 @@ def answered(content: str) -> None:
 
 
 def picked(content: str) -> None:
-    """The built-in model reads a question, which has at most 32,000 characters."""
+    """The offline model reads a question, which has at most 32,000 characters."""
     offered: dict[str, dict[str, Any]] = {
         RETRIEVE_FULL_CONTEXT.name: {"type": "object"},
         "retrieve_documentation": {"type": "object"},
@@ -185,14 +185,14 @@ COURSES: Final = build_index((Course("A course about lessons", "", "", ()),), ()
 
 
 def course_document(content: str) -> None:
-    """A document whose text it is, and one whose title it is."""
+    """A document with it as text, and one with it as title."""
     for text_of_document in (content, f"Course Title: {content}", f"Course Title: A\nLesson 1: {content}"):
         with contextlib.suppress(Refused):
             parse(text_of_document)
 
 
 def course_question(content: str) -> None:
-    """The offline model's rules, before and after tools have run; the patterns find their beginnings everywhere."""
+    """The offline model's rules, before and after tools have run."""
     for question in (content, "lesson 1 of ".join(content[:200_000].split("x")), f"the course on {content}"):
         asked = f"Answer this question about course materials: {question}"
         courses.next_calls(Transcript(asked, (), ()))
@@ -256,20 +256,20 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
 
 
 def seconds(reader: Callable[[str], Any], content: str) -> float:
-    """CPU of this thread: a busy machine makes nothing slower."""
+    """CPU seconds of this thread, independent of the machine's load."""
     started = time.thread_time()
     reader(content)
     return time.thread_time() - started
 
 
 def repeated(head: str, unit: str, size: int) -> str:
-    """A pattern of at least ``size`` characters, with something behind it that fits nothing."""
+    """The pattern repeated to at least ``size`` characters, with an end that does not match."""
     return head + unit * (size // len(unit) + 1) + "x"
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_time_grows_with_the_length_and_no_faster(name: str) -> None:
-    """Every pattern, and the worst ones at length."""
+def test_time_is_linear_in_the_length(name: str) -> None:
+    """Every pattern, and the worst ones at full length."""
     reader = READERS[name]
     for head in HEADS:
         for unit in UNITS:
@@ -283,8 +283,8 @@ def test_time_grows_with_the_length_and_no_faster(name: str) -> None:
         assert taken < LONGEST / 104_858, f"{taken:.1f} s for {LONGEST} characters of {unit!r}"
 
 
-def test_every_function_for_texts_is_held_to_it() -> None:
-    """What `text` offers is in the table."""
+def test_every_function_for_texts_is_tested() -> None:
+    """Every public function of `text` is in `READERS`."""
     public = {
         name
         for name, value in vars(text).items()

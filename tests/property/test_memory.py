@@ -1,4 +1,5 @@
-"""Memory over random conversations: ids, pairing, the append-only prefix, whoever makes a track final (CONTRACT 6).
+"""Memory over random conversations: ids, pairing, the append-only prefix, by whichever step a track becomes final
+(CONTRACT 6).
 
 Every model call goes over the wire to the strict offline model, which refuses unpaired tool results,
 wrong roles and empty blocks as Claude's API does.
@@ -61,7 +62,7 @@ ENDS = st.sampled_from(
 
 SLOW = partial(
     settings,
-    # an example is a conversation over HTTP: shrinking one takes minutes and tells little
+    # an example is a conversation over HTTP: shrinking takes minutes for little insight
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     print_blob=True,
@@ -73,22 +74,22 @@ def queries(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Up to five queries: a message, rounds of tool results, an answer, and how it ends."""
     rounds = st.lists(st.lists(CONTENT, min_size=1, max_size=3), max_size=2)
     files = st.lists(st.tuples(CONTENT, CONTENT), max_size=2)
-    one = st.fixed_dictionaries(
+    query = st.fixed_dictionaries(
         {"message": CONTENT, "files": files, "rounds": rounds, "answer": CONTENT, "end": ENDS}
     )
-    return draw(st.lists(one, min_size=1, max_size=5))
+    return draw(st.lists(query, min_size=1, max_size=5))
 
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    """One world for all examples; every example has a user of its own."""
-    with make_world() as made:
-        made.tools = {"retrieve_documentation": lambda running: ToolResult(running.call.input["query"])}
-        yield made
+    """One world for all examples; every example has its own user."""
+    with make_world() as new_world:
+        new_world.tools = {"retrieve_documentation": lambda running: ToolResult(running.call.input["query"])}
+        yield new_world
 
 
 def script(world: World, query: dict[str, Any]) -> None:
-    """The model's part of a query: it asks for the rounds' tools, then answers."""
+    """Script the model for a query: it calls the rounds' tools, then answers."""
     world.model.reset()
     responses: list[dict[str, Any]] = [
         {
@@ -110,7 +111,7 @@ def script(world: World, query: dict[str, Any]) -> None:
 
 
 def play(world: World, user: str, query: dict[str, Any], conversation_id: str) -> Chat:
-    """Run a query to its end; one that stays unsummarised is closed by the caller."""
+    """Run a query to its end; the caller closes one that stays unsummarised."""
     script(world, query)
     files = tuple(
         File("text/plain", text.encode(), clean_name(name)) for name, text in query.get("files", ())
@@ -144,7 +145,7 @@ def _cancel(world: World, chat: Chat) -> None:
 
 
 def blocks_of(body: dict[str, Any]) -> list[tuple[str, str]]:
-    """The (role, block) sequence of a request, cache_control aside."""
+    """The (role, block) sequence of a request, without cache_control."""
     flat = []
     for message in body["messages"]:
         for block in message["content"]:
@@ -155,8 +156,8 @@ def blocks_of(body: dict[str, Any]) -> list[tuple[str, str]]:
 
 def turn_requests(world: World) -> list[dict[str, Any]]:
     """The bodies of the turns' requests since the last reset; all of them were accepted."""
-    assert [one.refused for one in world.model.requests if one.refused] == []
-    return [dict(one.body) for one in world.model.requests if one.body.get("stream")]
+    assert [request.refused for request in world.model.requests if request.refused] == []
+    return [dict(request.body) for request in world.model.requests if request.body.get("stream")]
 
 
 HEADER = re.compile(r"\[ID:(q\d+(?:-[ftr]\d*)?(?:-sum)?)(?:, ref:(q\d+(?:-[tr]\d*)?))?\] ")
@@ -169,7 +170,7 @@ BUDGETS = st.one_of(st.integers(300, 2_000), st.just(24_000))
 def test_random_conversations_keep_every_rule_of_memory(
     world: World, conversation: list[dict[str, Any]], budget: int, cold: bool
 ) -> None:
-    """The rules of CONTRACT 6, query after query, with budgets of every size; ``cold``: an hour between two."""
+    """The rules of CONTRACT 6, query after query, with budgets of every size; ``cold``: an hour between queries."""
     profile = all_profiles()["assistant"]
     all_profiles()["assistant"] = replace(profile, track_tokens=budget)
     try:
@@ -179,9 +180,9 @@ def test_random_conversations_keep_every_rule_of_memory(
 
 
 def hold_conversation(world: World, conversation: list[dict[str, Any]], budget: int, between: float) -> None:
-    """Query after query, each checked when it has ended."""
+    """Run query after query, checking each at its end."""
     user, conversation_id = uuid.uuid4().hex, ""
-    world.clock.now += 86_400  # a day's credits for every example
+    world.clock.now += 86_400  # credits of a new day for every example
     world.stores.ledger.grant(user, "g", 10_000, "test", world.clock())
     before: list[tuple[str, str]] = []
     digest = (0, 0)
@@ -192,12 +193,12 @@ def hold_conversation(world: World, conversation: list[dict[str, Any]], budget: 
         sent = turn_requests(world)
         if sent:
             at_start = blocks_of(sent[0])
-            found = digest_in(at_start)
-            if found == digest:
+            sent_digest = digest_in(at_start)
+            if sent_digest == digest:
                 assert at_start[: len(before)] == before
-            assert found == digest or (found[0] > digest[0] and found[1] > digest[1])
-            digest = found
-            past = [one for one in at_start if not is_file(one)]
+            assert sent_digest == digest or (sent_digest[0] > digest[0] and sent_digest[1] > digest[1])
+            digest = sent_digest
+            past = [block for block in at_start if not is_file(block)]
             assert cautious_tokens_of(past[:-1]) <= budget
             before = past[:-1] if len(query["message"]) > LONG_QUERY else past
             for request in sent[1:]:
@@ -213,12 +214,12 @@ def hold_conversation(world: World, conversation: list[dict[str, Any]], budget: 
 
 
 def check_search(world: World, user: str, conversation_id: str, conversation: list[dict[str, Any]]) -> None:
-    """What is found is there; nobody else finds it; the same search again finds the same."""
+    """Search results exist, other users do not get them, and the same search gives the same results."""
     number = len(conversation)
-    for query in (one["message"] for one in conversation):
-        found = searched(world, user, conversation_id, number + 1, query)
-        assert found == searched(world, user, conversation_id, number + 1, query)
-        for record_id in found:
+    for query in (asked["message"] for asked in conversation):
+        results = searched(world, user, conversation_id, number + 1, query)
+        assert results == searched(world, user, conversation_id, number + 1, query)
+        for record_id in results:
             assert world.stores.history.record(user, conversation_id, record_id) is not None
         assert searched(world, uuid.uuid4().hex, conversation_id, number + 1, query) == []
 
@@ -236,38 +237,38 @@ def searched(world: World, user: str, conversation_id: str, number: int, query: 
 
 
 def digest_in(sent: list[tuple[str, str]]) -> tuple[int, int]:
-    """Number and last query of the digest that is sent; there is one at most, first, on one line."""
+    """Number and last query of the sent digest; at most one, first, on one line."""
     role, block = sent[0]
     text = json.loads(block)["text"]
-    found = DIGEST.match(text)
+    match = DIGEST.match(text)
     assert not any(DIGEST.match(json.loads(other)["text"]) for _, other in sent[1:])
-    if found is None:
+    if match is None:
         return 0, 0
     assert role == "user"
     assert text.splitlines() == [text]
-    assert neutralise(text[found.end() :]) == text[found.end() :]
-    return int(found[1]), int(found[2])
+    assert neutralise(text[match.end() :]) == text[match.end() :]
+    return int(match[1]), int(match[2])
 
 
 def cautious_tokens_of(sent: list[tuple[str, str]]) -> int:
-    """What blocks take of a budget."""
+    """The budget that blocks use."""
     return sum(cautious_tokens(json.loads(block)["text"]) for _, block in sent)
 
 
 def number_of_first(sent: list[tuple[str, str]]) -> int:
-    """The first query that is sent behind the digest."""
+    """The first query that is sent after the digest."""
     texts = [json.loads(block)["text"] for _, block in sent]
-    first = next(found for text in texts if (found := HEADER.match(text)))
+    first = next(match for text in texts if (match := HEADER.match(text)))
     return int(first[1][1:].split("-")[0])
 
 
 def is_file(block: tuple[str, str]) -> bool:
-    """Whether it is a text file of the running query, which later queries do not send again."""
+    """Whether a block is a text file of the running query, which later queries do not send again."""
     return re.match(r"\[ID:q\d+-f", json.loads(block[1])["text"]) is not None
 
 
 def finish_previous(world: World, user: str, conversation_id: str, number: int) -> None:
-    """The summariser comes late: the chat closes with the track that is there, which stays as it is."""
+    """The summariser comes late: the chat closes with the stored track, which does not change."""
     chat_id = world.stores.history.chat_of_query(user, conversation_id, number)
     chat = world.stores.chats.load(user, chat_id)
     assert chat is not None
@@ -278,7 +279,7 @@ def finish_previous(world: World, user: str, conversation_id: str, number: int) 
 
 
 def check_blocks(sent: list[tuple[str, str]], number: int) -> None:
-    """Every block of the start of a query is one text block with an id of its own, in order."""
+    """Every block at the start of a query is one text block with its own id, in order."""
     seen: list[str] = []
     for _, text in sent:
         block = json.loads(text)
@@ -295,13 +296,15 @@ def check_blocks(sent: list[tuple[str, str]], number: int) -> None:
             assert len(block["text"].splitlines()) == 1
             assert rest.startswith("(data from retrieve_documentation) ")
     assert len(set(seen)) == len(seen)
-    assert [one for one in seen if "-f" not in one][-1] == f"q{number}"
-    places = [parse_record_id(one) for one in seen]
-    assert [one.query for one in places if one] == sorted(one.query for one in places if one)
+    assert [record_id for record_id in seen if "-f" not in record_id][-1] == f"q{number}"
+    positions = [parse_record_id(record_id) for record_id in seen]
+    assert [position.query for position in positions if position] == sorted(
+        position.query for position in positions if position
+    )
 
 
 def check_records(world: World, chat: Chat, query: dict[str, Any]) -> None:
-    """The full track holds everything whole, under the contract's ids."""
+    """The full track has everything whole, under the contract's ids."""
     records = world.stores.history.query_records(chat.user, chat.conversation_id, chat.query)
     ids = [record.record_id for record in records]
     n = chat.query
@@ -336,14 +339,14 @@ def check_records(world: World, chat: Chat, query: dict[str, Any]) -> None:
         for block in track.blocks:
             if block.ref:
                 said = block.content.removeprefix("(data from retrieve_documentation) ")
-                # the space of a forged id that is neutralised is the one thing that is added
+                # the only addition is the space that neutralises a forged id
                 assert len(said) <= len(by_id[block.ref].content) + said.count("[ ID:")
 
 
 @SLOW(max_examples=3)
 @given(rounds=st.lists(st.lists(CONTENT, min_size=1, max_size=2), min_size=1, max_size=2))
 def test_every_retry_of_a_turn_sends_the_same_messages(world: World, rounds: list[list[str]]) -> None:
-    """A turn whose commit was lost is sent anew, exactly as before."""
+    """A turn whose commit was lost is sent again, exactly as before."""
     user = uuid.uuid4().hex
     world.stores.ledger.grant(user, "g", 10_000, "test", world.clock())
     first = play(world, user, {"message": "one", "rounds": rounds, "answer": "A " * 200, "end": "done"}, "")
@@ -357,6 +360,10 @@ def test_every_retry_of_a_turn_sends_the_same_messages(world: World, rounds: lis
         with pytest.raises(Exception, match="model"):
             world.turn(chat, 0)
     assert world.turn(chat, 0)["next"] == "answered"
-    bodies = [json.dumps(one.body, sort_keys=True) for one in world.model.requests if one.body.get("stream")]
+    bodies = [
+        json.dumps(request.body, sort_keys=True)
+        for request in world.model.requests
+        if request.body.get("stream")
+    ]
     assert len(bodies) == 3
     assert len(set(bodies)) == 1

@@ -1,8 +1,8 @@
-"""A deploy in the middle of chats: each step by release 1's code or today's; none is lost, none charged twice.
+"""A deploy in the middle of chats: each step runs release 1's code or today's; no chat is lost or charged twice.
 
-A deploy mixes less than what is drawn here: an execution that the workflow's alias has started stays on one release,
-and only what comes from outside (the API, the sweep, the rule on an execution's end) may be another's. Executions of
-release 1 itself, which called the functions' aliases, see their functions change between any two steps.
+A real deploy mixes less than these tests: an execution started by the workflow's alias stays on one release, and only
+calls from outside (the API, the sweep, the rule on an execution's end) may run another's. Executions of release 1
+itself, which called the functions' aliases, may see their functions change between any two steps.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 SEEDS: Final = 100 if LONG else 6
 QUERIES: Final = 3
 STEPS: Final = 8
-"""Of a query: start, three turns, three tools that run, summaries."""
+"""Steps of a query: start, three turns, three tools, summaries."""
 
 NOT_OF_RELEASE_1: Final = ("receipt: ", " by its receipt, ")
-"""Release 1 kept no receipts: where it settled, today's says less than the ledger, whose sums are checked all
-the same."""
+"""Release 1 kept no receipts: where it settled, today's receipt has less than the ledger, whose sums are checked
+anyway.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +46,13 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Earlier]:
 
 def wrong(world: MixedWorld) -> list[str]:
     stores, chats = world.stores(Process(world.quiet, "check")), world.chats()
-    found = [one for chat in chats for one in chat_faults(stores, chat)]
-    found += [*account_faults(stores, USER, chats), *world.complaints]
-    return [one for one in found if not any(part in one for part in NOT_OF_RELEASE_1)]
+    faults = [fault for chat in chats for fault in chat_faults(stores, chat)]
+    faults += [*account_faults(stores, USER, chats), *world.complaints]
+    return [fault for fault in faults if not any(part in fault for part in NOT_OF_RELEASE_1)]
 
 
 def conversation(world: MixedWorld) -> None:
-    """Queries one after the other, and everything that comes by on a schedule."""
+    """Run queries one after the other, and everything that runs on a schedule."""
     conversation_id = ""
     for number in range(QUERIES):
         known = {chat.chat_id for chat in world.chats()}
@@ -68,11 +69,11 @@ def check_conversation(world: MixedWorld, seed: int) -> None:
     assert ended == [("done", "complete", SCENARIO.charged)] * QUERIES, (seed, world.ran)
     assert wrong(world) == [], (seed, world.ran)
     lines = world.look().ledger.movements(USER)
-    assert sum(one.amount for one in lines if one.kind == "settle") == SCENARIO.charged * QUERIES
+    assert sum(line.amount for line in lines if line.kind == "settle") == SCENARIO.charged * QUERIES
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_any_step_may_be_either_releases(earlier: Earlier, seed: int) -> None:
+def test_any_step_may_run_either_release(earlier: Earlier, seed: int) -> None:
     drawn = random.Random(seed)
     world = MixedWorld(SCENARIO, earlier=earlier, is_earlier=lambda _: drawn.random() < 0.5)
     conversation(world)
@@ -81,8 +82,8 @@ def test_any_step_may_be_either_releases(earlier: Earlier, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_step_may_be_done_by_both(earlier: Earlier, seed: int) -> None:
-    """A step whose answer was lost is done again, and the alias has moved in between: it counts once."""
+def test_a_step_may_run_on_both_releases(earlier: Earlier, seed: int) -> None:
+    """A step whose answer was lost is repeated after the alias has moved: it counts once."""
     drawn = random.Random(seed)
     world = MixedWorld(
         SCENARIO,
@@ -97,8 +98,8 @@ def test_a_step_may_be_done_by_both(earlier: Earlier, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
-def test_a_deploy_comes_at_any_step(earlier: Earlier, *, back: bool, seed: int) -> None:
-    """From release 1 to today's, and back to it when the alarms say so."""
+def test_a_deploy_may_happen_at_any_step(earlier: Earlier, *, back: bool, seed: int) -> None:
+    """From release 1 to today's, and back after a rollback."""
     moment = random.Random(seed).randrange(1, STEPS * QUERIES)
     world = MixedWorld(SCENARIO, earlier=earlier)
     world.is_earlier = lambda _: (len(world.ran) >= moment) == back
@@ -113,7 +114,7 @@ def by_today_up_to(step: int) -> Callable[[MixedWorld], Callable[[str], bool]]:
 
 
 def only(*names: str) -> Callable[[MixedWorld], Callable[[str], bool]]:
-    """Release 1's are the steps of these names."""
+    """Run only the steps of these names on release 1."""
     return lambda _: lambda name: name in names
 
 
@@ -152,7 +153,7 @@ def only(*names: str) -> Callable[[MixedWorld], Callable[[str], bool]]:
         "swept by release 1", "swept by today's",
     ],
 )  # fmt: skip
-def test_release_1_goes_on_with_what_today_writes(
+def test_release_1_continues_chats_of_today(
     earlier: Earlier, scenario: Scenario, is_earlier: Callable[[MixedWorld], Callable[[str], bool]]
 ) -> None:
     world = MixedWorld(scenario, earlier=earlier)
@@ -174,8 +175,7 @@ def test_release_1_goes_on_with_what_today_writes(
     ids=["a text file", "another profile", "a fork"],
 )
 def test_what_release_1_cannot_read(earlier: Earlier, scenario: Scenario) -> None:
-    """What a stage with ``writes = 1`` refuses (tests/unit/api/test_writes.py), and no more: nothing of it is
-    charged."""
+    """Exactly what a stage with ``writes = 1`` refuses (tests/unit/api/test_writes.py); nothing of it is charged."""
     world = MixedWorld(scenario, earlier=earlier)
     world.is_earlier = by_today_up_to(1)(world)
     world.run()

@@ -64,8 +64,8 @@ WIRES = st.builds(
 
 
 def in_full(queries: Sequence[PastQuery]) -> list[bool]:
-    """Of each round, oldest first."""
-    rounds = [turn for one in queries for turn in one.turns if turn.calls]
+    """Whether each round is sent in full, oldest first."""
+    rounds = [turn for query in queries for turn in query.turns if turn.calls]
     assert all(len({bool(call.result) for call in turn.calls}) == 1 for turn in rounds), "a halved round"
     return [turn.calls[0].result is not None for turn in rounds]
 
@@ -79,18 +79,19 @@ def test_the_threshold_is_all_rounds_less_k(queries: list[PastQuery], k: int) ->
 @given(conversations(), st.integers(1, 4))
 def test_a_window_is_the_last_answered_queries(queries: list[PastQuery], exchanges: int) -> None:
     sent = window(queries, exchanges)
-    assert [one.number for one in sent] == [one.number for one in queries if one.is_answered][-exchanges:]
-    assert all(not one.turns for one in sent)
+    assert [query.number for query in sent] == [query.number for query in queries if query.is_answered][
+        -exchanges:
+    ]
+    assert all(not query.turns for query in sent)
 
 
 @given(conversations(), st.integers(0, 12), WIRES)
 def test_what_is_sent_fits_and_is_well_formed(queries: list[PastQuery], k: int, wire: Wire) -> None:
-    """Within the budget; the newest queries, none left out between two; every call with its result; ids and
-    nothing forged; the same for the same."""
+    """Within the budget; the newest queries without gaps; calls with results; ids, none forged; deterministic."""
     sent = within_budget(tool_rounds(queries, k), wire)
-    messages = [message for one in replayed(sent, wire) for message in one]
+    messages = [message for group in replayed(sent, wire) for message in group]
     assert message_tokens(messages) <= wire.tokens
-    assert [one.number for one in sent] == [one.number for one in queries[len(queries) - len(sent) :]]
+    assert [query.number for query in sent] == [query.number for query in queries[len(queries) - len(sent) :]]
     full = in_full(sent)
     assert full == sorted(full), "the oldest are shortened first"
     called: list[str] = []

@@ -1,7 +1,7 @@
-"""An API server with scripted chats that speaks CONTRACT 4 and 5 and refuses what the contract refuses.
+"""A fake API server with scripted chats that implements CONTRACT 4 and 5, refusals included.
 
-The test writes the events of the next chat; the server numbers them, cuts the stream where it is told to,
-resumes by ``Last-Event-ID`` exactly, and records what it was asked.
+The test writes the events of the next chat; the server numbers them, cuts the stream where the script says, resumes
+exactly by ``Last-Event-ID``, and records its requests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 Refusal = tuple[int, dict[str, Any], dict[str, str]]
-"""Status, what stands under ``error``, headers."""
+"""Status, the fields of ``error``, headers."""
 
 AT = "2026-11-21T21:31:47.000Z"
 CHAT_ID = "ch_1"
@@ -33,38 +33,38 @@ CONVERSATION_ID = "cv_1"
 ADMIN_PATH = "/v1/admin/users/id-of-ada"
 OWN_PATH = "/v1/admin/users/id-of-grace"
 LOCAL_USER = "grace"
-"""Whose token is handed out where no name is given."""
+"""The user whose token is issued if no name is sent."""
 
 
 @dataclass
 class Script:
-    """What the server will do, and what it saw."""
+    """The server's behaviour, and the requests it got."""
 
     events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     cuts: list[int] = field(default_factory=list)
     """Event numbers after which a stream is closed, one per stream, in order."""
     torn: bool = False
-    """Whether a cut stream also sends half of the next event first."""
+    """Whether a cut stream sends half of the next event before it is closed."""
     hold_after: int | None = None
     """The stream stays open and silent after this event."""
     refusals: dict[str, list[Refusal | None]] = field(default_factory=dict)
-    """``"POST /v1/chats"`` → one per request, in order; None lets it pass."""
+    """``"POST /v1/chats"`` → one refusal per request, in order; None answers normally."""
     lost: list[str] = field(default_factory=list)
-    """Requests whose answers get lost after the work was done, one per request."""
+    """Requests whose answers are lost after the work was done, one per request."""
     mode: str | None = "offline"
     tokens: dict[str, str] = field(default_factory=lambda: {"token-of-user": "user"})
     """ID token → user name; ``/dev/token`` adds to it."""
     known: set[str] = field(default_factory=lambda: {LOCAL_USER, "operator"})
-    """Names of users that there were before; others are made by asking for their token."""
+    """Names of existing users; others are created when their token is requested."""
     admins: set[str] = field(default_factory=set)
     balance: dict[str, Any] = field(default_factory=dict)
     ledger: list[dict[str, Any]] = field(default_factory=list)
     spending: dict[str, Any] = field(default_factory=dict)
 
     conversations: list[dict[str, Any]] = field(default_factory=list)
-    """What is listed, the latest first; by ``q`` those with it in their title."""
+    """The conversations of the list, latest first; ``q`` filters by title."""
     records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
-    """Conversation → its records, which come two a page; a text in pieces of 1,000 characters."""
+    """Conversation → its records, two per page; long texts in pieces of 1,000 characters."""
     tools: dict[str, Any] = field(default_factory=lambda: {"tools": [], "profiles": []})
     cancelled: dict[str, Any] | None = None
     """What DELETE of the chat answers; a cancelled chat by default."""
@@ -75,20 +75,20 @@ class Script:
     chats: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Idempotency key → body of the chat that it started."""
     streaming: threading.Event = field(default_factory=threading.Event)
-    """Set when a stream is held."""
+    """Set while a stream is held open."""
 
     def asked(self, method: str, path: str) -> list[Any]:
         """The bodies of the requests of this method to this path."""
         return [body for seen, where, body in self.requests if (seen, where) == (method, path)]
 
     def chat(self) -> dict[str, Any]:
-        """The chat object: what the terminal event says, or a failed one."""
+        """The chat object: that of the terminal event, or a failed one."""
         kind, data = self.events[-1]
         return data if kind == "done" else chat_object(status="failed", stop="error", response=None)
 
 
 def chat_object(**changed: Any) -> dict[str, Any]:
-    """A chat object of CONTRACT 4, all fields."""
+    """A chat object of CONTRACT 4 with all fields."""
     return {
         "chat_id": CHAT_ID,
         "conversation_id": CONVERSATION_ID,
@@ -142,7 +142,7 @@ def conversation(conversation_id: str, title: str = "How?") -> dict[str, Any]:
 
 
 def stopped_chat(response: str = "I will look it up.") -> dict[str, Any]:
-    """The chat object of a cancelled chat, with the text that it keeps."""
+    """The chat object of a cancelled chat, with its partial text."""
     return chat_object(status="cancelled", stop="cancelled", response=response, credits_used=5)
 
 
@@ -178,7 +178,7 @@ def answered(response: str = "Use **OAuth 2.0**.", **changed: Any) -> list[tuple
 
 @contextmanager
 def api_server(script: Script) -> Iterator[str]:
-    """Serves the script on a free port of the loopback interface; the base URL."""
+    """Serve the script on a free loopback port; the base URL."""
     with serve_in_thread(_app(script)) as url:
         yield url
 
@@ -193,7 +193,7 @@ class _Server:
         self.script = script
 
     async def handle(self, request: Request) -> Response:
-        """Any request: recorded, refused as scripted or as the contract says, else answered."""
+        """Handle any request: record it, refuse it as scripted or as the contract says, otherwise answer it."""
         raw = await request.body()
         body = json.loads(raw) if raw else None
         path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
@@ -263,32 +263,32 @@ class _Server:
 
     def _listed(self, request: Request) -> Response:
         wanted = request.query_params.get("q", "").lower()
-        found = [one for one in self.script.conversations if wanted in one["title"].lower()]
+        matching = [listed for listed in self.script.conversations if wanted in listed["title"].lower()]
         limit = int(request.query_params.get("limit", "20"))
-        more = {"cursor": "next"} if len(found) > limit else {}
-        return JSONResponse({"conversations": found[:limit], **more})
+        more = {"cursor": "next"} if len(matching) > limit else {}
+        return JSONResponse({"conversations": matching[:limit], **more})
 
-    def _read(self, place: list[str], request: Request) -> Response:
-        records = self.script.records.get(place[0])
+    def _read(self, path: list[str], request: Request) -> Response:
+        records = self.script.records.get(path[0])
         if records is None:
             return _refuse(404, "not_found", "There is no such conversation.")
-        if len(place) == 1:
+        if len(path) == 1:
             begin = int(request.query_params.get("cursor", "0"))
             more = {"cursor": str(begin + 2)} if begin + 2 < len(records) else {}
             conversation = next(
-                one for one in self.script.conversations if one["conversation_id"] == place[0]
+                listed for listed in self.script.conversations if listed["conversation_id"] == path[0]
             )
             track = request.query_params.get("track", "full")
             return JSONResponse(
                 {**conversation, "track": track, "records": records[begin : begin + 2], **more}
             )
-        found = next((one for one in records if one["record_id"] == place[2]), None)
-        if found is None:
+        record = next((candidate for candidate in records if candidate["record_id"] == path[2]), None)
+        if record is None:
             return _refuse(404, "not_found", "There is no such record.")
         offset = int(request.query_params.get("offset", "0"))
-        name = "result" if "result" in found else "content"
-        further = {"next_offset": offset + 1_000} if len(found[name]) > offset + 1_000 else {}
-        return JSONResponse({**found, name: found[name][offset : offset + 1_000], **further})
+        name = "result" if "result" in record else "content"
+        further = {"next_offset": offset + 1_000} if len(record[name]) > offset + 1_000 else {}
+        return JSONResponse({**record, name: record[name][offset : offset + 1_000], **further})
 
     def _start(self, request: Request, body: Any) -> Response:
         unknown = set(body) - {"message", "conversation_id", "profile", "attachments"}
@@ -329,7 +329,7 @@ class _Server:
 
 async def _nothing() -> AsyncIterator[str]:
     yield ""
-    raise ConnectionError("scripted: the answer gets lost")
+    raise ConnectionError("scripted: the answer is lost")
 
 
 async def _gone(request: Request) -> None:
@@ -338,7 +338,7 @@ async def _gone(request: Request) -> None:
 
 
 def _token(user: str) -> str:
-    """Shaped as an ID token; nobody has signed it."""
+    """An unsigned token in the form of an ID token."""
     claims = json.dumps({"sub": f"id-of-{user}", "cognito:username": user}).encode()
     return f"header.{base64.urlsafe_b64encode(claims).decode().rstrip('=')}.signature"
 

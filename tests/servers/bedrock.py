@@ -1,4 +1,5 @@
-"""Bedrock's endpoint for Claude on loopback: signatures checked, what it refuses refused, the offline model behind it.
+"""A fake of Bedrock's endpoint for Claude on loopback: it checks signatures, refuses what Bedrock refuses, and answers
+with the offline model.
 
 Sources: Amazon Bedrock User Guide, "Inference using Anthropic Messages API" (path, ids of models); AWS Signature
 Version 4; maximhq/bifrost#5592 and strands-agents/harness-sdk#3833 (no structured output, no ``strict``).
@@ -31,7 +32,7 @@ KEYS: Final = {
     "AWS_SECRET_ACCESS_KEY": "a-secret-of-the-tests-alone",
     "AWS_SESSION_TOKEN": "a-session-of-the-tests-alone",
 }
-"""Whom the endpoint knows."""
+"""The access key and secret that the endpoint accepts."""
 
 _PATH: Final = "/anthropic"
 _MODEL: Final = re.compile(r"anthropic\.(claude-[a-z]+-\d{1,2}(?:-\d{1,2})?)")
@@ -43,7 +44,7 @@ _MUST_BE_SIGNED: Final = {"host", "x-amz-date", "x-amz-security-token"}
 
 
 class Refused(Exception):
-    """What the endpoint does not take: status, type and message of the error."""
+    """A request that the endpoint refuses: status, type and message of the error."""
 
 
 @dataclass
@@ -57,11 +58,11 @@ class Gate:
         if scope["type"] != "http" or not scope["path"].startswith(_PATH):
             await self.app(
                 scope, receive, send
-            )  # the control of the offline model, and the server's own start
+            )  # requests that control the offline model, and the server's start
             return
         body = await _whole(receive)
         if body is None:
-            return  # whoever asked has died on the way
+            return  # the client has disconnected
         try:
             headers = {name.decode(): value.decode() for name, value in scope["headers"]}
             passed = self.admit(scope["method"], scope["path"], headers, body)
@@ -73,9 +74,9 @@ class Gate:
         await self.app(_inner(scope, len(passed)), _body_again(passed, receive), send)
 
     def admit(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> bytes:
-        """The body of a request as the model behind the gate takes it; ``headers`` by their lower-case names.
+        """The body of a request for the model; ``headers`` by their lower-case names.
 
-        Raises `Refused`, and notes it.
+        Raises `Refused`, and records it.
         """
         try:
             _check_signature(method, path, headers, body)
@@ -99,10 +100,10 @@ async def _whole(receive: Any) -> bytes | None:
 def _check_signature(method: str, path: str, headers: Mapping[str, str], body: bytes) -> None:
     if "x-api-key" in headers:
         raise Refused(401, "authentication_error", "x-api-key is not taken")
-    found = _SIGNED.fullmatch(headers.get("authorization", ""))
-    if not found:
+    match = _SIGNED.fullmatch(headers.get("authorization", ""))
+    if not match:
         raise Refused(401, "authentication_error", "the request is not signed with SigV4")
-    key, region, service, names, signature = found.groups()
+    key, region, service, names, signature = match.groups()
     if (region, service) != (REGION, "bedrock-mantle"):
         raise Refused(403, "permission_error", f"signed for {service} in {region}")
     if key != KEYS["AWS_ACCESS_KEY_ID"] or headers.get("x-amz-security-token") != KEYS["AWS_SESSION_TOKEN"]:
@@ -114,7 +115,7 @@ def _check_signature(method: str, path: str, headers: Mapping[str, str], body: b
 
 
 def _signature(method: str, path: str, headers: Mapping[str, str], names: list[str], body: bytes) -> str:
-    """As botocore computes it of what has arrived."""
+    """The signature that botocore computes for the received request."""
     signer = SigV4Auth(Credentials(*KEYS.values()), "bedrock-mantle", REGION)
     request = AWSRequest(
         method=method,
@@ -128,16 +129,16 @@ def _signature(method: str, path: str, headers: Mapping[str, str], names: list[s
 
 
 def _checked(body: bytes) -> bytes:
-    """The body as the model behind the gate takes it."""
+    """The body for the model, once its model and fields are checked."""
     request = json.loads(body)
     model = _MODEL.fullmatch(request.get("model", ""))
     if not model:
         raise Refused(404, "not_found_error", f"model: {request.get('model')}")
     if "format" in (request.get("output_config") or {}):
         raise Refused(400, "invalid_request_error", "output_config.format: Extra inputs are not permitted")
-    for place, tool in enumerate(request.get("tools", ())):
+    for index, tool in enumerate(request.get("tools", ())):
         if "strict" in tool:
-            message = f"tools.{place}.custom.strict: Extra inputs are not permitted"
+            message = f"tools.{index}.custom.strict: Extra inputs are not permitted"
             raise Refused(400, "invalid_request_error", message)
     return json.dumps({**request, "model": model[1]}).encode()
 
@@ -152,10 +153,10 @@ def _inner(scope: Any, length: int) -> dict[str, Any]:
 
 
 def _body_again(body: bytes, receive: Any) -> Any:
-    left = [{"type": "http.request", "body": body, "more_body": False}]
+    waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Any:
-        return left.pop() if left else await receive()
+        return waiting.pop() if waiting else await receive()
 
     return again
 
@@ -168,7 +169,7 @@ class Bedrock(OfflineModel):
 
     @property
     def settings(self) -> dict[str, str]:
-        """What a stack that asks it has set."""
+        """Settings of a stack that uses it."""
         return {
             **KEYS,
             "AWS_REGION": REGION,
@@ -179,7 +180,7 @@ class Bedrock(OfflineModel):
 
 @contextmanager
 def serve_bedrock() -> Iterator[Bedrock]:
-    """Run it in a thread; it answers without delay and records the requests that came through."""
+    """Run it in a thread; it answers without delay and records the accepted requests."""
     app = create_app(Settings(chunk_delay=0.0, control=True), Script())
     gate = Gate(app)
     with serve_in_thread(gate) as url:

@@ -1,7 +1,7 @@
-"""A strict Context7 v2 on loopback: refuses what the real one refuses, records what it was asked.
+"""A strict fake of Context7 v2 on loopback: refuses what the real one refuses, records its requests.
 
-Behaviour is set through the control object: ``libraries`` and ``sections`` are its data, ``answers``
-a queue of responses that go out before them.
+Behaviour is set through the control object: ``libraries`` and ``sections`` are its data, ``answers`` a queue of
+responses that are sent first.
 """
 
 from __future__ import annotations
@@ -32,9 +32,8 @@ _STATES = ("finalized", "initial", "processing", "error", "delete")
 
 @dataclass
 class FakeContext7:
-    """``sections`` maps a library id to a function (query) -> code snippets. ``search_answers``
-    and ``context_answers`` are responses used up one by one before the data. Every answer comes
-    after ``delay`` seconds.
+    """``sections`` maps a library id to a function (query) -> code snippets. ``search_answers`` and ``context_answers``
+    are responses sent one by one before the data. Every answer comes after ``delay`` seconds.
     """
 
     api_key: str = ""
@@ -74,7 +73,7 @@ class FakeContext7:
         return self.data(request)
 
     def data(self, request: Request) -> Response:
-        """What the sections hold."""
+        """The answer for a query, from the sections."""
         return self._data(request.query_params["libraryId"], request.query_params)
 
     def _data(self, identity: str, params: QueryParams) -> Response:

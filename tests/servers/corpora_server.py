@@ -1,7 +1,7 @@
-"""The API of corpora over HTTP: the function `api` itself, and a job that goes on by a piece with every look at it.
+"""The API of corpora over HTTP: the function `api` itself, with a job that takes one step each time it is read.
 
-Tokens are ``<user>`` or ``<user>+admin``; without one the stack is a local one, which hands them out. Files are put
-to addresses of this server.
+Tokens are ``<user>`` or ``<user>+admin``; without one the server acts as a local stack, which issues them. Files are
+uploaded to this server.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Words:
         return tuple(pack(words_as_vector(text)) for text in texts)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to close."""
 
 
 @dataclass
 class CorporaServer:
-    """``broken``: jobs end as failed; ``full``: no file can be put."""
+    """``broken``: jobs fail; ``full``: uploads are refused."""
 
     api: Api
     broken: bool = False

@@ -1,6 +1,6 @@
-"""The corpora API of a graph on the loopback interface: uploads, and jobs that look at each file as the loader does.
+"""A fake of the graph's corpora API on loopback: uploads, and jobs that check each file as the loader does.
 
-A job is done when it is made. What it publishes is its files' names, and a schema that the test gives.
+A job is done when it is created. It publishes its files' names, and a schema that the test sets.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ TOKEN = "token-of-an-administrator"
 
 @dataclass
 class Published:
-    """What the server has, and what was asked of it."""
+    """The server's content, and the requests it got."""
 
     most: int = 20_000_000
-    """Bytes of an upload."""
+    """Maximum bytes of an upload."""
     schema: dict[str, Any] | None = None
     files: dict[str, bytes] = field(default_factory=dict)
     jobs: list[dict[str, Any]] = field(default_factory=list)
@@ -44,15 +44,15 @@ class Published:
 
     async def uploads(self, request: Request) -> Response:
         body = await request.json()
-        too_large = [one for one in body["files"] if not 1 <= one["size"] <= self.most]
+        too_large = [file for file in body["files"] if not 1 <= file["size"] <= self.most]
         if set(body) != {"files"} or too_large:
             return _refuse(400, "invalid_request", f"{too_large}")
         base = str(request.base_url)
-        made = [
-            {"upload_id": f"u{at}", "name": one["name"], "url": f"{base}put/u{at}", "headers": {}}
-            for at, one in enumerate(body["files"])
+        uploads = [
+            {"upload_id": f"u{at}", "name": file["name"], "url": f"{base}put/u{at}", "headers": {}}
+            for at, file in enumerate(body["files"])
         ]
-        return _for_admins(request, {"uploads": made})
+        return _for_admins(request, {"uploads": uploads})
 
     async def put(self, request: Request) -> Response:
         data = await request.body()
@@ -63,10 +63,10 @@ class Published:
 
     async def job(self, request: Request) -> Response:
         body = await request.json()
-        files = {one["name"]: self._uploads[one["upload_id"]] for one in body["files"]}
+        files = {file["name"]: self._uploads[file["upload_id"]] for file in body["files"]}
         looked_at = [_looked_at(name, data) for name, data in files.items()]
         job: dict[str, Any] = {"status": "done", "to_embed": 0, "url": "/", "files": looked_at}
-        if any(one["state"] == "refused" for one in looked_at):
+        if any(file["state"] == "refused" for file in looked_at):
             job |= {"status": "failed", "error": "Nothing was loaded."}
         else:
             self.files = files if body["reset"] else self.files | files
@@ -97,7 +97,7 @@ def _refuse(status: int, code: str, message: str) -> Response:
 
 @contextmanager
 def corpus_server(published: Published) -> Iterator[str]:
-    """Serves it; the base URL."""
+    """Serve it; the base URL."""
     routes = [
         Route("/dev/status", lambda _: _refuse(404, "not_found", "Not found.")),
         Route(CORPUS, published.corpus),

@@ -1,4 +1,4 @@
-"""Stands between a client and the stack, and ends the first streams in the middle of an event."""
+"""A proxy between a client and the stack that ends the first streams in the middle of an event."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class CuttingProxy:
-    """``cuts``: after how many bytes each of the first streams ends; ``resumed``: the Last-Event-ID of each stream."""
+    """``cuts``: bytes after which each of the first streams ends; ``resumed``: the Last-Event-ID of each stream."""
 
     upstream: str
     cuts: list[int]
@@ -29,7 +29,7 @@ class CuttingProxy:
     url: str = ""
 
     async def pass_on(self, request: Request) -> Response:
-        """The request as it is, but for the Host."""
+        """Forward the request unchanged, except for the Host header."""
         left_out = {"host", "accept-encoding", "connection"}
         headers = {name: value for name, value in request.headers.items() if name not in left_out}
         client = httpx.AsyncClient(timeout=60, trust_env=False)
@@ -69,7 +69,7 @@ async def _cut(client: httpx.AsyncClient, answer: httpx.Response, limit: int | N
 
 @contextmanager
 def cutting(upstream: str, *cuts: int) -> Iterator[CuttingProxy]:
-    """A proxy before a stack."""
+    """A proxy in front of a stack."""
     proxy = CuttingProxy(upstream, list(cuts))
 
     app = Starlette(routes=[Route("/{path:path}", proxy.pass_on, methods=["GET", "POST"])])

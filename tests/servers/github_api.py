@@ -1,9 +1,9 @@
-"""GitHub on loopback: the few REST and GraphQL calls that the MCP server makes for the tools we use.
+"""A fake GitHub on loopback: the REST and GraphQL calls that the MCP server makes for the tools we use.
 
-Strict: every request needs a bearer token and the API version GitHub's clients send, an address that
-is not served is an error of the test (`FakeGitHub.unexpected`), a GraphQL query must name the
-variables it uses. Answers have GitHub's own shapes; addresses are those of GitHub Enterprise
-(``/api/v3``, ``/api/graphql``), because the MCP server speaks plain HTTP to loopback hosts alone.
+Strict: every request needs a bearer token and the API version that GitHub's clients send, a path that is not served
+fails the test (`FakeGitHub.unexpected`), a GraphQL query must declare the variables it uses. Answers have GitHub's own
+shapes; paths are those of GitHub Enterprise (``/api/v3``, ``/api/graphql``), because the MCP server uses plain HTTP
+only for loopback hosts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COMMIT = "1f2e3d4c5b6a798897a6b5c4d3e2f10011223344"
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """One repository: files by path, issues as (number, title), and who may see it (None: everybody)."""
+    """One repository: files by path, issues as (number, title), and who may see it (None: everyone)."""
 
     owner: str
     name: str
@@ -40,7 +40,7 @@ class Repository:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One request as it arrived. ``login``: whose token it carried, empty for a wrong one."""
+    """One request as it arrived. ``login``: the owner of its token, empty for an invalid one."""
 
     method: str
     path: str
@@ -66,7 +66,7 @@ class _Answer(Exception):
 class FakeGitHub:
     """The server. ``tokens`` maps tokens to logins; ``limited``: logins whose rate limit is used up.
 
-    ``reset_in`` seconds is what a limited login is told. Use as a context manager.
+    ``reset_in``: seconds reported to a limited login. Use as a context manager.
     """
 
     tokens: dict[str, str]
@@ -99,7 +99,7 @@ class FakeGitHub:
             do_GET = do_POST = do_HEAD = _serve  # noqa: N815
 
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                """Quiet."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
@@ -113,11 +113,11 @@ class FakeGitHub:
 
     @property
     def url(self) -> str:
-        """What ``GITHUB_HOST`` is set to."""
+        """The value of ``GITHUB_HOST``."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def logins(self) -> set[str]:
-        """Whose tokens have been used so far."""
+        """The logins whose tokens have been used so far."""
         return {seen.login for seen in self.requests}
 
     def answer(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> NoReturn:
@@ -190,12 +190,12 @@ class FakeGitHub:
                 422, {"message": "Validation Failed", "errors": [{"field": "q", "code": "missing"}]}
             )
         word = query["q"].split()[0].lower()
-        found = [
+        items = [
             _repository(repository)
             for repository in self.repositories
             if repository.seen_by(login) and word in f"{repository.owner}/{repository.name}"
         ]
-        raise _Answer(200, {"total_count": len(found), "incomplete_results": False, "items": found})
+        raise _Answer(200, {"total_count": len(items), "incomplete_results": False, "items": items})
 
     def _contents(self, repository: Repository, path: str) -> NoReturn:
         if path in repository.files:

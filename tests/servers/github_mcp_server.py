@@ -1,4 +1,4 @@
-"""GitHub's own MCP server, the real binary in HTTP mode on loopback, behind it a fake GitHub."""
+"""GitHub's own MCP server: the real binary in HTTP mode on loopback, using a fake GitHub."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def binary() -> str | None:
 
 
 def required_binary() -> str:
-    """The binary, or skip the test."""
-    found = binary()
-    if found is None:
+    """The binary; skips the test without it."""
+    path = binary()
+    if path is None:
         pytest.skip(f"github-mcp-server is not installed: {INSTALL}")
-    return found
+    return path
 
 
 @dataclass
 class GitHubMcpServer:
-    """The process. It keeps its port over `kill` and `start`. Use as a context manager."""
+    """The process. It keeps its port across `kill` and `start`. Use as a context manager."""
 
     github_url: str
     arguments: Sequence[str] = ("--read-only", "--toolsets", "context,repos,git,issues,pull_requests,users")
@@ -67,7 +67,7 @@ class GitHubMcpServer:
         self.kill()
 
     def start(self) -> None:
-        """Start it and wait until it serves the route that the health check asks for."""
+        """Start it and wait until it serves the route of the health check."""
         command = [required_binary(), "http", "--listen-host", "127.0.0.1", "--port", str(self.port)]
         environment = {"PATH": os.environ["PATH"], "GITHUB_HOST": self.github_url, "HOME": "/nonexistent"}
         self._process = subprocess.Popen(
@@ -84,7 +84,7 @@ class GitHubMcpServer:
             time.sleep(0.02)
 
     def kill(self) -> None:
-        """End it at once, as a lost task does."""
+        """Kill it, as when a task is lost."""
         if self._process:
             self._process.kill()
             self._process.wait()

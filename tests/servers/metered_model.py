@@ -1,6 +1,6 @@
-"""The offline model behind a meter: what every request held, and what the service charged for it, as on the wire.
+"""The offline model behind a meter: the content of every request, and what the service charged for it, on the wire.
 
-Nothing here knows how a request came about. Bodies are measured and let go, so that thousands can be told of.
+It sees only requests, not the code that made them. Bodies are measured and dropped, so that thousands fit in memory.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ if TYPE_CHECKING:
     from infra.local.offline_model.script import Kind
 
 MEDIA_TOKENS: Final[Mapping[str, int]] = MappingProxyType({"image": 2_100, "document": 9_000})
-"""Cautiously, too: 30 % over an image that is not scaled down (the service's page on vision); three pages of a PDF."""
+"""Cautious estimates: 30 % over an image that is not scaled down (the service's page on vision); three pages of a PDF.
+"""
 
 _HEAD: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A block of the messages: who says it, what it is, how long it is. ``head`` is the beginning of its text."""
+    """A block of the messages: role, identity, length. ``head`` is the beginning of its text."""
 
     role: str
     key: str
@@ -47,10 +48,10 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to the model and what came of it.
+    """A request to the model and its outcome.
 
-    ``at``: `time.monotonic` when it had arrived. Of its input: ``cautious`` tokens, as budgets are kept, and tokens as
-    the service has ``counted`` them. ``usage``: as it was reported. ``refused``: the error's message, if it was.
+    ``at``: `time.monotonic` of its arrival. Its input in ``cautious`` tokens, as used for budgets, and as the service
+    ``counted`` it. ``usage``: as reported. ``refused``: the error's message, if it was refused.
     """
 
     at: float
@@ -69,12 +70,12 @@ class Call:
         return self.usage.get("output_tokens", 0)
 
     def asks(self, marker: str) -> bool:
-        """Whether a query that begins with this marker stands in the messages."""
+        """Whether the messages contain a query that begins with this marker."""
         return any(f"] {marker}" in block.head for block in self.blocks)
 
 
 def measured(body: Mapping[str, Any], at: float = 0.0, size: int = 0) -> Call:
-    """What a request holds, by its body alone."""
+    """What a request contains, measured from its body."""
     blocks = [(message["role"], block) for message in body["messages"] for block in _listed(message)]
     parts = [*_texts(body.get("system") or ()), *map(_dumped, body.get("tools") or ())]
     tokens = sum(map(cautious_tokens, parts)) + sum(_cautious(block) for _, block in blocks)
@@ -91,7 +92,7 @@ def measured(body: Mapping[str, Any], at: float = 0.0, size: int = 0) -> Call:
 
 
 def _kind(request: wire.Request) -> Kind | Literal["digest"]:
-    """A digest is asked for like a summary, without tools, by a system prompt that names it."""
+    """The request's kind; a digest is requested like a summary, without tools, by a system prompt that names it."""
     kind = kind_of(request)
     named = any("digest" in block.text.lower() for block in request.system)
     return "digest" if kind == "summary" and named and not request.tools else kind
@@ -103,7 +104,7 @@ def _listed(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _texts(system: Any) -> list[str]:
-    return [system] if isinstance(system, str) else [one["text"] for one in system]
+    return [system] if isinstance(system, str) else [block["text"] for block in system]
 
 
 def _dumped(value: Any) -> str:
@@ -130,7 +131,7 @@ def _media(block: Mapping[str, Any]) -> int:
 
 def _sent(role: str, block: Mapping[str, Any]) -> Sent:
     plain = _dumped(_unmarked(block))
-    texts = [str(one["text"]) for one in (block, *_inner(block)) if one.get("type") == "text"]
+    texts = [str(part["text"]) for part in (block, *_inner(block)) if part.get("type") == "text"]
     said = "\n".join(texts)
     key = hashlib.sha256(plain.encode()).hexdigest()[:16]
     return Sent(role, key, estimate_tokens(said or plain), said[:_HEAD])
@@ -138,13 +139,13 @@ def _sent(role: str, block: Mapping[str, Any]) -> Sent:
 
 def _unmarked(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _unmarked(one) for name, one in value.items() if name != "cache_control"}
-    return [_unmarked(one) for one in value] if isinstance(value, list) else value
+        return {name: _unmarked(entry) for name, entry in value.items() if name != "cache_control"}
+    return [_unmarked(entry) for entry in value] if isinstance(value, list) else value
 
 
 @dataclass
 class MeteredModel:
-    """A running server: its address, its script, the calls it had. ``summary_seconds``: before each summary."""
+    """A running server: its address, its script, the calls it had. ``summary_seconds``: delay before each summary."""
 
     script: Script
     url: str = ""
@@ -165,7 +166,7 @@ def serve_metered_model() -> Iterator[MeteredModel]:
             await app(scope, receive, send)
             return
         raw = await _whole(receive)
-        place = len(model.calls)
+        index = len(model.calls)
         arrived = _arrived(model, raw)
         model.calls.extend(arrived)
         if any(call.kind == "summary" for call in arrived):
@@ -175,7 +176,7 @@ def serve_metered_model() -> Iterator[MeteredModel]:
         async def keeping(message: Message) -> None:
             answer.extend(message.get("body", b""))
             if arrived and "body" in message and not message.get("more_body"):
-                model.calls[place] = _answered(arrived[0], bytes(answer))
+                model.calls[index] = _answered(arrived[0], bytes(answer))
             await send(message)
 
         await app(scope, _again(raw, receive), keeping)
@@ -185,7 +186,7 @@ def serve_metered_model() -> Iterator[MeteredModel]:
 
 
 def _arrived(model: MeteredModel, raw: bytes) -> tuple[Call, ...]:
-    """The call as it came; none for what is no request at all, which the app refuses."""
+    """The call as received; empty for an invalid body, which the app refuses."""
     at = time.monotonic()
     try:
         body = json.loads(raw)
@@ -207,22 +208,22 @@ async def _whole(receive: Receive) -> bytes:
 
 
 def _again(raw: bytes, receive: Receive) -> Receive:
-    """The body once more, then whatever comes after it."""
-    left: list[Message] = [{"type": "http.request", "body": raw, "more_body": False}]
+    """Replay the body, then pass on what follows."""
+    waiting: list[Message] = [{"type": "http.request", "body": raw, "more_body": False}]
 
-    async def given() -> Message:
-        return left.pop() if left else await receive()
+    async def receive_again() -> Message:
+        return waiting.pop() if waiting else await receive()
 
-    return given
+    return receive_again
 
 
 def _answered(call: Call, answer: bytes) -> Call:
     usage: dict[str, int] = {}
     refused = ""
-    for one in _messages(answer):
-        if one.get("type") == "error":
-            refused = str(one["error"]["message"])
-        reported = one.get("usage") or one.get("message", {}).get("usage") or {}
+    for event in _messages(answer):
+        if event.get("type") == "error":
+            refused = str(event["error"]["message"])
+        reported = event.get("usage") or event.get("message", {}).get("usage") or {}
         usage |= {name: value for name, value in reported.items() if isinstance(value, int)}
     return replace(call, usage=MappingProxyType(usage), refused=refused)
 

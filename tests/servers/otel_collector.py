@@ -1,6 +1,6 @@
-"""The OpenTelemetry Collector itself, on loopback: its OTLP receiver over HTTP, and a file of what it took.
+"""The OpenTelemetry Collector itself, on loopback: its OTLP receiver over HTTP, and a file of what it accepted.
 
-Built by `.ci/install_otel_collector.sh`. tests/servers/otlp.py is the fast stand-in.
+Built by `.ci/install_otel_collector.sh`. tests/servers/otlp.py is the fast fake.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ service:
 
 @dataclass(frozen=True, slots=True)
 class RealCollector:
-    """``url`` is what OTEL_EXPORTER_OTLP_ENDPOINT is set to."""
+    """``url`` is the value of OTEL_EXPORTER_OTLP_ENDPOINT."""
 
     url: str
     file: Path
 
     def documents(self, wanted: int) -> list[dict[str, Any]]:
-        """What it took, a request each, as it writes it; waits for so many."""
+        """The accepted requests, as it writes them; waits for this many."""
         deadline = time.monotonic() + PATIENCE
         while True:
             text = self.file.read_text() if self.file.exists() else ""
-            found = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
-            if len(found) >= wanted or time.monotonic() > deadline:
-                return found
+            documents = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+            if len(documents) >= wanted or time.monotonic() > deadline:
+                return documents
             time.sleep(0.02)
 
 
 def required_binary() -> str:
-    """The collector, or skip the test."""
+    """The collector's binary; skips the test without it."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for candidate in (shutil.which("otelcol"), str(cache / "dualtrack/bin/otelcol")):
         if candidate and Path(candidate).is_file():
@@ -68,8 +68,8 @@ def required_binary() -> str:
 def serve_real_collector(folder: Path) -> Iterator[RealCollector]:
     """Run it, with its files in the folder."""
     port, config, log = free_port(), folder / "collector.yaml", folder / "collector.log"
-    made = RealCollector(f"http://127.0.0.1:{port}", folder / "spans.json")
-    config.write_text(_CONFIG.format(port=port, file=made.file))
+    collector = RealCollector(f"http://127.0.0.1:{port}", folder / "spans.json")
+    config.write_text(_CONFIG.format(port=port, file=collector.file))
     with (
         log.open("wb") as out,
         subprocess.Popen([required_binary(), "--config", str(config)], stdout=out, stderr=out) as process,
@@ -80,7 +80,7 @@ def serve_real_collector(folder: Path) -> Iterator[RealCollector]:
                 assert process.poll() is None, log.read_text()
                 assert time.monotonic() < deadline, log.read_text()
                 time.sleep(0.02)
-            yield made
+            yield collector
         finally:
             process.terminate()
             process.wait(PATIENCE)

@@ -1,4 +1,4 @@
-"""A strict collector on loopback: takes OTLP/JSON traces and nothing that the specification does not allow.
+"""A strict fake collector on loopback: accepts OTLP/JSON traces and only what the specification allows.
 
 Sources: OTLP specification, "JSON Protobuf Encoding" and "OTLP/HTTP"; opentelemetry/proto/trace/v1/trace.proto.
 """
@@ -30,7 +30,7 @@ _VALUES: Final = {"stringValue": str, "intValue": str, "doubleValue": float, "bo
 
 @dataclass
 class Collector:
-    """``status``: what it answers in place of taking spans."""
+    """``status``: its answer; spans are accepted only with 200."""
 
     status: int = 200
     documents: list[dict[str, Any]] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Collector:
 
     @property
     def spans(self) -> list[dict[str, Any]]:
-        """Of all documents, in their order."""
+        """The spans of all documents, in order."""
         return [span for document in self.documents for span in all_spans(document)]
 
     async def traces(self, request: Request) -> Response:
@@ -54,16 +54,16 @@ class Collector:
             return Response(status_code=self.status)
         if request.headers["content-type"] != "application/json":
             return Response(status_code=415)
-        found = problems(document)
-        self.problems += found
-        if found:
-            return JSONResponse({"code": 3, "message": "; ".join(found)}, status_code=400)
+        faults = problems(document)
+        self.problems += faults
+        if faults:
+            return JSONResponse({"code": 3, "message": "; ".join(faults)}, status_code=400)
         self.documents.append(document)
         return JSONResponse({})
 
 
 def all_spans(document: Any) -> list[dict[str, Any]]:
-    """Of a request, in their order."""
+    """The spans of a request, in order."""
     return [
         span
         for resource in document["resourceSpans"]
@@ -74,64 +74,66 @@ def all_spans(document: Any) -> list[dict[str, Any]]:
 
 def problems(document: Any) -> list[str]:
     """What is wrong with an ExportTraceServiceRequest."""
-    found = _fields(document, {"resourceSpans"}, {"resourceSpans"}, "request")
+    faults = _fields(document, {"resourceSpans"}, {"resourceSpans"}, "request")
     for resource in document.get("resourceSpans", ()):
-        found += _fields(resource, {"resource", "scopeSpans"}, {"resource", "scopeSpans"}, "resourceSpans")
-        found += _attributes(resource.get("resource", {}).get("attributes", ()), "resource")
+        faults += _fields(resource, {"resource", "scopeSpans"}, {"resource", "scopeSpans"}, "resourceSpans")
+        faults += _attributes(resource.get("resource", {}).get("attributes", ()), "resource")
         for scope in resource.get("scopeSpans", ()):
-            found += _fields(scope, {"scope", "spans"}, {"spans"}, "scopeSpans")
+            faults += _fields(scope, {"scope", "spans"}, {"spans"}, "scopeSpans")
             ids = [span.get("spanId") for span in scope.get("spans", ())]
-            found += ["a span's id is there twice"] if len(set(ids)) < len(ids) else []
+            faults += ["a span's id occurs twice"] if len(set(ids)) < len(ids) else []
             for span in scope.get("spans", ()):
-                found += _span(span)
+                faults += _span(span)
                 if span.get("parentSpanId") not in (None, *ids):
-                    found.append(f"{span['name']}: no such parent")
-    return found
+                    faults.append(f"{span['name']}: no such parent")
+    return faults
 
 
 def _span(span: dict[str, Any]) -> list[str]:
     name = str(span.get("name"))
-    found = _fields(span, _SPAN, _NEEDED, name)
+    faults = _fields(span, _SPAN, _NEEDED, name)
     sizes = {"traceId": 32, "spanId": 16, "parentSpanId": 16}
-    for one, size in sizes.items():
-        given = span.get(one, "1" * size)
-        if not re.fullmatch(rf"[0-9a-f]{{{size}}}", given) or set(given) == {"0"}:
-            found.append(f"{name}: {one} {given!r}")
+    for key, size in sizes.items():
+        value = span.get(key, "1" * size)
+        if not re.fullmatch(rf"[0-9a-f]{{{size}}}", value) or set(value) == {"0"}:
+            faults.append(f"{name}: {key} {value!r}")
     times = [span.get(f"{end}TimeUnixNano") for end in ("start", "end")]
-    if not all(isinstance(one, str) and re.fullmatch(r"[1-9]\d{18}", one) for one in times):
-        found.append(f"{name}: times {times}")
+    if not all(isinstance(instant, str) and re.fullmatch(r"[1-9]\d{18}", instant) for instant in times):
+        faults.append(f"{name}: times {times}")
     elif int(str(times[0])) > int(str(times[1])):
-        found.append(f"{name}: ends before it starts")
+        faults.append(f"{name}: ends before it starts")
     if span.get("kind") not in (1, 2, 3, 4, 5) or not span.get("name"):
-        found.append(f"{name}: name or kind")
+        faults.append(f"{name}: name or kind")
     status = span.get("status", {})
     if set(status) - {"code", "message"} or status.get("code", 0) not in (0, 1, 2):
-        found.append(f"{name}: status {status}")
-    return found + _attributes(span.get("attributes", ()), name)
+        faults.append(f"{name}: status {status}")
+    return faults + _attributes(span.get("attributes", ()), name)
 
 
-def _attributes(given: Any, where: str) -> list[str]:
-    found = []
-    keys = [one.get("key") for one in given]
+def _attributes(attributes: Any, where: str) -> list[str]:
+    faults = []
+    keys = [attribute.get("key") for attribute in attributes]
     if len(set(keys)) < len(keys) or not all(isinstance(key, str) and key for key in keys):
-        found.append(f"{where}: keys {keys}")
-    for one in given:
-        ((kind, value),) = one["value"].items() if len(one.get("value", {})) == 1 else [("", None)]
-        is_right = set(one) == {"key", "value"} and isinstance(value, _VALUES.get(kind, ()))
+        faults.append(f"{where}: keys {keys}")
+    for attribute in attributes:
+        ((kind, value),) = (
+            attribute["value"].items() if len(attribute.get("value", {})) == 1 else [("", None)]
+        )
+        is_right = set(attribute) == {"key", "value"} and isinstance(value, _VALUES.get(kind, ()))
         if not is_right or (kind == "intValue" and not re.fullmatch(r"-?\d+", str(value))):
-            found.append(f"{where}: {one}")
-    return found
+            faults.append(f"{where}: {attribute}")
+    return faults
 
 
-def _fields(given: Any, known: set[str], needed: set[str], where: str) -> list[str]:
-    if not isinstance(given, dict):
+def _fields(value: Any, known: set[str], needed: set[str], where: str) -> list[str]:
+    if not isinstance(value, dict):
         return [f"{where}: no object"]
-    return [f"{where}: {name}" for name in sorted((set(given) - known) | (needed - set(given)))]
+    return [f"{where}: {name}" for name in sorted((set(value) - known) | (needed - set(value)))]
 
 
 @contextmanager
 def serve_collector() -> Iterator[Collector]:
-    """The control object with its ``url`` while it is served; what goes elsewhere is a problem."""
+    """The control object with its ``url`` while it is served; requests to other paths are problems."""
     control = Collector()
 
     async def other(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""The page's files under the page's policy, and an empty document to try parts of it in: no stack behind them."""
+"""The page's files under the page's policy, and an empty document for testing parts of the page without a stack."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def _empty(_: Request) -> HTMLResponse:
 
 @contextlib.contextmanager
 def serve_page_parts() -> Iterator[str]:
-    """Serve them; the URL of the empty document, which holds an empty list ``#exchanges``."""
+    """Serve them; the URL of the empty document, which has an empty list ``#exchanges``."""
     files = _Files(directory=web.FOLDER)
     with serve_in_thread(Starlette(routes=[Route("/parts", _empty), Mount("/", files)])) as url:
         yield f"{url}/parts"

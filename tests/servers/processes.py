@@ -1,4 +1,4 @@
-"""Servers in processes of their own: where they listen, and that they end."""
+"""Servers in child processes: their ports, and their end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ones."""
+    """Different free ports."""
     with ExitStack() as stack:
         probes = [stack.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:
@@ -29,7 +29,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[None]:
-    """The command in an empty folder, silent, with ``environment`` on top of this process's; gone afterwards."""
+    """Run the command silently in an empty folder, with ``environment`` added to this process's; end it afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
             command,

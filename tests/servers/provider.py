@@ -1,5 +1,6 @@
-"""The model of a stack under test: behind Anthropic's Messages API, or behind Bedrock's endpoint with
-``DUALTRACK_TEST_PROVIDER=bedrock`` (docs/aws/bedrock.md)."""
+"""The model of a stack under test: a fake of Anthropic's Messages API, or of Bedrock's endpoint with
+``DUALTRACK_TEST_PROVIDER=bedrock`` (docs/aws/bedrock.md).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ ON_BEDROCK: Final = os.environ.get("DUALTRACK_TEST_PROVIDER") == "bedrock"
 
 @contextmanager
 def serve_model() -> Iterator[OfflineModel]:
-    """Run it in a thread. Bedrock's has refused nothing when the block ends, or the block fails."""
+    """Run it in a thread. Fails at the end of the block if Bedrock's endpoint has refused a request."""
     if not ON_BEDROCK:
         with serve_offline_model() as model:
             yield model
@@ -31,7 +32,7 @@ def serve_model() -> Iterator[OfflineModel]:
 
 
 def model_settings(model: OfflineModel) -> dict[str, str]:
-    """What a stack that asks it has set; the key of Anthropic's is for who wants one."""
+    """Settings of a stack that uses it; Anthropic's include an API key."""
     if isinstance(model, Bedrock):
         return model.settings
     return {"ANTHROPIC_API_KEY": "test-anthropic-key", "ANTHROPIC_BASE_URL": model.url}

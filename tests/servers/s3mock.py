@@ -1,4 +1,4 @@
-"""Adobe's S3Mock as a server of Amazon S3 Vectors, in a process of its own (.ci/install_s3mock.sh fetches it)."""
+"""Adobe's S3Mock as a server of Amazon S3 Vectors, in its own process (.ci/install_s3mock.sh installs it)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def has_s3mock() -> bool:
 
 @contextmanager
 def s3mock(bucket: str) -> Iterator[Any]:
-    """A client of the service ``s3vectors``, with this vector bucket. What is tested asks once and is not retried."""
+    """A client of the service ``s3vectors``, with this vector bucket. It does not retry."""
     (jar,) = FOLDER.glob("*.jar")
     ports = free_ports(4)
     names = ("vectors.http.port", "vectors.https.port", "http.port", "server.port")
@@ -48,12 +48,12 @@ def s3mock(bucket: str) -> Iterator[Any]:
 
 def _client(port: int, bucket: str) -> Any:
     """A client that has waited for the server: refused connections are retried with growing pauses."""
-    given: dict[str, Any] = {
+    connection: dict[str, Any] = {
         "region_name": "us-east-1",
         "endpoint_url": f"http://127.0.0.1:{port}",
         "aws_access_key_id": "test",
         "aws_secret_access_key": "test",
     }
     waiting = Config(retries={"mode": "standard", "max_attempts": 12}, read_timeout=PATIENCE)
-    boto3.client("s3vectors", config=waiting, **given).create_vector_bucket(vectorBucketName=bucket)
-    return boto3.client("s3vectors", config=Config(retries={"total_max_attempts": 1}), **given)
+    boto3.client("s3vectors", config=waiting, **connection).create_vector_bucket(vectorBucketName=bucket)
+    return boto3.client("s3vectors", config=Config(retries={"total_max_attempts": 1}), **connection)

@@ -1,4 +1,4 @@
-"""The Messages API on loopback, structured output only: answers by the properties of the schema."""
+"""A fake of the Messages API on loopback, structured output only: chooses the answer by the schema's properties."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class FakeClaude:
-    """``reading``, ``choice`` and ``ranking`` are the answers to the three questions of the search; a
-    Response in their place is sent as it is. ``answers`` go out before them.
+    """``reading``, ``choice`` and ``ranking`` are the answers to the three questions of the search; a Response in their
+    place is sent unchanged. ``answers`` are sent first.
     """
 
     reading: Any = field(default_factory=lambda: {"library": "Twitter Ads API", "topic": "OAuth set-up"})
@@ -62,8 +62,8 @@ class FakeClaude:
         if isinstance(answer, Response):
             return answer
         if callable(answer):
-            given: Response = await answer(request)
-            return given
+            response: Response = await answer(request)
+            return response
         text = answer if isinstance(answer, str) else json.dumps(answer)
         return JSONResponse(
             {

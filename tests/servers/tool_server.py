@@ -1,7 +1,7 @@
-"""An MCP server for the deployed stack's tests: tools that wait for each other, fail, hang, or return megabytes.
+"""An MCP server for tests of the deployed stack: tools that wait for each other, fail, hang, or return megabytes.
 
-It gives a chat arbitrary tools without any hook in the product: the stack is told of it by the setting
-``MCP_SERVERS``, as an operator tells it of any server.
+It gives a chat arbitrary tools without any hook in the product: the stack is configured with it by the setting
+``MCP_SERVERS``, as with any server.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 NAME = "kit"
-"""The server's name, and so the prefix of its tools: ``kit_meet`` …"""
+"""The server's name and the prefix of its tools: ``kit_meet`` …"""
 
 MEET_SECONDS = 20.0
 HOLD_SECONDS = 60.0
 
 
 @dataclass
-class Place:
+class Gate:
     """Where calls of one name wait. ``arrived`` is set by the first call, ``released`` by the test."""
 
     arrived: threading.Event = field(default_factory=threading.Event)
@@ -45,19 +45,19 @@ class ToolServer:
 
     url: str = ""
     calls: Counter[str] = field(default_factory=Counter)
-    """By ``tool:name``, at their beginning."""
+    """Calls by ``tool:name``, counted when they begin."""
     pages: dict[str, str] = field(default_factory=dict)
     """What ``page`` returns, by name."""
     photos: dict[str, bytes] = field(default_factory=dict)
     """What ``photo`` returns, by name: PNG files."""
-    _places: dict[str, Place] = field(default_factory=dict)
+    _gates: dict[str, Gate] = field(default_factory=dict)
     _barriers: dict[str, threading.Barrier] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def place(self, name: str) -> Place:
+    def gate(self, name: str) -> Gate:
         """Where the calls of ``hold`` and ``write`` with this name wait."""
         with self._lock:
-            return self._places.setdefault(name, Place())
+            return self._gates.setdefault(name, Gate())
 
     def barrier(self, group: str, size: int) -> threading.Barrier:
         """Where the calls of ``meet`` with this group wait for each other."""
@@ -70,11 +70,11 @@ class ToolServer:
             self.calls[f"{tool}:{name}"] += 1
 
     def release_all(self) -> None:
-        """Nobody waits any longer."""
+        """Release all waiting calls."""
         with self._lock:
-            places, barriers = list(self._places.values()), list(self._barriers.values())
-        for place in places:
-            place.released.set()
+            gates, barriers = list(self._gates.values()), list(self._barriers.values())
+        for gate in gates:
+            gate.released.set()
         for barrier in barriers:
             barrier.abort()
 
@@ -97,14 +97,14 @@ def _make(board: ToolServer) -> MCPServer:
     async def hold(name: str) -> str:
         """Wait until the test lets go."""
         board.count("hold", name)
-        await _wait(board.place(name))
+        await _wait(board.gate(name))
         return f"{name} was let go."
 
     @server.tool(structured_output=False)
     async def write(name: str) -> str:
         """Change the world, then wait until the test lets go."""
         board.count("write", name)
-        await _wait(board.place(name))
+        await _wait(board.gate(name))
         return f"{name} is written."
 
     @server.tool(annotations=reading, structured_output=False)
@@ -139,17 +139,17 @@ def _make(board: ToolServer) -> MCPServer:
 
 
 def _lay_down(server: MCPServer, board: ToolServer) -> None:
-    """The tools that bring what a test has laid down."""
+    """The tools that return what a test has stored."""
     reading = ToolAnnotations(read_only_hint=True)
 
     @server.tool(annotations=reading, structured_output=False)
     async def page(name: str) -> str:
-        """The text that the test has laid down under a name."""
+        """The text stored under a name by the test."""
         return board.pages[name]
 
     @server.tool(annotations=reading, structured_output=False)
     async def photo(name: str) -> CallToolResult:
-        """The picture that the test has laid down under a name."""
+        """The picture stored under a name by the test."""
         data = base64.b64encode(board.photos[name]).decode()
         return CallToolResult(content=[ImageContent(type="image", mime_type="image/png", data=data)])
 
@@ -164,9 +164,9 @@ async def _in_thread(wait: Callable[[], object]) -> None:
     await anyio.to_thread.run_sync(wait, abandon_on_cancel=True, limiter=_THREADS)
 
 
-async def _wait(place: Place) -> None:
-    place.arrived.set()
-    await _in_thread(lambda: place.released.wait(HOLD_SECONDS))
+async def _wait(gate: Gate) -> None:
+    gate.arrived.set()
+    await _in_thread(lambda: gate.released.wait(HOLD_SECONDS))
 
 
 _THREADS = anyio.CapacityLimiter(100)
@@ -191,7 +191,7 @@ def serve_tools() -> Iterator[ToolServer]:
         app,
         loop="asyncio",
         ws="none",
-        lifespan="on",  # the SDK's sessions live in it
+        lifespan="on",  # the SDK's sessions need it
         access_log=False,
         log_config=None,
         log_level="critical",

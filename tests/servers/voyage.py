@@ -1,4 +1,4 @@
-"""A strict Voyage embeddings endpoint on loopback. Vectors come from a function of the text."""
+"""A strict fake of Voyage's embeddings endpoint on loopback. Vectors come from a function of the text."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def words_as_vector(text: str, size: int = 64) -> list[float]:
 
 
 def one_by_one(texts: Sequence[str], input_type: str | None) -> list[list[float]]:
-    """The default embedding: a vector per text, whatever it is for."""
+    """The default embedding: a vector per text, for any input type."""
     return [words_as_vector(text) for text in texts]
 
 
 @dataclass
 class FakeVoyage:
-    """``answers`` are responses that go out before embeddings do."""
+    """``answers`` are responses that are sent before embeddings."""
 
     api_key: str = "pa-test"
     delay: float = 0.0
@@ -72,9 +72,9 @@ class FakeVoyage:
         if problem:
             return JSONResponse({"detail": problem}, status_code=400)
         self.requests.append(body)
-        given = self.answers.popleft() if self.answers else self.always
-        if given is not None:
-            return given if isinstance(given, Response) else await given(request)
+        answer = self.answers.popleft() if self.answers else self.always
+        if answer is not None:
+            return answer if isinstance(answer, Response) else await answer(request)
         vectors = await run_in_threadpool(self.embed, body["input"], body["input_type"])
         return JSONResponse(embeddings_body(vectors, body["model"]))
 

@@ -1,8 +1,8 @@
 """How well `search_conversation` finds: ``uv run python -m tests.bench.conversation_search`` (docs/retrieval.md).
 
-175 questions about four conversations, labelled with the records that answer them before any run, through the
-product's own stores, index and ranking, with the local model that the function `embed` runs. *Behind a digest*: at
-least one record that answers belongs to a query that is folded away by then, with a small budget for the past.
+175 questions about four conversations, labelled with the records that answer them before any run, through the product's
+own stores, index and ranking, with the local model that the function `embed` runs. *Behind a digest*: at least one
+answering record belongs to a query that is already folded, with a small history budget.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ PAIRS: Final = (
     ("both, k=10, 1:1", "meaning"),
 )
 Found = list[tuple[frozenset[str], dict[tuple[str, int], float]]]
-"""Of each question: what it belongs to, and recall by way and cut."""
+"""For each question: its kinds, and recall by ranking and cut."""
 
 
 class InProcess:
@@ -78,7 +78,7 @@ class InProcess:
         return tuple(map(self._vector, texts))
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to close."""
 
 
 def running(talk: Talk, question: str) -> Running:
@@ -91,12 +91,12 @@ def running(talk: Talk, question: str) -> Running:
         ancestry=Ancestry(),
     )
     call: Any = SimpleNamespace(input={"query": question}, id="q1-t1", tool="search_conversation")
-    made: Any = SimpleNamespace(user=USER, conversation_id=talk.conversation_id, chat=chat, call=call)
-    return made  # type: ignore[no-any-return]
+    search_call: Any = SimpleNamespace(user=USER, conversation_id=talk.conversation_id, chat=chat, call=call)
+    return search_call  # type: ignore[no-any-return]
 
 
 def folded(stores: Stores, talk: Talk) -> int:
-    """The last query behind the digest that stands for the oldest, as the chat after the last query sends them."""
+    """The last query that the digest covers when the chat after the last query is sent."""
     tracks = stores.history.tracks(USER, talk.conversation_id, len(talk.queries))
     past, budget = Past(None, ()), TrackBudget(TRACK_TOKENS)
     for track in tracks:
@@ -105,7 +105,7 @@ def folded(stores: Stores, talk: Talk) -> int:
 
 
 def measure() -> Found:
-    """Every question, in the same order."""
+    """The figures of every question, in a fixed order."""
     with make_world() as world:
         deps = Dependencies(
             Context7(httpx.AsyncClient(), RetrievalSettings()),
@@ -113,7 +113,7 @@ def measure() -> Found:
             embedder=InProcess(),
         )
         needs = search_needs(world.stores, deps)
-        return [one for talk in talks() for one in _of_talk(talk, needs)]
+        return [row for talk in talks() for row in _of_talk(talk, needs)]
 
 
 def _of_talk(talk: Talk, needs: SearchNeeds) -> Iterator[tuple[frozenset[str], dict[tuple[str, int], float]]]:
@@ -129,11 +129,11 @@ def _of_talk(talk: Talk, needs: SearchNeeds) -> Iterator[tuple[frozenset[str], d
         call = running(talk, question)
         index = up_to_date(needs.stores, call, WAYS["meaning"])
         close = closeness(index, question, call, needs, WAYS["meaning"])
-        behind = any(int(one.split("-")[0][1:]) <= hidden for one in answers)
+        behind = any(int(record_id.split("-")[0][1:]) <= hidden for record_id in answers)
         figures = {
-            (way, cut): recall([one.record_id for one in found], dict.fromkeys(answers, 1), cut)
+            (way, cut): recall([passage.record_id for passage in passages], dict.fromkeys(answers, 1), cut)
             for way, chosen in WAYS.items()
-            for found in [best(question, index, None if way == "keywords" else close, chosen)]
+            for passages in [best(question, index, None if way == "keywords" else close, chosen)]
             for cut in CUTS
         }
         yield frozenset([source, "behind a digest"] if behind else [source]), figures
@@ -141,17 +141,17 @@ def _of_talk(talk: Talk, needs: SearchNeeds) -> Iterator[tuple[frozenset[str], d
 
 def main() -> None:
     """Print the tables."""
-    found = measure()
-    of_kind = {kind: [figures for kinds, figures in found if kind in kinds] for kind in KINDS}
+    measured = measure()
+    of_kind = {kind: [figures for kinds, figures in measured if kind in kinds] for kind in KINDS}
     console = Console(width=150)
     table = Table(
         "ranking",
         *(f"recall@{cut}" for cut in CUTS),
         *(f"{kind} ({len(of_kind[kind])}) @{cut}" for kind in KINDS for cut in CUTS),
-        title=f"{len(found)} questions: mean (95 % bootstrap interval)",
+        title=f"{len(measured)} questions: mean (95 % bootstrap interval)",
     )
     for way in WAYS:
-        whole = [[figures[way, cut] for _, figures in found] for cut in CUTS]
+        whole = [[figures[way, cut] for _, figures in measured] for cut in CUTS]
         parts = [[figures[way, cut] for figures in of_kind[kind]] for kind in KINDS for cut in CUTS]
         cells = ["{:.3f} ({:.3f} to {:.3f})".format(*interval(values)) for values in whole]
         table.add_row(
@@ -160,7 +160,7 @@ def main() -> None:
     console.print(table)
     pairs = Table("difference", *(f"recall@{cut}" for cut in CUTS), title="Paired differences")
     for left, right in PAIRS:
-        differences = [[figures[left, cut] - figures[right, cut] for _, figures in found] for cut in CUTS]
+        differences = [[figures[left, cut] - figures[right, cut] for _, figures in measured] for cut in CUTS]
         cells = ["{:+.3f} ({:+.3f} to {:+.3f})".format(*interval(values)) for values in differences]
         pairs.add_row(f"{left} − {right}", *cells)
     console.print(pairs)

@@ -1,8 +1,8 @@
-"""Conversations whose questions were labelled before any run: dialogues among results of documentation.
+"""Conversations whose questions were labelled before any run: dialogues between documentation results.
 
-`dialogues.json` holds exchanges that were written for this, each with questions and the records that answer them.
-They stand far apart in four long conversations, whose other queries read a library's documentation, section by
-section (`tests.bench.retrieval.corpus`), and the questions about these are those of that bench with its labels.
+`dialogues.json` has exchanges written for this bench, each with questions and the records that answer them. They are
+spread over four long conversations, whose other queries read a library's documentation, section by section
+(`tests.bench.retrieval.corpus`), and the questions about these are those of that bench with its labels.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ USER: Final = "ann"
 RESULTS: Final = 4
 """Sections that one query of a conversation reads."""
 KEPT: Final = 4
-"""Every fourth section stands in the conversation, and each that is labelled."""
+"""Every fourth section is in the conversation, and each labelled one."""
 
 
 @dataclass(frozen=True)
 class Talk:
-    """One conversation as its queries, and its questions: text, the ids that answer it, and where it comes from."""
+    """One conversation: its queries, and its questions (text, ids of the answers, origin)."""
 
     conversation_id: str
     queries: list[tuple[Record, ...]] = field(default_factory=list)
@@ -48,23 +48,23 @@ class Talk:
 
     @property
     def chat_id(self) -> str:
-        """The chat that searches, and holds the conversation."""
+        """The chat that searches and that the conversation is locked by."""
         return f"ch_{self.conversation_id[3:]}"
 
     def add(self, query: str, results: Sequence[tuple[str, Mapping[str, Any], str]], response: str) -> int:
-        """Append a query with its tool results and response; its number."""
+        """Append a query with its tool results and response; returns its number."""
         number = len(self.queries) + 1
         tools = (
             Record(
-                f"q{number}-t{place}",
+                f"q{number}-t{position}",
                 "tool_call",
                 "user",
                 text,
                 AT,
                 1,
-                call=ToolCallDetail(f"toolu_{place}", tool, freeze(given), False, 1.0, 1),
+                call=ToolCallDetail(f"toolu_{position}", tool, freeze(arguments), False, 1.0, 1),
             )
-            for place, (tool, given, text) in enumerate(results, start=1)
+            for position, (tool, arguments, text) in enumerate(results, start=1)
         )
         asked = Record(f"q{number}", "message", "user", query, AT, chat_id="ch_earlier")
         said = Record(f"q{number}-r", "message", "assistant", response, AT, 2, stop="complete")
@@ -76,14 +76,14 @@ def talks() -> Iterator[Talk]:
     """The four conversations."""
     dialogues = json.loads(DIALOGUES.read_text())
     labelled = json.loads(QUESTIONS.read_text())
-    for place, package in enumerate(PACKAGES):
-        asked = [one for one in labelled if one["library"] == package.name]
-        yield _talk(place, load(package), asked, dialogues[place :: len(PACKAGES)])
+    for index, package in enumerate(PACKAGES):
+        asked = [question for question in labelled if question["library"] == package.name]
+        yield _talk(index, load(package), asked, dialogues[index :: len(PACKAGES)])
 
 
-def _talk(place: int, corpus: Corpus, asked: Sequence[Any], dialogues: Sequence[Any]) -> Talk:
-    talk = Talk(f"cv_{place:026d}")
-    wanted = {name for one in asked for name in one["relevant"]}
+def _talk(index: int, corpus: Corpus, asked: Sequence[Any], dialogues: Sequence[Any]) -> Talk:
+    talk = Talk(f"cv_{index:026d}")
+    wanted = {name for question in asked for name in question["relevant"]}
     sections = [
         (name, chunk.searchable)
         for position, (name, chunk) in enumerate(zip(corpus.names, corpus.chunks, strict=True))
@@ -101,26 +101,26 @@ def _talk(place: int, corpus: Corpus, asked: Sequence[Any], dialogues: Sequence[
             ids.setdefault(name, set()).add(f"q{number}-t{result}")
         if (start // RESULTS) % every == 0:
             _add_dialogue(talk, next(rest, None))
-    for one in rest:
-        _add_dialogue(talk, one)
-    for one in asked:
-        answers = frozenset(found for name in one["relevant"] for found in ids[name])
-        talk.questions.append((one["question"], answers, "documentation"))
+    for extra in rest:
+        _add_dialogue(talk, extra)
+    for extra in asked:
+        answers = frozenset(record_id for name in extra["relevant"] for record_id in ids[name])
+        talk.questions.append((extra["question"], answers, "documentation"))
     return talk
 
 
-def _add_dialogue(talk: Talk, one: Any) -> None:
-    if one is None:
+def _add_dialogue(talk: Talk, dialogue: Any) -> None:
+    if dialogue is None:
         return
-    results = [(tool["tool"], tool["input"], tool["result"]) for tool in one["tools"]]
-    number = talk.add(one["query"], results, one["response"])
-    for ask in one["asks"]:
+    results = [(tool["tool"], tool["input"], tool["result"]) for tool in dialogue["tools"]]
+    number = talk.add(dialogue["query"], results, dialogue["response"])
+    for ask in dialogue["asks"]:
         answers = frozenset(f"q{number}" if name == "q" else f"q{number}-{name}" for name in ask["records"])
         talk.questions.append((ask["question"], answers, "dialogues"))
 
 
 def put(stores: Stores, talk: Talk) -> None:
-    """Store it as the product does, with the summaries that need no model; the next query's chat holds it."""
+    """Store it as the product does, with the summaries that need no model, locked by the next query's chat."""
     log = stores.log(ChatRef(USER, talk.chat_id, talk.conversation_id))
     log.begin()
     log.append([turn_begins(1, 10, final=False)])

@@ -1,7 +1,7 @@
 """What a search costs in a conversation of 1,000 queries: ``uv run python -m tests.bench.conversation_search.cost``.
 
 Requests to DynamoDB with their read and write units (`tests.bench.chat_cost` weighs them), to S3, texts embedded,
-seconds over moto in this process, and dollars. The first of two searches makes what the second finds.
+seconds over moto in this process, and dollars. The first of two searches writes the index that the second reads.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ WORDS: Final = tuple(
 
 
 def talk_of(queries: int) -> Talk:
-    """Queries with two results of 5 to 40 KB each, out of words that are drawn."""
+    """Queries with two results of 5 to 40 KB each, of random words."""
     draw = random.Random(7)
 
     def text(size: int) -> str:
@@ -80,7 +80,7 @@ def embed(texts: Sequence[str], _: str | None) -> list[list[float]]:
 
 
 class LocalVectors:
-    """384 numbers a text, as the local model gives; at once, since its time is the function's own."""
+    """384 numbers a text, as the local model gives, without its computing time, which is the function's."""
 
     model = "all-MiniLM-L6-v2-int8"
 
@@ -93,7 +93,7 @@ class LocalVectors:
         return tuple(pack(vector[:384]) for vector in embed(texts, None))
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to close."""
 
 
 @dataclass
@@ -104,7 +104,7 @@ class Objects:
     gets: int = 0
 
     def sent(self, model: Any, **_: Any) -> None:
-        """A request goes out."""
+        """Count a request."""
         self.puts += model.name == "PutObject"
         self.gets += model.name == "GetObject"
 

@@ -1,7 +1,7 @@
-"""What the course retrieval is measured on: courses, and questions with the passages that answer them.
+"""The data of the course retrieval bench: courses, and questions with the passages that answer them.
 
-The sample courses' questions name a passage by words of it, so that a label holds however a text is cut. The
-packages' documentation stands for courses that we did not write: a library is a course, a section a lesson.
+The sample courses' questions identify a passage by words in it, so that a label is valid for any chunking. The
+packages' documentation serves as courses that we did not write: a library is a course, a section a lesson.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Courses that are searched together. ``lessons``: what labels call each lesson; empty where they are words."""
+    """Courses that are searched together. ``lessons``: each lesson's name in labels; empty where labels are words."""
 
     name: str
     courses: tuple[Course, ...]
@@ -51,11 +51,11 @@ class Corpus:
 
     @property
     def chunks(self) -> tuple[Chunk, ...]:
-        """As the product cuts them."""
+        """The chunks, as the product cuts them."""
         return tuple(chunk for course in self.courses for chunk in chunks_of(course))
 
     def labels(self, chunk: Chunk, question: Question) -> frozenset[str]:
-        """The question's labels that this chunk meets."""
+        """The question's labels that this chunk satisfies."""
         if not self.lessons:
             return frozenset(label for label in question.relevant if label in chunk.text)
         return frozenset({self.lessons[chunk.lesson_number or 0]} & question.relevant.keys())
@@ -64,12 +64,14 @@ class Corpus:
 def samples() -> Corpus:
     """The sample courses, all in one index."""
     courses = tuple(read_document(file.name, file.read_bytes()) for file in sorted(SAMPLES.glob("*.[tm]*")))
-    asked = [Question(one["question"], one["relevant"]) for one in json.loads(SAMPLE_QUESTIONS.read_text())]
+    asked = [
+        Question(entry["question"], entry["relevant"]) for entry in json.loads(SAMPLE_QUESTIONS.read_text())
+    ]
     return Corpus("sample courses", courses, tuple(asked))
 
 
 def documentation() -> Iterator[Corpus]:
-    """Libraries' documentation, each as a course of its own."""
+    """Libraries' documentation, each library as a corpus."""
     for package in (*PACKAGES, *HELD_OUT):
         if package.name in LIBRARIES:
             yield _library(package, LIBRARIES[package.name])
@@ -80,6 +82,6 @@ def _library(package: Package, questions: Path) -> Corpus:
     lessons = tuple(
         Lesson(number, chunk.title, chunk.url, chunk.text) for number, chunk in enumerate(corpus.chunks)
     )
-    asked = [one for one in json.loads(questions.read_text()) if one["library"] == package.name]
-    found = tuple(Question(one["question"], one["relevant"]) for one in asked)
-    return Corpus(package.name, (Course(package.name, "", "", lessons),), found, corpus.names)
+    asked = [entry for entry in json.loads(questions.read_text()) if entry["library"] == package.name]
+    labelled = tuple(Question(entry["question"], entry["relevant"]) for entry in asked)
+    return Corpus(package.name, (Course(package.name, "", "", lessons),), labelled, corpus.names)

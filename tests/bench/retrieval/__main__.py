@@ -1,9 +1,9 @@
 """The retrieval evaluation: ``uv run python -m tests.bench.retrieval`` (see docs/retrieval.md).
 
-Ranks every section of a library's documentation for each of 136 questions labelled before any run, with the
-product's own keyword ranking, embedding client, vector ranking and fusion. Embeddings come from the local model
-behind a Voyage-shaped loopback endpoint. The questions on four of the eight libraries are held out: they played
-no part in choosing a setting.
+Ranks every section of a library's documentation for each of 136 questions labelled before any run, with the product's
+own keyword ranking, embedding client, vector ranking and fusion. Embeddings come from the local model behind a
+Voyage-shaped loopback endpoint. The questions on four of the eight libraries are held out: they were not used to choose
+settings.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class RememberingModel:
         return self._model.embed(text)
 
     def _kept(self, key: str) -> bytes:
-        found = self._known.execute("SELECT vector FROM vectors WHERE text_hash = ?", (key,)).fetchone()
-        return bytes(found[0]) if found else b""
+        row = self._known.execute("SELECT vector FROM vectors WHERE text_hash = ?", (key,)).fetchone()
+        return bytes(row[0]) if row else b""
 
 
 async def embedded(
@@ -131,15 +131,17 @@ def measured(names: Sequence[str], relevant: Mapping[str, int]) -> dict[str, flo
 
 
 def of_library(package: Package, questions: Path, voyage: FakeVoyage) -> tuple[Scores, str]:
-    """Every ranker's figures on one library's questions, and a line about its corpus."""
+    """Every ranker's figures on one library's questions, and print a line about its corpus."""
     corpus = load(package)
-    asked = [one for one in json.loads(questions.read_text()) if one["library"] == package.name]
+    asked = [
+        question for question in json.loads(questions.read_text()) if question["library"] == package.name
+    ]
     texts = [chunk.searchable[: SETTINGS.bounds.embedded] for chunk in corpus.chunks]
-    vectors, queries = asyncio.run(embedded(texts, [one["question"] for one in asked], voyage))
+    vectors, queries = asyncio.run(embedded(texts, [question["question"] for question in asked], voyage))
     own: Scores = {(ranker, metric): [] for ranker in RANKERS for metric in METRICS}
-    for one, query in zip(asked, queries, strict=True):
-        for ranker, order in orders(corpus, one["question"], query, vectors).items():
-            figures = measured([corpus.names[index] for index in order], one["relevant"])
+    for question, query in zip(asked, queries, strict=True):
+        for ranker, order in orders(corpus, question["question"], query, vectors).items():
+            figures = measured([corpus.names[index] for index in order], question["relevant"])
             for metric, value in figures.items():
                 own[ranker, metric].append(value)
     tokens = sum(len(chunk.searchable) for chunk in corpus.chunks) // 4
@@ -149,7 +151,7 @@ def of_library(package: Package, questions: Path, voyage: FakeVoyage) -> tuple[S
 
 def pooled(libraries: Sequence[Scores]) -> Scores:
     """All questions of several libraries."""
-    return {key: list(chain.from_iterable(one[key] for one in libraries)) for key in libraries[0]}
+    return {key: list(chain.from_iterable(figures[key] for figures in libraries)) for key in libraries[0]}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Real documentation as the search sees it: fetched by the package managers, cut into sections.
+"""Real documentation as the search gets it: fetched by the package managers, cut into sections.
 
 Libraries whose packages carry their documentation under licences that allow its use (Flask, Scrapy, Click:
 BSD-3-Clause; Celery: CC BY-SA; pytest, Fastify, undici, Pino: MIT). Nothing of it is stored in this repository.
@@ -33,9 +33,7 @@ _LEAST = 40
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One library: where its package comes from and which of its files are documentation, in the order
-    of its table of contents where that is the order of the names.
-    """
+    """One library: the source of its package and which of its files are documentation, in the order of their names."""
 
     name: str
     version: str
@@ -72,7 +70,7 @@ HELD_OUT = (
     Package("click", "8.5.1", "pypi", "docs", ".md", r"changes|license|contributing|contrib|index"),
     Package("pino", "10.4.0", "npm", "docs", ".md", r"benchmarks|ecosystem|lts|bundling"),
 )
-"""Libraries whose questions decide between settings that were chosen on others."""
+"""Libraries whose questions were not used to choose settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +84,17 @@ class Corpus:
 
 def load(package: Package) -> Corpus:
     """Fetch (once), cut, and send through the product's own chunker in Context7's JSON form."""
-    found = [
+    parts = [
         (f"{file}#{heading}", heading, body)
         for file, text in _pages(package)
         for heading, body in sections(file, text)
     ]
     texts = [
         {"pageId": f"https://docs.invalid/{number}", "breadcrumb": heading, "content": body}
-        for number, (_, heading, body) in enumerate(found)
+        for number, (_, heading, body) in enumerate(parts)
     ]
     chunks = chunks_of_json({"infoSnippets": texts}, Bounds(chunks=100_000))
-    names = tuple(found[int(chunk.url.rsplit("/", 1)[1])][0] for chunk in chunks)
+    names = tuple(parts[int(chunk.url.rsplit("/", 1)[1])][0] for chunk in chunks)
     return Corpus(package, chunks, names)
 
 
@@ -131,7 +129,7 @@ def fetch(package: Package) -> Path:
 
 def _pages(package: Package) -> Iterator[tuple[str, str]]:
     with tarfile.open(fetch(package)) as archive:
-        for member in sorted(archive.getmembers(), key=lambda one: one.name):
+        for member in sorted(archive.getmembers(), key=lambda entry: entry.name):
             path = member.name.split("/", 1)[-1]
             inside = path.startswith(package.folder + "/") and path.endswith(package.suffix)
             file = archive.extractfile(member) if inside and member.isfile() else None
@@ -153,27 +151,27 @@ def sections(file: str, text: str) -> Iterator[tuple[str, str]]:
 
 def _markdown_headings(lines: list[str]) -> list[tuple[int, int, str]]:
     """(first line, first line of the body, heading)."""
-    found, fenced = [], False
+    headings, fenced = [], False
     for number, line in enumerate(lines):
         fenced ^= line.lstrip().startswith("```")
         match = None if fenced else _MARKDOWN.match(line)
         if match:
-            found.append((number, number + 1, match.group(1)))
-    return found
+            headings.append((number, number + 1, match.group(1)))
+    return headings
 
 
 def _underlined_headings(lines: list[str]) -> list[tuple[int, int, str]]:
-    found = []
+    headings = []
     for number, (line, below) in enumerate(pairwise(lines)):
         long_enough = len(below.rstrip()) >= len(line.rstrip()) > 1
         if _UNDERLINE.match(below) and long_enough and re.match(r"\w|[:`\"]", line):
             overlined = (
                 number > 0 and bool(_UNDERLINE.match(lines[number - 1])) and lines[number - 1] == below
             )
-            found.append((number - overlined, number + 2, line))
-    return found
+            headings.append((number - overlined, number + 2, line))
+    return headings
 
 
 def _plain(heading: str) -> str:
-    """Without the markup of links, anchors and roles."""
+    """The text without the markup of links, anchors and roles."""
     return re.sub(r"<[^>]+>|\[|\]\([^)]*\)|:\w+:|[`*]", "", heading).strip()

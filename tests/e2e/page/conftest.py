@@ -1,4 +1,4 @@
-"""A browser, and a reader of the page in it, on the deployed stack that all end-to-end tests share."""
+"""A browser with a reader of the page, on the deployed stack that all end-to-end tests share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for a file's tests; each has a profile of its own.
+    """One browser for a file's tests; each test has its own browser profile.
 
     It does not outlive the file: Playwright keeps an event loop running in this thread while it lives,
     and tests of other files start loops of their own.
@@ -31,7 +31,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(browser: Browser, root: Root) -> Iterator[Callable[..., Reader]]:
-    """Opens the page as somebody new, by Playwright's context options; it must stay without errors."""
+    """Opens the page as a new user, by Playwright's context options; fails on console errors."""
     readers: list[Reader] = []
 
     def open_page(url: str = "", **options: object) -> Reader:
@@ -49,7 +49,7 @@ def visit(browser: Browser, root: Root) -> Iterator[Callable[..., Reader]]:
 
 @pytest.fixture
 def reader(visit: Callable[..., Reader]) -> Reader:
-    """Somebody who has signed in."""
-    one = visit()
-    one.sign_in()
-    return one
+    """A user who has signed in."""
+    signed_in = visit()
+    signed_in.sign_in()
+    return signed_in

@@ -1,4 +1,4 @@
-"""The agent of a conversation: chosen before it begins, told wherever it is listed, fixed from then on."""
+"""The agent of a conversation: chosen before it begins, shown wherever it is listed, fixed from then on."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SHOWN = """async ([offered, fixed]) => {
     const agents = new Agents(text => picked.push(text));
     agents.offered = offered;
     agents.draw(fixed);
-    const texts = selector => [...document.querySelectorAll(selector)].map(one => one.textContent);
+    const texts = selector => [...document.querySelectorAll(selector)].map(element => element.textContent);
     document.querySelector("#suggestions button").click();
     return {
         picked, chosen: agents.chosen, several: agents.several, hidden: document.querySelector("#agents").hidden,
@@ -43,14 +43,14 @@ SHOWN = """async ([offered, fixed]) => {
 
 
 def picker(reader: Reader) -> Locator:
-    """The choice of agents, once it is there."""
-    found = reader.page.get_by_role("group", name="Agent")
-    found.wait_for()
-    return found
+    """The choice of agents, once it is shown."""
+    group = reader.page.get_by_role("group", name="Agent")
+    group.wait_for()
+    return group
 
 
 def shown(reader: Reader, offered: Any, fixed: str = "") -> Any:
-    """What a page that is offered these agents shows of them."""
+    """How the page shows these agents."""
     return reader.page.evaluate(SHOWN, [offered, fixed])
 
 
@@ -59,7 +59,9 @@ def test_a_new_conversation_begins_with_the_agent_that_was_chosen(reader: Reader
     assert choice.get_by_role("radio", name="Assistant", exact=True).is_checked()
     small = choice.get_by_role("radio", name="Small", exact=True)
     small.check()
-    assert small.evaluate("one => document.getElementById(one.getAttribute('aria-describedby')).textContent")
+    assert small.evaluate(
+        "element => document.getElementById(element.getAttribute('aria-describedby')).textContent"
+    )
     script.says("Small talk.")
     reader.ask(script.question())
     assert not choice.is_visible(), "it is fixed now"
@@ -71,7 +73,7 @@ def test_a_new_conversation_begins_with_the_agent_that_was_chosen(reader: Reader
     reader.ask(script.question("more"))
     reader.page.reload()
     reader.sees("Still small.")
-    reader.page.locator("#agent", has_text="Small").wait_for()  # as the server knows it
+    reader.page.locator("#agent", has_text="Small").wait_for()  # as the server has it
     assert not choice.is_visible()
     reader.page.get_by_role("button", name="New conversation").click()
     picker(reader).get_by_role("radio", name="Assistant", exact=True).check()
@@ -81,23 +83,23 @@ def test_a_new_conversation_begins_with_the_agent_that_was_chosen(reader: Reader
 def test_agents_are_chosen_by_keyboard(reader: Reader) -> None:
     choice = picker(reader)
     choice.get_by_role("radio", name="Assistant", exact=True).focus()
-    names = choice.get_by_role("radio").evaluate_all("all => all.map(one => one.value)")
+    names = choice.get_by_role("radio").evaluate_all("all => all.map(radio => radio.value)")
     reader.page.keyboard.press("ArrowDown")
     chosen = reader.page.evaluate("document.activeElement.value")
     assert chosen == names[(names.index("assistant") + 1) % len(names)]
     assert reader.page.evaluate("document.activeElement.checked")
     reader.page.keyboard.press("Tab")
     tools = reader.page.locator("#agent-tools details")
-    assert not tools.evaluate("one => one.open")
+    assert not tools.evaluate("element => element.open")
     reader.page.keyboard.press("Enter")
     tools.locator("li").first.wait_for()
     assert "credits" in tools.locator("li .price").first.inner_text()
     suggested = reader.page.locator("#suggestions button").all_inner_texts()
-    known = all_profiles()  # small, which only the deployment knows, has those of the assistant
+    known = all_profiles()  # small, the deployment's own profile, has the assistant's
     assert suggested == list(known.get(chosen, known["assistant"]).suggestions)
 
 
-def test_one_agent_alone_is_not_spoken_of(reader: Reader) -> None:
+def test_a_single_agent_is_not_shown(reader: Reader) -> None:
     picker(reader)
     offered = reader.page.evaluate(f"() => ({OFFERED})")
     both = shown(reader, offered)
@@ -126,8 +128,10 @@ def test_axe_finds_nothing_in_the_picker(visit: Callable[..., Reader], look: dic
     picker(reader)
     reader.page.locator("#agent-tools summary").click()
     reader.page.evaluate(axe)
-    found = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+    report = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    assert [
+        (violation["id"], [node["html"] for node in violation["nodes"]]) for violation in report["violations"]
+    ] == []
     assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"
 
 
@@ -140,8 +144,8 @@ SOURCES = """async () => {
     ]);
     return {
         head: list.querySelector("summary").textContent, open: list.open,
-        listed: [...list.querySelectorAll("li")].map(one => one.textContent),
-        links: [...list.querySelectorAll("a")].map(one => [one.href, one.target, one.rel]),
+        listed: [...list.querySelectorAll("li")].map(item => item.textContent),
+        links: [...list.querySelectorAll("a")].map(link => [link.href, link.target, link.rel]),
         refused: ["javascript:alert(1)", " data:text/html,x", "//evil.example", "/v1/me", "https://user:word@evil.example/", "https://[", ""].map(webAddress),
         taken: webAddress("HTTPS://Learn.example.com/a b"),
     };

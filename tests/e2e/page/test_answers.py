@@ -1,4 +1,4 @@
-"""How answers and one's own code are drawn: the page's own modules under its policy, without a stack."""
+"""How answers and the user's code are drawn: the page's modules under its policy, without a stack."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 
 
 class Sheet:
-    """An empty page on which exchanges are drawn. ``asked``: the paths of the files that it has loaded."""
+    """An empty page on which exchanges are drawn. ``asked``: the paths of the loaded files."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.page = page
@@ -52,7 +52,7 @@ class Sheet:
         page.goto(url)
 
     def draw(self, text: str, *, whole: bool = True, question: str = "?") -> Locator:
-        """Draw an answer, or show that it has come so far; the element of its text."""
+        """Draw a whole or a partial answer; the element of its text."""
         self.page.evaluate(DRAW, [text, whole, question])
         return self.answer
 
@@ -61,7 +61,7 @@ class Sheet:
         return self.page.locator(".answer")
 
     def loaded(self, part: str) -> list[str]:
-        """The names of the files of a library that were loaded."""
+        """The names of the loaded files of a library."""
         return sorted(path.removeprefix(part) for path in set(self.asked) if path.startswith(part))
 
 
@@ -73,15 +73,15 @@ def parts() -> Iterator[str]:
 
 @pytest.fixture
 def open_sheet(browser: Browser, parts: str) -> Iterator[Callable[..., Sheet]]:
-    """A sheet by Playwright's context options; it must stay without errors."""
+    """A sheet by Playwright's context options; fails on console errors."""
     sheets: list[Sheet] = []
 
-    def made(**options: object) -> Sheet:
+    def new_sheet(**options: object) -> Sheet:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})  # type: ignore[arg-type]
         sheets.append(Sheet(context.new_page(), parts))
         return sheets[-1]
 
-    yield made
+    yield new_sheet
     for sheet in sheets:
         sheet.page.context.close()
         assert sheet.errors == []
@@ -120,7 +120,7 @@ def test_a_plain_answer_loads_neither_colours_nor_formulas(sheet: Sheet) -> None
     assert not [path for path in sheet.asked if "highlight" in path or "katex" in path or "colour" in path]
 
 
-def test_what_is_being_written_is_plain_until_its_block_ends(sheet: Sheet) -> None:
+def test_streamed_text_is_plain_until_its_block_ends(sheet: Sheet) -> None:
     answer = sheet.draw("```python\ndef f(x):", whole=False)
     assert answer.locator("pre").inner_text().strip() == "def f(x):"
     sheet.page.wait_for_load_state("networkidle")
@@ -130,7 +130,7 @@ def test_what_is_being_written_is_plain_until_its_block_ends(sheet: Sheet) -> No
     assert sheet.loaded("lib/katex/") == [], "the last block goes on"
     sheet.draw(fenced("python", "def f(x): pass") + "\nAnd $x^2$.")
     answer.locator(".math.drawn").wait_for()
-    assert answer.locator(".hljs-keyword").count() == 2, "what was drawn stays"
+    assert answer.locator(".hljs-keyword").count() == 2, "drawn blocks are kept"
 
 
 def test_a_grammar_that_takes_too_long_is_given_up_and_the_next_block_has_its_colours(sheet: Sheet) -> None:
@@ -146,8 +146,8 @@ def test_every_vendored_language_colours_something(sheet: Sheet) -> None:
     assert seen == list(vendor.LANGUAGES)
     sheet.draw(
         "\n".join(
-            fenced(one, "<p class='a'>\n# 1\n@@ -1 +1 @@\n$x = \"a\" 12\nGET / HTTP/1.1\nend\n\\a{b}")
-            for one in seen
+            fenced(language, "<p class='a'>\n# 1\n@@ -1 +1 @@\n$x = \"a\" 12\nGET / HTTP/1.1\nend\n\\a{b}")
+            for language in seen
         )
     )
     sheet.page.wait_for_function(
@@ -155,7 +155,7 @@ def test_every_vendored_language_colours_something(sheet: Sheet) -> None:
     )
 
 
-def test_ones_own_fenced_code_is_code(sheet: Sheet) -> None:
+def test_the_users_fenced_code_is_code(sheet: Sheet) -> None:
     sheet.draw("Yes.", question="Why?\n\n```python\ndef f():\n    pass\n```\n<b>It</b> is *mine*.")
     question = sheet.page.locator(".question-text")
     question.locator(".hljs-keyword", has_text="def").wait_for()
@@ -209,7 +209,7 @@ def test_formulas_are_drawn_and_money_is_not(sheet: Sheet, text: str, formulas: 
     assert answer.locator("annotation").all_text_contents() == [*formulas, "last"]
 
 
-def test_what_is_no_formula_stays_as_it_was_written(sheet: Sheet) -> None:
+def test_text_that_is_no_formula_is_unchanged(sheet: Sheet) -> None:
     answer = sheet.draw("It costs $5 and $10.\n\nWrong: $\\frac{$\n\n$last$")
     answer.locator(".math.drawn").wait_for()
     assert answer.locator("p").nth(0).inner_text() == "It costs $5 and $10."
@@ -223,16 +223,16 @@ def test_formulas_bring_no_links_images_styles_or_attributes(sheet: Sheet) -> No
         "\\fcolorbox{red}{yellow}{f} \\rule{9999em}{9999em} <img src=x onerror=alert(1)>"
     )
     answer = sheet.draw(
-        "\n\n".join(f"${one}$" for one in attack.split(" ")) + f"\n\n$${attack}$$\n\n$\\vec{{v}}$"
+        "\n\n".join(f"${command}$" for command in attack.split(" ")) + f"\n\n$${attack}$$\n\n$\\vec{{v}}$"
     )
     answer.locator(".math.drawn svg").last.wait_for()
     assert answer.locator("a, img, script, #message, .button, [data-copy=code]").count() == 0
-    assert answer.evaluate("one => one.scrollWidth <= innerWidth && one.scrollHeight < 3000"), (
+    assert answer.evaluate("element => element.scrollWidth <= innerWidth && element.scrollHeight < 3000"), (
         "sizes are bounded"
     )
 
 
-def test_a_reader_of_the_screen_hears_formulas_once(sheet: Sheet) -> None:
+def test_a_screen_reader_reads_formulas_once(sheet: Sheet) -> None:
     answer = sheet.draw("# Sums\n\nThe value of $x$ is:\n\n$$y^2$$\n\n- [x] done\n\n| a |\n|---|\n| 1 |")
     answer.locator(".math.drawn").nth(1).wait_for()
     tree = answer.aria_snapshot()
@@ -250,11 +250,13 @@ def test_headings_differ_and_lists_keep_their_numbers(sheet: Sheet) -> None:
     answer = sheet.draw(
         "# a\n\n## b\n\n### c\n\n#### d\n\ntext\n\n3. three\n4. four\n\n- [x] done\n- [ ] open\n- other"
     )
-    look = "all => all.map(one => getComputedStyle(one).fontSize + getComputedStyle(one).color)"
+    look = "all => all.map(element => getComputedStyle(element).fontSize + getComputedStyle(element).color)"
     looks = answer.locator("h3, h4, h5, h6").evaluate_all(look)
     assert len(looks) == len(set(looks)) == 4
     assert answer.locator("ol").get_attribute("start") == "3"
-    dots = answer.locator("ul li").evaluate_all("all => all.map(one => getComputedStyle(one).listStyleType)")
+    dots = answer.locator("ul li").evaluate_all(
+        "all => all.map(element => getComputedStyle(element).listStyleType)"
+    )
     assert dots == ["none", "none", "disc"]
 
 
@@ -265,13 +267,13 @@ def test_tables_keep_their_words_and_scroll_by_themselves(open_sheet: Callable[.
         f"| name | {word} | {word} | n |\n|---|---|---|--:|\n| {word} | a b c | {word} | 12 |"
     )
     scroller = answer.locator(".table-scroll")
-    assert scroller.evaluate("one => one.scrollWidth > one.clientWidth")
+    assert scroller.evaluate("element => element.scrollWidth > element.clientWidth")
     assert sheet.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     lines = answer.locator("td, th").evaluate_all(
-        "all => all.map(one => { const range = document.createRange(); range.selectNodeContents(one); return range.getClientRects().length })"
+        "all => all.map(element => { const range = document.createRange(); range.selectNodeContents(element); return range.getClientRects().length })"
     )
     assert set(lines) == {1}, "no cell of one word has two lines"
-    assert answer.locator("td").last.evaluate("one => getComputedStyle(one).textAlign") == "right"
+    assert answer.locator("td").last.evaluate("element => getComputedStyle(element).textAlign") == "right"
     scroller.focus()
     sheet.page.keyboard.press("ArrowRight")
     sheet.page.wait_for_function("() => document.querySelector('.table-scroll').scrollLeft > 0")
@@ -298,7 +300,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("seed", HOSTILE)
 def test_a_hostile_text_is_shown(sheet: Sheet, seed: str) -> None:
-    """Unbounded, some of these take minutes, and some end in an error: the test's own time limit fails it."""
+    """Without bounds some of these take minutes or end in an error; the test's time limit detects it."""
     text = seed * (20_000 // len(seed)) + "\n\nThe end."
     assert sheet.draw(text).inner_text().endswith("The end.")
 
@@ -339,6 +341,8 @@ def test_axe_finds_nothing_in_an_answer(open_sheet: Callable[..., Sheet], look: 
         "() => document.querySelectorAll('.code pre:has([class^=hljs])').length === 7 && document.querySelectorAll('.math.drawn').length === 2"
     )
     sheet.page.evaluate(axe)
-    found = sheet.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+    report = sheet.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    assert [
+        (violation["id"], [node["html"] for node in violation["nodes"]]) for violation in report["violations"]
+    ] == []
     assert sheet.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"

@@ -1,4 +1,4 @@
-"""Branches on the page: a question asked differently or again, another next one, and the way back and forth."""
+"""Branches on the page: a question edited or repeated, another next question, switching between branches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FILES: list[FilePayload] = [
 
 
 def edit(reader: Reader, number: int, text: str) -> Locator:
-    """The editor of a question, with another text in it."""
+    """The editor of a question, filled with a text."""
     reader.page.get_by_role("button", name=f"Edit question {number}", exact=True).click()
     editor = reader.page.get_by_role("form", name=f"Edit question {number}")
     editor.get_by_role("textbox").fill(text)
@@ -38,7 +38,7 @@ def edit(reader: Reader, number: int, text: str) -> Locator:
 
 
 def figure(reader: Reader, number: int) -> str:
-    """Which branch is shown at a question, and of how many."""
+    """The number of the shown branch at a question, and how many there are."""
     return reader.page.locator(f'[data-branches="{number}"]').inner_text()
 
 
@@ -54,7 +54,7 @@ def test_a_question_is_asked_differently_and_again_with_its_files(reader: Reader
     reader.page.locator("#picker").set_input_files(FILES)
     reader.page.locator("#files li").nth(1).wait_for()
     reader.ask(first)
-    original = reader.place
+    original = reader.location
     reader.page.reload()
     reader.exchange("done")
 
@@ -79,11 +79,11 @@ def test_a_question_is_asked_differently_and_again_with_its_files(reader: Reader
 
     reader.page.get_by_role("link", name="Previous branch, 2 of 3").press("Enter")
     reader.page.locator('[data-branches="1"]', has_text="2/3").wait_for()
-    reader.page.locator('[data-branches="1"]:focus').wait_for()  # by keyboard one goes on from here
+    reader.page.locator('[data-branches="1"]:focus').wait_for()  # the keyboard focus stays here
     reader.page.keyboard.press("Shift+Tab")
     reader.page.keyboard.press("Enter")
     reader.page.locator('[data-branches="1"]', has_text="1/3").wait_for()
-    assert reader.place == f"{original}/q1"
+    assert reader.location == f"{original}/q1"
     assert questions(reader) == [first]
     assert reader.answer() == "Dots."
     reader.page.go_back()
@@ -95,7 +95,7 @@ def test_another_next_question_begins_a_branch_that_starts_empty(reader: Reader,
         script.says(text)
     reader.ask(script.question("first"))
     reader.ask(script.question("second"))
-    original = reader.place
+    original = reader.location
     reader.page.get_by_role("button", name="Branch from here, after question 1").click()
     reader.page.locator("#next-branches", has_text="2/2").wait_for()
     assert questions(reader) == [script.question("first")]
@@ -103,25 +103,25 @@ def test_another_next_question_begins_a_branch_that_starts_empty(reader: Reader,
     reader.ask(script.question("instead"))
     assert not reader.page.locator("#next-branches").is_visible()
     again = reader.page.get_by_role("button", name="Branch from here, after question 1")
-    assert again.get_attribute("aria-disabled") is None, "it was used, and can be used again"
+    assert again.get_attribute("aria-disabled") is None, "it was used and is available again"
     assert figure(reader, 2) == "2/2"
     came_from = reader.page.locator("#branched-from")
     assert came_from.inner_text().startswith("Branched from ")
-    branch = reader.place
+    branch = reader.location
 
-    reader.page.route("**/v1/chats/ch_*", lambda _: None)  # held until it is taken away
+    reader.page.route("**/v1/chats/ch_*", lambda _: None)  # held until the route is removed
     reader.page.reload()
     reader.page.locator('[data-branches="2"]', has_text="2/2").wait_for()
     reader.page.unroute("**/v1/chats/ch_*")
     reader.exchange().locator(".figures", has_text="5 credits").wait_for()
-    assert figure(reader, 2) == "2/2", "figures that come late leave it"
+    assert figure(reader, 2) == "2/2", "late figures do not change it"
     reader.page.locator('[data-branches="2"]').click()
     dialog = reader.page.get_by_role("dialog")
     dialog.get_by_text(script.question("second")).wait_for()
     dialog.get_by_text(script.question("instead")).wait_for()
     dialog.get_by_role("button", name=script.question("second")).click()
     reader.sees("Two.")
-    assert reader.place == f"{original}/q2"
+    assert reader.location == f"{original}/q2"
     side = reader.page.get_by_role("navigation", name="Conversations")
     side.get_by_role("link", name="Branch: Question 2").click()
     reader.sees("Instead.")
@@ -146,7 +146,7 @@ def test_an_edit_that_cannot_be_sent_keeps_its_text_and_leaves_no_branch(
     page = reader.page
     script.says("Yes.")
     reader.ask(script.question())
-    place = reader.place
+    before = reader.location
     poor: dict[str, Any] = {
         "code": "insufficient_credits",
         "message": "Not enough.",
@@ -156,7 +156,7 @@ def test_an_edit_that_cannot_be_sent_keeps_its_text_and_leaves_no_branch(
     poor |= {"resets_at": "2026-01-01T00:00:00Z", "upgrade": {"message": "", "plans": [], "packs": []}}
     page.route("**/v1/chats", lambda route: route.fulfill(status=402, json={"error": poor}))
     editor = edit(reader, 1, "Something else")
-    with page.expect_response(lambda one: one.request.method == "DELETE") as deleted:
+    with page.expect_response(lambda response: response.request.method == "DELETE") as deleted:
         editor.get_by_role("button", name="Send").click()
     assert deleted.value.status == 204
     editor.get_by_text("Nothing is lost").wait_for()
@@ -165,7 +165,7 @@ def test_an_edit_that_cannot_be_sent_keeps_its_text_and_leaves_no_branch(
     page.route("**/fork", lambda route: route.abort())
     editor.get_by_role("button", name="Send").click()
     editor.get_by_text("The server cannot be reached.").wait_for()
-    assert reader.place == place
+    assert reader.location == before
     assert questions(reader) == []
     page.reload()
     reader.exchange("done")
@@ -205,7 +205,7 @@ def test_while_an_answer_is_written_an_earlier_question_can_be_branched_from(
 TREE = """async () => {
     const { branchesOf, families, homeOf } = await import("/js/branches.js");
     const made = (id, forked_from, before) => ({ conversation_id: id, forked_from, before, created_at: id });
-    const known = all => new Map(all.map(one => [one.conversation_id, one]));
+    const known = all => new Map(all.map(conversation => [conversation.conversation_id, conversation]));
     const of = (all, id) => Object.fromEntries([...branchesOf(known(all), id)].map(([number, { at, ids }]) => [number, `${at + 1}: ${ids}`]));
     // a fork of a fork before a question that its parent only shares stands beside both
     const tree = [made("a"), made("b", "a", 3), made("c", "b", 2), made("d", "b", 4), made("e", "a", 3), made("x", "a", 0)];
@@ -241,16 +241,17 @@ def test_fifty_branches_are_readable(visit: Callable[..., Reader], root: Root, s
     reader.ask(script.question())
     user = root.stack.token(reader.name).user_id
     for _ in range(49):
-        fork_conversation(root.stores(), user, reader.place, 1)
+        fork_conversation(root.stores(), user, reader.location, 1)
     reader.page.reload()
     reader.page.locator('[data-branches="1"]', has_text="1/50").wait_for()
 
     def check(where: str) -> None:
         reader.page.evaluate(axe)
-        found = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == [], (
-            where
-        )
+        report = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        assert [
+            (violation["id"], [node["html"] for node in violation["nodes"]])
+            for violation in report["violations"]
+        ] == [], where
         assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), where
 
     def look_around(size: str) -> None:

@@ -1,4 +1,4 @@
-"""Nothing that a person writes is lost, and the page stays within its window."""
+"""No text of the user is lost, and the page stays within its window."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = 32_000
 
 
 def told(reader: Reader, text: str) -> None:
-    """Wait until the page says this to whoever writes."""
+    """Wait until the composer shows this message."""
     reader.page.get_by_role("alert").filter(has_text=text).wait_for()
 
 
@@ -70,7 +70,7 @@ def test_each_conversation_has_its_draft_which_a_reload_keeps(reader: Reader, sc
     assert reader.page.evaluate("sessionStorage.getItem('dualtrack.drafts')") is None
 
 
-def test_what_is_written_during_an_answer_stays_and_the_page_says_why(reader: Reader, script: Script) -> None:
+def test_text_written_during_an_answer_is_kept_with_a_reason(reader: Reader, script: Script) -> None:
     script.says("word " * 400, chunk=5, delay_chunk=0.1)
     reader.send(script.question())
     reader.shows("word word")
@@ -87,7 +87,7 @@ def test_what_is_written_during_an_answer_stays_and_the_page_says_why(reader: Re
     assert reader.exchange("cancelled").locator(".answer").inner_text() == kept
 
 
-def test_a_refused_message_comes_back_before_what_was_written_since(reader: Reader) -> None:
+def test_a_refused_message_is_restored_before_newer_text(reader: Reader) -> None:
     waiting: list[Route] = []
 
     def hold(route: Route) -> None:
@@ -116,7 +116,7 @@ def test_the_page_is_never_taller_than_its_window(reader: Reader, script: Script
         reader.ask(script.question())
     for steps in reader.page.locator(".steps summary").all():
         steps.click()
-    for width in (1280, 390):  # with scroll bars: no phone is emulated
+    for width in (1280, 390):  # with scroll bars, without phone emulation
         reader.page.set_viewport_size({"width": width, "height": 800})
         assert reader.page.evaluate(SIZES) == [0, 0]
         reader.page.get_by_role("button", name="Memory").click()

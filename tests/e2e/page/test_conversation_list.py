@@ -25,7 +25,7 @@ def titles(reader: Reader) -> Locator:
     return reader.page.locator("#conversations a")
 
 
-def test_groups_are_named_by_date_and_none_comes_twice(reader: Reader) -> None:
+def test_groups_are_named_by_date_and_unique(reader: Reader) -> None:
     shown = reader.page.evaluate("""async () => {
         const { groupsOf } = await import("/js/date_groups.js");
         const now = new Date(2026, 2, 3, 12);
@@ -45,11 +45,11 @@ def test_groups_are_named_by_date_and_none_comes_twice(reader: Reader) -> None:
     ]
 
 
-def test_the_conversation_that_was_asked_last_comes_first(reader: Reader, script: Script) -> None:
+def test_the_latest_conversation_comes_first(reader: Reader, script: Script) -> None:
     for text in ("One.", "Two.", "Three."):
         script.says(text)
     reader.ask(script.question("Apples."))
-    first = reader.place
+    first = reader.location
     reader.page.get_by_role("button", name="New conversation").click()
     reader.ask(script.question("Pears."))
     reader.follow_up("() => document.querySelectorAll('#conversations a').length === 2")
@@ -57,7 +57,7 @@ def test_the_conversation_that_was_asked_last_comes_first(reader: Reader, script
     titles(reader).nth(1).click()
     reader.exchange("done")
     reader.ask(script.question("More apples."))
-    reader.follow_up("place => document.querySelector('#conversations a').hash === `#${place}`", first)
+    reader.follow_up("address => document.querySelector('#conversations a').hash === `#${address}`", first)
     assert reader.page.locator("#conversations h2").all_inner_texts() == ["Today"]
 
 
@@ -72,7 +72,7 @@ def test_a_search_looks_at_titles_and_questions_and_keeps_up_with_typing(
     reader.ask(script.question("And plums?"))
     field = reader.page.get_by_label("Search conversations")
     reader.page.keyboard.press("Alt+Shift+KeyF")
-    assert field.evaluate("one => one === document.activeElement")
+    assert field.evaluate("element => element === document.activeElement")
     reader.page.keyboard.type("plums south", delay=5)
     titles(reader).filter(has_text="Pears").wait_for()
     reader.follow_up("() => document.querySelectorAll('#conversations a').length === 1")
@@ -90,7 +90,7 @@ def test_a_running_conversation_is_marked_and_a_busy_one_names_its_chat(
     script.says("Held and done.")
     reader.send(script.question())
     reader.exchange().locator(".call.running").wait_for()
-    conversation, chat = reader.place.split("/")
+    conversation, chat = reader.location.split("/")
     other = reader.page.context.new_page()
     other.goto(reader.url)
     other.locator(f'#conversations a[href="#{conversation}"] .running-mark').wait_for()
@@ -100,10 +100,10 @@ def test_a_running_conversation_is_marked_and_a_busy_one_names_its_chat(
             const { Api, Refusal } = await import("/js/api.js");
             const { sessionFor } = await import("/js/session.js");
             const api = new Api({ api: "" }, sessionFor({ kind: "local" }), () => {});
-            const problem = await api.startChat({ message: "Me too", conversation_id: conversation }, "k1").catch(one => one);
+            const problem = await api.startChat({ message: "Me too", conversation_id: conversation }, "k1").catch(error => error);
             const said = [];
             await tellBusy(api, problem, conversation, { follow: () => {}, notice: (...parts) => said.push(...parts) });
-            return [problem.code, said.map(one => one.textContent ?? one).join("|")];
+            return [problem.code, said.map(part => part.textContent ?? part).join("|")];
         }""",
         [conversation, chat],
     )
@@ -112,7 +112,7 @@ def test_a_running_conversation_is_marked_and_a_busy_one_names_its_chat(
         f"A chat is still running in this conversation: {chat}|Follow itStop it",
     ]
     other.locator(f'#conversations a[href="#{conversation}"]').click()
-    other.locator(".call.running").wait_for()  # it is followed though it was started in another tab
+    other.locator(".call.running").wait_for()  # it is followed although it was started in another tab
     tools.release_all()
     other.get_by_text("Held and done.").wait_for()
     reader.exchange("done")
@@ -139,9 +139,9 @@ def test_an_export_has_every_record_whole(reader: Reader, script: Script, tmp_pa
     assert long_text in got[".md"]
     assert "### q1-r · answer" in got[".md"]
     data = json.loads(got[".json"])
-    assert data["conversation"]["conversation_id"] == reader.place
-    assert [one["record_id"] for one in data["full"]] == ["q1", "q1-t1", "q1-r"]
-    assert [one["record_id"] for one in data["summarised"]] == ["q1", "q1-t1-sum", "q1-r-sum"]
+    assert data["conversation"]["conversation_id"] == reader.location
+    assert [record["record_id"] for record in data["full"]] == ["q1", "q1-t1", "q1-r"]
+    assert [record["record_id"] for record in data["summarised"]] == ["q1", "q1-t1-sum", "q1-r-sum"]
     assert long_text in data["full"][1]["result"]
 
 
@@ -193,6 +193,9 @@ def test_axe_finds_nothing_in_the_list_and_the_export(
         reader.page.get_by_role("dialog").get_by_role("button", name="JSON").wait_for()
         for _ in range(2):  # with the dialog, and without it
             reader.page.evaluate(axe)
-            found = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-            assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+            report = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+            assert [
+                (violation["id"], [node["html"] for node in violation["nodes"]])
+                for violation in report["violations"]
+            ] == []
             reader.page.keyboard.press("Escape")

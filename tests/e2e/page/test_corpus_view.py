@@ -1,4 +1,4 @@
-"""The corpus of courses on the page: what administrators see of it, and how they change it."""
+"""The corpus of courses on the page: administrators view and change it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def file(name: str, content: bytes) -> FilePayload:
 
 
 def opened(reader: Reader) -> Locator:
-    """The view, opened as administrators open it."""
+    """Open the view as administrators do."""
     if reader.page.get_by_role("button", name="Conversations").is_visible():
         reader.page.get_by_role("button", name="Conversations").click()
     reader.page.get_by_role("button", name="Course materials").click()
@@ -38,7 +38,7 @@ def opened(reader: Reader) -> Locator:
 
 
 def take(view: Locator, *files: FilePayload) -> str:
-    """Upload files; what their job came to."""
+    """Upload files; the outcome of their job."""
     view.get_by_label("Choose files").set_input_files(list(files))
     done = view.locator(".job-head", has_text="Done:")
     done.wait_for()
@@ -55,7 +55,7 @@ def test_only_administrators_are_shown_the_corpus(reader: Reader) -> None:
     assert view.locator(".documents").count() == 0
 
 
-def test_files_are_taken_in_refused_by_name_and_deleted_again(visit: Callable[..., Reader]) -> None:
+def test_files_are_added_refused_by_name_and_deleted(visit: Callable[..., Reader]) -> None:
     reader = visit()
     reader.sign_in(admin=True)
     view = opened(reader)
@@ -67,7 +67,7 @@ def test_files_are_taken_in_refused_by_name_and_deleted_again(visit: Callable[..
         file("empty.md", b""),
     ]
     assert take(view, *files) == "Done: 1 added, 3 refused."
-    rows = {one.split("\n")[0].split(".")[0]: one for one in view.locator(".job-file").all_inner_texts()}
+    rows = {text.split("\n")[0].split(".")[0]: text for text in view.locator(".job-file").all_inner_texts()}
     assert "added" in rows["knots"]
     assert "refused: it is not UTF-8" in rows["latin"]
     assert "refused: it is neither text, Markdown, PDF nor DOCX" in rows["old"]
@@ -85,7 +85,7 @@ def test_files_are_taken_in_refused_by_name_and_deleted_again(visit: Callable[..
     reader.page.keyboard.press("Enter")
     reader.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     row.wait_for(state="detached")
-    assert reader.place == "courses"
+    assert reader.location == "courses"
     reader.page.get_by_role("button", name="New conversation").click()
     reader.sees("What would you like to know?")
     assert not view.is_visible()
@@ -114,7 +114,7 @@ PROGRESS = """async () => {
     const text = (more) => progressOf({ ...job, ...more }, rows).text;
     return {
         problems: [problemOf({ name: "a.TXT", size: 20_000_000 }, 0, courses), problemOf({ name: "a.txt", size: 20_000_001 }, 0, courses), problemOf({ name: "a.txt", size: 1 }, 200, courses)],
-        rows: rows.map(one => `${one.name} ${stateText(one)}`),
+        rows: rows.map(row => `${row.name} ${stateText(row)}`),
         texts: [
             text({ status: "queued" }), text({ files }), text({ files: files.slice(0, 1), embedded: 3, to_embed: 12 }), text({}),
             text({ status: "failed", error: "It broke." }), text({ status: "done", removes: ["x"], reset: true }),
@@ -123,7 +123,7 @@ PROGRESS = """async () => {
 }"""
 
 
-def test_how_far_a_job_is_is_said_in_words(reader: Reader) -> None:
+def test_a_jobs_progress_is_shown_in_words(reader: Reader) -> None:
     seen = reader.page.evaluate(PROGRESS)
     assert seen["problems"] == ["", "has more than 20 MB", "is beyond the 200 files that one job takes"]
     assert seen["rows"] == [
@@ -149,6 +149,8 @@ def test_axe_finds_nothing_in_the_corpus(visit: Callable[..., Reader], look: dic
     view = opened(reader)
     take(view, file("bad.txt", b"\xff\xfe"), file("knots.txt", course("Knots for axe", "They hold.")))
     reader.page.evaluate(axe)
-    found = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+    report = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    assert [
+        (violation["id"], [node["html"] for node in violation["nodes"]]) for violation in report["violations"]
+    ] == []
     assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"

@@ -26,7 +26,7 @@ def _opened(visit: Callable[..., Reader], **options: Any) -> Reader:
     return reader
 
 
-def test_every_route_event_and_type_is_drawn_and_every_link_leads_somewhere(
+def test_every_route_event_and_type_is_drawn_and_every_link_works(
     visit: Callable[..., Reader],
 ) -> None:
     page = _opened(visit).page
@@ -35,7 +35,7 @@ def test_every_route_event_and_type_is_drawn_and_every_link_leads_somewhere(
     assert page.locator("[id^=type-]").count() == len(document["components"]["schemas"])
     assert set(page.locator("#type-Event td:first-child").all_inner_texts()) == set(EVENTS)
     dead = page.evaluate(
-        "[...document.querySelectorAll('a[href^=\"#\"]')].map((one) => one.hash.slice(1))"
+        "[...document.querySelectorAll('a[href^=\"#\"]')].map((link) => link.hash.slice(1))"
         ".filter((id) => !document.getElementById(id))"
     )
     assert dead == []
@@ -55,11 +55,11 @@ def test_it_is_linked_from_the_page(visit: Callable[..., Reader]) -> None:
 def test_it_fits_and_axe_finds_nothing(visit: Callable[..., Reader], options: dict[str, Any]) -> None:
     axe = axe_source()
     page = _opened(visit, bypass_csp=True, **options).page
-    page.locator("details").evaluate_all("(all) => all.forEach((one) => (one.open = true))")
+    page.locator("details").evaluate_all("(all) => all.forEach((element) => (element.open = true))")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert page.locator(".docs-table").evaluate_all(
-        "(all) => all.every((one) => one.scrollWidth <= one.clientWidth)"
+        "(all) => all.every((element) => element.scrollWidth <= element.clientWidth)"
     )
     page.evaluate(axe)
-    found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    assert [one["id"] for one in found["violations"]] == []
+    report = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    assert [violation["id"] for violation in report["violations"]] == []

@@ -1,7 +1,7 @@
-"""What a page of another origin can do to a developer whose local stack runs: nothing.
+"""A page of another origin cannot do anything to a developer's running local stack.
 
-Most of its requests are those that a browser sends without asking the server first: a form's content type,
-credentials in the query. The emulator by itself answers them all for the key ``test``, preflights too.
+Most of its requests are those that a browser sends without a preflight: a form's content type, credentials in the
+query. The emulator alone would answer all of them for the key ``test``, preflights too.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 SECRET = "ghp_theSecretOfThisMachine"
 ELSEWHERE = "elsewhere.example"
-"""A name that points to this machine, in the browser alone."""
+"""A host name that only the browser resolves to this machine."""
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
-    """An offline stack with every port that it opens."""
+    """An offline stack, with all its ports."""
     with LocalStack(tmp_path_factory.mktemp("visited"), environment={"GITHUB_TOKEN": SECRET}) as running:
         yield running
 
@@ -50,7 +50,7 @@ def ports(stack: LocalStack) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A browser to which the foreign name is this machine."""
+    """A browser that resolves the foreign name to this machine."""
     with chromium(f"--host-resolver-rules=MAP {ELSEWHERE} 127.0.0.1") as running:
         yield running
 
@@ -70,7 +70,7 @@ def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
 def asked(
     page: Page, url: str, body: Any = None, mode: str = "cors", *, method: str = "POST", target: str = ""
 ) -> str:
-    """What the page learns of the answer; ``refused`` if it may not read it."""
+    """What the page can read of the answer; ``refused`` if nothing."""
     script = """async ([url, body, mode, method, target]) => {
         const headers = {"Content-Type": "text/plain", ...(target && {"X-Amz-Target": target})};
         const options = body === null ? {} : {method, body, headers};
@@ -84,7 +84,7 @@ def asked(
 
 
 def call(port: int, service: str, path: str = "/") -> str:
-    """An address of the emulator with the credentials that it takes for the root's."""
+    """A URL of the emulator with the credentials that it accepts as root's."""
     credential = f"test/20261122/us-east-1/{service}/aws4_request"
     pairs = {"X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-Credential": credential}
     pairs |= {"X-Amz-Date": "20261122T000000Z", "X-Amz-SignedHeaders": "host", "X-Amz-Signature": "0" * 64}
@@ -92,7 +92,7 @@ def call(port: int, service: str, path: str = "/") -> str:
 
 
 def code() -> str:
-    """A function's code, as Lambda takes it."""
+    """A function's code as a zip for Lambda."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("index.py", "def handler(event, context):\n    return 'it ran'\n")
@@ -109,10 +109,10 @@ def test_it_reads_no_secret(page: Page, stack: LocalStack, ports: dict[str, int]
 def test_it_runs_no_code(page: Page, stack: LocalStack, ports: dict[str, int]) -> None:
     functions = stack.aws.client("lambda")
     role = functions.list_functions()["Functions"][0]["Role"]
-    made = {"FunctionName": "theirs", "Runtime": "python3.13", "Handler": "index.handler", "Role": role}
+    function = {"FunctionName": "theirs", "Runtime": "python3.13", "Handler": "index.handler", "Role": role}
     for mode in ("cors", "no-cors"):
         url = call(ports["emulator"], "lambda", "/2015-03-31/functions")
-        assert asked(page, url, {**made, "Code": {"ZipFile": code()}}, mode) in ("refused", "0 ")
+        assert asked(page, url, {**function, "Code": {"ZipFile": code()}}, mode) in ("refused", "0 ")
         invoke = call(ports["emulator"], "lambda", "/2015-03-31/functions/theirs/invocations")
         assert "it ran" not in asked(page, invoke, {}, mode)
     names = [function["FunctionName"] for function in functions.list_functions()["Functions"]]
@@ -135,14 +135,14 @@ def test_it_reads_nothing_at_any_port(page: Page, ports: dict[str, int]) -> None
     assert asked(page, f"{emulator}/", "", method="PUT") == "refused", "a preflight is refused too"
 
 
-def test_it_makes_no_user_and_resets_nothing(page: Page, stack: LocalStack, ports: dict[str, int]) -> None:
-    """Requests whose answers a page cannot read, and need not."""
+def test_it_creates_no_user_and_resets_nothing(page: Page, stack: LocalStack, ports: dict[str, int]) -> None:
+    """Requests that would take effect even if the page cannot read the answers."""
     stack.token("ann")
 
     def users() -> list[str]:
         pool = stack.outputs["UserPoolId"]
-        found = stack.aws.client("cognito-idp").list_users(UserPoolId=pool)["Users"]
-        return sorted(user["Username"] for user in found)
+        listed = stack.aws.client("cognito-idp").list_users(UserPoolId=pool)["Users"]
+        return sorted(user["Username"] for user in listed)
 
     before = users()
     assert "ann" in before
@@ -152,8 +152,8 @@ def test_it_makes_no_user_and_resets_nothing(page: Page, stack: LocalStack, port
 
 
 @pytest.mark.parametrize("name", ["front", "emulator", "model", "documents"])
-def test_a_name_that_points_here_is_no_way_in(browser: Browser, ports: dict[str, int], name: str) -> None:
-    """DNS rebinding: the page's own address is this machine's, so nothing is of another origin to it."""
+def test_dns_rebinding_gives_no_access(browser: Browser, ports: dict[str, int], name: str) -> None:
+    """DNS rebinding: the page's own address is this machine's, so the browser sees a single origin."""
     context = browser.new_context()
     opened = context.new_page()
     path = {"front": "/dev/token?user=ann", "emulator": "/_ministack/health"}.get(name, "/health")

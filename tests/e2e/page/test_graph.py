@@ -1,5 +1,4 @@
-"""The graph on the page: what a tool has found as tables, a node and its neighbours as a drawing, loading by
-administrators."""
+"""The graph on the page: tool results as tables, a node and its neighbours as a drawing, loading by administrators."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ SHAPE = """async (text) => {
     const drawn = shape.neighbours && layout(shape.neighbours);
     return {
         tables: shape.tables.map(({ title, columns, rows, total }) => ({ title, columns, rows: rows.length, first: rows[0], total })),
-        drawn: drawn && { nodes: drawn.groups.flatMap(one => one.nodes.map(node => node.name)), hidden: drawn.hidden, height: drawn.height },
+        drawn: drawn && { nodes: drawn.groups.flatMap(group => group.nodes.map(node => node.name)), hidden: drawn.hidden, height: drawn.height },
         lines: shape.neighbours && wrapped(shape.neighbours.node.name, 12),
     };
 }"""
@@ -68,7 +67,7 @@ def test_results_become_tables_of_bounded_size(reader: Reader) -> None:
         assert shape(reader, nothing) is None
 
 
-def test_of_many_neighbours_some_of_every_group_are_drawn(reader: Reader) -> None:
+def test_a_sample_of_many_neighbours_has_every_group(reader: Reader) -> None:
     connections = [
         {"direction": way, "type": kind, "node": node(f"{kind} {n}")}
         for way, kind, count in (("in", "LOCATED_IN", 50), ("out", "IN_CATEGORY", 2))
@@ -83,7 +82,7 @@ def test_of_many_neighbours_some_of_every_group_are_drawn(reader: Reader) -> Non
     names = seen["drawn"]["nodes"]
     assert (len(names), names[-1], seen["drawn"]["hidden"]) == (14, "IN_CATEGORY 1", 4_986)
     assert seen["lines"] == ["A place with", "a name of", "many words", "indeed"]
-    assert [one["total"] for one in seen["tables"]] == [52]
+    assert [table["total"] for table in seen["tables"]] == [52]
     few = shape(reader, {**result, "total_count": 15, "connections": connections[:15]})
     assert (len(few["drawn"]["nodes"]), few["drawn"]["hidden"]) == (15, 0)
     long = shape(reader, {**result, "node": node("x" * 5_000)})
@@ -106,8 +105,10 @@ def test_a_node_is_drawn_with_its_neighbours_and_one_of_them_can_be_asked_about(
     drawing.wait_for()
     assert reader.page.get_by_role("region", name="connections").is_visible()
     reader.page.evaluate(axe)
-    found = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    assert [(one["id"], [each["html"] for each in one["nodes"]]) for one in found["violations"]] == []
+    report = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    assert [
+        (violation["id"], [each["html"] for each in violation["nodes"]]) for violation in report["violations"]
+    ] == []
     assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"
     drawing.get_by_role("button", name="Biofilter 11 Valve Gallery").focus()
     reader.page.keyboard.press("Enter")

@@ -1,4 +1,4 @@
-"""What the page loads and when, and what of a conversation is printed."""
+"""What the page loads and when, and how a conversation is printed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Script
 
 BEFORE_THE_FIRST_ANSWER: Final = 300_000
-"""Bytes of files, as they are stored: CloudFront compresses them, the local stack does not."""
+"""Limits in uncompressed bytes: CloudFront compresses files, the local stack does not."""
 
 CODE = "```python\ndef f(): pass\n```"
 
 
 class Files:
-    """What of the page's own files a page has loaded: paths with their bytes."""
+    """The page's own files that were loaded: paths with their bytes."""
 
     def __init__(self, page: Page, url: str) -> None:
         self._url = url.rstrip("/") + "/"
@@ -33,11 +33,13 @@ class Files:
 
     @property
     def loaded(self) -> dict[str, int]:
-        return {one.url.removeprefix(self._url): len(one.body()) for one in self._answers if one.ok}
+        return {
+            answer.url.removeprefix(self._url): len(answer.body()) for answer in self._answers if answer.ok
+        }
 
 
 def on_demand(files: Files) -> list[str]:
-    """What stands for colours and formulas."""
+    """The loaded files for colours and formulas."""
     return [path for path in files.loaded if path.startswith(("lib/highlight/", "lib/katex/", "js/colour"))]
 
 
@@ -77,8 +79,8 @@ def test_code_is_copied_by_keyboard(visit: Callable[..., Reader], script: Script
     assert reader.page.evaluate("document.activeElement.tagName") == "PRE", "long lines scroll by keyboard"
 
 
-SHOWN = "all => all.filter(one => one.checkVisibility({ visibilityProperty: true })).length"
-ADDRESS = "one => getComputedStyle(one, '::after').content"
+SHOWN = "all => all.filter(element => element.checkVisibility({ visibilityProperty: true })).length"
+ADDRESS = "element => getComputedStyle(element, '::after').content"
 WHOLE = """() => {
     const thread = document.querySelector("#thread");
     const last = document.querySelector("li.exchange:last-child").getBoundingClientRect();
@@ -86,7 +88,7 @@ WHOLE = """() => {
 }"""
 
 
-def test_a_conversation_prints_whole_and_without_what_one_clicks_on(
+def test_a_conversation_prints_in_full_and_without_controls(
     visit: Callable[..., Reader], script: Script
 ) -> None:
     dark: dict[str, Any] = {"color_scheme": "dark"}

@@ -19,7 +19,7 @@ PAPER = "getComputedStyle(document.body).backgroundColor"
 LIGHT, DARK = "rgb(250, 249, 246)", "rgb(23, 22, 20)"
 
 
-def test_the_theme_is_the_systems_or_a_chosen_one_which_stays(visit: Callable[..., Reader]) -> None:
+def test_the_theme_is_the_systems_or_a_stored_choice(visit: Callable[..., Reader]) -> None:
     reader = visit(color_scheme="dark")
     reader.sign_in()
     assert reader.page.evaluate(PAPER) == DARK
@@ -57,7 +57,7 @@ def test_settings_fit_a_phone(visit: Callable[..., Reader]) -> None:
     assert width[0] == width[1]
 
 
-def test_a_github_token_is_connected_and_what_is_wrong_is_said(reader: Reader) -> None:
+def test_a_github_token_is_connected_and_problems_are_shown(reader: Reader) -> None:
     reader.page.get_by_role("button", name="Settings").click()
     dialog = reader.page.get_by_role("dialog", name="Settings")
     field = dialog.get_by_label("Personal access token")
@@ -80,12 +80,12 @@ def test_a_github_token_is_connected_and_what_is_wrong_is_said(reader: Reader) -
     assert said == [True, False, False, False]
 
 
-def test_shortcuts_work_by_keyboard_alone_and_leave_typing_alone(reader: Reader, script: Script) -> None:
+def test_shortcuts_work_and_do_not_interfere_with_typing(reader: Reader, script: Script) -> None:
     page = reader.page
     script.says("word " * 400, chunk=5, delay_chunk=0.1)
     page.keyboard.press("Alt+Shift+KeyM")
     page.keyboard.type(f"{script.question()} Really?")
-    assert reader.field.input_value().endswith("Really?"), "a question mark is one"
+    assert reader.field.input_value().endswith("Really?"), "a question mark is text here"
     page.keyboard.press("Enter")
     reader.shows("word word")
     page.keyboard.press("Alt+Shift+KeyX")
@@ -95,7 +95,7 @@ def test_shortcuts_work_by_keyboard_alone_and_leave_typing_alone(reader: Reader,
     dialog = page.get_by_role("dialog", name="Settings")
     dialog.get_by_text("Find a conversation").wait_for()
     page.keyboard.press("Alt+Shift+KeyN")
-    assert reader.place, "a dialog keeps the keyboard"
+    assert reader.location, "a dialog keeps the focus"
     page.keyboard.press("Escape")
     page.keyboard.press("Alt+Shift+KeyN")
     reader.follow_up("() => location.hash === ''")
@@ -124,13 +124,13 @@ def test_the_receipt_is_drawn_from_the_figures_of_an_answer(reader: Reader, scri
     steps = [row.locator("th").inner_text() for row in rows.all()]
     assert steps[:3] == ["Model call 1", "kit_echo", "Model call 2"]
     assert "7 credits" in dialog.locator(".facts").first.inner_text()
-    starts = [float(one.get_attribute("x").rstrip("%")) for one in rows.locator(".step-bar .took").all()]  # type: ignore[union-attr]
+    starts = [float(bar.get_attribute("x").rstrip("%")) for bar in rows.locator(".step-bar .took").all()]  # type: ignore[union-attr]
     assert starts == sorted(starts)
     assert starts[-1] > starts[0]
     assert rows.nth(1).locator("td").last.inner_text() == "2"
 
 
-def test_a_receipts_picture_has_every_step_in_its_place(reader: Reader) -> None:
+def test_a_receipts_chart_places_every_step(reader: Reader) -> None:
     drawn = reader.page.evaluate("""async () => {
         const { dollars, timeline } = await import("/js/receipt_lines.js");
         const line = (kind, second, seconds, more) => ({ kind, id: kind, at: second === null ? null : new Date(second * 1000).toISOString(), seconds, dollars: 0, estimated: false, ...more });
@@ -161,11 +161,11 @@ def test_tokens_and_credits_are_drawn_question_by_question(reader: Reader, scrip
     drawing = reader.page.locator(".usage-drawing")
     drawing.wait_for()
     assert "% saved; 12 credits." in (drawing.get_attribute("aria-label") or "")
-    height = "all => all.map(one => Number(one.getAttribute('height')))"
+    height = "all => all.map(bar => Number(bar.getAttribute('height')))"
     full, sent, charged = (
         drawing.locator(f"rect.{name}").evaluate_all(height) for name in ("full", "sent", "charged")
     )
-    assert full[1] > 2 * sent[1], "the second question was spared the first one's result"
+    assert full[1] > 2 * sent[1], "the second question did not send the first one's result"
     assert charged[0] > charged[1]
     table = reader.page.locator(".usage table")
     assert not table.is_visible()
@@ -180,14 +180,14 @@ def test_a_new_tab_is_signed_in_and_signing_out_ends_all(reader: Reader) -> None
     assert second.locator("#who").inner_text() == reader.name
     kept = "() => JSON.stringify({ ...localStorage }) + document.cookie"
     token = second.evaluate("JSON.parse(sessionStorage['dualtrack.session']).token")
-    assert token not in second.evaluate(kept), "nothing outlives the tabs"
+    assert token not in second.evaluate(kept), "nothing remains after the tabs"
     second.get_by_role("button", name="Sign out").click()
     second.get_by_label("Name").wait_for()
     reader.page.get_by_label("Name").wait_for()
     assert not reader.page.evaluate("sessionStorage['dualtrack.session']")
 
 
-def test_a_session_ends_with_the_last_tab_and_a_refused_one_is_not_handed_on(reader: Reader) -> None:
+def test_a_session_ends_with_the_last_tab_and_a_refused_one_is_not_shared(reader: Reader) -> None:
     context = reader.page.context
     second = context.new_page()
     second.goto(reader.url)
@@ -227,8 +227,11 @@ def test_axe_finds_nothing_in_settings_receipt_and_picture(
 
     def is_clean() -> None:
         page.evaluate(axe)
-        found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+        report = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        assert [
+            (violation["id"], [node["html"] for node in violation["nodes"]])
+            for violation in report["violations"]
+        ] == []
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"
 
     done.get_by_role("button", name="Receipt of question 1").click()
@@ -245,8 +248,8 @@ def test_axe_finds_nothing_in_settings_receipt_and_picture(
     is_clean()
 
 
-def test_the_page_can_be_gone_through_by_keyboard_alone(visit: Callable[..., Reader], script: Script) -> None:
-    """Sign in, ask, open the receipt, search, export, settings, sign out: with no pointer at all."""
+def test_the_page_works_by_keyboard_alone(visit: Callable[..., Reader], script: Script) -> None:
+    """Sign in, ask, open the receipt, search, export, settings, sign out: without a pointer."""
     reader = visit()
     page = reader.page
     page.goto(reader.url)

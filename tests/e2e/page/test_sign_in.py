@@ -1,4 +1,4 @@
-"""Signing in by Cognito's hosted page: authorization code with PKCE, against a stand-in for its endpoints."""
+"""Sign-in by Cognito's hosted page: authorization code with PKCE, against a fake of its endpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.clients.stack_client import Root
 
 STALE = "e30.eyJlbWFpbCI6ImFkYUBleGFtcGxlLmNvbSJ9.c2ln"
-"""An ID token that names ada@example.com and that no API takes."""
+"""An ID token of ada@example.com that no API accepts."""
 
 
 class HostedPage:
@@ -50,13 +50,13 @@ def _fields(text: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(text).items()}
 
 
-def test_the_code_is_exchanged_with_its_verifier_and_a_stale_token_renewed(
+def test_the_code_is_exchanged_with_its_verifier_and_an_expired_token_renewed(
     visit: Callable[..., Reader], root: Root
 ) -> None:
     reader = visit()
     hosted = HostedPage(reader, root.stack.token(reader.name).token)
     reader.page.goto(reader.url)
-    assert not reader.page.get_by_label("Name").is_visible(), "a name is asked for locally alone"
+    assert not reader.page.get_by_label("Name").is_visible(), "only the local stack asks for a name"
     reader.page.get_by_role("button", name="Sign in").click()
     reader.credits_shown("50")
     reader.sees("ada@example.com")
@@ -66,11 +66,11 @@ def test_the_code_is_exchanged_with_its_verifier_and_a_stale_token_renewed(
     digest = hashlib.sha256(first["code_verifier"].encode()).digest()
     assert base64.urlsafe_b64encode(digest).decode().rstrip("=") == asked["code_challenge"]
     assert renewal == {"grant_type": "refresh_token", "refresh_token": "again", "client_id": "client-1"}
-    assert len(hosted.exchanges) == 2, "one renewal for all requests that found the token stale"
+    assert len(hosted.exchanges) == 2, "one renewal for all requests with the expired token"
     assert "code=" not in reader.page.url
 
 
-def test_an_answer_to_somebody_elses_sign_in_is_refused(visit: Callable[..., Reader], root: Root) -> None:
+def test_an_answer_to_another_sign_in_is_refused(visit: Callable[..., Reader], root: Root) -> None:
     reader = visit()
     hosted = HostedPage(reader, root.stack.token(reader.name).token, state="forged")
     reader.page.goto(reader.url)
@@ -79,7 +79,7 @@ def test_an_answer_to_somebody_elses_sign_in_is_refused(visit: Callable[..., Rea
     assert hosted.exchanges == []
 
 
-def test_the_stacks_own_name_does_not_replace_one_that_is_being_typed(visit: Callable[..., Reader]) -> None:
+def test_the_stacks_default_name_does_not_replace_typed_text(visit: Callable[..., Reader]) -> None:
     reader = visit()
     held: list[Route] = []
     with reader.page.expect_request("**/dev/status"):
@@ -90,5 +90,5 @@ def test_the_stacks_own_name_does_not_replace_one_that_is_being_typed(visit: Cal
     with reader.page.expect_response("**/dev/status") as answered:
         held[0].fulfill(json={"user": "somebody"})
     answered.value.finished()
-    reader.page.evaluate("() => new Promise((done) => setTimeout(done))")  # what waits for the answer has run
+    reader.page.evaluate("() => new Promise((done) => setTimeout(done))")  # callbacks of the answer have run
     assert name.input_value() == reader.name

@@ -1,6 +1,6 @@
-"""What AWS refuses, or lets fail silently, and no emulator shows: rules over the synthesised templates.
+"""Rules over the synthesised templates for what AWS refuses or fails silently, and no emulator shows.
 
-A rule is a function of a template that yields what is wrong; its docstring names the source. Beside it stands the
-smallest template that breaks it, and a test shows that the rule sees that. A new rule needs nothing else; a new module
-is imported by ``test_aws_rules.py``.
+A rule is a function of a template that yields what is wrong; its docstring names the source. Each rule comes with the
+smallest template that breaks it, and a test shows that the rule detects it. A new rule needs nothing else; a new module
+must be imported by ``test_aws_rules.py``.
 """

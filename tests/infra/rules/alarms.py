@@ -1,4 +1,4 @@
-"""Alarms: who hears them, and what raises one."""
+"""Alarms: who is notified, and what raises one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @rule({"Alarm": {"Type": "AWS::CloudWatch::Alarm", "Properties": {}}})
 def an_alarm_has_an_action(template: Template) -> Iterator[str]:
-    """Amazon CloudWatch User Guide, "Alarm actions": an alarm without one changes its colour in the console alone."""
+    """Amazon CloudWatch User Guide, "Alarm actions": an alarm without one only changes its colour in the console."""
     alarms = of_kind(template, "AWS::CloudWatch::Alarm").items()
     yield from (key for key, alarm in alarms if not alarm.get("AlarmActions"))
 
@@ -49,8 +49,8 @@ _DENY: Final = {
 )
 def an_alarm_may_publish_to_its_topic(template: Template) -> Iterator[str]:
     """Amazon SNS Developer Guide, "Example cases for Amazon SNS access control": CloudWatch alarms publish as
-    cloudwatch.amazonaws.com, under aws:SourceAccount. A TopicPolicy takes the place of the default policy, which let
-    the account do so. Release 1's held a Deny alone.
+    cloudwatch.amazonaws.com, under aws:SourceAccount. A TopicPolicy replaces the default policy, which allowed this to
+    the account. Release 1's contained only a Deny.
     """
     for topic in alarmed_topics(template):
         policies = [
@@ -58,8 +58,8 @@ def an_alarm_may_publish_to_its_topic(template: Template) -> Iterator[str]:
             for policy in of_kind(template, "AWS::SNS::TopicPolicy").values()
             if topic in map(named, policy["Topics"])
         ]
-        found = allowed(statements(policies), "sns:Publish", topic)
-        if policies and not any(_is_for_own_alarms(statement) for statement in found):
+        grants = allowed(statements(policies), "sns:Publish", topic)
+        if policies and not any(_is_for_own_alarms(statement) for statement in grants):
             yield topic
 
 
@@ -77,7 +77,7 @@ def _is_for_own_alarms(statement: dict[str, Any]) -> bool:
 )
 def an_alarm_may_use_the_key_of_its_topic(template: Template) -> Iterator[str]:
     """Amazon SNS Developer Guide, "Enable compatibility between event sources from AWS services and encrypted topics":
-    the key's policy allows the service kms:GenerateDataKey* and kms:Decrypt, which AWS's own key never does.
+    the key's policy allows the service kms:GenerateDataKey* and kms:Decrypt, which the AWS managed key never does.
     """
     topics = of_kind(template, "AWS::SNS::Topic")
     keys = of_kind(template, "AWS::KMS::Key")
@@ -88,10 +88,10 @@ def an_alarm_may_use_the_key_of_its_topic(template: Template) -> Iterator[str]:
 
 
 def _lets_cloudwatch_encrypt(key: dict[str, Any] | None) -> bool:
-    found = key["KeyPolicy"]["Statement"] if key else []
+    key_statements = key["KeyPolicy"]["Statement"] if key else []
     actions = {
         action
-        for statement in found
+        for statement in key_statements
         if statement["Effect"] == "Allow"
         and statement["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
         for action in many(statement["Action"])
@@ -101,9 +101,11 @@ def _lets_cloudwatch_encrypt(key: dict[str, Any] | None) -> bool:
 
 @rule(_TOPIC, WITH_ADDRESS)
 def an_alarm_reaches_somebody(template: Template) -> Iterator[str]:
-    """Amazon SNS Developer Guide, "Creating a subscription": what is published to a topic without one is gone."""
+    """Amazon SNS Developer Guide, "Creating a subscription": what is published to a topic without subscriptions is
+    lost.
+    """
     subscriptions = of_kind(template, "AWS::SNS::Subscription").values()
-    yield from alarmed_topics(template) - {named(one["TopicArn"]) for one in subscriptions}
+    yield from alarmed_topics(template) - {named(subscription["TopicArn"]) for subscription in subscriptions}
 
 
 def alarms_of(template: Template) -> dict[str, Any]:
@@ -111,8 +113,8 @@ def alarms_of(template: Template) -> dict[str, Any]:
 
 
 def watched_metrics(alarm: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(namespace, metric, logical id or text of the first dimension) of everything that an alarm looks at."""
-    stats = [one["MetricStat"]["Metric"] for one in alarm.get("Metrics", []) if "MetricStat" in one]
+    """(namespace, metric, logical id or text of the first dimension) of every metric that an alarm watches."""
+    stats = [query["MetricStat"]["Metric"] for query in alarm.get("Metrics", []) if "MetricStat" in query]
     for metric in stats or [alarm]:
         dimensions = metric.get("Dimensions") or [{"Value": ""}]
         yield metric["Namespace"], metric["MetricName"], named(dimensions[0]["Value"])
@@ -133,9 +135,9 @@ def watched_metrics(alarm: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
 )
 def an_alarm_fires_in_a_quiet_hour(template: Template) -> Iterator[str]:
     """Amazon CloudWatch User Guide, "Configuring how CloudWatch alarms treat missing data": a period without data is no
-    breach here, so a sum that needs several events, or events in several periods, is never reached where a chat an hour
-    fails. An alarm is a share of what happened, or a sum from one on in one period. Release 1 asked for 5 in 5 minutes,
-    and for two failures of a sweep that runs once in that time.
+    breach here, so an alarm on several events, or on events in several periods, never fires if one chat an hour fails.
+    An alarm must be on a ratio, or on a sum of at least one in one period. Release 1 required 5 in 5 minutes, and two
+    failures of a sweep that runs once in that time.
     """
     for key, alarm in alarms_of(template).items():
         periods = alarm.get("DatapointsToAlarm", alarm.get("EvaluationPeriods", 1))
@@ -154,7 +156,7 @@ def an_alarm_fires_in_a_quiet_hour(template: Template) -> Iterator[str]:
 def an_alarm_adds_up_ten_metrics_at_most(template: Template) -> Iterator[str]:
     """Amazon CloudWatch User Guide, "Create a CloudWatch alarm based on a metric math expression": up to 10 metrics."""
     for key, alarm in alarms_of(template).items():
-        if sum("MetricStat" in one for one in alarm.get("Metrics", [])) > 10:
+        if sum("MetricStat" in query for query in alarm.get("Metrics", [])) > 10:
             yield key
 
 
@@ -173,7 +175,7 @@ def a_timeout_raises_an_alarm(template: Template) -> Iterator[str]:
     """AWS Step Functions Developer Guide, "Monitoring Step Functions metrics using Amazon CloudWatch": executions that
     time out are counted as ExecutionsTimedOut, not as ExecutionsFailed.
     """
-    watched = {one for alarm in alarms_of(template).values() for one in watched_metrics(alarm)}
+    watched = {triple for alarm in alarms_of(template).values() for triple in watched_metrics(alarm)}
     for namespace, metric, machine in watched:
         if metric == "ExecutionsFailed" and (namespace, "ExecutionsTimedOut", machine) not in watched:
             yield machine
@@ -191,7 +193,7 @@ def a_throttle_raises_an_alarm(template: Template) -> Iterator[str]:
     invocations nor as errors.
     """
     alarms = alarms_of(template).values()
-    watched = {one[2] for alarm in alarms for one in watched_metrics(alarm) if one[1] == "Throttles"}
+    watched = {metric[2] for alarm in alarms for metric in watched_metrics(alarm) if metric[1] == "Throttles"}
     yield from set(of_kind(template, "AWS::Lambda::Function")) - watched if alarms else ()
 
 
@@ -202,21 +204,20 @@ ERRORS: Final = ("Abort", "Stream", "Sweep", "CreditReset")
 @rule({"Alarm": _CHATS_FAIL}, WITH_ALARMS)
 def what_no_error_tells_raises_an_alarm(template: Template) -> Iterator[str]:
     """AWS Well-Architected Serverless Applications Lens, "OPS 1: metrics": business metrics beside those of the
-    services. These are failures that are handled, and so are no errors of a function: a listing, an account, a slow
-    model.
+    services. These failures are handled, so they are not errors of a function: a listing, an account, a slow model.
     """
     alarms = alarms_of(template).values()
-    watched = {one[1] for alarm in alarms for one in watched_metrics(alarm) if one[0] == "dualtrack"}
+    watched = {metric[1] for alarm in alarms for metric in watched_metrics(alarm) if metric[0] == "dualtrack"}
     yield from OWN_METRICS - watched if alarms else ()
 
 
 @rule({"Alarm": _CHATS_FAIL}, WITH_ALARMS)
 def an_error_that_nobody_is_told_raises_an_alarm(template: Template) -> Iterator[str]:
-    """AWS Lambda Developer Guide, "Using CloudWatch metrics with Lambda", "Errors": of functions whose caller is a
-    schedule, an event, or a reader that has seen the first half of its answer.
+    """AWS Lambda Developer Guide, "Using CloudWatch metrics with Lambda", "Errors": for functions whose caller does not
+    report errors: a schedule, an event, or a reader that has already received part of its answer.
     """
     alarms = alarms_of(template).values()
-    watched = {one[2] for alarm in alarms for one in watched_metrics(alarm) if one[1] == "Errors"}
+    watched = {metric[2] for alarm in alarms for metric in watched_metrics(alarm) if metric[1] == "Errors"}
     for name in ERRORS if alarms else ():
         if not any(key.startswith(f"{name}Function") for key in watched):
             yield name
@@ -231,7 +232,7 @@ def an_error_that_nobody_is_told_raises_an_alarm(template: Template) -> Iterator
 )
 def a_task_that_is_gone_raises_an_alarm(template: Template) -> Iterator[str]:
     """Amazon ECS Developer Guide, "Amazon ECS service RUNNING task count": the sample count of CPUUtilization is the
-    number of tasks that run; where none runs there is no sample, so missing data has to breach.
+    number of running tasks; without a task there is no sample, so missing data must breach.
     """
     tasks = [
         alarm

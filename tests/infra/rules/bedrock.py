@@ -1,4 +1,4 @@
-"""The right to ask Bedrock."""
+"""The permission to call Bedrock."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ if TYPE_CHECKING:
     }
 )
 def inference_is_allowed_on_projects(template: Template) -> Iterator[str]:
-    """AWS Managed Policy Reference, "AmazonBedrockMantleInferenceAccess": ``bedrock-mantle`` has projects, and none of
-    the models and profiles of the service ``bedrock``. A statement on another resource allows nothing."""
+    """AWS Managed Policy Reference, "AmazonBedrockMantleInferenceAccess": ``bedrock-mantle`` has projects, not the
+    models and profiles of the service ``bedrock``. A statement on another resource allows nothing.
+    """
     for key, policy in of_kind(template, "AWS::IAM::Policy").items():
         for statement in statements([policy]):
             if any(action.startswith("bedrock-mantle:") for action in many(statement["Action"])):
                 resources = map(readable, many(statement["Resource"]))
                 yield from (
-                    f"{key}: {one}"
-                    for one in resources
-                    if ":bedrock-mantle:" not in one or ":project/" not in one
+                    f"{key}: {resource}"
+                    for resource in resources
+                    if ":bedrock-mantle:" not in resource or ":project/" not in resource
                 )

@@ -1,4 +1,4 @@
-"""The way in: API Gateway, CloudFront, the firewall."""
+"""The edge: API Gateway, CloudFront, the firewall."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ API_PATHS: Final = {"/v1/*", "/health", "/openapi.json"}
 
 @rule({"Api": _API})
 def every_refusal_of_the_gateway_has_the_contracts_form(template: Template) -> Iterator[str]:
-    """API Gateway Developer Guide, "Gateway response types for API Gateway": what has no response of its own is
-    answered by DEFAULT_4XX or DEFAULT_5XX, and these by {"message": ...}.
+    """API Gateway Developer Guide, "Gateway response types for API Gateway": errors without their own response use
+    DEFAULT_4XX or DEFAULT_5XX, whose default body is {"message": ...}.
     """
     if of_kind(template, "AWS::ApiGateway::RestApi"):
         responses = of_kind(template, "AWS::ApiGateway::GatewayResponse").values()
-        yield from {"DEFAULT_4XX", "DEFAULT_5XX"} - {one["ResponseType"] for one in responses}
+        yield from {"DEFAULT_4XX", "DEFAULT_5XX"} - {response["ResponseType"] for response in responses}
 
 
 def path_of(template: Template, method: dict[str, Any]) -> str:
@@ -62,13 +62,18 @@ _OPEN: Final = {
 @rule(_OPEN)
 def an_open_method_has_a_limit_of_its_own(template: Template) -> Iterator[str]:
     """API Gateway Developer Guide, "Throttle requests to your REST APIs for better throughput in API Gateway",
-    "Configuring API-level and stage-level throttling targets": limits are of all callers together, so who needs no
-    token could use up those of the users.
+    "Configuring API-level and stage-level throttling targets": limits are shared by all callers, so callers without a
+    token could use up the users' limit.
     """
     stages = of_kind(template, "AWS::ApiGateway::Stage").values()
-    settings = [one for stage in stages for one in stage["MethodSettings"] if "ThrottlingRateLimit" in one]
+    settings = [
+        setting for stage in stages for setting in stage["MethodSettings"] if "ThrottlingRateLimit" in setting
+    ]
     # CloudFormation writes a path's slashes as ~1
-    limited = {(one["ResourcePath"].replace("~1", "/").lstrip("/"), one["HttpMethod"]) for one in settings}
+    limited = {
+        (setting["ResourcePath"].replace("~1", "/").lstrip("/"), setting["HttpMethod"])
+        for setting in settings
+    }
     for method in of_kind(template, "AWS::ApiGateway::Method").values():
         name = (path_of(template, method).lstrip("/"), method["HttpMethod"])
         if method["AuthorizationType"] == "NONE" and name[1] != "OPTIONS" and name not in limited:
@@ -84,8 +89,8 @@ def health_starts_no_function(template: Template) -> Iterator[str]:
 
 
 def distributions(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
-    for key, found in of_kind(template, "AWS::CloudFront::Distribution").items():
-        yield key, found["DistributionConfig"]
+    for key, distribution in of_kind(template, "AWS::CloudFront::Distribution").items():
+        yield key, distribution["DistributionConfig"]
 
 
 _DISTRIBUTION: Final = {
@@ -98,17 +103,17 @@ _DISTRIBUTION: Final = {
 
 @rule(_DISTRIBUTION)
 def no_error_page_stands_for_an_answer(template: Template) -> Iterator[str]:
-    """Amazon CloudFront Developer Guide, "Generate custom error responses": they are the distribution's, for whatever
-    origin answered: a 404 of the API would become the page.
+    """Amazon CloudFront Developer Guide, "Generate custom error responses": they apply to the whole distribution, for
+    any origin: a 404 of the API would become the page.
     """
     yield from (key for key, config in distributions(template) if config.get("CustomErrorResponses"))
 
 
 @rule(_DISTRIBUTION)
 def page_and_api_share_an_origin(template: Template) -> Iterator[str]:
-    """RFC 6454, "The Web Origin Concept", section 4; answers name ``/v1/…`` of the origin that they came from."""
+    """RFC 6454, "The Web Origin Concept", section 4; answers contain ``/v1/…`` paths on their own origin."""
     for _, config in distributions(template):
-        yield from API_PATHS - {one["PathPattern"] for one in config.get("CacheBehaviors", [])}
+        yield from API_PATHS - {behavior["PathPattern"] for behavior in config.get("CacheBehaviors", [])}
 
 
 @rule(
@@ -148,8 +153,8 @@ def nothing_of_the_api_is_cached_or_left_out(template: Template) -> Iterator[str
     }
 )
 def a_stream_meets_no_read_timeout(template: Template) -> Iterator[str]:
-    """Amazon CloudFront Developer Guide, "Response timeout": also between two packets, 30 s by default. A heartbeat
-    comes every 15 s.
+    """Amazon CloudFront Developer Guide, "Response timeout": it also applies between two packets, 30 s by default. A
+    heartbeat is sent every 15 s.
     """
     for key, config in distributions(template):
         for origin in config.get("Origins", []):
@@ -175,26 +180,26 @@ _ACL: Final = {
 
 @rule(_ACL)
 def rules_over_bodies_only_count(template: Template) -> Iterator[str]:
-    """AWS WAF Developer Guide, "Baseline rule groups": SizeRestrictions_BODY blocks bodies over 8 KB, others what looks
-    like code; a chat's message is both.
+    """AWS WAF Developer Guide, "Baseline rule groups": SizeRestrictions_BODY blocks bodies over 8 KB, other rules what
+    looks like code; a chat's message may be both.
     """
     for key, acl in of_kind(template, "AWS::WAFv2::WebACL").items():
-        for one in acl["Rules"]:
-            group = one["Statement"].get("ManagedRuleGroupStatement", {}).get("Name", "")
+        for waf_rule in acl["Rules"]:
+            group = waf_rule["Statement"].get("ManagedRuleGroupStatement", {}).get("Name", "")
             is_by_address = not group or group == "AWSManagedRulesAmazonIpReputationList"
-            if not is_by_address and one["OverrideAction"] != {"Count": {}}:
+            if not is_by_address and waf_rule["OverrideAction"] != {"Count": {}}:
                 yield f"{key}: {group}"
 
 
 @rule(_ACL)
 def a_firewall_covers_the_gateways_own_address(template: Template) -> Iterator[str]:
     """AWS WAF Developer Guide, "How AWS WAF works", "Resources that you can protect": a web ACL of CloudFront does not
-    see who asks the REST API at its own address; one of the stage sees both.
+    see requests to the REST API's own address; one of the API's stage sees both.
     """
     covered = {
-        named(one["WebACLArn"])
-        for one in of_kind(template, "AWS::WAFv2::WebACLAssociation").values()
-        if "/restapis/" in readable(one["ResourceArn"])
+        named(association["WebACLArn"])
+        for association in of_kind(template, "AWS::WAFv2::WebACLAssociation").values()
+        if "/restapis/" in readable(association["ResourceArn"])
     }
     for key, acl in of_kind(template, "AWS::WAFv2::WebACL").items():
         if acl["Scope"] != "REGIONAL" or key not in covered:
@@ -203,6 +208,6 @@ def a_firewall_covers_the_gateways_own_address(template: Template) -> Iterator[s
 
 @rule({"Api": _API}, tuple(VARIANTS)[-1:])
 def the_firewall_is_there_when_it_is_set(template: Template) -> Iterator[str]:
-    """docs/aws/settings.md, "Settings of the way in": ``WAF=on``."""
+    """docs/aws/settings.md, the setting "WAF": ``on`` creates the firewall."""
     if of_kind(template, "AWS::ApiGateway::RestApi") and not of_kind(template, "AWS::WAFv2::WebACL"):
         yield "no web ACL"

@@ -52,8 +52,9 @@ _FAILURES: Final = {
 @rule({**_ALIAS, "Schedule": _SCHEDULE, "Failures": _FAILURES})
 def an_asynchronous_call_has_a_failure_destination(template: Template) -> Iterator[str]:
     """AWS Lambda Developer Guide, "How Lambda handles errors and retries with asynchronous invocation" and "Capturing
-    records of Lambda asynchronous invocations": EventBridge, Scheduler, S3 and SNS invoke so; their own retries and
-    queues end with the delivery, and Lambda discards what fails afterwards. The configuration is the qualifier's own.
+    records of Lambda asynchronous invocations": EventBridge, Scheduler, S3 and SNS invoke asynchronously; their own
+    retries and queues only cover the delivery, and Lambda discards what fails afterwards. Each qualifier has its own
+    configuration.
     """
     aliases = of_kind(template, "AWS::Lambda::Alias")
     kept = {(function, qualifier) for _, function, qualifier, _ in failure_configs(template)}
@@ -67,7 +68,7 @@ def an_asynchronous_call_has_a_failure_destination(template: Template) -> Iterat
 @rule({**_ALIAS, "Failures": _FAILURES})
 def a_function_may_send_what_failed(template: Template) -> Iterator[str]:
     """AWS Lambda Developer Guide, "Capturing records of Lambda asynchronous invocations", "Adding a destination": the
-    execution role needs sqs:SendMessage, and Lambda refuses the configuration if it is made before that right is
+    execution role needs sqs:SendMessage, and Lambda refuses the configuration if it is created before that permission
     (aws-amplify/amplify-js#9869).
     """
     functions = of_kind(template, "AWS::Lambda::Function")
@@ -78,7 +79,7 @@ def a_function_may_send_what_failed(template: Template) -> Iterator[str]:
             yield f"{function} may not send to {queue}"
         own = {name for name, policy in policies.items() if role in map(named, policy["Roles"])}
         if not own <= dependencies(template, key):
-            yield f"{key} may come before what {function} may do"
+            yield f"{key} may be created before the permissions of {function}"
 
 
 @rule({**_ALIAS, "Rule": _RULE, "Schedule": _SCHEDULE})
@@ -125,13 +126,13 @@ def _may_send_as_events(template: Template, queue: str) -> bool:
         for policy in of_kind(template, "AWS::SQS::QueuePolicy").values()
         if queue in map(named, policy["Queues"])
     ]
-    found = allowed(statements(policies), "sqs:SendMessage", queue)
-    return any(statement["Principal"] == {"Service": "events.amazonaws.com"} for statement in found)
+    grants = allowed(statements(policies), "sqs:SendMessage", queue)
+    return any(statement["Principal"] == {"Service": "events.amazonaws.com"} for statement in grants)
 
 
 @rule({**_ALIAS, "Rule": _RULE, "Schedule": _SCHEDULE})
 def a_delivery_may_call_its_function(template: Template) -> Iterator[str]:
-    """Amazon EventBridge User Guide, "Using resource-based policies": a rule calls by a Lambda permission on the very
+    """Amazon EventBridge User Guide, "Using resource-based policies": a rule calls by a Lambda permission on the same
     qualifier; EventBridge Scheduler User Guide, "Setting up the execution role": a schedule by its role.
     """
     permitted = {
@@ -167,7 +168,7 @@ def a_delivery_may_call_its_function(template: Template) -> Iterator[str]:
 )
 def a_failure_queue_raises_an_alarm(template: Template) -> Iterator[str]:
     """Amazon SQS Developer Guide, "Creating alarms for dead-letter queues using Amazon CloudWatch": the alarm watches
-    ApproximateNumberOfMessagesVisible, because what is moved there is not counted as sent; from one message on.
+    ApproximateNumberOfMessagesVisible, because messages moved there are not counted as sent; it fires at one message.
     """
     watched = {
         named(alarm["Dimensions"][0]["Value"])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def an_environment_fits(template: Template) -> Iterator[str]:
     """AWS Lambda Developer Guide, "Lambda quotas": 4 KB for all environment variables together, names included.
 
-    What is known at deployment alone is counted with 150 bytes, which the longest ARN of ours stays under.
+    Values known only at deployment count as 150 bytes, more than our longest ARN.
     """
     for key, function in of_kind(template, "AWS::Lambda::Function").items():
         variables = function.get("Environment", {}).get("Variables", {})
@@ -39,8 +39,9 @@ def an_environment_fits(template: Template) -> Iterator[str]:
     {"Function": {"Type": "AWS::Lambda::Function", "Properties": {"Layers": ["a", "b", "c", "d", "e", "f"]}}}
 )
 def a_function_has_at_most_five_layers(template: Template) -> Iterator[str]:
-    """AWS Lambda Developer Guide, "Lambda quotas": five layers a function. Their size is
-    tests/infra/test_layers.py's."""
+    """AWS Lambda Developer Guide, "Lambda quotas": five layers a function. Their size is checked in
+    tests/infra/test_layers.py.
+    """
     functions = of_kind(template, "AWS::Lambda::Function").items()
     yield from (key for key, function in functions if len(function.get("Layers", [])) > 5)
 
@@ -59,19 +60,19 @@ _ADAPTER: Final = re.compile(r":layer:LambdaAdapterLayer\w+?:(\d+)$")
     }
 )
 def the_web_adapter_has_its_security_fixes(template: Template) -> Iterator[str]:
-    """aws/aws-lambda-web-adapter, release "v1.0.1": fixes of security reports; its layer is number 28, 27 is 1.0.0."""
+    """aws/aws-lambda-web-adapter, release "v1.0.1": security fixes; its layer is version 28 (27 is 1.0.0)."""
     for key, function in of_kind(template, "AWS::Lambda::Function").items():
         for layer in map(readable, function.get("Layers", [])):
-            found = _ADAPTER.search(layer)
-            if found and int(found[1]) < 28:
+            match = _ADAPTER.search(layer)
+            if match and int(match[1]) < 28:
                 yield f"{key}: {layer}"
 
 
 @rule({"Version": {"Type": "AWS::Lambda::Version", "Properties": {}}})
 def a_version_outlives_the_next_deployment(template: Template) -> Iterator[str]:
     """CloudFormation Template Reference, "AWS::Lambda::Version", and User Guide, "UpdateReplacePolicy attribute": a
-    version of other code is another resource, and the one before is deleted unless it is retained. Executions and
-    retries that it has begun would fail.
+    version of other code is a new resource, and the previous one is deleted unless it is retained. Its running
+    executions and retries would fail.
     """
     for key, resource in template["Resources"].items():
         if resource["Type"] == "AWS::Lambda::Version" and is_deleted(resource):
@@ -80,7 +81,7 @@ def a_version_outlives_the_next_deployment(template: Template) -> Iterator[str]:
 
 @rule({"Function": {"Type": "AWS::Lambda::Function", "Properties": {}}})
 def a_function_writes_to_a_group_of_its_stack(template: Template) -> Iterator[str]:
-    """AWS Lambda Developer Guide, "Configuring CloudWatch log groups": where none is named Lambda makes
+    """AWS Lambda Developer Guide, "Configuring CloudWatch log groups": without a named group Lambda creates
     /aws/lambda/NAME itself, whose lines never expire and which no stack deletes.
     """
     groups = of_kind(template, "AWS::Logs::LogGroup")
@@ -110,7 +111,7 @@ def a_snapshot_is_of_a_function_that_can_have_one(template: Template) -> Iterato
             yield key
     for kind in ("AWS::Lambda::Alias", "AWS::Lambda::Version"):
         aliased = of_kind(template, kind).items()
-        yield from (key for key, one in aliased if "ProvisionedConcurrencyConfig" in one)
+        yield from (key for key, alias in aliased if "ProvisionedConcurrencyConfig" in alias)
 
 
 def _storage(function: dict[str, Any]) -> int:

@@ -1,4 +1,4 @@
-"""Signing in: what prod does not offer, and what other providers need."""
+"""Sign-in: what prod must not offer, and what other providers need."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CLIENT: Final = {
 @rule(_CLIENT, IN_PROD)
 def no_client_sends_a_password(template: Template) -> Iterator[str]:
     """Amazon Cognito Developer Guide, "Authentication flows": with USER_PASSWORD_AUTH and ADMIN_USER_PASSWORD_AUTH the
-    password itself is sent; SRP and the sign-in page do without.
+    password itself is sent; SRP and the sign-in page do not send it.
     """
     for key, client in of_kind(template, "AWS::Cognito::UserPoolClient").items():
         if any("PASSWORD" in flow for flow in client["ExplicitAuthFlows"]):
@@ -41,7 +41,7 @@ def no_client_sends_a_password(template: Template) -> Iterator[str]:
 @rule(_CLIENT, IN_PROD)
 def a_sign_in_leads_to_no_other_machine(template: Template) -> Iterator[str]:
     """OAuth 2.0 Security Best Current Practice (RFC 9700), "Redirect URI Validation Attacks in Authorization Code
-    Grant": localhost is whatever runs on the user's machine; without TLS a code can be read on its way.
+    Grant": localhost is any program on the user's machine; without TLS a code can be intercepted.
     """
     for key, client in of_kind(template, "AWS::Cognito::UserPoolClient").items():
         for url in map(readable, client.get("CallbackURLs", []) + client.get("LogoutURLs", [])):
@@ -51,8 +51,8 @@ def a_sign_in_leads_to_no_other_machine(template: Template) -> Iterator[str]:
 
 @rule({"Pool": {"Type": "AWS::Cognito::UserPool", "Properties": {"MfaConfiguration": "OPTIONAL"}}}, IN_PROD)
 def an_administrator_has_a_second_factor(template: Template) -> Iterator[str]:
-    """Amazon Cognito Developer Guide, "Adding MFA to a user pool": it is the pool's, not a group's; OPTIONAL leaves it
-    to each user, administrators too. Users of a federated provider have the provider's.
+    """Amazon Cognito Developer Guide, "Adding MFA to a user pool": it is set per pool, not per group; OPTIONAL leaves
+    it to each user, administrators included. Users of a federated provider use the provider's.
     """
     for key, pool in of_kind(template, "AWS::Cognito::UserPool").items():
         if pool.get("MfaConfiguration") != "ON":
@@ -61,14 +61,14 @@ def an_administrator_has_a_second_factor(template: Template) -> Iterator[str]:
 
 @rule(_CLIENT)
 def a_client_waits_for_its_providers(template: Template) -> Iterator[str]:
-    """CloudFormation Template Reference, "AWS::Cognito::UserPoolClient", SupportedIdentityProviders: they have to
-    exist, and a name is no reference that would make CloudFormation wait.
+    """CloudFormation Template Reference, "AWS::Cognito::UserPoolClient", SupportedIdentityProviders: they must exist,
+    and a plain name is no reference, so CloudFormation would not wait.
     """
     providers = of_kind(template, "AWS::Cognito::UserPoolIdentityProvider")
     for key, client in of_kind(template, "AWS::Cognito::UserPoolClient").items():
-        for provider, found in providers.items():
+        for provider, properties in providers.items():
             names = client.get("SupportedIdentityProviders", [])
-            is_listed = found["ProviderName"] in names or provider in map(named, names)
+            is_listed = properties["ProviderName"] in names or provider in map(named, names)
             if not is_listed or provider not in dependencies(template, key):
                 yield f"{key}: {provider}"
 
@@ -76,9 +76,9 @@ def a_client_waits_for_its_providers(template: Template) -> Iterator[str]:
 @rule(_CLIENT)
 def a_providers_secret_stands_in_no_template(template: Template) -> Iterator[str]:
     """CloudFormation User Guide, "Get a secret or secret value from Secrets Manager": a dynamic reference is resolved
-    at the deployment; whoever reads the template reads the reference.
+    at deployment; the template only contains the reference.
     """
-    for key, found in of_kind(template, "AWS::Cognito::UserPoolIdentityProvider").items():
-        secret = found["ProviderDetails"].get("client_secret", "{{resolve:")
+    for key, provider in of_kind(template, "AWS::Cognito::UserPoolIdentityProvider").items():
+        secret = provider["ProviderDetails"].get("client_secret", "{{resolve:")
         if not readable(secret).startswith("{{resolve:"):
             yield key

@@ -1,4 +1,4 @@
-"""What is left, or stands in the way, when a stack is deleted."""
+"""What remains, or blocks the deletion, when a stack is deleted."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ if TYPE_CHECKING:
 
 @rule({"Bucket": {"Type": "AWS::S3::Bucket", "Properties": {}}}, ON_AWS)
 def a_bucket_that_goes_is_emptied(template: Template) -> Iterator[str]:
-    """CloudFormation Template Reference, "AWS::S3::Bucket": only empty buckets can be deleted; the deletion of the
-    stack fails. The CDK's two custom resources that empty one: S3AutoDeleteObjects, and BucketDeployment without
-    RetainOnDelete.
+    """CloudFormation Template Reference, "AWS::S3::Bucket": only empty buckets can be deleted; otherwise the deletion
+    of the stack fails. The CDK has two custom resources that empty one: S3AutoDeleteObjects, and BucketDeployment
+    without RetainOnDelete.
     """
-    emptied = {named(one["BucketName"]) for one in of_kind(template, "Custom::S3AutoDeleteObjects").values()}
+    emptied = {
+        named(emptier["BucketName"]) for emptier in of_kind(template, "Custom::S3AutoDeleteObjects").values()
+    }
     deployments = of_kind(template, "Custom::CDKBucketDeployment").values()
     emptied |= {
-        named(one["DestinationBucketName"]) for one in deployments if one.get("RetainOnDelete") is False
+        named(deployment["DestinationBucketName"])
+        for deployment in deployments
+        if deployment.get("RetainOnDelete") is False
     }
     for key, resource in template["Resources"].items():
         if resource["Type"] == "AWS::S3::Bucket" and is_deleted(resource) and key not in emptied:
@@ -38,10 +42,11 @@ def a_bucket_that_goes_is_emptied(template: Template) -> Iterator[str]:
 )
 def the_gateway_makes_no_log_of_its_own(template: Template) -> Iterator[str]:
     """API Gateway Developer Guide, "Set up CloudWatch logging for REST APIs in API Gateway": execution logs go to
-    API-Gateway-Execution-Logs_{rest-api-id}/{stage_name}, which API Gateway makes itself: no retention, no stack.
+    API-Gateway-Execution-Logs_{rest-api-id}/{stage_name}, which API Gateway creates itself, without retention and
+    outside the stack.
     """
     for key, stage in of_kind(template, "AWS::ApiGateway::Stage").items():
-        levels = {one.get("LoggingLevel", "OFF") for one in stage.get("MethodSettings", [])}
+        levels = {setting.get("LoggingLevel", "OFF") for setting in stage.get("MethodSettings", [])}
         if levels - {"OFF"}:
             yield key
 

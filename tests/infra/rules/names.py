@@ -1,4 +1,4 @@
-"""Names that are one for a whole account, or for the whole world."""
+"""Names that are unique in an account, or globally."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GLOBAL_NAMES: Final = {
     "AWS::IAM::User": "UserName",
     "AWS::S3::Bucket": "BucketName",
 }
-"""Where types whose names are unique across regions have them. Absent, CloudFormation makes one that is."""
+"""The name property of types whose names must be unique across regions. Without it CloudFormation generates one."""
 
 FIXED_NAMES: Final = {
     "AWS::DynamoDB::Table": "TableName",
@@ -35,7 +35,7 @@ FIXED_NAMES: Final = {
     "AWS::SecretsManager::Secret": "Name",
     "AWS::SSM::Parameter": "Name",
 }
-"""Types that are refused if their name is taken."""
+"""Types whose creation fails if their name is taken."""
 
 
 def name_of(resource: dict[str, Any], path: str) -> Any:
@@ -83,8 +83,8 @@ def a_global_name_holds_its_region(template: Template) -> Iterator[str]:
     }
 )
 def a_kept_name_does_not_stand_in_its_own_way(template: Template) -> Iterator[str]:
-    """CloudFormation User Guide, "DeletionPolicy attribute": with Retain a resource also outlives the failure of the
-    very creation that made it, and the next attempt finds its name taken; RetainExceptOnCreate takes it back.
+    """CloudFormation User Guide, "DeletionPolicy attribute": with Retain a resource also survives the rollback of its
+    own creation, and the next attempt fails because the name is taken; RetainExceptOnCreate removes it.
     """
     for key, resource in template["Resources"].items():
         path = FIXED_NAMES.get(resource["Type"])

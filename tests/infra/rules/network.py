@@ -19,10 +19,10 @@ _GATEWAY: Final = {"Type": "AWS::EC2::EgressOnlyInternetGateway", "Properties": 
 def a_vpc_has_one_egress_only_gateway(template: Template) -> Iterator[str]:
     """Amazon VPC quotas, "Gateways": one egress-only internet gateway a VPC, and the quota cannot be raised.
 
-    Release 1 had two, the CDK's own beside ours.
+    Release 1 had two: the CDK's and ours.
     """
-    found = of_kind(template, "AWS::EC2::EgressOnlyInternetGateway").values()
-    vpcs = Counter(named(gateway["VpcId"]) for gateway in found)
+    gateways = of_kind(template, "AWS::EC2::EgressOnlyInternetGateway").values()
+    vpcs = Counter(named(gateway["VpcId"]) for gateway in gateways)
     yield from (f"{vpc} has {count}" for vpc, count in vpcs.items() if count > 1)
 
 
@@ -42,7 +42,7 @@ _VPC: Final = {
 def a_subnet_with_ipv6_has_a_way_out(template: Template) -> Iterator[str]:
     """Amazon VPC User Guide, "Egress-only internet gateways": IPv6 needs a route for ::/0 in the subnet's table.
 
-    In the subnets of the github function it is the only way to KMS and Secrets Manager.
+    In the github function's subnets it is the only route to KMS and Secrets Manager.
     """
     routes = of_kind(template, "AWS::EC2::Route").values()
     outward = {
@@ -62,8 +62,8 @@ def a_subnet_with_ipv6_has_a_way_out(template: Template) -> Iterator[str]:
     }
 )
 def an_ipv6_route_waits_for_the_ipv6_block(template: Template) -> Iterator[str]:
-    """AWS CDK, `ec2.Vpc`: what uses the VPC's IPv6 depends on its AWS::EC2::VPCCidrBlock, which no reference names
-    (aws/aws-cdk#36714: deployments that fail now and then).
+    """AWS CDK, `ec2.Vpc`: users of the VPC's IPv6 need an explicit dependency on its AWS::EC2::VPCCidrBlock
+    (aws/aws-cdk#36714: deployments fail occasionally).
     """
     blocks = set(of_kind(template, "AWS::EC2::VPCCidrBlock"))
     for key, route in of_kind(template, "AWS::EC2::Route").items():
@@ -89,7 +89,7 @@ def a_container_keeps_to_security_hub(template: Template) -> Iterator[str]:
     """
     for key, task in of_kind(template, "AWS::ECS::TaskDefinition").items():
         for container in task["ContainerDefinitions"]:
-            names = {one["Name"] for one in container.get("Environment", [])}
+            names = {variable["Name"] for variable in container.get("Environment", [])}
             kept = {
                 "ECS.4": not container.get("Privileged"),
                 "ECS.5": container.get("ReadonlyRootFilesystem"),
@@ -102,25 +102,27 @@ def a_container_keeps_to_security_hub(template: Template) -> Iterator[str]:
 
 @rule({**_TASK, "Service": {"Type": "AWS::ECS::Service", "Properties": {}}})
 def whose_task_it_is_can_be_told(template: Template) -> Iterator[str]:
-    """AWS Security Hub User Guide, "Security Hub controls for Amazon ECS", ECS.13, ECS.14 and ECS.15:
-    services, clusters and task definitions have tags; and Amazon ECS Developer Guide, "Tagging Amazon ECS
-    resources": a task gets none unless they are propagated to it.
+    """AWS Security Hub User Guide, "Security Hub controls for Amazon ECS", ECS.13, ECS.14 and ECS.15: services,
+    clusters and task definitions have tags; and Amazon ECS Developer Guide, "Tagging Amazon ECS resources": a task has
+    no tags unless they are propagated to it.
     """
     kinds = ("AWS::ECS::Service", "AWS::ECS::Cluster", "AWS::ECS::TaskDefinition")
     for kind in kinds:
         yield from (
-            f"{key} has no tags" for key, found in of_kind(template, kind).items() if not found.get("Tags")
+            f"{key} has no tags"
+            for key, resource in of_kind(template, kind).items()
+            if not resource.get("Tags")
         )
     for key, service in of_kind(template, "AWS::ECS::Service").items():
         if service.get("PropagateTags") != "SERVICE":
-            yield f"{key} leaves its tasks without tags"
+            yield f"{key} does not propagate tags to its tasks"
 
 
 @rule(
     {"Subnet": {"Type": "AWS::EC2::Subnet", "Properties": {"MapPublicIpOnLaunch": True}}},
 )
 def a_subnet_gives_nobody_a_public_address(template: Template) -> Iterator[str]:
-    """AWS Security Hub User Guide, "Security Hub controls for Amazon EC2", EC2.15. The one task asks for its address
+    """AWS Security Hub User Guide, "Security Hub controls for Amazon EC2", EC2.15. The only task requests its address
     itself (docs/aws/security.md, "Security Hub").
     """
     subnets = of_kind(template, "AWS::EC2::Subnet").items()

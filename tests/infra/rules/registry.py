@@ -1,4 +1,4 @@
-"""Where rules over the synthesised templates are registered, and what they read templates with."""
+"""The registry of rules over the synthesised templates, and helpers for reading templates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VARIANTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "prod": ("prod", {}),
     "prod with everything set": ("prod", ALL_SET),
 }
-"""Stage and settings of everything that the rules are run over."""
+"""Stage and settings of each template set that the rules check."""
 
 ON_AWS: Final = tuple(VARIANTS)[1:]
 IN_PROD: Final = tuple(VARIANTS)[2:]
@@ -44,7 +44,7 @@ WITH_ADDRESS: Final = tuple(VARIANTS)[3:]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A check, the resources of a template that breaks it, and the variants that it is for."""
+    """A check, the resources of a template that breaks it, and the variants that it applies to."""
 
     check: Check
     broken: dict[str, Any]
@@ -55,7 +55,7 @@ RULES: Final[list[Rule]] = []
 
 
 def rule(broken: dict[str, Any], variants: tuple[str, ...] = tuple(VARIANTS)) -> Callable[[Check], Check]:
-    """Register a check. ``broken``: the resources of the smallest template in which it finds something."""
+    """Register a check. ``broken``: the resources of the smallest template that breaks it."""
 
     def register(check: Check) -> Check:
         RULES.append(Rule(check, broken, variants))
@@ -69,8 +69,8 @@ def rule(broken: dict[str, Any], variants: tuple[str, ...] = tuple(VARIANTS)) ->
 
 def of_kind(template: Template, kind: str) -> dict[str, Any]:
     """Properties by logical id."""
-    found = template["Resources"].items()
-    return {key: value.get("Properties", {}) for key, value in found if value["Type"] == kind}
+    resources = template["Resources"].items()
+    return {key: value.get("Properties", {}) for key, value in resources if value["Type"] == kind}
 
 
 def named(value: Any) -> str:
@@ -87,9 +87,11 @@ def statements(policies: Iterator[Any] | list[Any]) -> Iterator[dict[str, Any]]:
         yield from policy["PolicyDocument"]["Statement"]
 
 
-def allowed(found: Iterator[dict[str, Any]], action: str, resource: str) -> Iterator[dict[str, Any]]:
-    """The statements that allow an action on what a logical id names."""
-    for statement in found:
+def allowed(
+    policy_statements: Iterator[dict[str, Any]], action: str, resource: str
+) -> Iterator[dict[str, Any]]:
+    """The statements that allow an action on the resource of a logical id."""
+    for statement in policy_statements:
         is_meant = action in many(statement["Action"]) and statement["Effect"] == "Allow"
         if is_meant and resource in map(named, many(statement["Resource"])):
             yield statement
@@ -105,14 +107,14 @@ def may_by_role(template: Template, role: str, action: str, resource: str) -> bo
 
 
 def dependencies(template: Template, logical_id: str) -> set[str]:
-    """Every resource that CloudFormation makes before this one, by reference or ``DependsOn``, over others too."""
+    """Every resource that CloudFormation creates before this one, by reference or ``DependsOn``, transitively."""
     seen: set[str] = set()
-    left = [logical_id]
-    while left:
-        resource = template["Resources"].get(left.pop(), {})
-        found = {*_references(resource.get("Properties")), *many(resource.get("DependsOn", []))} - seen
-        seen |= found
-        left += found
+    waiting = [logical_id]
+    while waiting:
+        resource = template["Resources"].get(waiting.pop(), {})
+        further = {*_references(resource.get("Properties")), *many(resource.get("DependsOn", []))} - seen
+        seen |= further
+        waiting += further
     return seen
 
 
@@ -134,19 +136,19 @@ def alarmed_topics(template: Template) -> set[str]:
 
 
 def deliveries(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Targets of rules and schedules, with the logical id of what has them."""
-    for key, found in of_kind(template, "AWS::Events::Rule").items():
-        yield from ((key, target) for target in found.get("Targets", []))
-    for key, found in of_kind(template, "AWS::Scheduler::Schedule").items():
-        yield key, found["Target"]
+    """Targets of rules and schedules, with the logical id of the rule or schedule."""
+    for key, source in of_kind(template, "AWS::Events::Rule").items():
+        yield from ((key, target) for target in source.get("Targets", []))
+    for key, source in of_kind(template, "AWS::Scheduler::Schedule").items():
+        yield key, source["Target"]
 
 
 def called_asynchronously(template: Template) -> dict[str, str]:
-    """What is invoked so (the logical id of a function or an alias) → by what."""
+    """What is invoked asynchronously (the logical id of a function or an alias) → by what."""
     calls = [(target["Arn"], key) for key, target in deliveries(template)]
     for key, bucket in of_kind(template, "AWS::S3::Bucket").items():
         configured = bucket.get("NotificationConfiguration", {}).get("LambdaConfigurations", [])
-        calls += [(one["Function"], key) for one in configured]
+        calls += [(configuration["Function"], key) for configuration in configured]
     for key, subscription in of_kind(template, "AWS::SNS::Subscription").items():
         if subscription["Protocol"] == "lambda":
             calls.append((subscription["Endpoint"], key))
@@ -154,15 +156,15 @@ def called_asynchronously(template: Template) -> dict[str, str]:
 
 
 def failure_configs(template: Template) -> Iterator[tuple[str, str, str, str]]:
-    """(logical id, function, qualifier, queue) of everything that names a failure destination."""
-    for key, found in of_kind(template, "AWS::Lambda::EventInvokeConfig").items():
-        destination = found.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
+    """(logical id, function, qualifier, queue) of every configuration with a failure destination."""
+    for key, config in of_kind(template, "AWS::Lambda::EventInvokeConfig").items():
+        destination = config.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
         if destination:
-            yield key, named(found["FunctionName"]), found["Qualifier"], named(destination)
+            yield key, named(config["FunctionName"]), config["Qualifier"], named(destination)
 
 
 def failure_queues(template: Template) -> set[str]:
-    """Queues into which something falls that went wrong."""
+    """Queues for failed events and invocations."""
     dead_letters = {
         named(target["DeadLetterConfig"]["Arn"])
         for _, target in deliveries(template)
@@ -177,5 +179,5 @@ def failure_queues(template: Template) -> set[str]:
 
 
 def is_deleted(resource: dict[str, Any]) -> bool:
-    """Whether a resource goes with its stack (CloudFormation User Guide, "DeletionPolicy attribute")."""
+    """Whether a resource is deleted with its stack (CloudFormation User Guide, "DeletionPolicy attribute")."""
     return bool(resource.get("DeletionPolicy", "Delete") == "Delete")

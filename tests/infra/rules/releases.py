@@ -1,4 +1,4 @@
-"""Versions and aliases of state machines and functions: what a release must keep, and what it may not mix."""
+"""Versions and aliases of state machines and functions: what a release must keep, and must not mix."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _MACHINE: Final = "AWS::StepFunctions::StateMachine"
 
 
 def _versions(template: Template) -> dict[str, str]:
-    """The logical id of each version's machine, by the version's."""
-    return {key: named(one["StateMachineArn"]) for key, one in of_kind(template, _VERSION).items()}
+    """Logical id of each version → that of its machine."""
+    return {key: named(version["StateMachineArn"]) for key, version in of_kind(template, _VERSION).items()}
 
 
 def _preferences(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -40,9 +40,8 @@ def _preferences(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
 @rule({"Version": {"Type": _VERSION, "DeletionPolicy": "Delete", "Properties": {"StateMachineArn": "x"}}})
 def a_version_of_a_machine_outlives_the_next_deployment(template: Template) -> Iterator[str]:
     """CloudFormation Template Reference, "AWS::StepFunctions::StateMachineVersion", and User Guide,
-    "UpdateReplacePolicy attribute": another revision is another resource, and the version before is deleted
-    unless it is retained; the
-    alias could not go back to it.
+    "UpdateReplacePolicy attribute": a new revision is a new resource, and the previous version is deleted unless it is
+    retained; the alias could not roll back to it.
     """
     for key, resource in template["Resources"].items():
         if resource["Type"] == _VERSION and (
@@ -54,7 +53,7 @@ def a_version_of_a_machine_outlives_the_next_deployment(template: Template) -> I
 @rule({"Version": {"Type": _VERSION, "Properties": {"StateMachineArn": "x"}}})
 def a_version_is_published_with_every_revision(template: Template) -> Iterator[str]:
     """CloudFormation Template Reference, "AWS::StepFunctions::StateMachineVersion": a version is published when the
-    resource is made, and another StateMachineRevisionId makes another; without one the first version is the last.
+    resource is created, and a new StateMachineRevisionId creates another; without one only the first is published.
     """
     for key, version in of_kind(template, _VERSION).items():
         revision = version.get("StateMachineRevisionId")
@@ -65,7 +64,7 @@ def a_version_is_published_with_every_revision(template: Template) -> Iterator[s
 @rule({"Alias": {"Type": _ALIAS, "Properties": {"DeploymentPreference": {}, "RoutingConfiguration": []}}})
 def an_alias_is_moved_in_one_way(template: Template) -> Iterator[str]:
     """CloudFormation Template Reference, "AWS::StepFunctions::StateMachineAlias": RoutingConfiguration and
-    DeploymentPreference exclude each other, and one of them must be there.
+    DeploymentPreference exclude each other, and one of them is required.
     """
     for key, alias in of_kind(template, _ALIAS).items():
         if ("RoutingConfiguration" in alias) == ("DeploymentPreference" in alias):
@@ -85,14 +84,14 @@ def an_alias_is_moved_in_one_way(template: Template) -> Iterator[str]:
     IN_PROD,
 )
 def a_release_goes_back_on_alarms_that_there_are(template: Template) -> Iterator[str]:
-    """CloudFormation Template Reference, "AWS::StepFunctions::StateMachineAlias DeploymentPreference": alarms
-    are named, and one that does not exist counts as silent, as one does whose ARN is given.
+    """CloudFormation Template Reference, "AWS::StepFunctions::StateMachineAlias DeploymentPreference": alarms are given
+    by name; one that does not exist, or is given by ARN, counts as not firing.
     """
     alarms = [{"Ref": key} for key in of_kind(template, "AWS::CloudWatch::Alarm")]
     for key, preference in _preferences(template):
         if preference.get("Type") in ("CANARY", "LINEAR"):
             watched = preference.get("Alarms", [])
-            if not watched or any(one not in alarms for one in watched):
+            if not watched or any(alarm not in alarms for alarm in watched):
                 yield key
 
 
@@ -105,7 +104,7 @@ def a_release_goes_back_on_alarms_that_there_are(template: Template) -> Iterator
 )
 def no_chat_mixes_releases(template: Template) -> Iterator[str]:
     """Step Functions Developer Guide, "State machine versions in Step Functions workflows": a version is a snapshot of
-    the definition; an alias of a function in it is followed when the state is entered (aws/aws-cdk#17515).
+    the definition; a function's alias in it is resolved when the state is entered (aws/aws-cdk#17515).
     """
     published = of_kind(template, "AWS::Lambda::Version")
     for machine in set(_versions(template).values()):
@@ -131,19 +130,19 @@ def no_chat_mixes_releases(template: Template) -> Iterator[str]:
     }
 )
 def an_execution_that_runs_may_still_call_its_versions(template: Template) -> Iterator[str]:
-    """aws/aws-cdk#17515: a machine's role is the one of today, for executions of earlier versions too; a permission for
-    today's versions of the functions alone takes theirs away in the middle of a chat.
+    """aws/aws-cdk#17515: executions of earlier versions also use the machine's current role; a permission for only the
+    current versions of the functions would make them fail in the middle of a chat.
     """
     policies = of_kind(template, "AWS::IAM::Policy").values()
     for machine in set(_versions(template).values()):
         properties = of_kind(template, _MACHINE)[machine]
         role = named(properties["RoleArn"])
-        held = [one for one in policies if role in map(named, one["Roles"])]
+        held = [policy for policy in policies if role in map(named, policy["Roles"])]
         may = [
             resource
-            for one in statements(held)
-            if "lambda:InvokeFunction" in many(one["Action"])
-            for resource in many(one["Resource"])
+            for statement in statements(held)
+            if "lambda:InvokeFunction" in many(statement["Action"])
+            for resource in many(statement["Resource"])
         ]
         for name, arn in properties["DefinitionSubstitutions"].items():
             published = of_kind(template, "AWS::Lambda::Version").get(named(arn))
@@ -175,22 +174,22 @@ def an_execution_that_runs_may_still_call_its_versions(template: Template) -> It
 )
 def who_starts_by_an_alias_may_start_the_machine(template: Template) -> Iterator[str]:
     """Step Functions Developer Guide, "Authorization for versions and aliases in Step Functions workflows": the
-    machine's ARN is asked for, not the alias'. No condition on the qualifier: the role is the one of versions too that
-    start without one until the deployment is through.
+    permission is on the machine's ARN, not the alias's. No condition on the qualifier: function versions that start
+    without one use the same role until the deployment is complete.
     """
     versions = _versions(template)
     for key, machine, starter in _starters(template):
         if machine not in versions.values():
             continue
         held = [
-            one
-            for one in of_kind(template, "AWS::IAM::Policy").values()
-            if named(starter["Role"]) in map(named, one["Roles"])
+            policy
+            for policy in of_kind(template, "AWS::IAM::Policy").values()
+            if named(starter["Role"]) in map(named, policy["Roles"])
         ]
         may = [
-            one
-            for one in allowed(statements(held), "states:StartExecution", machine)
-            if "Condition" not in one
+            statement
+            for statement in allowed(statements(held), "states:StartExecution", machine)
+            if "Condition" not in statement
         ]
         if not may:
             yield key
@@ -220,9 +219,9 @@ def _starters(template: Template) -> Iterator[tuple[str, str, dict[str, Any]]]:
     ON_AWS,
 )
 def executions_are_started_by_the_alias(template: Template) -> Iterator[str]:
-    """Step Functions Developer Guide, "How Step Functions associates executions with a version or alias": by the
-    machine's own ARN the latest revision is started, whatever the alias says. And so who starts them comes after the
-    workflow has moved: readers before writers.
+    """Step Functions Developer Guide, "How Step Functions associates executions with a version or alias": the machine's
+    own ARN starts the latest revision, regardless of the alias. Starters are therefore updated after the alias: readers
+    before writers.
     """
     aliases = of_kind(template, _ALIAS)
     for key, function in of_kind(template, "AWS::Lambda::Function").items():
@@ -246,10 +245,10 @@ def executions_are_started_by_the_alias(template: Template) -> Iterator[str]:
 )
 def an_end_is_heard_of_by_the_machines_own_arn(template: Template) -> Iterator[str]:
     """Step Functions Developer Guide, "How Step Functions associates executions with a version or alias":
-    stateMachineArn of an execution is without version and alias; those stand in fields of their own.
+    stateMachineArn of an execution has no version and alias; those are separate fields.
     """
     machines = of_kind(template, _MACHINE)
-    for key, found in of_kind(template, "AWS::Events::Rule").items():
-        arns = found.get("EventPattern", {}).get("detail", {}).get("stateMachineArn", [])
+    for key, event_rule in of_kind(template, "AWS::Events::Rule").items():
+        arns = event_rule.get("EventPattern", {}).get("detail", {}).get("stateMachineArn", [])
         if any(named(arn) not in machines for arn in arns):
             yield key

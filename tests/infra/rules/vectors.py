@@ -1,4 +1,4 @@
-"""The rights on S3 Vectors."""
+"""Permissions on S3 Vectors."""
 
 from __future__ import annotations
 
