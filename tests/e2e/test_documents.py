@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -10,7 +12,16 @@ import pytest
 from infra.local.runner import KEEPER_FILE, is_locked
 from infra.local.shared import shared_stack
 from tests.clients.stack_client import wait_for
-from tests.drivers.documents import ROOT, copied_to, shell_blocks
+from tests.drivers.document_commands import (
+    commands_in,
+    commands_of,
+    documents_by_kind,
+    here,
+    inline,
+    kind_of,
+    sessions,
+)
+from tests.drivers.documents import DOCUMENTS, ROOT, copied_to, shell_blocks
 from tests.long_forms import LONG
 from tests.servers.processes import free_port
 
@@ -21,15 +32,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(600)
 
-ON_AWS: Final = ("npx aws-cdk", "--stage", "aws ", "uv run pytest", "uv run python -m tests.bench")
-"""What is not run here: it needs an account, or is a test by itself (tests/unit/test_docs_commands.py looks at it)."""
-
-DOCS: Final = ("courses.md", "graph.md", "credits.md")
-"""Documents whose commands a laptop runs; README keeps the stack that they are run on."""
-
+RECIPES: Final = "docs/extend.md"
+"""Followed by tests/unit/test_extend.py."""
 
 SHOWN: Final = ("retrieve_full_context", "[q1-r]", "[q1-r-sum]", "turn 1", '"status":')
-"""Words of the README's commands, in what they print: the follow-up, a record, the short track, a receipt, the API."""
+"""Words of the README's commands, in what they print: the follow-up, a record, the summarised
+track, a receipt, the API."""
 
 
 @pytest.fixture(scope="module")
@@ -38,18 +46,15 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
     return copied_to(tmp_path_factory.mktemp("newcomer"), free_port())
 
 
-def runnable(path: Path) -> list[str]:
-    """The blocks of a document without what is not run here."""
-    kept = ("\n".join(filter(_runs, block.splitlines())) for block in shell_blocks(path.read_text()))
-    return [block for block in kept if block.strip()]
-
-
-def _runs(line: str) -> bool:
-    return not any(word in line for word in ON_AWS)
+def blocks_of(path: Path) -> list[str]:
+    """The shell blocks and sessions of a document without what is not run here."""
+    text = path.read_text()
+    kept = map(here, (*shell_blocks(text), *sessions(text)))
+    return [block for block in kept if list(commands_in(block))]
 
 
 def test_the_readme_s_commands_work_as_they_stand(copy: Copy) -> None:
-    done = copy.run(runnable(ROOT / "README.md"))
+    done = copy.run(blocks_of(ROOT / "README.md"))
     assert done.returncode == 0, done.stdout[-6_000:]
     for shown in SHOWN:
         assert shown in done.stdout, (shown, done.stdout[-6_000:])
@@ -58,12 +63,40 @@ def test_the_readme_s_commands_work_as_they_stand(copy: Copy) -> None:
 
 @pytest.mark.skipif(not LONG, reason="the short form runs the README's commands alone")
 def test_the_commands_of_docs_work_as_they_stand(copy: Copy) -> None:
-    start = next(block for block in runnable(ROOT / "README.md") if "dualtrack dev &" in block)
-    blocks = [block for name in DOCS for block in runnable(ROOT / "docs" / name)]
-    assert len(blocks) >= 5
-    done = copy.run([start, *blocks])
+    """After the README's question and its follow-ups, which documents show; ``ch_…`` is that follow-up's chat."""
+    readme = blocks_of(ROOT / "README.md")
+    start = next(block for block in readme if "dualtrack dev &" in block)
+    follow_up = next(block for block in readme if "field()" in block)
+    names = sorted(documents_by_kind()["run"] - {"README.md", "CONTRIBUTING.md", RECIPES})
+    paths = sorted((ROOT / name for name in names), key=lambda path: path.name != "terminal.md")
+    blocks = [block for path in paths for block in blocks_of(path)]
+    lines = list(
+        dict.fromkeys(line for path in (*paths, ROOT / "README.md") for line in inline(path.read_text()))
+    )
+    assert len(blocks) >= 8
+    assert len(lines) >= 4
+    chat = '"$(field chat_id <.dualtrack/answer.json)"'
+    done = copy.run(
+        [start, readme[0], follow_up, *(text.replace("ch_…", chat) for text in (*blocks, *lines))]
+    )
     assert done.returncode == 0, done.stdout[-6_000:]
     assert "Traceback" not in done.stdout
+
+
+@pytest.mark.skipif(not LONG, reason="they import numpy, models and the CDK")
+def test_the_benches_of_docs_start() -> None:
+    """Their modules can be imported; what they measure takes minutes to hours."""
+    modules = {
+        module
+        for path in DOCUMENTS
+        for command in commands_of(path)
+        if kind_of(command) == "benches"
+        for module in re.findall(r"python -m (tests\.[\w.]+)", command)
+    }
+    assert len(modules) >= 20
+    for module in sorted(modules):
+        is_package = (ROOT / module.replace(".", "/")).is_dir()
+        importlib.import_module(f"{module}.__main__" if is_package else module)
 
 
 def test_a_stack_in_the_background_is_not_at_the_address_of_an_earlier_dev(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import click
 import pytest
 from dualtrack_cli.main import main
 
+from tests.drivers.document_commands import commands_in, commands_of, documents_by_kind, sessions
 from tests.drivers.documents import DOCUMENTS, ROOT, commands, shell_blocks
 
 if TYPE_CHECKING:
@@ -76,9 +77,34 @@ def test_its_commands_exist(path: Path) -> None:
     assert [script for script in scripts if not (ROOT / script).is_file()] == []
 
 
+def test_where_each_document_s_commands_run_is_said() -> None:
+    """The table of CONTRIBUTING.md names each document with commands in the row of each of their kinds."""
+    table = {
+        kind: {
+            name if name.isupper() else f"docs/{name}" for name in cells.split("|")[-1].strip().split(", ")
+        }
+        for kind, cells in re.findall(
+            r"^\| `(\w+)` \| (.*) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE
+        )
+    }
+    assert table == {
+        kind: {name.removesuffix(".md") for name in names} for kind, names in documents_by_kind().items()
+    }
+
+
+def test_a_recipe_of_just_exists() -> None:
+    recipes = set(re.findall(r"^([\w-]+)[^:\n]*:$", (ROOT / "justfile").read_text(), re.MULTILINE))
+    lines = "\n".join(line for path in DOCUMENTS for line in commands_of(path))
+    named = set(re.findall(r"uv run just ([\w-]+)", lines))
+    assert named
+    assert named <= recipes
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_its_shell_blocks_are_shell(path: Path) -> None:
-    for block in shell_blocks(path.read_text()):
+    text = path.read_text()
+    for block in (*shell_blocks(text), *sessions(text)):
+        assert list(commands_in(block)), "of no known kind: tests/drivers/document_commands.py"
         done = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (block, done.stderr)
 

@@ -1,0 +1,90 @@
+"""Which commands README and docs have, and where each kind of them is run (the table in CONTRIBUTING.md)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from tests.drivers.documents import DOCUMENTS, ROOT, shell_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+_FENCED: Final = re.compile(r"^ *```(?P<language>\w*)\n(?P<text>.*?)^ *```", re.MULTILINE | re.DOTALL)
+_INLINE: Final = re.compile(r"`([^`\n]+)`")
+_COMMAND: Final = re.compile(
+    r"(?:^|(?<=[\s;&|(]))(?:uv (?:run|sync)(?= \S)|aws (?=[a-z0-9-]+ [a-z])|npx |crane |curl |(?:bash|sh) \.ci/)"
+    r"|^(?:node |python -m )"
+)
+_ENVIRONMENT: Final = re.compile(r"^(?:[A-Z_]+=\S+ )+")
+
+KINDS: Final[Mapping[str, re.Pattern[str]]] = {
+    "tests": re.compile(r"uv run pytest"),
+    "benches": re.compile(r"python -m tests\."),
+    "tools": re.compile(r"(?:bash|sh) \.ci/|uv sync|uv run just|python -m infra\.page\.vendor"),
+    "account": re.compile(
+        r"^(?:aws |npx |crane |curl (?!.*127\.0\.0\.1))|dualtrack aws (?!cost)|https://|--token |dualtrack (?!aws cost).*--stage "
+    ),
+    "run": re.compile(r"uv run |python -m infra\.|^curl "),
+}
+"""Kinds of commands, by what they look like; the first that fits counts."""
+
+SHOWN: Final = re.compile(r"[…\\|]|\b[A-Z]{4,}\b|\bdualtrack dev\b|--offline")
+"""A command as it is spoken of: with a part left out, or `dev`, which serves until it is stopped."""
+
+
+def kind_of(command: str) -> str:
+    """One of `KINDS`; ``""`` for a command of none."""
+    return next((kind for kind, pattern in KINDS.items() if pattern.search(command)), "")
+
+
+def commands_of(path: Path) -> Iterator[str]:
+    """Every command of a document: of its shell blocks, of its sessions (``$ …``), and of its lines."""
+    text = path.read_text()
+    for block in shell_blocks(text):
+        yield from commands_in(block)
+    for session in sessions(text):
+        yield from commands_in(session)
+    for code in _INLINE.findall(_FENCED.sub("", text)):
+        if _COMMAND.match(plain := _ENVIRONMENT.sub("", code)):
+            yield plain
+
+
+def sessions(text: str) -> Iterator[str]:
+    """The commands of blocks that show what a terminal prints, a block each."""
+    for block in _FENCED.finditer(text):
+        typed = [line[2:] for line in block["text"].splitlines() if line.startswith("$ ")]
+        if typed and block["language"] == "":
+            yield "\n".join(typed)
+
+
+def inline(text: str) -> Iterator[str]:
+    """The commands in a document's lines that can be copied as they are."""
+    for code in _INLINE.findall(_FENCED.sub("", text)):
+        if code.startswith("uv run ") and kind_of(code) == "run" and not SHOWN.search(code):
+            yield code
+
+
+def here(block: str) -> str:
+    """A block without the lines that are not run here, or run as something else."""
+    lines = block.replace("\\\n", " ").splitlines()
+    return "\n".join(line for line in lines if all(kind_of(one) == "run" for one in commands_in(line)))
+
+
+def commands_in(block: str) -> Iterator[str]:
+    """A line each, without what a shell has by itself."""
+    for line in block.replace("\\\n", " ").splitlines():
+        plain = re.sub(r"\s+#.*", "", line)
+        if starts := [match.start() for match in _COMMAND.finditer(plain)]:
+            ends = [*starts[1:], len(plain)]
+            yield from (plain[start:end].strip() for start, end in zip(starts, ends, strict=True))
+
+
+def documents_by_kind() -> dict[str, set[str]]:
+    """``{"account": {"docs/aws.md", …}, …}``, with ``""`` for commands of no kind."""
+    kinds: dict[str, set[str]] = {}
+    for path in DOCUMENTS:
+        for command in commands_of(path):
+            kinds.setdefault(kind_of(command), set()).add(str(path.relative_to(ROOT)))
+    return kinds
