@@ -47,7 +47,7 @@ def extracted(kind: str, data: bytes) -> str:
     if done.returncode == _REFUSED:
         raise Refused(done.stdout.decode())
     if done.returncode:
-        raise Refused(f"cannot be read as {kind.upper()}, or takes more memory or time than it may")
+        raise Refused(f"cannot be read as {kind.upper()} within the limits of memory and time")
     return done.stdout.decode()
 
 
@@ -87,7 +87,7 @@ def _pdf(data: bytes) -> Iterator[str]:
     except pypdfium2.PdfiumError as error:
         locked = "password" in str(error).lower()
         raise Refused(
-            "is locked with a password" if locked else "is damaged, and no PDF reader takes it"
+            "is locked with a password" if locked else "is damaged and cannot be read as PDF"
         ) from error
     has_text = False
     for number in range(len(document)):
@@ -113,7 +113,7 @@ def _docx(data: bytes) -> Iterator[str]:
             yield Paragraph(element, document._body).text
     except Exception as error:
         # python-docx raises anything for a broken part: KeyError, XMLSyntaxError, …
-        raise Refused("is damaged, and cannot be read as DOCX") from error
+        raise Refused("is damaged and cannot be read as DOCX") from error
 
 
 def _check_archive(data: bytes) -> None:
