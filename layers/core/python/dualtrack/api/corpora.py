@@ -103,7 +103,7 @@ def _file_json(job: Job, file: JobFile) -> dict[str, Any]:
         shown["problems"] = list(file.problems)
     if file.title:
         shown |= {"title": file.title, "counts": dict(file.counts)}
-    outcome = job.outcomes.get(str(file.place))
+    outcome = job.outcomes.get(str(file.number))
     return shown | ({"outcome": outcome} if outcome else {})
 
 

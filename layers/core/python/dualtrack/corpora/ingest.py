@@ -140,7 +140,7 @@ def _too_much(kind: Kind) -> str:
 
 
 def _document_part(file: JobFile) -> str:
-    return f"{file.place:04d}/document"
+    return f"{file.number:04d}/document"
 
 
 def _base(deps: Ingest, job: Job) -> _Base:
@@ -174,7 +174,7 @@ def _units(deps: Ingest, job: Job, base: _Base) -> Iterator[_Unit]:
     for entry in base.plan.documents:
         if entry.file is not None:
             packed = deps.stores.corpora.part(job.corpus, job.job_id, _document_part(entry.file))
-            folder = f"{entry.file.place:04d}/{of_model}"
+            folder = f"{entry.file.number:04d}/{of_model}"
         elif _is_of_another_model(deps, base):
             index = index or deps.stores.corpora.index(job.corpus, str(base.version))
             packed = deps.kind.unpacked(index, entry.document.title)

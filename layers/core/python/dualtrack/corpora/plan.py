@@ -56,13 +56,13 @@ def plan(base: Sequence[Document], job: Job, files: Sequence[JobFile], now: int)
             if not job.reset and document.title not in job.remove:
                 planned.append(Planned(document))
         elif file.digest == document.digest:
-            outcomes[str(file.place)] = "skipped"
+            outcomes[str(file.number)] = "skipped"
             planned.append(Planned(document))
         else:
-            outcomes[str(file.place)] = "replaced"
+            outcomes[str(file.number)] = "replaced"
             planned.append(_new(file, now))
     for file in read.values():
-        outcomes[str(file.place)] = "added"
+        outcomes[str(file.number)] = "added"
         planned.append(_new(file, now))
     changes = [entry.document for entry in planned] != list(base)
     return Plan(tuple(planned), outcomes, changes)

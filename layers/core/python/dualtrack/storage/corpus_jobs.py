@@ -54,7 +54,7 @@ class JobFile:
     ``problems`` lists its bad rows, if it has rows; ``title``, ``digest`` and ``counts`` are those of the document
     read from it."""
 
-    place: int
+    number: int
     name: str
     upload_id: str
     state: FileState = "waiting"
@@ -250,7 +250,7 @@ def _job(item: Item) -> Job:
 
 def _file_item(corpus: str, job_id: str, file: JobFile) -> Item:
     return {
-        **_key(corpus, f"JOB#{job_id}#{file.place:04d}"),
+        **_key(corpus, f"JOB#{job_id}#{file.number:04d}"),
         "name": file.name,
         "upload_id": file.upload_id,
         "state": file.state,
@@ -264,7 +264,7 @@ def _file_item(corpus: str, job_id: str, file: JobFile) -> Item:
 
 def _file(item: Item) -> JobFile:
     return JobFile(
-        place=int(item["sk"].rsplit("#", 1)[1]),
+        number=int(item["sk"].rsplit("#", 1)[1]),
         name=item["name"],
         upload_id=item["upload_id"],
         state=item["state"],
