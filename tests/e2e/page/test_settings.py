@@ -195,12 +195,12 @@ def test_a_session_ends_with_the_last_tab_and_a_refused_one_is_not_shared(reader
     taken = second.evaluate("""async () => {
         const { sessionFor } = await import("/js/session.js");
         const session = sessionFor({ kind: "local" });
-        const { given } = session;
+        const { state } = session;
         const claims = (name, iat) => `e30.${btoa(JSON.stringify({ sub: name, iat }))}.x`;
-        const mine = JSON.parse(atob(given.token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/")));
+        const mine = JSON.parse(atob(state.token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/")));
         const before = [session.takes({ token: claims("else", mine.iat + 9) }, true), session.takes({ token: claims(mine.sub, mine.iat - 9) }, true)];
         session.drop();
-        const after = [session.takes(given, true), session.takes({ token: claims(mine.sub, 1) }, false), session.takes({ token: claims(mine.sub, 1) }, true)];
+        const after = [session.takes(state, true), session.takes({ token: claims(mine.sub, 1) }, false), session.takes({ token: claims(mine.sub, 1) }, true)];
         return [...before, ...after];
     }""")
     assert taken == [False, False, False, False, True]
