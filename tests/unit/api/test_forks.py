@@ -1,4 +1,4 @@
-"""Forks as a client sees them: made, read, listed, asked in, deleted (CONTRACT 4, 6)."""
+"""Forks as a client sees them: created, read, listed, queried, deleted (CONTRACT 4, 6)."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_the_last_call_of_a_chat_is_cached_for_its_summaries(world: World) -> No
 
 
 def test_the_last_call_is_not_cached_if_nothing_reads_it(world: World) -> None:
-    """Its summaries are made by another model, one by one."""
+    """Another model makes its summaries, one at a time."""
     world = replace(world, summary_model="claude-sonnet-5-5")
     world.model.script.add({"match": "turn", "content": [CALL], "always": True})
     chat = world.ask("Go on for ever.")

@@ -135,7 +135,7 @@ def test_releasing_twice_or_late_does_not_affect_others(leases: Leases, clock: F
 
 
 class Overtaken:
-    """A client before whose first writes others act."""
+    """A client that lets others act just before each of its first writes."""
 
     def __init__(self, client: Any, *others: Callable[[], object]) -> None:
         self.client = client
@@ -145,7 +145,7 @@ class Overtaken:
         return getattr(self.client, name)
 
     def update_item(self, **request: Any) -> Any:
-        """Write after the next of the others."""
+        """Let the next of the others act, then write."""
         if self.others:
             self.others.pop(0)()
         return self.client.update_item(**request)
