@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -81,7 +82,14 @@ def test_a_rule_holds_in_every_stack(name: str, rule: Rule, assembly: Callable[.
 def findings(rule: Rule, folder: Path) -> dict[str, list[str]]:
     """A rule's findings by template file."""
     files = sorted(folder.glob("*.template.json"))
-    return {path.name: list(rule.check(json.loads(path.read_text()))) for path in files}
+    return {path.name: list(rule.check(_template(path))) for path in files}
+
+
+@cache
+def _template(path: Path) -> dict[str, Any]:
+    """Parsed once for all rules, which only read it."""
+    template: dict[str, Any] = json.loads(path.read_text())
+    return template
 
 
 def test_what_release_1_had_wrong_is_seen() -> None:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.drivers.wrap_docs import DOCUMENTS, ROOT, paragraphs, too_long, wrapped
+from tests.drivers.documents import DOCUMENTS, ROOT
+from tests.drivers.wrap_docs import paragraphs, too_long, wrapped
 
 if TYPE_CHECKING:
     from pathlib import Path
