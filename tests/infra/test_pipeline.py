@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from cfnlint.decode.cfn_yaml import load
+from dualtrack_cli.aws.cdk import PACKAGE
 
 from infra.layers import ROOT
 
@@ -145,6 +146,11 @@ def test_prod_comes_after_staging_and_staging_after_the_tests() -> None:
         assert jobs["staging"]["with"]["smoke"] is True
         assert "refs/heads/main" in jobs["staging"]["if"]
         assert "if" not in jobs["prod"] or "always()" not in jobs["prod"]["if"]
+
+
+def test_the_pipeline_and_the_command_deploy_with_the_same_cdk() -> None:
+    versions = {version for path in WORKFLOWS for version in re.findall(r"aws-cdk@[\w.]+", path.read_text())}
+    assert versions == {PACKAGE}
 
 
 def test_the_callers_settings_and_profiles_are_put_into_place(tmp_path: Path) -> None:
