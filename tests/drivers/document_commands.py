@@ -69,7 +69,9 @@ def inline(text: str) -> Iterator[str]:
 def here(block: str) -> str:
     """A block without the lines that are not run here, or run as something else."""
     lines = block.replace("\\\n", " ").splitlines()
-    return "\n".join(line for line in lines if all(kind_of(one) == "run" for one in commands_in(line)))
+    return "\n".join(
+        line for line in lines if all(kind_of(command) == "run" for command in commands_in(line))
+    )
 
 
 def commands_in(block: str) -> Iterator[str]:
