@@ -49,6 +49,11 @@ def _quiet_colours() -> None:
     os.environ["NO_COLOR"] = "1"
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than cores, because the tests of the stack mostly wait; at most `--maxprocesses` of them."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """CI installs every outside tool, so there a skipped test is a failure (DUALTRACK_NO_SKIPS)."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

@@ -36,6 +36,7 @@ from dualtrack.tools.documentation.dependencies import Dependencies, SearchNeeds
 from dualtrack.tools.documentation.settings import RetrievalSettings
 from dualtrack.tools.registry import in_house_tools
 from moto import mock_aws
+from moto.core.models import botocore_stubber
 
 from infra.local.offline_model.server import OfflineModel, serve_offline_model
 
@@ -222,31 +223,33 @@ def ref_of(chat: Chat) -> ChatRef:
     return ChatRef(chat.user, chat.chat_id, chat.conversation_id)
 
 
+def _serialise_moto() -> None:
+    """Let moto answer one request at a time: it undoes a cancelled transaction by a copy of the whole tables, and so
+    loses what another thread has written since.
+    """
+    process, lock = botocore_stubber.process_request, threading.RLock()
+
+    def locked(request: Any) -> Any:
+        with lock:
+            return process(request)
+
+    botocore_stubber.process_request = locked  # type: ignore[method-assign]
+
+
+_serialise_moto()
+
+
 @contextlib.contextmanager
 def make_world(**tools: Callable[[Running], ToolResult]) -> Iterator[World]:
     """A fresh world; ``tools`` answer the calls to in-house tools other than retrieve_full_context."""
     with mock_aws(), serve_offline_model() as model:
         clock = FakeClock()
-        dynamodb = serialised(boto3.client("dynamodb", region_name="us-east-1"))
+        dynamodb = boto3.client("dynamodb", region_name="us-east-1")
         s3 = boto3.client("s3", region_name="us-east-1")
         make_tables(dynamodb)
         s3.create_bucket(Bucket=SETTINGS.bodies_bucket)
         stores = build_stores(SETTINGS, dynamodb, s3, clock)
         yield World(stores, model, clock, connect(model.url, "test-key"), tools=MappingProxyType(tools))
-
-
-def serialised(client: Any) -> Any:
-    """The client with one call at a time: moto undoes a cancelled transaction by a copy of the whole tables,
-    and so loses what another thread has written since.
-    """
-    call, lock = client._make_api_call, threading.Lock()
-
-    def locked(*arguments: Any) -> Any:
-        with lock:
-            return call(*arguments)
-
-    client._make_api_call = locked
-    return client
 
 
 def make_tables(dynamodb: Any) -> None:
