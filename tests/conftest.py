@@ -8,6 +8,7 @@ import os
 import botocore.session
 import hypothesis
 import pytest
+from httpx2._transports import default as transports
 
 from tests.grouping import pytest_xdist_make_scheduler
 from tests.long_forms import LONG
@@ -15,11 +16,13 @@ from tests.long_forms import LONG
 __all__ = ["pytest_xdist_make_scheduler"]
 
 # No test fails because the machine is slow.
-hypothesis.settings.register_profile("dualtrack", deadline=None, max_examples=100 if LONG else 30)
+hypothesis.settings.register_profile("dualtrack", deadline=None, max_examples=100 if LONG else 20)
 hypothesis.settings.load_profile("dualtrack")
 
 # moto forgets the default session with every mock, and every session would parse megabytes of service descriptions.
 botocore.session.create_loader = functools.cache(botocore.session.create_loader)
+# Every client of Claude would parse the system's certificates.
+transports.create_ssl_context = functools.cache(transports.create_ssl_context)  # type: ignore[attr-defined]
 
 os.environ.update(
     AWS_ACCESS_KEY_ID="test",

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from tests.long_forms import LONG
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -235,6 +237,7 @@ def command(state_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str
     )
 
 
+@pytest.mark.skipif(not LONG, reason="waits for a stack to end: DUALTRACK_LONG=1")
 def test_commands_share_a_stack_that_ends_after_its_last_work(tmp_path: Path) -> None:
     """From the first question to later commands: one stack, one user, who starts with 1,000 credits."""
     state_dir = tmp_path / "state"

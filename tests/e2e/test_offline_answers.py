@@ -13,6 +13,7 @@ from dualtrack.profiles import all_profiles
 from infra.local.offline_model.answer import MARK
 from infra.local.stack import LocalStack
 from tests.clients.stack_client import Person
+from tests.long_forms import LONG
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,6 +90,7 @@ def test_the_suggestions(reader: Reader, profile: str) -> None:
         assert not [call for call in chat["tool_calls"] if call["is_error"]], chat
 
 
+@pytest.mark.skipif(not LONG, reason="a chat after the other: DUALTRACK_LONG=1")
 def test_the_examples_of_the_documents(reader: Reader) -> None:
     asked = examples()
     assert len(asked) >= 5

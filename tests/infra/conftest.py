@@ -25,6 +25,13 @@ AWS_STAGES = ("staging", "prod")
 @pytest.fixture(scope="session")
 def assembly() -> Callable[..., Path]:
     """Synthesise a stage, or reuse the result of another worker or an earlier run with the same content."""
+    known: dict[tuple[str, frozenset[tuple[str, str]]], Path] = {}
+
+    def once(stage: str, settings: Mapping[str, str] | None = None) -> Path:
+        key = (stage, frozenset((settings or {}).items()))
+        if key not in known:
+            known[key] = synthesise(stage, settings)
+        return known[key]
 
     def synthesise(stage: str, settings: Mapping[str, str] | None = None) -> Path:
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -35,7 +42,7 @@ def assembly() -> Callable[..., Path]:
             with Synthesis(stage, settings) as synthesis:
                 return synthesis.assembly()
 
-    return synthesise
+    return once
 
 
 @pytest.fixture(scope="session", params=AWS_STAGES)

@@ -19,6 +19,7 @@ from infra.profiles import BadProfile, own_profiles
 from infra.settings import STAGES
 from infra.stacks.function_specs import SPECS
 from infra.stacks.functions import Layers
+from tests.infra.conftest import built_layers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +56,7 @@ def described(packaged: Path) -> Any:
 
 def core_asset(tmp_path: Path) -> Path:
     """The core layer as staging's stacks name it, staged by the CDK."""
+    built_layers()
     app = cdk.App(outdir=str(tmp_path / "assembly"))
     Layers(cdk.Stack(app, "Stack"), STAGES["staging"]).of(replace(SPECS["abort"], layers=()))
     app.synth()

@@ -257,7 +257,7 @@ def test_events_can_be_read_for_a_day_after_the_end(stream: Stream, hours: float
     if is_there:
         assert reader.chat(chat.user, chat.chat_id) == ended
     else:
-        with pytest.raises(Exception, match="There are no events"):
+        with pytest.raises(Exception, match="its events have expired"):
             reader.chat(chat.user, chat.chat_id)
 
 
