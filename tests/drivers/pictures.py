@@ -1,6 +1,7 @@
-"""The pictures of README and docs/terminal.md, of a real run: docs/images/terminal-*.svg, page-{light,dark,phone}.png.
+"""The pictures of README and docs/terminal.md, and of branches in docs/page.md, of a real run.
 
-Beside ``uv run dualtrack dev --reset``: ``uv run --with pyte python -m tests.drivers.pictures http://127.0.0.1:8000``.
+Beside ``uv run dualtrack dev --reset``:
+``uv run --with pyte --with pillow python -m tests.drivers.pictures http://127.0.0.1:8000``.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 from tests.clients.browser import chromium
+from tests.clients.page_reader import Reader
 from tests.clients.terminal import Terminal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 IMAGES: Final = Path(__file__).parents[2] / "docs" / "images"
 QUESTION: Final = "How do I set up OAuth for Twitter ads?"
+OTHER: Final = "Which OAuth version does the X Ads API use?"
 FOLLOW_UP: Final = "Show me the full code from earlier"
 SIZES: Final = {
     "page-light": ("light", 1280, 800),
@@ -115,6 +118,53 @@ def page_pictures(url: str) -> None:
             _page_picture(browser, url, name, scheme, width, height)
 
 
+def branch_pictures(url: str) -> None:
+    """A question that is edited, an answer that is regenerated, the branches of a question, and a branch."""
+    with chromium() as browser:
+        desk = _reader(browser, url, "light", 1280, 800)
+        desk.ask(QUESTION)
+        address = desk.page.url
+        desk.page.get_by_role("button", name="Edit question 1", exact=True).click()
+        editor = desk.page.get_by_role("form", name="Edit question 1")
+        editor.get_by_role("textbox").fill(OTHER)
+        _webp(desk.page, "page-edit")
+        editor.get_by_role("textbox").press("Enter")
+        desk.page.locator('[data-branches="1"]', has_text="2/2").wait_for()
+        desk.exchange("done")
+
+        dark = _reader(browser, url, "dark", 1280, 800, address)
+        dark.page.get_by_role("button", name="Regenerate the answer to question 1").click()
+        dark.page.locator('[data-branches="1"]', has_text="3/3").wait_for()
+        dark.exchange("done")
+        _webp(dark.page, "page-regenerate-dark")
+        dark.page.locator('[data-branches="1"]').click()
+        dark.page.get_by_role("dialog").get_by_text(OTHER).wait_for()
+        _webp(dark.page, "page-branches")
+
+        phone = _reader(browser, url, "light", 390, 780, address)
+        phone.page.get_by_role("button", name="Branch from here, after question 1").click()
+        phone.page.locator("#branched-from", has_text="Branched from").wait_for()
+        phone.ask(FOLLOW_UP)
+        _webp(phone.page, "page-branch-phone")
+
+
+def _reader(browser: Browser, url: str, scheme: Any, width: int, height: int, address: str = "") -> Reader:
+    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+    reader = Reader(page, "", url)
+    page.goto(address or url)
+    page.get_by_role("button", name="Sign in").click()
+    page.locator("#credits-figure").get_by_text(re.compile(r"\d")).wait_for()
+    if address:
+        reader.exchange("done")
+    return reader
+
+
+def _webp(page: Page, name: str) -> None:
+    from PIL import Image  # in no dependency group: `uv run --with pillow`
+
+    Image.open(io.BytesIO(page.screenshot())).save(IMAGES / f"{name}.webp", quality=85)
+
+
 def _page_picture(browser: Browser, url: str, name: str, scheme: str, width: int, height: int) -> None:
     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
     page.goto(url)
@@ -135,3 +185,4 @@ def _page_picture(browser: Browser, url: str, name: str, scheme: str, width: int
 if __name__ == "__main__":
     terminal_pictures()
     page_pictures(sys.argv[1])
+    branch_pictures(sys.argv[1])
