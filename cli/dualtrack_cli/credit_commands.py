@@ -123,7 +123,12 @@ def _whom_and_amount(arguments: tuple[str, ...]) -> tuple[str | None, int]:
     """From ``CREDITS`` alone, or from ``USER CREDITS``."""
     if len(arguments) > 2:
         raise click.UsageError(f"Got unexpected extra arguments ({' '.join(arguments[2:])}).")
-    amount = int(_CREDITS(arguments[-1]))
+    try:
+        amount = int(_CREDITS(arguments[-1]))
+    except click.BadParameter:
+        raise click.UsageError(
+            f"CREDITS must be a whole number of at least 1, not {arguments[-1]!r}."
+        ) from None
     return (arguments[0] if len(arguments) == 2 else None), amount
 
 

@@ -543,6 +543,12 @@ class TestCredits:
         sent = script.asked("POST", f"{OWN_PATH}/grants")[0]
         assert (sent["credits"], sent["reason"]) == (500, "granted by command")
 
+    @pytest.mark.parametrize("amount", ["abc", "0", "1.5"])
+    def test_an_amount_that_is_no_number_is_named(self, amount: str) -> None:
+        result = self.operate(Script(), "grant", "ada", amount)
+        assert result.exit_code == 2
+        assert f"CREDITS must be a whole number of at least 1, not '{amount}'." in result.stderr
+
     def test_the_user_must_be_known(self) -> None:
         script = Script(mode=None, admins={"user"})
         result = self.operate(script, "grant", "500", "--token", "token-of-user")
