@@ -545,7 +545,10 @@ async function boot() {
     showSignIn(session, problem);
     if (session.kind !== "local") return;
     const own = await session.ownName();
-    byId("sign-in-name").value ||= own; // text typed meanwhile stays
+    const field = byId("sign-in-name");
+    if (field.value) return; // text typed meanwhile stays
+    field.value = own;
+    if (document.activeElement === field) field.select(); // what is typed next replaces it
   }
 }
 

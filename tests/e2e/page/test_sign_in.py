@@ -8,6 +8,8 @@ import json
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import pytest
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -79,16 +81,25 @@ def test_an_answer_to_another_sign_in_is_refused(visit: Callable[..., Reader], r
     assert hosted.exchanges == []
 
 
-def test_the_stacks_default_name_does_not_replace_typed_text(visit: Callable[..., Reader]) -> None:
+@pytest.mark.parametrize("typed_before", [True, False])
+def test_the_stacks_default_name_does_not_mix_with_typed_text(
+    visit: Callable[..., Reader], typed_before: bool
+) -> None:
+    """Whether it arrives after the text, or in a field that has the focus already."""
     reader = visit()
     held: list[Route] = []
     with reader.page.expect_request("**/dev/status"):
         reader.page.route("**/dev/status", lambda route: held.append(route))  # noqa: PLW0108 - it marks its handlers
         reader.page.goto(reader.url)
     name = reader.page.get_by_label("Name")
-    name.fill(reader.name)
+    name.focus()
+    if typed_before:
+        reader.page.keyboard.insert_text(reader.name)
     with reader.page.expect_response("**/dev/status") as answered:
         held[0].fulfill(json={"user": "somebody"})
     answered.value.finished()
     reader.page.evaluate("() => new Promise((done) => setTimeout(done))")  # callbacks of the answer have run
+    if not typed_before:
+        assert name.input_value() == "somebody"
+        reader.page.keyboard.insert_text(reader.name)
     assert name.input_value() == reader.name
