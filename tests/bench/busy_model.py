@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import logging
 import sys
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
-from tests.drivers.busy_storm import BusyStorm, busy_storm
+from tests.drivers.busy_storm import busy_storm
+
+if TYPE_CHECKING:
+    from tests.drivers.busy_stack import BusyRun
+    from tests.drivers.busy_storm import BusyStorm
 
 MINUTES = (0, 0.25, 2, 5, 9, 10.5, 12)
 IN_TIME = 10
-"""So many minutes of trouble leave every chat some time."""
+"""Minutes of trouble that leave every chat some time."""
 
 
 def main(chats: int, seed: int) -> int:
@@ -34,32 +39,35 @@ def main(chats: int, seed: int) -> int:
     broken: list[str] = []
     for minutes in MINUTES:
         for waits in (False, True):
-            found = busy_storm(chats, minutes, waits=waits, seed=seed)
-            table.add_row(f"{minutes} min", "waits" if waits else "release 1", *_figures(found))
-            broken += found.wrong
-            if waits and minutes <= IN_TIME and found.ended["done"] < chats:
-                broken.append(f"{minutes} minutes: {found.ended}")
+            storm = busy_storm(chats, minutes, waits=waits, seed=seed)
+            *shared, longest = figures(storm)
+            workflow = "waits" if waits else "release 1"
+            table.add_row(f"{minutes} min", workflow, *shared, str(storm.at_once), longest)
+            broken += storm.wrong
+            if waits and minutes <= IN_TIME and storm.ended["done"] < chats:
+                broken.append(f"{minutes} minutes: {storm.ended}")
     Console(width=140).print(table)
     print(*broken, sep="\n")
     return 1 if broken else 0
 
 
-def _figures(found: BusyStorm) -> tuple[str, ...]:
+def figures(run: BusyStorm | BusyRun) -> tuple[str, ...]:
+    """Chats done and failed; credits, model calls, states and paid seconds a chat; the longest one's seconds."""
+
     def each(amount: float) -> str:
-        return f"{amount / found.chats:.1f}"
+        return f"{amount / run.chats:.1f}"
 
     return (
-        str(found.ended["done"]),
-        str(found.ended["failed"]),
-        each(found.charged),
-        each(found.calls),
-        each(found.states),
-        each(found.paid_seconds),
-        str(found.at_once),
-        f"{found.seconds:.0f}",
+        str(run.ended["done"]),
+        str(run.ended["failed"]),
+        each(run.charged),
+        each(run.calls),
+        each(run.states),
+        each(run.paid_seconds),
+        f"{run.seconds:.0f}",
     )
 
 
 if __name__ == "__main__":
-    asked = [int(argument) for argument in sys.argv[1:]]
-    sys.exit(main(asked[0] if asked else 300, asked[1] if len(asked) > 1 else 1))
+    arguments = [int(argument) for argument in sys.argv[1:]]
+    sys.exit(main(arguments[0] if arguments else 300, arguments[1] if len(arguments) > 1 else 1))

@@ -19,6 +19,7 @@ from rich.table import Table
 
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
 from infra.local.stack import LocalStack
+from tests.bench.busy_model import figures
 from tests.clients.stack_client import KEYS, Root
 from tests.drivers.busy_stack import BusyRun, busy, crowd
 from tests.drivers.earlier_machine import machine_of_release_1
@@ -61,12 +62,12 @@ def main(chats: int, seconds: float) -> int:
             with machine_of_release_1(root) as earlier:
                 for lasts in (0.0, seconds):
                     for name, executions in (("release 1", earlier), ("waits", root.executions())):
-                        found = _run(root, model, executions, chats, lasts)
-                        table.add_row(f"{lasts:.0f} s", name, *_figures(found))
-                        print(f"{lasts:.0f} s", name, *_figures(found), file=sys.stderr, flush=True)
-                        broken += found.wrong
-                        if name == "waits" and found.ended["done"] < chats:
-                            broken.append(f"{lasts} s: {found.ended}")
+                        outcome = _run(root, model, executions, chats, lasts)
+                        table.add_row(f"{lasts:.0f} s", name, *figures(outcome))
+                        print(f"{lasts:.0f} s", name, *figures(outcome), file=sys.stderr, flush=True)
+                        broken += outcome.wrong
+                        if name == "waits" and outcome.ended["done"] < chats:
+                            broken.append(f"{lasts} s: {outcome.ended}")
     Console(width=120).print(table)
     print(*broken, sep="\n")
     return 1 if broken else 0
@@ -85,21 +86,8 @@ def _run(root: Root, model: OfflineModel, executions: Executions, chats: int, se
     return asked.counted(model)
 
 
-def _figures(found: BusyRun) -> tuple[str, ...]:
-    def each(amount: float) -> str:
-        return f"{amount / found.chats:.1f}"
-
-    return (
-        str(found.ended["done"]),
-        str(found.ended["failed"]),
-        each(found.charged),
-        each(found.calls),
-        each(found.states),
-        each(found.paid_seconds),
-        f"{found.seconds:.0f}",
-    )
-
-
 if __name__ == "__main__":
-    given = sys.argv[1:]
-    sys.exit(main(int(given[0]) if given else 40, float(given[1]) if len(given) > 1 else 60.0))
+    arguments = sys.argv[1:]
+    sys.exit(
+        main(int(arguments[0]) if arguments else 40, float(arguments[1]) if len(arguments) > 1 else 60.0)
+    )

@@ -29,12 +29,12 @@ def unknown(line: str) -> str | None:
                 return f"{path} {word}"
         elif isinstance(command, click.Group):
             names = word.split("|")
-            found = [command.get_command(click.Context(command), name) for name in names]
-            if not all(found) and re.fullmatch(r"[a-z|]+", word):
+            matches = [command.get_command(click.Context(command), name) for name in names]
+            if not all(matches) and re.fullmatch(r"[a-z|]+", word):
                 return f"{path} {word}"
-            if found[0] is None:
+            if matches[0] is None:
                 return None
-            command, path = found[0], f"{path} {names[0]}"
+            command, path = matches[0], f"{path} {names[0]}"
     return None
 
 
