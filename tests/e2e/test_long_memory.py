@@ -10,6 +10,7 @@ import pytest
 from tests.drivers.long_memory import Talk, keeps_prefix, prose, query_starts
 from tests.drivers.memory_scenarios import SCENARIOS, Sizes, run
 from tests.e2e.conftest import SMALL
+from tests.long_forms import LONG
 from tests.servers.metered_model import measured
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ def calls(model: OfflineModel) -> Callable[[], list[Call]]:
     ]
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize(
+    "name", SCENARIOS if LONG else [name for name in SCENARIOS if name != "ordinary queries"]
+)
 def test_every_chat_is_answered_within_its_budget_and_every_record_is_returned(
     name: str, talk: Talk, calls: Callable[[], list[Call]]
 ) -> None:

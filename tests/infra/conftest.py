@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -69,8 +70,15 @@ def built() -> dict[str, Path]:
 
 def built_layers() -> dict[str, Path]:
     """The built layers; skips without a package index, which has the wheels for Lambda's platform."""
+    folders, problem = _folders()
+    return folders if not problem else pytest.skip(f"layers cannot be built here: {problem}")
+
+
+@cache
+def _folders() -> tuple[dict[str, Path], str]:
+    """The layers' folders, or why there are none: asked by hundreds of tests, and tried once."""
     try:
         folders = {name: layers.build(role) for name, role in layers.ROLES.items()}
+        return {**folders, "core": layers.build_core()}, ""
     except (layers.NoPackageIndex, layers.NoCompiler) as problem:
-        pytest.skip(f"layers cannot be built here: {problem}")
-    return {**folders, "core": layers.build_core()}
+        return {}, str(problem)
