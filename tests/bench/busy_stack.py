@@ -1,7 +1,7 @@
 """A busy model and the whole local stack: ``uv run python -m tests.bench.busy_stack [CHATS] [SECONDS]``.
 
 40 chats and 60 seconds of trouble unless told otherwise, once with today's workflow and once with release 1's, over
-the same functions (docs/faults.md). Four minutes. Exit code 1 if an invariant is broken or a chat fails that can wait.
+the same functions (docs/faults.md). Six minutes. Exit code 1 if an invariant is broken or a chat fails that can wait.
 """
 
 from __future__ import annotations
