@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dualtrack_cli.aws.facts import STAGES
+from dualtrack_cli.aws.options import stage_option
 from dualtrack_cli.command import exit_codes, json_option, print_json, report
 from dualtrack_cli.target import Missing, need_checkout
 
@@ -44,7 +44,7 @@ def aws_commands() -> None:
 
 
 @aws_commands.command()
-@click.option("--stage", type=click.Choice(STAGES), default="staging", show_default=True)
+@stage_option
 @click.option("--github", is_flag=True, help="Include GitHub's MCP server, even if no image is set.")
 @json_option
 def cost(*, stage: str, github: bool, as_json: bool) -> None:

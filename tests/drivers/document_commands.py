@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from tests.drivers.documents import DOCUMENTS, ROOT, shell_blocks
+from tests.drivers.documents import DOCUMENTS, FENCED, ROOT, inline_code, shell_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-_FENCED: Final = re.compile(r"^ *```(?P<language>\w*)\n(?P<text>.*?)^ *```", re.MULTILINE | re.DOTALL)
-_INLINE: Final = re.compile(r"`([^`\n]+)`")
 _COMMAND: Final = re.compile(
     r"(?:^|(?<=[\s;&|(]))(?:uv (?:run|sync)(?= \S)|aws (?=[a-z0-9-]+ [a-z])|npx |crane |curl |(?:bash|sh) \.ci/)"
     r"|^(?:node |python -m )"
@@ -46,14 +44,14 @@ def commands_of(path: Path) -> Iterator[str]:
         yield from commands_in(block)
     for session in sessions(text):
         yield from commands_in(session)
-    for code in _INLINE.findall(_FENCED.sub("", text)):
+    for code in inline_code(text):
         if _COMMAND.match(plain := _ENVIRONMENT.sub("", code)):
             yield plain
 
 
 def sessions(text: str) -> Iterator[str]:
     """The commands of blocks that show what a terminal prints, a block each."""
-    for block in _FENCED.finditer(text):
+    for block in FENCED.finditer(text):
         typed = [line[2:] for line in block["text"].splitlines() if line.startswith("$ ")]
         if typed and block["language"] == "":
             yield "\n".join(typed)
@@ -61,7 +59,7 @@ def sessions(text: str) -> Iterator[str]:
 
 def inline(text: str) -> Iterator[str]:
     """The commands in a document's lines that can be copied as they are."""
-    for code in _INLINE.findall(_FENCED.sub("", text)):
+    for code in inline_code(text):
         if code.startswith("uv run ") and kind_of(code) == "run" and not SHOWN.search(code):
             yield code
 

@@ -19,7 +19,7 @@ DOCUMENTS: Final = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*
 EARLIER_RELEASES: Final = ROOT / "tests" / "fixtures"
 """Their files name documents and sections as they were then."""
 
-_FENCED: Final = re.compile(
+FENCED: Final = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL
 )
 _SHELL: Final = frozenset({"sh", "bash"})
@@ -28,15 +28,20 @@ _INLINE: Final = re.compile(r"`([^`\n]+)`")
 
 def shell_blocks(text: str) -> Iterator[str]:
     """The blocks of a document that its reader may copy into a shell, in order."""
-    for block in _FENCED.finditer(text):
+    for block in FENCED.finditer(text):
         if block["language"] in _SHELL:
             yield re.sub(rf"^{block['indent']}", "", block["text"], flags=re.MULTILINE)
 
 
+def inline_code(text: str) -> list[str]:
+    """What a document has as code in its lines."""
+    return _INLINE.findall(FENCED.sub("", text))
+
+
 def commands(text: str, program: str) -> Iterator[str]:
     """What follows ``program`` wherever a document has it as code: in a block or in a line."""
-    blocks = "\n".join(block["text"].replace("\\\n", " ") for block in _FENCED.finditer(text))
-    inline = "\n".join(_INLINE.findall(_FENCED.sub("", text)))
+    blocks = "\n".join(block["text"].replace("\\\n", " ") for block in FENCED.finditer(text))
+    inline = "\n".join(inline_code(text))
     for line in f"{blocks}\n{inline}".splitlines():
         for part in line.split(program)[1:]:
             yield re.split(r"\s#|[|;&<>)]", part)[0].strip()

@@ -166,13 +166,10 @@ def _webp(page: Page, name: str) -> None:
 
 
 def _page_picture(browser: Browser, url: str, name: str, scheme: str, width: int, height: int) -> None:
-    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
-    page.goto(url)
-    page.get_by_role("button", name="Sign in").click()
+    page = _reader(browser, url, scheme, width, height).page
     if width < 800:
         page.get_by_role("button", name="Conversations").click()
     page.get_by_role("link", name=QUESTION).first.click()
-    page.locator("#credits-figure").get_by_text(re.compile(r"\d")).wait_for()
     page.locator(".steps summary").first.click()
     page.locator(".steps[open]").first.wait_for()
     page.mouse.move(width / 2, height / 2)

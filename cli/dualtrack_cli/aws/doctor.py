@@ -15,7 +15,8 @@ import httpx
 
 from dualtrack_cli.aws import decide
 from dualtrack_cli.aws.account import Account, Refusal
-from dualtrack_cli.aws.facts import KEYS, STAGES, prefix
+from dualtrack_cli.aws.facts import KEYS, prefix
+from dualtrack_cli.aws.options import region_option, stage_option
 from dualtrack_cli.aws.up import Wishes, read_stage
 from dualtrack_cli.command import Exit, exit_codes, json_option, print_json
 from dualtrack_cli.target import need_checkout
@@ -295,8 +296,8 @@ def _show(findings: Sequence[Finding]) -> None:
 
 
 @click.command()
-@click.option("--stage", type=click.Choice(STAGES), default="staging", show_default=True)
-@click.option("--region", help="Else AWS_REGION or the profile's.")
+@stage_option
+@region_option
 @click.option(
     "--settings",
     "settings_folder",

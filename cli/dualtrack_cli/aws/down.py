@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from dualtrack_cli.aws.account import Account, Refusal
-from dualtrack_cli.aws.facts import STAGES, prefix
+from dualtrack_cli.aws.facts import prefix
+from dualtrack_cli.aws.options import region_option, stage_option
 from dualtrack_cli.aws.questions import Person, Steps
 from dualtrack_cli.aws.removal import Thing, empty_buckets, remove, things_of
 from dualtrack_cli.aws.waiting import wait_until_settled
@@ -85,8 +86,8 @@ def _say_what_stays(account: Account, steps: Steps) -> None:
 
 
 @click.command()
-@click.option("--stage", type=click.Choice(STAGES), default="staging", show_default=True)
-@click.option("--region", help="Else AWS_REGION or the profile's.")
+@stage_option
+@region_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
     "--delete-data", metavar="NAME", help="For prod: dualtrack-prod, to confirm that its data is deleted."

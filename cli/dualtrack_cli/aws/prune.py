@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dualtrack_cli.aws.account import Account
-from dualtrack_cli.aws.facts import STAGES
+from dualtrack_cli.aws.options import region_option, stage_option
 from dualtrack_cli.aws.versions import delete, find_spare
 from dualtrack_cli.command import exit_codes
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--stage", type=click.Choice(STAGES), default="staging", show_default=True)
-@click.option("--region", help="Else AWS_REGION or the profile's.")
+@stage_option
+@region_option
 @click.option(
     "--keep",
     type=click.IntRange(min=2),

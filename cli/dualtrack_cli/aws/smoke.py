@@ -14,7 +14,7 @@ import click
 
 from dualtrack_cli.aws.account import Account, Refusal
 from dualtrack_cli.aws.checks import Probe, Wrong, run_checks
-from dualtrack_cli.aws.facts import STAGES
+from dualtrack_cli.aws.options import region_option, stage_option
 from dualtrack_cli.aws.smoke_report import markdown, measures, picture, write
 from dualtrack_cli.aws.up import new_password
 from dualtrack_cli.command import Exit, exit_codes, json_option, print_json
@@ -102,8 +102,8 @@ def _tell(result: Result) -> None:
 
 
 @click.command()
-@click.option("--stage", type=click.Choice(STAGES), default="staging", show_default=True)
-@click.option("--region", help="Else AWS_REGION or the profile's.")
+@stage_option
+@region_option
 @click.option("--url", help="A stack's address instead of a stage; a local one needs no token.")
 @click.option("--token", help="ID token; else DUALTRACK_TOKEN; else a user is made and removed afterwards.")
 @click.option(

@@ -18,7 +18,8 @@ import click
 from dualtrack_cli.aws import decide
 from dualtrack_cli.aws.account import Account, Refusal
 from dualtrack_cli.aws.cdk import Cdk, own_app
-from dualtrack_cli.aws.facts import KEYS, STACKS, STAGES, prefix
+from dualtrack_cli.aws.facts import KEYS, STACKS, prefix
+from dualtrack_cli.aws.options import region_option, stage_option
 from dualtrack_cli.aws.questions import Person, Steps
 from dualtrack_cli.aws.waiting import wait_until_settled
 from dualtrack_cli.command import exit_codes
@@ -328,8 +329,8 @@ def new_password() -> str:
 
 
 @click.command()
-@click.option("--stage", type=click.Choice(STAGES), default="staging", show_default=True)
-@click.option("--region", help="Else AWS_REGION or the profile's.")
+@stage_option
+@region_option
 @click.option(
     "--yes", is_flag=True, help="Ask nothing: take all answers from options, settings and environment."
 )
