@@ -160,7 +160,7 @@ def conversation_lines(conversation: Mapping[str, Any], now: datetime) -> Iterat
         if record["type"] == "tool_call" and "result" in record:
             yield f"  {one_line(record['result'], _PREVIEW)}"
         else:
-            yield clean(record.get("content") or "").strip()
+            yield clean(record.get("content") or "").strip("\n")
 
 
 def record_lines(record: Mapping[str, Any]) -> Iterator[str]:

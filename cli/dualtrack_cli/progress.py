@@ -13,13 +13,13 @@ from typing import IO, TYPE_CHECKING, Final, Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.markdown import Markdown
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from dualtrack_cli.markdown import Markdown
 from dualtrack_cli.transcript import (
     Answered,
     Called,
@@ -135,7 +135,7 @@ class PlainView:
             case Unpaid():
                 lines = (f"  {_unpaid(block, self._reader)}",)
             case Answered(response) if not self._progress_only:
-                lines = ("", response.strip(), "")
+                lines = ("", response.strip("\n"), "")
             case Ended(chat) if not self._progress_only:
                 lines = self._ending(chat)
         return lines

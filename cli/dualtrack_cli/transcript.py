@@ -196,7 +196,7 @@ def _error(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
 
 
 def _said(text: str) -> tuple[Block, ...]:
-    return (Said(clean(text).strip()),) if text.strip() else ()
+    return (Said(clean(text).strip("\n")),) if text.strip() else ()
 
 
 def _unseen(before: Transcript) -> tuple[Block, ...]:
@@ -219,7 +219,7 @@ _STEPS: Final[Mapping[str, Callable[[Transcript, Mapping[str, Any], float], Step
 
 def clean(text: object) -> str:
     """Text without escape sequences: documents and models must not control the terminal."""
-    return _CONTROLS.sub("", str(text).replace("\r\n", "\n"))
+    return _CONTROLS.sub("", str(text).replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def one_line(text: object, length: int) -> str:

@@ -83,5 +83,5 @@ def _lines(chat: Mapping[str, Any]) -> tuple[str, ...]:
     charge = f"{chat['credits_used']:,} credits charged, {chat['credits_remaining']:,} left"
     if chat["status"] != "cancelled":
         return (f"{own} had already ended ({chat['status']}): {charge}.",)
-    text = clean(chat.get("response") or "").strip()
+    text = clean(chat.get("response") or "").strip("\n")
     return (*((text, "") if text else ()), f"{own} is stopped: {charge}.")
