@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from dualtrack.message_files import FILES_BYTES
 
 from dualtrack_cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
-from dualtrack_cli.files import BadFile, read_files
+from dualtrack_cli.files import STDIN, BadFile, piped_text, read_files
+from dualtrack_cli.piped import Unfinished, piped
 from dualtrack_cli.target import Missing, command_line, open_target
 from dualtrack_cli.transcript import one_line
 
@@ -42,7 +44,7 @@ _QUERY: Final = re.compile(r"q[1-9][0-9]*")
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="PATH",
-    help="Attach an image, a PDF or a text file; up to five, 4 MB in total.",
+    help="Attach an image, a PDF or a text file; up to five, 4 MB in total. - is standard input.",
 )
 @stack_options
 @json_option
@@ -59,7 +61,8 @@ def chat(
 ) -> None:
     """Ask MESSAGE and follow the chat until its answer.
 
-    A MESSAGE of "-" is read from stdin. Without MESSAGE, on a terminal: an interactive conversation; /help
+    Piped text goes along, behind MESSAGE or, if it is long, as the file stdin.txt. A MESSAGE of "-" is read from
+    stdin. Without MESSAGE, on a terminal: an interactive conversation; /help
     lists its commands.
     To replace or repeat q7 in a new conversation: --fork ID --before q7. The conversation ID stays unchanged.
     With --json the command also waits for the summaries.
@@ -71,11 +74,8 @@ def chat(
     interactive = message is None
     if interactive and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
         raise click.UsageError('MESSAGE is missing. Without one, chat needs a terminal; "-" reads stdin.')
-    text = sys.stdin.read() if message == "-" else message or ""
-    if not interactive:
-        _check_text(text)
     _check_target(conversation, last, fork, before, profile)
-    files = _files(paths)
+    text, files = _content(message, paths)
     from dualtrack_cli.talk import Question  # noqa: PLC0415 - slow to load, not needed for --help
 
     with exit_codes():
@@ -125,9 +125,38 @@ def _check_target(
         )
 
 
-def _files(paths: tuple[Path, ...]) -> tuple[LocalFile, ...]:
+def _content(message: str | None, paths: tuple[Path, ...]) -> tuple[str, tuple[LocalFile, ...]]:
+    """The text of the question, empty if it is not given, and the files."""
+    files = _files(paths)
+    if message is None:
+        return "", files
+    if message == "-" and STDIN in paths:
+        raise click.UsageError("Standard input is either MESSAGE or a file, not both.")
+    text = sys.stdin.read() if message == "-" else message
+    _check_text(text)
+    return (text, files) if message == "-" or STDIN in paths else _with_piped(text, files, paths)
+
+
+def _with_piped(
+    text: str, files: tuple[LocalFile, ...], paths: tuple[Path, ...]
+) -> tuple[str, tuple[LocalFile, ...]]:
+    """What is piped goes behind the message, as far as the memory keeps that word for word, else as a file."""
+    from dualtrack.memory.summaries import LONG_QUERY  # noqa: PLC0415 - not needed for --help
+
     try:
-        return read_files(paths)
+        with exit_codes():
+            data = piped(FILES_BYTES, report)
+        if not data.strip():
+            return text, files
+        whole = f"{text}\n\n{piped_text(data).rstrip()}"
+    except (BadFile, Unfinished) as problem:
+        raise click.UsageError(str(problem)) from problem
+    return (whole, files) if len(whole) <= LONG_QUERY else (text, _files(paths, data))
+
+
+def _files(paths: tuple[Path, ...], data: bytes = b"") -> tuple[LocalFile, ...]:
+    try:
+        return read_files(paths, data)
     except BadFile as problem:
         raise click.UsageError(str(problem)) from problem
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import base64
 import mimetypes
+import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.media import VIEWABLE, refusal
@@ -12,12 +15,19 @@ from dualtrack.message_files import FILES_BYTES, MAX_FILES, is_text_type, not_te
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 _TYPES: Final = mimetypes.MimeTypes()
 """By file extension, the same on every machine: the system's own lists are not read."""
 for _kind, _end in (("text/markdown", ".md"), ("application/toml", ".toml"), ("application/yaml", ".yaml")):
     _TYPES.add_type(_kind, _end)
+
+
+STDIN: Final = Path("-")
+"""Standard input, as a path."""
+
+_STDIN: Final = "Standard input"
+_PIPED: Final = "stdin.txt"
+_TOO_LARGE: Final = "too large; the files of a message may have 4 MB in total."
 
 
 class BadFile(Exception):
@@ -39,35 +49,51 @@ class LocalFile:
         return {"name": self.name, "media_type": self.media_type, "data": data}
 
 
-def read_files(paths: Sequence[Path]) -> tuple[LocalFile, ...]:
-    """The files in order; raises `BadFile` for the first that cannot be sent."""
-    if len(paths) > MAX_FILES:
-        raise BadFile(f"A message takes at most {MAX_FILES} files, not {len(paths)}.")
-    free = FILES_BYTES
+def read_files(paths: Sequence[Path], piped: bytes = b"") -> tuple[LocalFile, ...]:
+    """The files in order, and piped text as the last; raises `BadFile` for the first that cannot be sent."""
+    number = len(paths) + bool(piped)
+    if number > MAX_FILES:
+        raise BadFile(f"A message takes at most {MAX_FILES} files, not {number}.")
+    free = FILES_BYTES - len(piped)
     files: list[LocalFile] = []
     for path in paths:
         files.append(_read(path, free))
         free -= len(files[-1].data)
-    return tuple(files)
+    return (*files, *((LocalFile(_PIPED, "text/plain", piped),) if piped else ()))
+
+
+def piped_text(data: bytes) -> str:
+    """Piped bytes as text; raises `BadFile` if they are none, or too many."""
+    if len(data) > FILES_BYTES:
+        raise BadFile(f"{_STDIN}: {_TOO_LARGE}")
+    if problem := not_text(data):
+        raise BadFile(f"{_STDIN} is no text: {problem}. Send an image or a PDF with --file.")
+    return data.decode()
 
 
 def _read(path: Path, free: int) -> LocalFile:
+    is_stdin = path == STDIN
+    name = _STDIN if is_stdin else str(path)
     try:
-        with path.open("rb") as file:
+        with nullcontext(sys.stdin.buffer) if is_stdin else path.open("rb") as file:
             data = file.read(free + 1)
     except OSError as error:
-        raise BadFile(f"{path}: {(error.strerror or str(error)).lower()}.") from error
+        raise BadFile(f"{name}: {(error.strerror or str(error)).lower()}.") from error
     if len(data) > free:
-        raise BadFile(f"{path}: too large; the files of a message may have 4 MB in total.")
-    return LocalFile(path.name, _media_type(path, data), data)
+        raise BadFile(f"{name}: {_TOO_LARGE}")
+    media_type = _media_type(name, data)
+    kind = media_type.partition("/")[2]
+    return LocalFile(
+        (_PIPED if kind == "plain" else f"stdin.{kind}") if is_stdin else path.name, media_type, data
+    )
 
 
-def _media_type(path: Path, data: bytes) -> str:
+def _media_type(name: str, data: bytes) -> str:
     """By its content: an image or a PDF by its first bytes, else text, whose type is by its name."""
     viewable = [media_type for media_type in sorted(VIEWABLE) if not refusal(media_type, data)]
     if viewable:
         return viewable[0]
     if problem := not_text(data):
-        raise BadFile(f"{path}: neither an image (PNG, JPEG, GIF, WebP) nor a PDF nor text: {problem}.")
-    guessed = _TYPES.guess_type(path.name)[0] or ""
+        raise BadFile(f"{name}: neither an image (PNG, JPEG, GIF, WebP) nor a PDF nor text: {problem}.")
+    guessed = _TYPES.guess_type(name)[0] or ""
     return guessed if is_text_type(guessed) else "text/plain"
