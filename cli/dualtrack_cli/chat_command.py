@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,6 +11,7 @@ from dualtrack.message_files import FILES_BYTES
 
 from dualtrack_cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
 from dualtrack_cli.files import STDIN, BadFile, piped_text, read_files
+from dualtrack_cli.id_types import CONVERSATION, QUERY
 from dualtrack_cli.piped import Unfinished, piped
 from dualtrack_cli.target import Missing, command_line, open_target
 from dualtrack_cli.transcript import one_line
@@ -25,17 +25,22 @@ if TYPE_CHECKING:
 MESSAGE_CHARACTERS: Final = 32_000
 """The API's limit (CONTRACT 4)."""
 
-_CONVERSATION: Final = re.compile(r"cv_\w+", re.ASCII)
-_QUERY: Final = re.compile(r"q[1-9][0-9]*")
-
 
 @click.command()
 @click.argument("message", required=False)
-@click.option("--conversation", metavar="ID", help="Continue a conversation.")
+@click.option("--conversation", metavar="ID", type=CONVERSATION, help="Continue a conversation.")
 @click.option("--last", is_flag=True, help="Continue the latest conversation.")
-@click.option("--fork", metavar="ID", help="Ask in a new conversation that shares the past of this one.")
 @click.option(
-    "--before", metavar="QUERY", help="With --fork: the first query that it does not share, such as q7."
+    "--fork",
+    metavar="ID",
+    type=CONVERSATION,
+    help="Ask in a new conversation that shares the past of this one.",
+)
+@click.option(
+    "--before",
+    metavar="QUERY",
+    type=QUERY,
+    help="With --fork: the first query that it does not share, such as q7.",
 )
 @click.option("--profile", metavar="NAME", help="The agent to talk to, in a new conversation.")
 @click.option(
@@ -113,16 +118,6 @@ def _check_target(
         raise click.UsageError("--fork cannot be combined with --conversation, --last or --profile.")
     if conversation is not None and last:
         raise click.UsageError("--conversation and --last cannot be combined.")
-    for conversation_id in (conversation, fork):
-        if conversation_id is not None and not _CONVERSATION.fullmatch(conversation_id):
-            raise click.UsageError(
-                f"{one_line(conversation_id, 60)} is not a conversation id; these begin with cv_. "
-                "`dualtrack conversations` lists them."
-            )
-    if before is not None and not _QUERY.fullmatch(before):
-        raise click.UsageError(
-            f"{one_line(before, 60)} is not a query id; the first query is q1, the seventh q7."
-        )
 
 
 def _content(message: str | None, paths: tuple[Path, ...]) -> tuple[str, tuple[LocalFile, ...]]:

@@ -13,6 +13,7 @@ from dualtrack.frozen import freeze
 
 from dualtrack_cli.chat_command import latest
 from dualtrack_cli.command import exit_codes, json_option, moment, print_json, report, stack_options
+from dualtrack_cli.id_types import wrong_id
 from dualtrack_cli.target import open_target
 from dualtrack_cli.transcript import clean, describe, one_line
 
@@ -94,8 +95,7 @@ def show(stack: Wanted, what: str | None, *, track: str, as_json: bool) -> None:
     ID is a conversation (cv_…), a record of one (cv_…/q3-t1), or a record of the latest one (q3-t1). Without ID the
     latest conversation is shown. Tool results are shortened in a conversation and complete as records.
     """
-    first, _, record = (what or "").partition("/")
-    conversation, record = (first, record) if first.startswith("cv_") or not first else ("", first)
+    conversation, record = _parts(what or "")
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         conversation = conversation or latest(client)
         if record:
@@ -109,6 +109,19 @@ def show(stack: Wanted, what: str | None, *, track: str, as_json: bool) -> None:
         return
     for line in lines:
         click.echo(line)
+
+
+def _parts(what: str) -> tuple[str, str]:
+    """Conversation and record, each empty if it is not named. Raises `click.UsageError` for anything else."""
+    if what.startswith("cv_"):
+        conversation, slash, record = what.partition("/")
+        problem = wrong_id("conversation_id", conversation) or (slash and wrong_id("record_id", record))
+    else:
+        conversation, record = "", what
+        problem = what and wrong_id("record_id", what)
+    if problem:
+        raise click.UsageError(problem)
+    return conversation, record
 
 
 def whole_conversation(client: ApiClient, conversation: str, track: str) -> Mapping[str, Any]:

@@ -23,6 +23,7 @@ from dualtrack_cli.command import (
     stack_options,
     state_dir_option,
 )
+from dualtrack_cli.id_types import wrong_id
 from dualtrack_cli.target import OPERATOR, Missing, Wanted, claims_of, dev_token, open_target
 from dualtrack_cli.transcript import one_line
 
@@ -171,6 +172,8 @@ def audit(user: str, stage: str | None, state_dir: Path, *, as_json: bool) -> No
 def _prove_deployed(user: str, stage: str) -> Proof:
     from dualtrack_cli.credit_audit import prove  # noqa: PLC0415 - boto3 loads for this command alone
 
+    if problem := wrong_id("user_id", user):
+        raise Missing(problem)
     return prove(user, stage)
 
 
@@ -217,6 +220,8 @@ def as_admin(target: Target, user: str | None) -> Iterator[Account]:
     elif target.dev and not _is_id(user):
         named = _named(target.url, user)
         own_token, user_id = named.token, named.user_id
+    if problem := wrong_id("user_id", str(user_id)):
+        raise Missing(problem)
     if target.dev:
         token = dev_token(target.url, OPERATOR, admin=True).token
     with ApiClient(target.url, token) as client:

@@ -8,6 +8,7 @@ import click
 
 from dualtrack_cli.client import ApiClient, Refused
 from dualtrack_cli.command import exit_codes, json_option, print_json, report, stack_options
+from dualtrack_cli.id_types import CHAT
 from dualtrack_cli.target import OPERATOR, dev_token, open_target
 from dualtrack_cli.transcript import one_line
 
@@ -22,7 +23,7 @@ _WIDTH: Final = 64
 
 
 @click.command()
-@click.argument("chat_id", metavar="CHAT")
+@click.argument("chat_id", metavar="CHAT", type=CHAT)
 @stack_options
 @json_option
 def explain(stack: Wanted, chat_id: str, *, as_json: bool) -> None:

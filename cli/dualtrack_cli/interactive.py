@@ -26,6 +26,7 @@ from dualtrack_cli.conversation_commands import (
 )
 from dualtrack_cli.explain_commands import receipt_of, text_of
 from dualtrack_cli.files import BadFile, read_files
+from dualtrack_cli.id_types import wrong_id
 from dualtrack_cli.progress import Reader, view_on
 from dualtrack_cli.talk import OFFLINE, Question, ask, follow
 from dualtrack_cli.target import command_line
@@ -138,8 +139,7 @@ class Conversation:
         click.echo(f"A new conversation{f' with {one_line(profile, 60)}' if profile else ''}.")
 
     def open(self, conversation: str) -> None:
-        if not conversation.startswith("cv_"):
-            raise BadFile("Which one? /conversations lists their ids.")
+        _check_id("conversation_id", conversation)
         answer = self.client.call("GET", f"/v1/conversations/{conversation}")
         self.next = Question("", answer["conversation_id"])
         click.echo(f"Continuing: {one_line(answer['title'], 100)}")
@@ -155,6 +155,7 @@ class Conversation:
     def show(self, record: str) -> None:
         conversation = self._here()
         if record:
+            _check_id("record_id", record)
             _print(record_lines(whole_record(self.client, conversation, record)))
         else:
             whole = whole_conversation(self.client, conversation, "full")
@@ -163,6 +164,8 @@ class Conversation:
     def cost(self, chat: str) -> None:
         if not chat and not self.last_chat:
             raise BadFile("Nothing was asked yet.")
+        if chat:
+            _check_id("chat_id", chat)
         _print(text_of(receipt_of(self.target, chat or self.last_chat)))
 
     def credits(self, _argument: str) -> None:
@@ -261,6 +264,11 @@ def _keys() -> KeyBindings:
         event.current_buffer.insert_text("\n")
 
     return keys
+
+
+def _check_id(name: str, text: str) -> None:
+    if problem := wrong_id(name, text):
+        raise BadFile(problem)
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -9,6 +9,7 @@ import click
 
 from dualtrack_cli.client import ChatEvent, Refused
 from dualtrack_cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
+from dualtrack_cli.id_types import CHAT
 from dualtrack_cli.target import open_target
 from dualtrack_cli.transcript import clean, one_line
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("chat_id", metavar="CHAT")
+@click.argument("chat_id", metavar="CHAT", type=CHAT)
 @stack_options
 @json_option
 def watch(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
@@ -64,7 +65,7 @@ def _follow(client: ApiClient, view: View, chat_id: str, *, as_json: bool) -> Ou
 
 
 @click.command()
-@click.argument("chat_id", metavar="CHAT")
+@click.argument("chat_id", metavar="CHAT", type=CHAT)
 @stack_options
 @json_option
 def cancel(stack: Wanted, chat_id: str, *, as_json: bool) -> None:

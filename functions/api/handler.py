@@ -12,6 +12,7 @@ with collecting_later():
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.event_handler import APIGatewayRestResolver, CORSConfig, Response
     from dualtrack.api.corpora import UPLOAD_CLIENT, CorpusServices
+    from dualtrack.api.parameters import check_ids
     from dualtrack.api.request import Services, admit
     from dualtrack.api.table import ROUTES
     from dualtrack.api.users import UserPool
@@ -89,7 +90,9 @@ def _served(route: Route, serve: Callable[..., Answer]) -> Callable[..., Respons
             writes,
             settings.upgrade_message,
         )
-        answer = serve(admit(app.current_event, services, route.access), **path)
+        request = admit(app.current_event, services, route.access)
+        check_ids(path)
+        answer = serve(request, **path)
         if answer.body is None:
             return Response(answer.status, body="")
         if isinstance(answer.body, bytes):

@@ -15,7 +15,7 @@ import anyio.to_thread
 import boto3
 from dualtrack.api.id_tokens import verifier_of
 from dualtrack.api.identity import refuse_erased
-from dualtrack.api.parameters import LAST_EVENT_ID
+from dualtrack.api.parameters import LAST_EVENT_ID, check_ids
 from dualtrack.api.route import EVENTS_PATH
 from dualtrack.clock import system_clock
 from dualtrack.errors import ApiError, not_found
@@ -57,6 +57,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
         identity = await anyio.to_thread.run_sync(verifier.verify, request.headers.get("authorization", ""))
         await anyio.to_thread.run_sync(refuse_erased, deletions, identity.user)
         after = LAST_EVENT_ID.read(request.headers.get(LAST_EVENT_ID.name))
+        check_ids(request.path_params)
         chat_id = request.path_params["chat_id"]
         chat = await anyio.to_thread.run_sync(reader.chat, identity.user, chat_id)
         lease = await anyio.to_thread.run_sync(leases.take, identity.user, STREAMS)

@@ -28,8 +28,8 @@ Refusal = tuple[int, dict[str, Any], dict[str, str]]
 """Status, the fields of ``error``, headers."""
 
 AT = "2026-11-21T21:31:47.000Z"
-CHAT_ID = "ch_1"
-CONVERSATION_ID = "cv_1"
+CHAT_ID = "ch_00000000000000000000000001"
+CONVERSATION_ID = "cv_00000000000000000000000001"
 ADMIN_PATH = "/v1/admin/users/id-of-ada"
 OWN_PATH = "/v1/admin/users/id-of-grace"
 LOCAL_USER = "grace"
@@ -239,8 +239,8 @@ class _Server:
         chat = f"/v1/chats/{CHAT_ID}"
         known: dict[tuple[str, str], Callable[[], Response]] = {
             ("POST", "/v1/chats"): lambda: self._start(request, body),
-            ("POST", "/v1/conversations/cv_9/fork"): lambda: JSONResponse(_fork("cv_9"), 201),
-            ("DELETE", "/v1/conversations/cv_9_fork"): lambda: Response(status_code=204),
+            ("POST", "/v1/conversations/cv_00000000000000000000000009/fork"): lambda: JSONResponse(_fork("cv_00000000000000000000000009"), 201),
+            ("DELETE", "/v1/conversations/cv_00000000000000000000000009_fork"): lambda: Response(status_code=204),
             ("GET", chat): lambda: JSONResponse(self.script.chat()),
             ("DELETE", chat): lambda: JSONResponse(self.script.cancelled or stopped_chat()),
             ("GET", f"{chat}/events"): lambda: self._events(request),

@@ -7,8 +7,7 @@ from dualtrack.ids import (
     RecordId,
     execution_arn,
     file_id,
-    is_chat_id,
-    is_conversation_id,
+    is_id,
     new_chat_id,
     new_conversation_id,
     parse_record_id,
@@ -88,10 +87,10 @@ def test_opaque_ids_are_distinct_and_sortable() -> None:
     """Newer ones sort after older ones down to the millisecond."""
     ids = [new_chat_id() for _ in range(100)]
     assert len(set(ids)) == 100
-    assert all(is_chat_id(opaque) and not is_conversation_id(opaque) for opaque in ids)
-    assert is_conversation_id(new_conversation_id())
-    assert not is_chat_id("ch_" + "z" * 26)
-    assert not is_chat_id("ch_#")
+    assert all(is_id("chat_id", opaque) and not is_id("conversation_id", opaque) for opaque in ids)
+    assert is_id("conversation_id", new_conversation_id())
+    assert not is_id("chat_id", "ch_" + "z" * 26)
+    assert not is_id("chat_id", "ch_#")
 
 
 @pytest.mark.parametrize("qualifier", ["", ":live", ":12"])

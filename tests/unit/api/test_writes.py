@@ -35,7 +35,7 @@ def cautious() -> Iterator[Api]:
         ),
         ("/v1/chats", {"message": "Hello", "profile": "courses"}, "The profile courses is not available"),
         ("/v1/conversations", {"profile": "graph"}, "The profile graph is not available"),
-        ("/v1/conversations/cv_0/fork", {"before": "q1"}, "Forks are not available"),
+        ("/v1/conversations/cv_00000000000000000000000000/fork", {"before": "q1"}, "Forks are not available"),
     ],
 )
 def test_data_that_release_1_cannot_read_is_refused(

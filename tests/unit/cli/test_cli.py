@@ -84,8 +84,12 @@ class TestChat:
         assert "Use **OAuth 2.0**." in result.stdout
         further, anew = result.stdout.rstrip().splitlines()[-2:]
         command = "uv run dualtrack chat"
-        assert further.startswith(f"Continue with: {command} --conversation cv_1 --url http://127.0.0.1:")
-        assert anew.startswith(f"Ask q1 again: {command} --fork cv_1 --before q1 --url http://127.0.0.1:")
+        assert further.startswith(
+            f"Continue with: {command} --conversation cv_00000000000000000000000001 --url http://127.0.0.1:"
+        )
+        assert anew.startswith(
+            f"Ask q1 again: {command} --fork cv_00000000000000000000000001 --before q1 --url http://127.0.0.1:"
+        )
 
     def test_json_is_only_the_chat_object(self) -> None:
         result = ask(Script(events=answered()), "How?", "--json")
@@ -100,31 +104,42 @@ class TestChat:
 
     def test_the_request_has_only_the_given_options(self) -> None:
         script = Script(events=answered())
-        ask(script, "Go on", "--conversation", "cv_9", "--profile", "courses")
+        ask(script, "Go on", "--conversation", "cv_00000000000000000000000009", "--profile", "courses")
         ask(script, "Hello")
         assert script.asked("POST", "/v1/chats") == [
-            {"message": "Go on", "conversation_id": "cv_9", "profile": "courses"},
+            {"message": "Go on", "conversation_id": "cv_00000000000000000000000009", "profile": "courses"},
             {"message": "Hello"},
         ]
         assert len(script.chats) == 2, "each chat has an idempotency key of its own"
 
-    @pytest.mark.parametrize(("lost", "tries"), [([], 1), (["POST /v1/conversations/cv_9/fork"], 2)])
+    @pytest.mark.parametrize(
+        ("lost", "tries"), [([], 1), (["POST /v1/conversations/cv_00000000000000000000000009/fork"], 2)]
+    )
     def test_a_fork_is_made_and_queried(self, lost: list[str], tries: int) -> None:
         script = Script(events=answered(), lost=lost)
-        result = ask(script, "Again", "--fork", "cv_9", "--before", "q7")
+        result = ask(script, "Again", "--fork", "cv_00000000000000000000000009", "--before", "q7")
         assert result.exit_code == 0
-        assert "Forked before q7: cv_9_fork" in result.stdout
-        forked = script.asked("POST", "/v1/conversations/cv_9/fork")
+        assert "Forked before q7: cv_00000000000000000000000009_fork" in result.stdout
+        forked = script.asked("POST", "/v1/conversations/cv_00000000000000000000000009/fork")
         assert forked == [{"before": "q7"}] * tries
-        assert script.asked("POST", "/v1/chats") == [{"message": "Again", "conversation_id": "cv_9_fork"}]
+        assert script.asked("POST", "/v1/chats") == [
+            {"message": "Again", "conversation_id": "cv_00000000000000000000000009_fork"}
+        ]
 
     @pytest.mark.parametrize(
         "arguments",
         [
-            ("--fork", "cv_9"),
+            ("--fork", "cv_00000000000000000000000009"),
             ("--before", "q7"),
-            ("--fork", "cv_9", "--before", "q7", "--conversation", "cv_8"),
-            ("--fork", "cv_9", "--before", "q7", "--profile", "courses"),
+            (
+                "--fork",
+                "cv_00000000000000000000000009",
+                "--before",
+                "q7",
+                "--conversation",
+                "cv_00000000000000000000000008",
+            ),
+            ("--fork", "cv_00000000000000000000000009", "--before", "q7", "--profile", "courses"),
         ],
     )
     def test_a_fork_needs_both_its_options_and_no_other_conversation(
@@ -136,8 +151,11 @@ class TestChat:
 
     def test_a_fork_that_is_refused_says_why(self) -> None:
         refusal: Refusal = (404, {"code": "not_found", "message": "There is no such conversation."}, {})
-        script = Script(events=answered(), refusals={"POST /v1/conversations/cv_8/fork": [refusal]})
-        result = ask(script, "Again", "--fork", "cv_8", "--before", "q7")
+        script = Script(
+            events=answered(),
+            refusals={"POST /v1/conversations/cv_00000000000000000000000008/fork": [refusal]},
+        )
+        result = ask(script, "Again", "--fork", "cv_00000000000000000000000008", "--before", "q7")
         assert (result.exit_code, "no such conversation" in result.stderr) == (2, True)
         assert script.asked("POST", "/v1/chats") == []
 
@@ -149,9 +167,9 @@ class TestChat:
         """Not after a 500: the chat may run."""
         refusal: Refusal = (status, {"code": code, "message": "No.", "required": 5, "available": 0}, {})
         script = Script(events=answered(), refusals={"POST /v1/chats": [refusal]})
-        result = ask(script, "Again", "--fork", "cv_9", "--before", "q7")
+        result = ask(script, "Again", "--fork", "cv_00000000000000000000000009", "--before", "q7")
         assert (result.exit_code != 0, "Forked before" in result.stdout) == (True, False)
-        assert len(script.asked("DELETE", "/v1/conversations/cv_9_fork")) == deleted
+        assert len(script.asked("DELETE", "/v1/conversations/cv_00000000000000000000000009_fork")) == deleted
 
     def test_files_are_sent_with_their_names_and_types(self, tmp_path: Path) -> None:
         contents = {
@@ -227,9 +245,9 @@ class TestChat:
             ("--json",),
             ("How?", "--url", "ftp://x"),
             ("How?", "--frob"),
-            ("How?", "--conversation", "ch_1"),
-            ("How?", "--conversation", "cv_1", "--last"),
-            ("How?", "--fork", "cv_1", "--before", "7"),
+            ("How?", "--conversation", "ch_00000000000000000000000001"),
+            ("How?", "--conversation", "cv_00000000000000000000000001", "--last"),
+            ("How?", "--fork", "cv_00000000000000000000000001", "--before", "7"),
             ("x" * (MESSAGE_CHARACTERS + 1),),
         ],
     )
@@ -240,9 +258,15 @@ class TestChat:
         assert not Path("state").exists()
 
     def test_the_latest_conversation_is_continued(self) -> None:
-        script = Script(events=answered(), conversations=[conversation("cv_7"), conversation("cv_6")])
+        script = Script(
+            events=answered(),
+            conversations=[
+                conversation("cv_00000000000000000000000007"),
+                conversation("cv_00000000000000000000000006"),
+            ],
+        )
         assert ask(script, "And now?", "--last").exit_code == 0
-        assert script.asked("POST", "/v1/chats")[0]["conversation_id"] == "cv_7"
+        assert script.asked("POST", "/v1/chats")[0]["conversation_id"] == "cv_00000000000000000000000007"
 
     def test_without_a_conversation_there_is_no_latest(self) -> None:
         result = ask(Script(), "And now?", "--last")
@@ -360,7 +384,7 @@ class TestRunningStack:
             result = run("chat", "How?", "--state-dir", "state")
         assert result.exit_code == 0
         assert (
-            'Continue with: uv run dualtrack chat --conversation cv_1 --state-dir state "…"\n'
+            'Continue with: uv run dualtrack chat --conversation cv_00000000000000000000000001 --state-dir state "…"\n'
             in result.stdout
         )
 
@@ -494,7 +518,7 @@ class TestCredits:
             "",
             "Last movements, newest first",
             "time                  kind      amount  available  for",
-            "2026-11-21 21:31 UTC  settle        15         35  ch_1",
+            "2026-11-21 21:31 UTC  settle        15         35  ch_00000000000000000000000001",
             "",
             f"More: uv run dualtrack credits grant 500 --url {url}",
         ]

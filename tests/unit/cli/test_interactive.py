@@ -68,10 +68,13 @@ def test_questions_follow_one_another_in_one_conversation() -> None:
         assert terminal.end() == 0
     assert script.asked("POST", "/v1/chats") == [
         {"message": "How?"},
-        {"message": "And\nnow?", "conversation_id": "cv_1"},
-        {"message": "How?", "conversation_id": "cv_1"},
+        {"message": "And\nnow?", "conversation_id": "cv_00000000000000000000000001"},
+        {"message": "How?", "conversation_id": "cv_00000000000000000000000001"},
     ]
-    assert "Continue with: uv run dualtrack chat --conversation cv_1 --url" in terminal.shown
+    assert (
+        "Continue with: uv run dualtrack chat --conversation cv_00000000000000000000000001 --url"
+        in terminal.shown
+    )
 
 
 def test_ctrl_c_stops_the_answer_and_not_the_conversation() -> None:
@@ -104,8 +107,12 @@ def test_after_a_refusal_or_wrong_usage_it_goes_on(tmp_path: Path) -> None:
         events=answered(),
         refusals={"POST /v1/chats": [SHORT]},
         balance={"available": 35, "plan": "free"},
-        conversations=[conversation("cv_7", "How far?")],
-        records={"cv_7": [{"record_id": "q1", "role": "user", "type": "message", "content": "Far?"}]},
+        conversations=[conversation("cv_00000000000000000000000007", "How far?")],
+        records={
+            "cv_00000000000000000000000007": [
+                {"record_id": "q1", "role": "user", "type": "message", "content": "Far?"}
+            ]
+        },
     )
     with api_server(script) as url, Terminal("chat", "--url", url) as terminal:
         for entered, expected in (
@@ -116,8 +123,8 @@ def test_after_a_refusal_or_wrong_usage_it_goes_on(tmp_path: Path) -> None:
             ("/file missing.txt", "missing.txt: no such file"),
             ("/credits", "35 credits available, plan free"),
             ("/conversations far", "How far?"),
-            ("/open cv_7", "Continuing: How far?"),
-            ("/open cv_8", "no such conversation"),
+            ("/open cv_00000000000000000000000007", "Continuing: How far?"),
+            ("/open cv_00000000000000000000000008", "no such conversation"),
         ):
             terminal.until(PROMPT)
             terminal.type(f"{entered}\r")
@@ -128,7 +135,10 @@ def test_after_a_refusal_or_wrong_usage_it_goes_on(tmp_path: Path) -> None:
         terminal.until(PROMPT)
         terminal.type("\x04")
         assert terminal.end() == 0
-    assert script.asked("POST", "/v1/chats")[-1] == {"message": "And?", "conversation_id": "cv_7"}
+    assert script.asked("POST", "/v1/chats")[-1] == {
+        "message": "And?",
+        "conversation_id": "cv_00000000000000000000000007",
+    }
 
 
 def test_a_file_is_sent_only_with_the_next_question(tmp_path: Path) -> None:

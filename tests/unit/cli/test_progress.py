@@ -80,8 +80,8 @@ def test_a_pipe_gets_a_readable_transcript() -> None:
         "work         2 turns, 1 tool call, 6.4 s",
         "credits      15 used, 1,035 left",
         "tokens       1,200 sent instead of 4,800: 75 % saved",
-        "chat         ch_1",
-        "conversation cv_1",
+        "chat         ch_00000000000000000000000001",
+        "conversation cv_00000000000000000000000001",
     ]
 
 
@@ -158,7 +158,14 @@ def test_settled_text_is_above_the_region_at_the_end() -> None:
         for event in events(answered()):
             view.show(event)
     shown = console.file.getvalue()  # type: ignore[attr-defined]
-    for expected in ("turn 1 of 15", "I will look it up.", "OAuth 2.0", "Auth guide", "75 % saved", "cv_1"):
+    for expected in (
+        "turn 1 of 15",
+        "I will look it up.",
+        "OAuth 2.0",
+        "Auth guide",
+        "75 % saved",
+        "cv_00000000000000000000000001",
+    ):
         assert expected in shown
     assert shown.endswith("\n")
     assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l"), "the cursor is back"

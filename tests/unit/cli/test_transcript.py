@@ -184,8 +184,8 @@ def test_facts_name_work_credits_tokens_and_ids() -> None:
         ("work", "2 turns, 1 tool call, 6.4 s"),
         ("credits", "15 used, 1,035 left"),
         ("tokens", "1,200 sent instead of 4,800: 75 % saved"),
-        ("chat", "ch_1"),
-        ("conversation", "cv_1"),
+        ("chat", "ch_00000000000000000000000001"),
+        ("conversation", "cv_00000000000000000000000001"),
     )
 
 

@@ -46,8 +46,18 @@ TOOLS = {
 
 
 def script(**changed: Any) -> Script:
-    two = [conversation("cv_7", "How far is it?"), conversation("cv_6", "Where is it?")]
-    return Script(**{"conversations": two, "records": {"cv_7": RECORDS}, "tools": TOOLS, **changed})
+    two = [
+        conversation("cv_00000000000000000000000007", "How far is it?"),
+        conversation("cv_00000000000000000000000006", "Where is it?"),
+    ]
+    return Script(
+        **{
+            "conversations": two,
+            "records": {"cv_00000000000000000000000007": RECORDS},
+            "tools": TOOLS,
+            **changed,
+        }
+    )
 
 
 def run(served: Script, *arguments: str) -> Result:
@@ -60,9 +70,9 @@ class TestConversations:
         result = run(script(), "conversations")
         assert result.exit_code == 0
         first, second = result.stdout.splitlines()
-        assert first.startswith("cv_7  ")
+        assert first.startswith("cv_00000000000000000000000007  ")
         assert first.endswith("  assistant   How far is it?")
-        assert second.startswith("cv_6  ")
+        assert second.startswith("cv_00000000000000000000000006  ")
 
     def test_a_search_is_made_by_the_api(self) -> None:
         served = script()
@@ -91,7 +101,7 @@ class TestConversations:
         assert age(at, datetime(2026, 11, 21, 21, 32, tzinfo=UTC)) == expected
 
     def test_a_title_is_cut_to_the_terminal_and_has_no_escapes(self) -> None:
-        long = conversation("cv_7", "\x1b[2J" + "long " * 40)
+        long = conversation("cv_00000000000000000000000007", "\x1b[2J" + "long " * 40)
         (line,) = listed((long,), datetime.now(UTC), 80)
         assert len(line) == 80
         assert "\x1b" not in line
@@ -99,7 +109,7 @@ class TestConversations:
 
 class TestShow:
     def test_a_conversation_with_its_results_cut(self) -> None:
-        result = run(script(), "show", "cv_7")
+        result = run(script(), "show", "cv_00000000000000000000000007")
         assert result.exit_code == 0
         lines = result.stdout.splitlines()
         assert lines[0] == "How far is it?"
@@ -109,7 +119,7 @@ class TestShow:
         assert max(map(len, lines)) < 400
         assert "\x1b" not in result.stdout
 
-    @pytest.mark.parametrize("what", ["cv_7/q1-t1", "q1-t1"])
+    @pytest.mark.parametrize("what", ["cv_00000000000000000000000007/q1-t1", "q1-t1"])
     def test_a_whole_record_of_any_conversation_or_the_latest(self, what: str) -> None:
         """It is read in pieces."""
         assert RESULT.replace("\x1b", "") in run(script(), "show", what).stdout
@@ -117,14 +127,18 @@ class TestShow:
     def test_the_latest_by_default_and_either_track(self) -> None:
         served = script()
         assert "How far is it?" in run(served, "show", "--track", "summarised").stdout
-        assert served.asked("GET", "/v1/conversations/cv_7?track=summarised&cursor=2")
+        assert served.asked(
+            "GET", "/v1/conversations/cv_00000000000000000000000007?track=summarised&cursor=2"
+        )
 
     def test_json_has_all_of_it(self) -> None:
-        shown = json.loads(run(script(), "show", "cv_7", "--json").stdout)
+        shown = json.loads(run(script(), "show", "cv_00000000000000000000000007", "--json").stdout)
         assert (shown["records"], shown.get("cursor")) == (RECORDS, None)
         assert json.loads(run(script(), "show", "q1-t1", "--json").stdout)["result"] == RESULT
 
-    @pytest.mark.parametrize("what", ["cv_8", "cv_7/q9", "q9"])
+    @pytest.mark.parametrize(
+        "what", ["cv_00000000000000000000000008", "cv_00000000000000000000000007/q9", "q9"]
+    )
     def test_missing_data_is_reported(self, what: str) -> None:
         result = run(script(), "show", what)
         assert (result.exit_code, "not_found" in result.stderr) == (2, True)
@@ -145,7 +159,7 @@ class TestWatch:
         assert "Use **OAuth 2.0**." in result.stdout
 
     def test_missing_data_is_reported(self) -> None:
-        assert run(script(), "watch", "ch_9").exit_code == 2
+        assert run(script(), "watch", "ch_00000000000000000000000009").exit_code == 2
 
     def test_json_is_only_the_chat_object(self) -> None:
         assert json.loads(run(script(events=answered()), "watch", CHAT_ID, "--json").stdout) == chat_object()
@@ -170,12 +184,15 @@ class TestCancel:
         assert result.stdout.splitlines() == [
             "I will look it up.",
             "",
-            "ch_1 is stopped: 5 credits charged, 1,035 left.",
+            "ch_00000000000000000000000001 is stopped: 5 credits charged, 1,035 left.",
         ]
 
     def test_a_chat_that_has_ended_is_reported(self) -> None:
         result = run(script(cancelled=chat_object()), "cancel", CHAT_ID)
-        assert result.stdout == "ch_1 had already ended (done): 15 credits charged, 1,035 left.\n"
+        assert (
+            result.stdout
+            == "ch_00000000000000000000000001 had already ended (done): 15 credits charged, 1,035 left.\n"
+        )
 
     def test_json_is_the_chat_object(self) -> None:
         assert json.loads(run(script(), "cancel", CHAT_ID, "--json").stdout)["status"] == "cancelled"

@@ -1,4 +1,4 @@
-"""Identifiers (CONTRACT 6): records within a conversation, and the opaque ids of the API."""
+"""Identifiers (CONTRACT 6): records within a conversation, the opaque ids of the API, and their forms."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import re
 import secrets
 import time
 from dataclasses import dataclass
-from typing import Final, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 RecordKind = Literal["query", "file", "thought", "tool", "response"]
 
-_RECORD: Final = re.compile(r"q([1-9]\d{0,8})(?:-(?:(a|f|t)([1-9]\d{0,5})|(r)))?(-sum)?", re.ASCII)
-_DIGEST: Final = re.compile(r"d([1-9]\d{0,5})", re.ASCII)
+_RECORD: Final = re.compile(r"q([1-9][0-9]{0,8})(?:-(?:(a|f|t)([1-9][0-9]{0,5})|(r)))?(-sum)?")
+_DIGEST: Final = re.compile(r"d([1-9][0-9]{0,5})")
 _KINDS: Final[dict[str, RecordKind]] = {"a": "thought", "f": "file", "t": "tool", "r": "response"}
 
 
@@ -94,7 +98,35 @@ def parse_digest_id(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
-_OPAQUE: Final = re.compile(r"(ch|cv|jb)_[0-9a-v]{26}", re.ASCII)
+@dataclass(frozen=True, slots=True)
+class IdForm:
+    """The form of the ids of a kind of thing; ``pattern`` is of the whole text."""
+
+    what: str
+    pattern: str
+    example: str
+
+
+FORMS: Final[Mapping[str, IdForm]] = MappingProxyType(
+    {
+        "chat_id": IdForm("chat", "ch_[0-9a-v]{26}", "ch_01jd8m3v5q0000000000000000"),
+        "conversation_id": IdForm("conversation", "cv_[0-9a-v]{26}", "cv_01jd8m3v5q0000000000000000"),
+        "job_id": IdForm("job", "jb_[0-9a-v]{26}", "jb_01jd8m3v5q0000000000000000"),
+        "record_id": IdForm("record", f"{_RECORD.pattern}|{_DIGEST.pattern}", "q1-r"),
+        "query_id": IdForm("query", "q[1-9][0-9]{0,8}", "q7"),
+        "place": IdForm("file", "[1-9][0-9]{0,3}", "1"),
+        "document_id": IdForm("document", "[0-9a-f]{32}", "9f86d081884c7d659a2feaa0c55ad015"),
+        "user_id": IdForm("user", "[0-9A-Za-z_-]{1,128}", "0b5c4f6e-1111-2222-3333-444455556666"),
+    }
+)
+"""By name, as in paths and bodies. Whatever has such a form cannot leave its part of a URL, a key or a filter."""
+
+
+def is_id(name: str, text: str) -> bool:
+    """Whether the text has the form of the ids with this name; if not, it need not be looked up."""
+    return re.fullmatch(FORMS[name].pattern, text) is not None
+
+
 _ALPHABET: Final = "0123456789abcdefghijklmnopqrstuv"
 
 
@@ -106,16 +138,6 @@ def new_chat_id() -> str:
 def new_conversation_id() -> str:
     """``cv_`` + 26 characters: time-ordered, so newer conversations sort after older ones."""
     return f"cv_{_sortable()}"
-
-
-def is_chat_id(text: str) -> bool:
-    """Whether the text has the form of a chat id (if not, it need not be looked up)."""
-    return text.startswith("ch_") and _OPAQUE.fullmatch(text) is not None
-
-
-def is_conversation_id(text: str) -> bool:
-    """Whether the text has the form of a conversation id."""
-    return text.startswith("cv_") and _OPAQUE.fullmatch(text) is not None
 
 
 def new_job_id() -> str:
@@ -131,11 +153,6 @@ def new_upload_id() -> str:
 def job_id_at(epoch: float) -> str:
     """A lower bound: less than the id of every job created at or after ``epoch``."""
     return f"jb_{_digits(int(epoch * 1_000) << 80)}"
-
-
-def is_job_id(text: str) -> bool:
-    """Whether the text has the form of a job id."""
-    return text.startswith("jb_") and _OPAQUE.fullmatch(text) is not None
 
 
 def execution_arn(machine_arn: str, name: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.chat_view import WITH_RESPONSE, chat_json
 from dualtrack.errors import ApiError, not_found
-from dualtrack.ids import is_chat_id, query_id, response_id
+from dualtrack.ids import query_id, response_id
 from dualtrack.storage.leases import WAITS
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _POLL_SECONDS: Final = 0.25
 
 def find_chat(stores: Stores, user: str, chat_id: str) -> Chat:
     """The user's chat; 404 for any other."""
-    chat = stores.chats.load(user, chat_id) if is_chat_id(chat_id) else None
+    chat = stores.chats.load(user, chat_id)
     if chat is None:
         raise not_found("There is no such chat.")
     return chat

@@ -12,7 +12,7 @@ from dualtrack.chat.replay import records_to_send
 from dualtrack.clock import iso
 from dualtrack.errors import not_found
 from dualtrack.frozen import dumps
-from dualtrack.ids import is_conversation_id, new_conversation_id, parse_record_id, query_id, response_id
+from dualtrack.ids import is_id, new_conversation_id, parse_record_id, query_id, response_id
 from dualtrack.memory.asked import has_words, words_of
 from dualtrack.profiles import DEFAULT_PROFILE, all_profiles, profile_named
 from dualtrack.storage.conversations import Conversation, is_list_position
@@ -181,9 +181,9 @@ def list_forks(stores: Stores, user: str, forked_from: str, cursor: str, limit: 
     """A page of the direct forks of a conversation, which may be deleted, newest first; 404 if there are no forks and
     no conversation."""
     before = position_of(cursor)
-    if before and not is_conversation_id(before):
+    if before and not is_id("conversation_id", before):
         raise foreign_cursor()
-    if not is_conversation_id(forked_from):
+    if not is_id("conversation_id", forked_from):
         raise not_found("There is no such conversation.")
     ids = stores.forks.made_of(user, forked_from, before=before)
     page: list[Conversation] = []

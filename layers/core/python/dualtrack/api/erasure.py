@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.api.users import is_user_id
 from dualtrack.chat.erase_user import begin_erasure, stop_user
 from dualtrack.errors import not_found
 from dualtrack.runtime.time_limit import time_for
@@ -23,7 +22,7 @@ _log: Final = logging.getLogger(__name__)
 def must_be_there(services: Services, user: str) -> None:
     """Raise 404 for a user who is not in the pool and has no erasure in progress."""
     is_known = services.user_pool.has(user)
-    if not is_known and not (is_user_id(user) and services.stores.deletions.find("USER", user)):
+    if not is_known and not services.stores.deletions.find("USER", user):
         raise not_found("There is no such user.")
 
 

@@ -24,6 +24,7 @@ from pydantic import (
 
 from dualtrack.chat.attached_files import File
 from dualtrack.errors import ApiError, invalid_request
+from dualtrack.ids import FORMS, is_id
 from dualtrack.media import VIEWABLE, refusal
 from dualtrack.message_files import (
     FILES_BYTES,
@@ -55,7 +56,6 @@ PlanName = Literal["free", "pro"]
 
 _PICTURES: Final = "|".join(sorted(VIEWABLE))
 _CHARSET: Final = re.compile(r"\s*;\s*charset=\"?utf-8\"?\s*\Z", re.IGNORECASE)
-_QUERY: Final = re.compile(r"q[1-9][0-9]{0,8}")
 _UNREADABLE: Final = (
     "an attachment must be an image (PNG, JPEG, GIF, WebP), a PDF, or UTF-8 text of a text type"
 )
@@ -77,7 +77,7 @@ def _media_type(text: str) -> str:
 
 
 def _query_name(text: str) -> str:
-    if not _QUERY.fullmatch(text):
+    if not is_id("query_id", text):
         raise ValueError("must name a query of the conversation, such as q7")
     return text
 
@@ -187,9 +187,9 @@ class ForkBody(Body):
         WithJsonSchema(
             {
                 "type": "string",
-                "pattern": f"^{_QUERY.pattern}$",
+                "pattern": f"^{FORMS['query_id'].pattern}$",
                 "description": "The first query that the fork does not share.",
-                "examples": ["q7"],
+                "examples": [FORMS["query_id"].example],
             }
         ),
     ]

@@ -19,6 +19,7 @@ from dualtrack.api import answers
 from dualtrack.api.event_data import EVENTS
 from dualtrack.api.parameters import PATH_PARAMETERS
 from dualtrack.errors import STATUS_OF_CODE
+from dualtrack.ids import FORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -240,9 +241,11 @@ def _parameters(routes: tuple[Route, ...]) -> dict[str, Any]:
 
 
 def _path_parameter(name: str) -> dict[str, Any]:
-    description, example = PATH_PARAMETERS[name]
-    schema = {"type": "string", "minLength": 1, "examples": [example]}
-    return {"name": name, "in": "path", "required": True, "schema": schema, "description": description}
+    schema: dict[str, Any] = {"type": "string", "minLength": 1, "examples": ["courses"]}
+    if name in FORMS:
+        schema |= {"pattern": f"^(?:{FORMS[name].pattern})$", "examples": [FORMS[name].example]}
+    about = {"required": True, "schema": schema, "description": PATH_PARAMETERS[name]}
+    return {"name": name, "in": "path", **about}
 
 
 def _parameter(parameter: Parameter[Any]) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast
 
 from dualtrack.credits.spending import MAX_DAYS
-from dualtrack.errors import invalid_request
+from dualtrack.errors import invalid_request, not_found
+from dualtrack.ids import FORMS, is_id
 from dualtrack.text import clean
 
 if TYPE_CHECKING:
@@ -28,16 +29,23 @@ _LIMIT: Final = re.compile(r"\d{1,3}", re.ASCII)
 _WHOLE: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 PATH_PARAMETERS: Final = {
-    "chat_id": ("The chat", "ch_01jd8m3v5q0000000000000000"),
-    "conversation_id": ("The conversation", "cv_01jd8m3v5q0000000000000000"),
-    "record_id": ("The record's id in the conversation", "q1-r"),
-    "place": ("The number of the file in the record, from 1", "1"),
-    "corpus": ("`courses` or `graph`", "courses"),
-    "job_id": ("The job", "jb_01jd8m3v5q0000000000000000"),
-    "document_id": ("The document, as the corpus lists it", "9f86d081884c7d659a2feaa0c55ad015"),
-    "user_id": ("The user: the `sub` of their token", "0b5c4f6e-1111-2222-3333-444455556666"),
+    "chat_id": "The chat",
+    "conversation_id": "The conversation",
+    "record_id": "The record's id in the conversation",
+    "place": "The number of the file in the record, from 1",
+    "corpus": "`courses` or `graph`",
+    "job_id": "The job",
+    "document_id": "The document, as the corpus lists it",
+    "user_id": "The user: the `sub` of their token",
 }
-"""Every path parameter: its description and an example."""
+"""Every path parameter; all but the name of a corpus are ids (`dualtrack.ids.FORMS`)."""
+
+
+def check_ids(path: Mapping[str, str]) -> None:
+    """Raise 404 if a path parameter does not have the form of its ids: then there is nothing of that id."""
+    for name, text in path.items():
+        if name in FORMS and not is_id(name, text):
+            raise not_found(f"There is no such {FORMS[name].what}.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,21 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dualtrack.errors import Transient, not_found
-
-_ID: Final = re.compile(r"[\w-]{1,128}", re.ASCII)
-"""The form of a user id: it cannot break out of a quoted filter or a table's key. Cognito's own ids are UUIDs."""
-
-
-def is_user_id(text: str) -> bool:
-    """Whether the text has the form of a user id."""
-    return _ID.fullmatch(text) is not None
+from dualtrack.ids import is_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +45,7 @@ class UserPool:
         """The user's name, by ListUsers, because all other calls look users up by name:
         https://docs.aws.amazon.com/cognito/latest/developerguide/how-to-manage-user-accounts.html
         """
-        if not is_user_id(user):
+        if not is_id("user_id", user):  # it must not break out of the filter
             return None
         try:
             listed = self.cognito.list_users(UserPoolId=self.pool_id, Filter=f'sub = "{user}"', Limit=1)

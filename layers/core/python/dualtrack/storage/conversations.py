@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, loads
-from dualtrack.ids import is_conversation_id
+from dualtrack.ids import is_id
 from dualtrack.memory.ancestry import Ancestry, ancestry_json, ancestry_of
 from dualtrack.storage.dynamo import (
     Lost,
@@ -107,7 +107,7 @@ def conversation_key(user: str, conversation_id: str) -> dict[str, str]:
 def is_list_position(position: str) -> bool:
     """Whether the text has the form of a position in `ConversationStore.by_last_query`."""
     match = _LATEST.fullmatch(position)
-    return is_conversation_id(match[1] if match else position)
+    return is_id("conversation_id", match[1] if match else position)
 
 
 def _latest(at: str, conversation_id: str) -> str:
@@ -123,7 +123,7 @@ class ConversationStore:
 
     def find(self, user: str, conversation_id: str) -> Conversation | None:
         """The conversation if it is this user's; None also for text that is not an id."""
-        if not is_conversation_id(conversation_id):
+        if not is_id("conversation_id", conversation_id):
             return None
         item = get(self.client, self.table, conversation_key(user, conversation_id))
         return _conversation(user, item) if item else None

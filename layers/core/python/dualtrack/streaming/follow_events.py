@@ -15,7 +15,6 @@ from dualtrack.clock import epoch_of
 from dualtrack.errors import not_found
 from dualtrack.events import TERMINAL
 from dualtrack.frozen import dumps
-from dualtrack.ids import is_chat_id
 from dualtrack.storage.chats import load_chat
 from dualtrack.storage.event_log import ReadPosition, find_position, read_on
 
@@ -60,7 +59,7 @@ class EventReader:
 
     def chat(self, user: str, chat_id: str) -> Chat:
         """The user's chat, if its events can still be read: it is running or ended less than 24 hours ago."""
-        chat = self._load(user, chat_id) if is_chat_id(chat_id) else None
+        chat = self._load(user, chat_id)
         if chat is None or self._is_over(chat):
             raise not_found("There is no such chat, or its events have expired.")
         return chat

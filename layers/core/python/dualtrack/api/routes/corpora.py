@@ -18,7 +18,7 @@ from dualtrack.api.corpora import (
 from dualtrack.api.route import Answer, Route
 from dualtrack.corpora.jobs import start_job
 from dualtrack.errors import invalid_request, not_found
-from dualtrack.ids import is_job_id, new_job_id
+from dualtrack.ids import new_job_id
 from dualtrack.message_files import clean_name
 from dualtrack.storage.corpus_jobs import Job, JobFile
 
@@ -93,7 +93,7 @@ def post_job(request: Request, corpus: str) -> Answer:
 )
 def get_job(request: Request, corpus: str, job_id: str) -> Answer:
     jobs = request.stores.corpus_jobs
-    job = jobs.find(must_be_corpus(corpus), job_id) if is_job_id(job_id) else None
+    job = jobs.find(must_be_corpus(corpus), job_id)
     if job is None:
         raise not_found("There is no such job.")
     return Answer(200, job_json(job, jobs.files(corpus, job_id)))
