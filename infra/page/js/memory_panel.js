@@ -18,15 +18,16 @@ export class MemoryPanel {
     const drawing = ++this.#drawn;
     const element = byId("memory-view");
     try {
-      const [full, summarised] = await Promise.all([
+      const [full, summarised, offered] = await Promise.all([
         this.#api.conversation(conversationId, "full"),
         this.#api.conversation(conversationId, "summarised"),
+        this.#api.tools(),
       ]);
       if (drawing !== this.#drawn) return;
       const usages = Object.fromEntries(
         this.#conversation.exchanges.map((exchange) => [exchange.messageId, exchange.usage]),
       );
-      drawMemory(element, full, summarised, usages);
+      drawMemory(element, full, summarised, usages, offered);
       const chats = this.#conversation.exchanges.map((exchange) => exchange.chatId).filter(Boolean);
       const usage = usageOf(await chatsOfAll(this.#api, chats, signal));
       if (drawing === this.#drawn && usage.length > 0)

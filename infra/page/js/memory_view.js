@@ -59,7 +59,14 @@ const size = (record) => tokens(`${header(record)} ${record.result ?? record.con
 
 const total = (rows, side) => rows.reduce((sum, row) => sum + (row[side] ? size(row[side]) : 0), 0);
 
-export function drawMemory(element, conversation, summarised, usages) {
+/** How an agent's past is sent, by the policy of its profile; an agent that is gone sends the summarised track. Pure. */
+export function explained({ profiles }, name) {
+  const policy = profiles.find((profile) => profile.name === name)?.history.policy ?? "dual_track";
+  return policy === "dual_track" ? SUMMARIES : RECORDS;
+}
+
+/** `offered`: the server's tools and profiles. */
+export function drawMemory(element, conversation, summarised, usages, offered) {
   const groups = pairTracks(conversation.records, summarised.records);
   const rows = groups.flatMap((group) => group.rows);
   if (rows.length === 0) {
@@ -68,11 +75,8 @@ export function drawMemory(element, conversation, summarised, usages) {
   }
   const { digest } = digestIn(summarised.records);
   const sent = total(rows, "sent") + (digest ? size(digest) : 0);
-  const isSummedUp = summarised.records.every(
-    (record) => record.ref || (record.role === "user" && record.type === "message"),
-  );
   element.replaceChildren(
-    overview(total(rows, "stored"), sent, isSummedUp ? SUMMARIES : RECORDS),
+    overview(total(rows, "stored"), sent, explained(offered, conversation.profile)),
     table(groups, digest, usages),
   );
 }

@@ -595,6 +595,7 @@ def test_the_profiles_are_listed(api: Api) -> None:
         "description": "Answers with documentation, GitHub and the whole memory of the conversation.",
         "max_turns": 15,
         "tools": ["retrieve_full_context", "search_conversation", "retrieve_documentation"],
+        "history": {"policy": "dual_track"},
         "suggestions": [
             "How do I set up OAuth for the X Ads API?",
             "How do I model one-to-many relations in a DynamoDB single table?",

@@ -12,6 +12,7 @@ from dualtrack.api.conversations import Track
 from dualtrack.api.models import PlanName
 from dualtrack.credits.account import Kind as Movement
 from dualtrack.memory.records import RecordType, Role
+from dualtrack.profiles import Policy
 from dualtrack.storage.chats import Status
 from dualtrack.storage.corpus_jobs import Outcome
 from dualtrack.storage.corpus_jobs import Status as JobStatus
@@ -361,14 +362,23 @@ class Tool(Closed):
     kind: Annotated[Kind, Field(description="The function that runs it")]
 
 
+class History(Closed):
+    """How an agent's past queries are sent."""
+
+    policy: Annotated[
+        Policy, Field(description="`dual_track`: as summaries; the others send the last records in full")
+    ]
+
+
 class Profile(Closed):
-    """An agent: its model and its tools."""
+    """An agent: its model, its tools and its memory."""
 
     name: Annotated[str, Field(description="Its name")]
     description: Annotated[str, Field(description="What it is for")]
     model: Annotated[str, Field(description="Its model")]
     max_turns: Annotated[Count, Field(description="Maximum model calls that may use tools")]
     tools: Annotated[list[str], Field(description="The names of its tools")]
+    history: Annotated[History, Field(description="Its memory")]
     suggestions: Annotated[list[str], Field(description="Suggested first questions")]
 
 

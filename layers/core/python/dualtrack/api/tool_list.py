@@ -28,6 +28,7 @@ def tools_json(profiles: Iterable[Profile], catalogue: Catalogue, model: str) ->
                 "model": profile.model or model,
                 "max_turns": profile.max_turns,
                 "tools": list(tools),
+                "history": {"policy": profile.history.policy},
                 "suggestions": list(profile.suggestions),
             }
             for profile, tools in offered.items()
