@@ -88,6 +88,19 @@ def test_tools_show_their_state_and_sources_are_below_the_answer(
     assert "17 credits" in done.locator(".figures").inner_text()
 
 
+def test_a_chat_that_was_stopped_does_not_change_what_the_memory_is_said_to_be(
+    reader: Reader, script: Script
+) -> None:
+    script.says("\n\n".join(f"Paragraph {number}." for number in range(1, 61)), chunk=60, delay_chunk=0.08)
+    reader.send(script.question())
+    reader.sees("Paragraph 3.")
+    reader.page.get_by_role("button", name="Stop").click()
+    reader.exchange("cancelled")
+    reader.page.get_by_role("button", name="Memory").click()
+    reader.page.locator("table.tracks").wait_for()
+    assert "long ones as summaries" in reader.page.locator(".overview .fine").inner_text()
+
+
 def test_any_record_opens_in_full_from_its_id_on_both_tracks(reader: Reader, script: Script) -> None:
     long_text = "Numbers: " + ", ".join(str(number) for number in range(400))
     script.asks(("kit_echo", {"text": long_text}))
