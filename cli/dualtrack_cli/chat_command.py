@@ -28,18 +28,18 @@ MESSAGE_CHARACTERS: Final = 32_000
 
 @click.command()
 @click.argument("message", required=False)
-@click.option("--conversation", metavar="ID", type=CONVERSATION, help="Continue a conversation.")
+@click.option("--conversation", metavar="ID", callback=CONVERSATION, help="Continue a conversation.")
 @click.option("--last", is_flag=True, help="Continue the latest conversation.")
 @click.option(
     "--fork",
     metavar="ID",
-    type=CONVERSATION,
+    callback=CONVERSATION,
     help="Ask in a new conversation that shares the past of this one.",
 )
 @click.option(
     "--before",
     metavar="QUERY",
-    type=QUERY,
+    callback=QUERY,
     help="With --fork: the first query that it does not share, such as q7.",
 )
 @click.option("--profile", metavar="NAME", help="The agent to talk to, in a new conversation.")

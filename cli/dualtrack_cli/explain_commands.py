@@ -23,7 +23,7 @@ _WIDTH: Final = 64
 
 
 @click.command()
-@click.argument("chat_id", metavar="CHAT", type=CHAT)
+@click.argument("chat_id", metavar="CHAT", callback=CHAT)
 @stack_options
 @json_option
 def explain(stack: Wanted, chat_id: str, *, as_json: bool) -> None:

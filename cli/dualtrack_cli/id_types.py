@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 from dualtrack.ids import FORMS, is_id
@@ -10,7 +10,7 @@ from dualtrack.ids import FORMS, is_id
 from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _ADVICE: Final[Mapping[str, str]] = {
     "conversation_id": " `dualtrack conversations` lists them.",
@@ -27,24 +27,17 @@ def wrong_id(name: str, text: str) -> str:
     return f"{one_line(text, 60) or 'Nothing'} is not a {form.what} id such as {form.example}.{_ADVICE.get(name, '')}"
 
 
-class IdType(click.ParamType):
-    """An argument or option that takes an id."""
+def _check(name: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+    """A callback of click, for an argument or option that takes such an id."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def check(context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
+        if text is not None and (problem := wrong_id(name, text)):
+            raise click.UsageError(problem, context)
+        return text
 
-    def convert(
-        self,
-        value: Any,
-        param: click.Parameter | None,  # noqa: ARG002 - click's form
-        ctx: click.Context | None,
-    ) -> str:
-        """The id; any other text is wrong usage."""
-        if problem := wrong_id(self.name, value):
-            raise click.UsageError(problem, ctx)
-        return str(value)
+    return check
 
 
-CHAT: Final = IdType("chat_id")
-CONVERSATION: Final = IdType("conversation_id")
-QUERY: Final = IdType("query_id")
+CHAT: Final = _check("chat_id")
+CONVERSATION: Final = _check("conversation_id")
+QUERY: Final = _check("query_id")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("chat_id", metavar="CHAT", type=CHAT)
+@click.argument("chat_id", metavar="CHAT", callback=CHAT)
 @stack_options
 @json_option
 def watch(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
@@ -65,7 +65,7 @@ def _follow(client: ApiClient, view: View, chat_id: str, *, as_json: bool) -> Ou
 
 
 @click.command()
-@click.argument("chat_id", metavar="CHAT", type=CHAT)
+@click.argument("chat_id", metavar="CHAT", callback=CHAT)
 @stack_options
 @json_option
 def cancel(stack: Wanted, chat_id: str, *, as_json: bool) -> None:

@@ -59,7 +59,10 @@ const size = (record) => tokens(`${header(record)} ${record.result ?? record.con
 
 const total = (rows, side) => rows.reduce((sum, row) => sum + (row[side] ? size(row[side]) : 0), 0);
 
-/** How an agent's past is sent, by the policy of its profile; an agent that is gone sends the summarised track. Pure. */
+/**
+ * How an agent's past is sent, by the policy of its profile; an agent that is gone sends the summarised track.
+ * Pure.
+ */
 export function explained({ profiles }, name) {
   const policy = profiles.find((profile) => profile.name === name)?.history.policy ?? "dual_track";
   return policy === "dual_track" ? SUMMARIES : RECORDS;
