@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from dualtrack.models.cost_cap import MAX_COST
-from dualtrack.profiles import PLACEHOLDER
+from dualtrack.profiles import PLACEHOLDER, AfterMaxTurns
 from dualtrack.tools.mcp.config import NAME_PATTERN
 from dualtrack.tools.registry import IN_HOUSE
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -84,6 +84,7 @@ class ProfileFile(BaseModel):
     tools: list[Annotated[str, _one_of("tool", IN_HOUSE)]]
     mcp: list[Annotated[str, Field(pattern=rf"^(?:\*|{NAME_PATTERN.pattern})$")]]
     max_turns: Annotated[int, Field(ge=1, le=50)]
+    after_max_turns: AfterMaxTurns = "limit"
     max_tokens: Annotated[int, Field(ge=1, le=64_000)]
     result_limit: Annotated[int, Field(ge=1_000, le=2_000_000)]
     context_tokens: Annotated[int, Field(ge=20_000, le=900_000)] = 95_000

@@ -235,9 +235,9 @@ def describe(arguments: Mapping[str, Any]) -> str:
 
 
 def turn_title(turn: int, max_turns: int, *, final: bool) -> str:
-    """``turn 2 of 15``; the last call may use no tools and does not count towards the limit."""
+    """``turn 2 of 15``; the last call only answers, and does not count towards the limit."""
     if final:
-        return f"turn {turn}, the last one: no more tools"
+        return f"turn {turn}: the answer"
     return f"turn {turn} of {max_turns}" if max_turns else f"turn {turn}"
 
 

@@ -81,7 +81,7 @@ SCENARIOS: Final = (
     Scenario("summaries while a follow-up waits", follow_up="while it waits"),
     Scenario("a follow-up after the summaries", follow_up="after"),
     Scenario("past tool rounds", rounds=TWO_ROUNDS, charged=20, profile="sessions", follow_up="after", always_asks=True),
-    Scenario("courses", rounds=((OUTLINE,), (COURSE_SEARCH,)), charged=9, stop="max_turns", profile="courses"),
+    Scenario("courses", rounds=((OUTLINE,), (COURSE_SEARCH,)), charged=9, profile="courses"),
     Scenario("a query that must fold", earlier=30),
     Scenario("a query that takes what waits", earlier=30, digest_waits=True),
     Scenario("a digest written ahead", earlier=18),

@@ -48,6 +48,7 @@ def test_every_field_read_is_checked() -> None:
         ({"tools": ["retrieve_everything"]}, "tools.0: Value error, there is no tool 'retrieve_everything'"),
         ({"mcp": ["Git Hub"]}, "mcp.0: "),
         ({"max_turns": 0}, "max_turns: "),
+        ({"after_max_turns": "stop"}, "after_max_turns: Input should be 'limit' or 'complete'"),
         ({"max_tokens": 65_000}, "max_tokens: "),
         ({"result_limit": 10}, "result_limit: "),
         ({"system": "You help."}, "system: "),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.run_turn import limit_of
 from dualtrack.errors import ModelUnavailable
+from dualtrack.profiles import all_profiles
 from dualtrack.storage.chats import CHAT_SECONDS, Chat
 from dualtrack.tool import ToolResult
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 ASK = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
 MINUTE = 60
+ASSISTANT = all_profiles()["assistant"]
 CHAT = Chat("ann", "ch_1", "cv_1", 1, "assistant", "", deadline=10_000 + CHAT_SECONDS)
 
 
@@ -60,7 +63,7 @@ def turns_of(world: World, chat: Chat) -> list[tuple[int, bool]]:
     ],
 )
 def test_a_call_that_begins_after_minute_11_is_the_last_one(minute: float, turn: int, limit: Limit) -> None:
-    assert limit_of(CHAT, turn, 15, 10_000 + minute * MINUTE) == limit
+    assert limit_of(CHAT, turn, ASSISTANT, 10_000 + minute * MINUTE) == limit
 
 
 def test_a_model_that_always_calls_tools_answers_when_time_is_up(world: World) -> None:
@@ -139,12 +142,23 @@ def test_a_chat_that_reaches_its_cost_cap_answers_and_is_charged(world: World) -
 
 def test_time_and_turns_take_precedence_over_the_cap() -> None:
     minute_11 = CHAT.deadline - 4 * MINUTE
-    assert limit_of(CHAT, 2, 15, 10_000, is_capped=True) == "max_cost"
-    assert limit_of(CHAT, 16, 15, 10_000, is_capped=True) == "max_turns"
-    assert limit_of(CHAT, 2, 15, minute_11, is_capped=True) == "timeout"
+    assert limit_of(CHAT, 2, ASSISTANT, 10_000, is_capped=True) == "max_cost"
+    assert limit_of(CHAT, 16, ASSISTANT, 10_000, is_capped=True) == "max_turns"
+    assert limit_of(CHAT, 2, ASSISTANT, minute_11, is_capped=True) == "timeout"
+
+
+def test_after_its_rounds_a_profile_may_end_normally() -> None:
+    """Whatever the time and the cost: nothing is cut short. Exhausted credits did cut the rounds short."""
+    courses = all_profiles()["courses"]
+    minute_11 = CHAT.deadline - 4 * MINUTE
+    assert limit_of(CHAT, 2, courses, 10_000) == ""
+    assert limit_of(CHAT, 3, courses, 10_000) == "rounds_done"
+    assert limit_of(CHAT, 3, courses, minute_11, is_capped=True) == "rounds_done"
+    assert limit_of(CHAT, 2, courses, minute_11) == "timeout"
+    assert limit_of(replace(CHAT, limit="insufficient_credits"), 3, courses, 10_000) == "insufficient_credits"
 
 
 def test_exhausted_credits_take_precedence_as_the_reason() -> None:
     """The user can do something about them."""
     chat = Chat("ann", "ch_1", "cv_1", 1, "assistant", "", CHAT.deadline, limit="insufficient_credits")
-    assert limit_of(chat, 2, 15, CHAT.deadline) == "insufficient_credits"
+    assert limit_of(chat, 2, ASSISTANT, CHAT.deadline) == "insufficient_credits"

@@ -87,7 +87,7 @@ def _shown(block: dict[str, Any]) -> str:
     return str(block["text"])
 
 
-WINDOW = History("window", exchanges=2)
+WINDOW = History("window", exchanges=2, as_written=True)
 
 
 def test_a_window_sends_the_last_exchanges_whole_and_no_tools(
@@ -101,12 +101,53 @@ def test_a_window_sends_the_last_exchanges_whole_and_no_tools(
         assert [request.body for request in world.model.requests if not request.body.get("stream")] == []
     ask(world, "four", conversation_id=chat.conversation_id)
     assert shown(first_sent(world)) == [
-        "u [ID:q2] Answer this: two",
+        "u [ID:q2] two",
         f"a [ID:q2-r] {long}two",
-        "u [ID:q3] Answer this: three",
+        "u [ID:q3] three",
         f"a [ID:q3-r] {long}three",
         "u [ID:q4] Answer this: four",
     ]
+
+
+def test_until_a_window_is_full_its_past_is_a_prefix(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is sent, the running query alone stands in the template, so it alone is sent in other words later."""
+    use(monkeypatch, history=replace(WINDOW, exchanges=4), query_template="Answer this: {query}")
+    conversation_id = ask(world, "one").conversation_id
+    sent = []
+    for message in ("two", "three", "four"):
+        ask(world, message, conversation_id=conversation_id)
+        sent.append(first_sent(world))
+    for before, after in itertools.pairwise(sent):
+        assert after[: len(before) - 1] == before[:-1]
+        assert before[-1] not in after
+        assert len(after) == len(before) + 2
+
+
+def test_a_pin_from_before_sends_the_windows_queries_in_the_template_to_its_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chat's messages do not change under its thinking: what its first turn has pinned, its second one sends."""
+    before = History("window", exchanges=2)
+    use(monkeypatch, history=before, query_template="Answer this: {query}")
+    conversation_id = ask(world, "one").conversation_id
+    world.model.reset()
+    looking = [{"type": "tool_use", "name": SEARCH, "input": {"query": "b"}}]
+    world.model.script.add({"match": "turn", "content": looking}, {"match": "turn", "text": "Yes."})
+    chat = world.start("two", conversation_id=conversation_id)
+    world.turn(chat, 0)
+    pinned = world.load(chat).pin
+    assert pinned is not None
+    use(monkeypatch, history=WINDOW, query_template="Answer this: {query}")
+    deployed = replace(
+        world, stores=build_stores(SETTINGS, world.stores.dynamodb, world.stores.bodies.s3, world.clock)
+    )
+    agent = json.loads(world.stores.agents.load(pinned.agent) or "")
+    del agent["profile"]["history"]["as_written"]
+    deployed.stores.agents.keep(pinned.agent, json.dumps(agent))
+    deployed.run(chat)
+    first, second = (request.body for request in world.model.requests if request.body.get("stream"))
+    assert unmarked(second)[: len(unmarked(first))] == unmarked(first)
+    assert shown(unmarked(second))[0] == "u [ID:q1] Answer this: one"
 
 
 def fail(world: World, conversation_id: str) -> Chat:

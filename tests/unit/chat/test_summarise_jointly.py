@@ -16,6 +16,7 @@ import pytest
 from dualtrack.chat.chat_view import chat_json
 from dualtrack.memory.joint_summaries import WARM_SECONDS
 from dualtrack.models.thinking import Thinking
+from dualtrack.profiles import all_profiles
 from dualtrack.tool import Media, ToolResult
 
 from tests.drivers.world import World, make_world
@@ -121,6 +122,24 @@ def test_the_last_call_of_a_chat_is_cached_for_its_summaries(world: World) -> No
     (body,) = summary_calls(world)
     assert (read, written) == (before, 0)
     assert before > 15 * 4_000
+    assert body["tool_choice"] == {"type": "none"}
+
+
+def test_the_normal_end_of_a_profiles_rounds_is_cached_for_its_summaries(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its stop does not say that the call could use no tools."""
+    changed = replace(all_profiles()["assistant"], max_turns=2, after_max_turns="complete")
+    monkeypatch.setitem(all_profiles(), "assistant", changed)
+    world.model.script.add(
+        *[{"match": "turn", "content": [CALL, CALL]}] * 2, {"match": "turn", "text": LONG_ANSWER}
+    )
+    chat = world.ask("Go on.")
+    ended_well(world, chat)
+    assert (chat.stop, chat.turn) == ("complete", 3)
+    before, read, written = cached(world, chat)
+    (body,) = summary_calls(world)
+    assert (read, written) == (before, 0)
     assert body["tool_choice"] == {"type": "none"}
 
 

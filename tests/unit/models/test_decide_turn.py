@@ -105,6 +105,14 @@ def test_the_last_call_answers_whatever_the_model_wants(limit: Limit) -> None:
     assert decision == Decision("answered", "Found this.", stop=limit)
 
 
+@pytest.mark.parametrize(
+    ("reason", "stop"), [("end_turn", "complete"), ("tool_use", "complete"), ("max_tokens", "max_tokens")]
+)
+def test_after_a_profiles_rounds_the_answer_stops_as_the_model_says(reason: str, stop: str) -> None:
+    decision = decided(reply(reason, text("Found this."), use(1)), "rounds_done")
+    assert decision == Decision("answered", "Found this.", stop=stop)
+
+
 def test_half_a_tool_call_at_the_token_limit_is_dropped() -> None:
     """The answer is kept, marked as cut."""
     decision = decided(reply("max_tokens", text("And so"), use(1)))

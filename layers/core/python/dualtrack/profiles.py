@@ -19,6 +19,7 @@ PLACEHOLDER: Final = "{query}"
 """The placeholder of the query in a profile's ``query_template``."""
 
 
+AfterMaxTurns = Literal["limit", "complete"]
 Policy = Literal["dual_track", "window", "tool_rounds"]
 DUAL_TRACK: Final[Policy] = "dual_track"
 WINDOW: Final[Policy] = "window"
@@ -29,12 +30,14 @@ TOOL_ROUNDS: Final[Policy] = "tool_rounds"
 class History:
     """How past queries are sent: a policy of `dualtrack.memory.policies`, by name.
 
-    ``exchanges`` belongs to `WINDOW`, ``rounds`` to `TOOL_ROUNDS`.
+    ``exchanges`` belongs to `WINDOW`, ``rounds`` to `TOOL_ROUNDS`. ``as_written``: past queries are sent without the
+    profile's ``query_template``; a pin without the field has them in it.
     """
 
     policy: Policy = DUAL_TRACK
     exchanges: int = 2
     rounds: int = 10
+    as_written: bool = False
 
     @property
     def is_summarised(self) -> bool:
@@ -47,7 +50,8 @@ class Profile:
     """What an agent is: prompt, tools, limits.
 
     ``tools`` names in-house tools; ``mcp`` names MCP servers whose tools are all offered.
-    ``max_turns``: model calls that may use tools; ``max_tokens``: output of one call; ``result_limit``:
+    ``max_turns``: model calls that may use tools; ``after_max_turns``: whether the call after them is made under a
+    limit, which model and user are told, or is the normal end of a chat; ``max_tokens``: output of one call; ``result_limit``:
     characters of one tool result on the wire. ``context_tokens``: size of one call, including system, tools and
     room for the answer; ``track_tokens``: the part of it that the past may take (CONTRACT 6). ``model``: for
     the turns; empty for the deployment's. ``query_template``: the text that a query is sent in; the record keeps
@@ -70,6 +74,7 @@ class Profile:
     query_template: str = PLACEHOLDER
     suggestions: tuple[str, ...] = ()
     max_cost: float = 0.0
+    after_max_turns: AfterMaxTurns = "limit"
 
 
 @cache
@@ -97,7 +102,11 @@ def profile_from(data: dict[str, Any]) -> Profile:
             **data,
             **lists,
             "system": "\n".join(data["system"]),
-            "history": History(**data.get("history", {})),
+            "history": _history(data.get("history", {})),
             "model": data.get("model") or "",
         }
     )
+
+
+def _history(data: dict[str, Any]) -> History:
+    return History(**data, as_written=data.get("policy") == WINDOW)

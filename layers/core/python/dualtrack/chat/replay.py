@@ -30,7 +30,7 @@ from dualtrack.memory.policies import (
     within_budget,
 )
 from dualtrack.memory.view import Replay
-from dualtrack.profiles import WINDOW
+from dualtrack.profiles import PLACEHOLDER, WINDOW
 from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, result_text
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _RESULTS_AT_ONCE: Final = 8
 def wire_of(profile: Profile, offered: Collection[str]) -> Wire:
     """How a profile sends the past, given the names of the tools that it offers."""
     return Wire(
-        profile.query_template,
+        PLACEHOLDER if profile.history.as_written else profile.query_template,
         profile.result_limit,
         profile.track_tokens,
         reads_back=RETRIEVE_FULL_CONTEXT.name in offered,

@@ -64,7 +64,7 @@ from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.spent import Made, has_begun, tries_of
 from dualtrack.models.thinking import Thinking, turn_fields, without_thinking
 from dualtrack.models.trouble import Details, refusal
-from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, decide
+from dualtrack.models.turn import ROUNDS_DONE, Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
 from dualtrack.storage.dynamo import Lost
 from dualtrack.streaming.delta_writer import DeltaWriter
@@ -201,7 +201,7 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     if agent.provider != deps.provider and deps.served_by:
         deps = replace(deps, model=deps.served_by(agent.provider))
     is_capped = _is_capped(stores, chat, agent, turns, deps.max_cost)
-    limit = limit_of(chat, ref.turn + 1, agent.profile.max_turns, stores.clock(), is_capped=is_capped)
+    limit = limit_of(chat, ref.turn + 1, agent.profile, stores.clock(), is_capped=is_capped)
     waited = waited_before(newest, ref.turn + 1)
     before = tries_of(log.events(), ref.turn + 1) if has_begun(newest, ref.turn + 1) else (0, ())
     run = _Run(deps, chat, agent, log, ref.turn + 1, limit, ref.waits, waited, turns, before)
@@ -214,15 +214,15 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         raise
 
 
-def limit_of(chat: Chat, turn: int, max_turns: int, now: float, *, is_capped: bool = False) -> Limit:
+def limit_of(chat: Chat, turn: int, profile: Profile, now: float, *, is_capped: bool = False) -> Limit:
     """Why a turn that begins ``now`` (epoch seconds) is the chat's last one (CONTRACT 7, 8).
 
     A retry may begin later and decide differently. The recorded turn counts, whichever run recorded it.
     """
     if chat.limit:
         return chat.limit
-    if turn > max_turns:
-        return "max_turns"
+    if turn > profile.max_turns:
+        return "max_turns" if profile.after_max_turns == "limit" else ROUNDS_DONE
     if now >= chat.deadline - LAST_CALL_SECONDS:
         return "timeout"
     return "max_cost" if is_capped else ""

@@ -82,7 +82,7 @@ def _request_after(
     chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], ask: str, count: int, deps: SummariseDeps
 ) -> dict[str, Any]:
     """The last turn's request, its answer, and the question after it."""
-    limit = limit_from_stop(chat.stop)
+    limit = limit_from_stop(chat.stop, is_after_rounds=turns[-1].number > agent.profile.max_turns)
     pinned = replace(chat, pin=chat.pin or Pin())  # no pin: there was nothing to pin when the query started
     state = read_query(deps.stores, pinned, agent, turns[:-1], limit, _nothing_to_complete, deps.sleep)
     sent = replace(state.view, cuts=turns[-1].sending.cuts)

@@ -93,7 +93,7 @@ class PastQuery:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How the past is sent: the profile's ``query_template``, ``result_limit`` in characters, ``track_tokens``.
+    """How the past is sent: the ``template`` of its queries, ``result_limit`` in characters, ``track_tokens``.
 
     ``reads_back``: the model has retrieve_full_context; ``has_tools``: it has any tools. Without tools, the service
     refuses tool calls in the messages.

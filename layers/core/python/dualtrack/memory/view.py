@@ -155,8 +155,8 @@ def build(view: View) -> Sent:
         if turn.calls:
             results = [result_block(call, turn.results[call.id], cuts[call.id]) for call in turn.calls]
             messages.append(user_message(results))
-    if view.limit:
-        _append_note(messages, _FINAL_NOTES[view.limit].format(turns=view.max_turns))
+    if note := _FINAL_NOTES.get(view.limit):
+        _append_note(messages, note.format(turns=view.max_turns))
     sent = sum(_tokens(message) for message in messages)
     sent_of_past = sum(_tokens(message) for sent_as in past for message in sent_as)
     folded = view.digest.full_tokens if view.digest else 0

@@ -22,8 +22,12 @@ if TYPE_CHECKING:
 MAX_CALLS_PER_TURN: Final = 20
 
 Next = Literal["tools", "turn", "answered"]
-Limit = Literal["", "max_turns", "insufficient_credits", "timeout", "max_cost"]
-"""Why a call is the last one and may use no tools; empty if it is not the last."""
+Limit = Literal["", "rounds_done", "max_turns", "insufficient_credits", "timeout", "max_cost"]
+"""Why a call is the last one and may use no tools; empty if it is not the last. `ROUNDS_DONE` is no limit to anybody:
+nobody is told, and the answer stops as the model says."""
+
+ROUNDS_DONE: Final = "rounds_done"
+"""The profile's turns with tools are used up, and the answer after them is its normal end (PROFILES 1)."""
 
 _LIMITS: Final[Mapping[str, Limit]] = {
     "max_turns": "max_turns",
@@ -161,15 +165,16 @@ def decide(
         return Decision("tools" if runnable else "turn", text, calls)
     if not limit and reply.stop_reason == "pause_turn":
         return Decision("turn", text)
-    stop = limit or _STOPS[reply.stop_reason]
+    stop = _STOPS[reply.stop_reason] if limit in ("", ROUNDS_DONE) else limit
     return Decision(
         "answered", text if text.strip() else _WORDLESS.get(stop, "(The model gave no answer.)"), stop=stop
     )
 
 
-def limit_from_stop(stop: str) -> Limit:
-    """The limit that made a chat's last call the last, from its stop reason."""
-    return _LIMITS.get(stop, "")
+def limit_from_stop(stop: str, *, is_after_rounds: bool) -> Limit:
+    """The limit that made a chat's last call the last, from its stop reason. ``is_after_rounds``: whether the call
+    came after the profile's ``max_turns``."""
+    return _LIMITS.get(stop, ROUNDS_DONE if is_after_rounds else "")
 
 
 def _calls(
