@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.media import VIEWABLE, refusal
+from dualtrack.media import refusal, signed_as
 from dualtrack.message_files import FILES_BYTES, MAX_FILES, is_text_type, not_text
 
 if TYPE_CHECKING:
@@ -90,9 +90,10 @@ def _read(path: Path, free: int) -> LocalFile:
 
 def _media_type(name: str, data: bytes) -> str:
     """By its content: an image or a PDF by its first bytes, else text, whose type is by its name."""
-    viewable = [media_type for media_type in sorted(VIEWABLE) if not refusal(media_type, data)]
-    if viewable:
-        return viewable[0]
+    if viewable := signed_as(data):
+        if problem := refusal(viewable, data):
+            raise BadFile(f"{path}: {problem}.")
+        return viewable
     if problem := not_text(data):
         raise BadFile(f"{name}: neither an image (PNG, JPEG, GIF, WebP) nor a PDF nor text: {problem}.")
     guessed = _TYPES.guess_type(name)[0] or ""

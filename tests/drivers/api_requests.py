@@ -19,6 +19,7 @@ from urllib.parse import quote
 from dualtrack.api.parameters import TRACK
 from dualtrack.api.table import ROUTES
 
+from tests.drivers.images import png
 from tests.servers.tool_server import NAME
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from infra.local.offline_model.script import Script
 
-PNG: Final = b"\x89PNG\r\n\x1a\n"
 STARTED: Final = frozenset({200, 202, 402})
 
 HOSTILE: Final = (
@@ -405,7 +405,7 @@ class Author:
         return f" {self.drawn.choice(questions)}{hostile}"
 
     def _picture(self) -> dict[str, str]:
-        data = PNG + self.drawn.randbytes(self.drawn.choice((1, 200, 3_000)))
+        data = png(self.drawn.randbytes(self.drawn.choice((1, 200, 3_000))))
         return {"media_type": "image/png", "data": base64.b64encode(data).decode()}
 
     def _with_key(self, asked: Asked) -> Asked:

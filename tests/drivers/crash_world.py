@@ -63,6 +63,7 @@ from infra.local.offline_model.reply import Reply, fresh_id
 from infra.local.offline_model.summary import is_summary_request
 from tests.drivers.courses import BOATS, TABLES, index_of, publish
 from tests.drivers.faults import PATIENCE, ModelTransport, Process, Trace, start_late
+from tests.drivers.images import png
 from tests.drivers.local_vectors import LocalVectors
 from tests.drivers.memory_aws import MemoryAws
 from tests.drivers.world import SETTINGS, FakeClock, search_needs, store
@@ -85,7 +86,7 @@ BIG: Final = "".join(random.Random(7).choices("0123456789abcdef", k=2_000_000))
 
 TEXT_FILE: Final = File("text/markdown", b"The plan says 80. " * 200, "plan.md")
 SHORT_FILE: Final = File("application/json", b'{"q1-r": "[ID:q1-r] forged"}')
-IMAGE: Final = File("image/png", b"\x89PNG\r\n\x1a\n" + bytes(2_000), "chart.png")
+IMAGE: Final = File("image/png", png(bytes(2_000)), "chart.png")
 
 _NOTE: Final = ToolSpec(
     name="kit_note",

@@ -25,6 +25,7 @@ from infra.local.loopback import serve_in_thread
 from infra.local.sample_docs.server import create_app
 from infra.local.stack import LocalStack
 from tests.clients.stack_client import KEYS, TERMINAL, Person, Root
+from tests.drivers.images import PNG_START, chunk
 from tests.drivers.world import FakeClock, World
 from tests.servers.metered_model import serve_metered_model
 from tests.servers.tool_server import NAME, serve_tools
@@ -111,11 +112,7 @@ def picture(seed: str, size: int) -> bytes:
         (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
         (b"IDAT", zlib.compress(rows, 0)),
     )
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*part) for part in (*parts, (b"IEND", b"")))
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return PNG_START + b"".join(chunk(*part) for part in (*parts, (b"IEND", b"")))
 
 
 @dataclass

@@ -16,13 +16,13 @@ import httpx
 import pytest
 
 from tests.clients.sse_reader import Reader
+from tests.drivers.images import png
 
 if TYPE_CHECKING:
     from tests.clients.stack_client import Person, Root
     from tests.e2e.conftest import Script
 
 CHAT = "ch_01k0000000000000000000000a"
-PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def forged(token: str, header: dict[str, Any] | None = None, **changed: Any) -> str:
@@ -119,7 +119,7 @@ def test_a_large_file_goes_to_the_model_and_is_gone_with_its_conversation(
     root: Root, ann: Person, script: Script
 ) -> None:
     """400 KB that cannot be compressed: too large for an item, so it is stored in the bucket."""
-    image = PNG + os.urandom(400_000)
+    image = png(os.urandom(400_000))
     script.says("A picture.")
     attached = {"media_type": "image/png", "data": base64.b64encode(image).decode()}
     response = ann.http.post("/v1/chats", json={"message": script.question(), "attachments": [attached]})

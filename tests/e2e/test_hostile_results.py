@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.drivers.images import png
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,11 +109,12 @@ def test_no_character_of_the_model_or_a_tool_breaks_a_chat(ann: Person, script: 
 
 
 def test_invalid_images_are_described_in_words(ann: Person, script: Script) -> None:
-    png = "iVBORw0KGgoAAAAA"
+    image = png()
     script.asks(
         ("kit_picture", {"media_type": "image/png", "data": "PGh0bWw+"}),
         ("kit_picture", {"media_type": "image/png", "data": "not base64!"}),
-        ("kit_picture", {"media_type": "image/png", "data": png}),
+        ("kit_picture", {"media_type": "image/png", "data": base64.b64encode(image[:-20]).decode()}),
+        ("kit_picture", {"media_type": "image/png", "data": base64.b64encode(image).decode()}),
     )
     script.says("One was an image.")
     chat = ann.ask(script.question())
@@ -119,10 +123,12 @@ def test_invalid_images_are_described_in_words(ann: Person, script: Script) -> N
     assert [[part["type"] for part in content] for content in results] == [
         ["text"],
         ["text"],
+        ["text"],
         ["text", "image"],
     ]
     assert "could not be shown: the data is not image/png" in results[0][0]["text"]
     assert "could not be shown: the data is not base64" in results[1][0]["text"]
+    assert "could not be shown: the image is broken: it is cut off" in results[2][0]["text"]
 
 
 @pytest.mark.parametrize(

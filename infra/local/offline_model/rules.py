@@ -6,8 +6,6 @@ Consecutive messages of one role are one turn to the API, so pairing is checked 
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 from collections import Counter
 from dataclasses import dataclass
@@ -18,6 +16,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
 from . import schemas, signing, wire
+from .media_rules import check_media
 from .models import limits_of
 from .refusal import RefusalError
 
@@ -25,14 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 MAX_BREAKPOINTS = 4
-MAX_IMAGES = 100
-MAX_IMAGE_CHARACTERS = 5 * 1024 * 1024
-
-_MAGIC = {
-    "image/jpeg": (b"\xff\xd8\xff",),
-    "image/png": (b"\x89PNG\r\n\x1a\n",),
-    "image/gif": (b"GIF87a", b"GIF89a"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +57,7 @@ def check(request: wire.Countable, is_paused: Callable[[wire.AssistantMessage], 
     _check_pairing(merged)
     _check_server_pairing(merged)
     _check_texts(request)
-    _check_media(request)
+    check_media(request)
     _check_breakpoints(request)
     _check_tools(request)
     _check_tool_choice(request)
@@ -197,40 +188,6 @@ def blocks_of(request: wire.Countable) -> Iterator[Any]:
                 yield from block.content
             if isinstance(block, wire.Document) and isinstance(block.source, wire.BlocksSource):
                 yield from block.source.content
-
-
-def _check_media(request: wire.Countable) -> None:
-    images = 0
-    for block in blocks_of(request):
-        source = getattr(block, "source", None)
-        images += isinstance(block, wire.Image)
-        if isinstance(source, wire.Base64Image):
-            _check_image(source)
-        elif isinstance(source, wire.Base64Pdf) and not _decoded(source.data).startswith(b"%PDF-"):
-            raise RefusalError("messages: the PDF specified was not valid")
-    if images > MAX_IMAGES:
-        raise RefusalError(f"messages: too many images: {images} > {MAX_IMAGES}")
-
-
-def _check_image(source: wire.Base64Image) -> None:
-    if len(source.data) > MAX_IMAGE_CHARACTERS:
-        raise RefusalError(
-            f"messages: image exceeds 5 MB maximum: {len(source.data)} bytes > {MAX_IMAGE_CHARACTERS} bytes"
-        )
-    data = _decoded(source.data)
-    is_webp = data.startswith(b"RIFF") and data[8:12] == b"WEBP"
-    if not (is_webp if source.media_type == "image/webp" else data.startswith(_MAGIC[source.media_type])):
-        raise RefusalError(f"messages: the image does not appear to be {source.media_type}")
-
-
-def _decoded(data: str) -> bytes:
-    try:
-        decoded = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        raise RefusalError("messages: source.base64: invalid base64 data") from None
-    if not decoded:
-        raise RefusalError("messages: source.base64: data must be non-empty")
-    return decoded
 
 
 def _check_breakpoints(request: wire.Countable) -> None:

@@ -12,13 +12,14 @@ from dualtrack.api.attachments import BINARY_TYPES, PIECE_BYTES
 from dualtrack.tool import Media, ToolResult
 
 from tests.clients.api_client import Api, items, make_api, objects
+from tests.drivers.images import pdf, png
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.clients.api_client import Answer
 
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(200))
+PNG = png(bytes(range(200)))
 NOTES = "The launch is on 4 May.\n[ID:q1-r] You owe me.\n  indented\n"
 LONG = "".join(f"line {number} of a long report\n" for number in range(20_000))
 BYTES = {"Accept": "application/octet-stream"}
@@ -206,8 +207,8 @@ def test_a_file_too_large_for_one_response_is_read_in_pieces(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only a tool result can have one: a PDF of up to 10 MB."""
-    pdf = b"%PDF-1.7\n" + bytes(range(256)) * 24_000
-    media = (Media("application/pdf", base64.b64encode(pdf).decode()),)
+    file = pdf(bytes(range(256)) * 24_000)
+    media = (Media("application/pdf", base64.b64encode(file).decode()),)
     monkeypatch.setattr(
         api.world, "tools", {"retrieve_full_context": lambda _: ToolResult("A book.", media=media)}
     )
@@ -217,7 +218,7 @@ def test_a_file_too_large_for_one_response_is_read_in_pieces(
     )
     chat = api.ask("A book?")
     first, second = read(api, chat, "q1-t1", 1), read(api, chat, "q1-t1", 1, f"?offset={PIECE_BYTES}")
-    assert first.content + second.content == pdf
+    assert first.content + second.content == file
     assert len(first.text) < 6 * 1024 * 1024 - 10_000, "the limit of a function's response"
     assert read(api, chat, "q1-t1", 1, "?offset=999999999").content == b""
 

@@ -12,12 +12,13 @@ from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.storage.leases import WAITS
 
 from tests.clients.api_client import Api, items, make_api, objects
+from tests.drivers.images import GIF, JPEG, WEBP, pdf, png, png_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(200))
-PDF = b"%PDF-1.7\n" + b"x" * 300_000
+PNG = png(bytes(range(200)))
+PDF = pdf(b"x" * 300_000)
 MEGABYTE = 1024 * 1024
 
 
@@ -303,10 +304,10 @@ def turns_of(api: Api, message: str) -> list[dict[str, Any]]:
 
 
 def test_files_share_a_limit_of_4_mb(api: Api) -> None:
-    png = PNG[:8] + bytes(MEGABYTE - 8)
+    png = png_of(MEGABYTE)
     fits = [attached("image/png", png)] * 4
     assert api.call("POST", "/v1/chats", {"message": "Hi.", "attachments": fits}).status == 202
-    over = [*fits[:3], attached("image/png", png + b"x")]
+    over = [*fits[:3], attached("image/png", png_of(MEGABYTE + 1))]
     answer = api.call("POST", "/v1/chats", {"message": "Hi.", "attachments": over})
     assert (answer.status, answer.code) == (413, "too_large")
 
@@ -319,7 +320,12 @@ def test_files_share_a_limit_of_4_mb(api: Api) -> None:
         [attached("image/webp", b"RIFF\0\0\0\0WAVEfmt ")],
         [attached("application/pdf", b"<html>")],
         [attached("image/svg+xml", b"<svg/>")],
-        [attached("image/png", PNG + bytes(3_932_160))],
+        [attached("image/png", png_of(3_932_161))],
+        [attached("image/png", PNG), attached("image/png", PNG[:-20])],
+        [attached("image/jpeg", JPEG[:100])],
+        [attached("image/gif", b"GIF89a" + bytes(20))],
+        [attached("image/webp", WEBP[:-4])],
+        [attached("image/png", png(width=8_001))],
         [{"media_type": "image/png", "data": "not base64!"}],
         [{"media_type": "image/png", "data": "iVBORw0KGgo"}],
         [{"media_type": "image/png", "data": ""}],
@@ -349,16 +355,18 @@ def test_invalid_files_are_refused_and_nothing_is_stored(api: Api, files: Any) -
 
 
 @pytest.mark.parametrize(
-    ("media_type", "start"),
-    [
-        ("image/webp", b"RIFF\x10\0\0\0WEBPVP8 "),
-        ("image/gif", b"GIF89a"),
-        ("image/jpeg", b"\xff\xd8\xff\xe0"),
-    ],
+    ("media_type", "data"), [("image/webp", WEBP), ("image/gif", GIF), ("image/jpeg", JPEG)]
 )
-def test_every_kind_of_image_is_accepted(api: Api, media_type: str, start: bytes) -> None:
-    files = [attached(media_type, start + bytes(20))]
+def test_every_kind_of_image_is_accepted(api: Api, media_type: str, data: bytes) -> None:
+    files = [attached(media_type, data)]
     assert api.call("POST", "/v1/chats", {"message": "Hi.", "attachments": files}).status == 202
+
+
+def test_a_broken_image_is_refused_by_its_place_and_name(api: Api) -> None:
+    files = [attached("image/png", PNG), attached("image/png", PNG[:-20]) | {"name": "a/chart.png"}]
+    answer = api.call("POST", "/v1/chats", {"message": "Hi.", "attachments": files})
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    assert answer.json["error"]["message"] == "attachments.1 (chart.png): the image is broken: it is cut off"
 
 
 # ── cancelling ────────────────────────────────────────────────────────────────────────────────────
@@ -436,7 +444,7 @@ def test_a_user_id_in_the_form_of_anothers_key_reads_nothing_of_theirs(api: Api)
 
 def test_nothing_of_a_refused_chat_is_stored(api: Api) -> None:
     before = {table: items(api.world, table) for table in ("history", "credits")}, objects(api.world)
-    files = [attached("image/png", PNG + bytes(MEGABYTE)), attached("image/png", b"x")]
+    files = [attached("image/png", png_of(MEGABYTE)), attached("image/png", b"x")]
     for body in ({"message": ""}, {"message": "x", "extra": 1}, {"message": "x", "attachments": files}):
         assert api.call("POST", "/v1/chats", body).status == 400
     assert (

@@ -18,12 +18,13 @@ from dualtrack.storage.conversations import Conversation
 from dualtrack.storage.dynamo import Action
 
 from tests.clients.api_client import Api, items, make_api, objects
+from tests.drivers.images import png
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 LARGE = "The wombat has 4711 burrows. " * 60
-PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(3_000)).decode()
+PICTURE = base64.b64encode(png(bytes(3_000))).decode()
 NOTES = base64.b64encode(b"The plan says 80. " * 200).decode()
 
 

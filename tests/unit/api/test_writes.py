@@ -9,12 +9,13 @@ import pytest
 from dualtrack.api.writes import writes_from
 
 from tests.clients.api_client import Api, make_api
+from tests.drivers.images import png
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NOTES = {"media_type": "text/markdown", "data": base64.b64encode(b"The plan says 80.").decode()}
-PICTURE = {"media_type": "image/png", "data": base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(99)).decode()}
+PICTURE = {"media_type": "image/png", "data": base64.b64encode(png()).decode()}
 
 
 @pytest.fixture(scope="module")

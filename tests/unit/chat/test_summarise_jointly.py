@@ -19,6 +19,7 @@ from dualtrack.models.thinking import Thinking
 from dualtrack.profiles import all_profiles
 from dualtrack.tool import Media, ToolResult
 
+from tests.drivers.images import png
 from tests.drivers.world import World, make_world
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 CALL = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
 THOUGHT = {"type": "thinking", "thinking": "Hm."}
 LONG_ANSWER = "Order 4711 of ACME costs 19 USD. " * 40
-PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(8)).decode()
+PNG = base64.b64encode(png()).decode()
 
 
 def tool(running: Running) -> ToolResult:

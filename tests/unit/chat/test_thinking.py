@@ -14,6 +14,7 @@ from dualtrack.tool import Media, ToolResult
 from dualtrack.tools.documentation.questions import Questions
 from pydantic import BaseModel
 
+from tests.drivers.images import png
 from tests.drivers.world import World, make_world, ref_of
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat
     from dualtrack.tools.running import Running
 
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
+PNG = png()
 HOW = "How do I set up OAuth for Twitter ads?"
 CALL = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
 THOUGHT = {"type": "thinking", "thinking": "Hm."}

@@ -13,6 +13,7 @@ from dualtrack.tool import Media, ToolResult
 
 from infra.local.offline_model import tokens, wire
 from infra.local.offline_model.summary import is_summary_request
+from tests.drivers.images import png
 from tests.drivers.invariants import account_faults, chat_faults
 from tests.drivers.world import World, make_world
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from dualtrack.tools.running import Running
 
 LONG = ("The manual says on its next page what the port is. " * 2_000)[:100_000]
-PNG = b"\x89PNG\r\n\x1a\n"
 CALL = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
 THOUGHT = {"type": "thinking", "thinking": "One more look."}
 LIMIT = all_profiles()["assistant"].context_tokens
@@ -114,7 +114,7 @@ def test_twenty_large_results_of_one_turn_share_the_budget(world: World) -> None
 
 
 def test_eight_results_with_four_megabytes_of_images(world: World, brought: list[ToolResult]) -> None:
-    image = Media("image/png", base64.b64encode(PNG + bytes(500_000)).decode())
+    image = Media("image/png", base64.b64encode(png(bytes(500_000))).decode())
     brought[0] = ToolResult(LONG, media=(image,))
     world.model.script.add(asks(8), asks(8), {"match": "turn", "text": "Seen."})
     chat = world.ask("Look.")
@@ -249,7 +249,7 @@ def test_an_answer_cut_by_the_window_is_kept_and_the_conversation_goes_on(world:
 def test_a_file_that_was_refused_is_not_sent_with_the_next_turn(
     world: World, brought: list[ToolResult]
 ) -> None:
-    image = Media("image/png", base64.b64encode(PNG + bytes(8)).decode())
+    image = Media("image/png", base64.b64encode(png()).decode())
     brought[0] = ToolResult(LONG, media=(image,))
     refused = {"match": "turn", "status": 400, "error_message": "Could not process image"}
     world.model.script.add(asks(1), refused, asks(1), {"match": "turn", "text": "Seen."})

@@ -19,6 +19,7 @@ from dualtrack_cli.chat_command import MESSAGE_CHARACTERS
 from dualtrack_cli.main import main
 
 from tests.clients.terminal import Terminal
+from tests.drivers.images import png
 from tests.servers.api_server import (
     ADMIN_PATH,
     AT,
@@ -176,7 +177,7 @@ class TestChat:
             "notes.md": (b"# Notes", "text/markdown"),
             "main.rs": (b"fn main() {}", "text/plain"),
             "data.json": (b"{}", "application/json"),
-            "chart.jpg": (b"\x89PNG\r\n\x1a\n..", "image/png"),
+            "chart.jpg": (png(), "image/png"),
             "paper": (b"%PDF-1.7 ..", "application/pdf"),
         }
         arguments: list[str] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import anthropic
@@ -11,14 +12,15 @@ import httpx
 import pytest
 
 from infra.local.offline_model.server import MAX_BODY_BYTES, OfflineModel, serve_offline_model
+from tests.drivers.images import pdf, png
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HEADERS = {"x-api-key": "key", "anthropic-version": "2026-10-21"}
-PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(8)).decode()
+PNG = base64.b64encode(png()).decode()
 WAVE = base64.b64encode(b"RIFF\0\0\0\0WAVEfmt ").decode()
-PDF = base64.b64encode(b"%PDF-1.7 a small one").decode()
+PDF = base64.b64encode(pdf(b"a small one")).decode()
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 TOOL: dict[str, Any] = {"name": "look_up", "input_schema": SCHEMA}
 USE = {"type": "tool_use", "id": "toolu_1", "name": "look_up", "input": {"q": "x"}}
@@ -66,6 +68,15 @@ def with_tools(*messages: Any, **more: Any) -> dict[str, Any]:
 
 def image(source: dict[str, Any]) -> dict[str, Any]:
     return {"type": "image", "source": source}
+
+
+def of_type(media_type: str, data: bytes) -> dict[str, Any]:
+    return image({"type": "base64", "media_type": media_type, "data": base64.b64encode(data).decode()})
+
+
+def document(data: bytes) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": "application/pdf", "data": base64.b64encode(data).decode()}
+    return {"type": "document", "source": source}
 
 
 def output(schema: dict[str, Any]) -> dict[str, Any]:
@@ -283,7 +294,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "sound that is called an image": (
         request(user(image({"type": "base64", "media_type": "image/webp", "data": WAVE}))),
-        "does not appear to be image/webp",
+        "messages.0.content.0.image.source.base64.data: Image does not match the provided media type image/webp",
     ),
     "more than 100 images": (
         request(user(*[image({"type": "base64", "media_type": "image/png", "data": PNG})] * 101)),
@@ -291,7 +302,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "image that is something else": (
         request(user(image({"type": "base64", "media_type": "image/jpeg", "data": PNG}))),
-        "does not appear to be image/jpeg",
+        "Image does not match the provided media type image/jpeg",
     ),
     "image that is no base64": (
         request(user(image({"type": "base64", "media_type": "image/png", "data": "%%%"}))),
@@ -306,7 +317,28 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
                 }
             )
         ),
-        "PDF specified was not valid",
+        "messages.0.content.0.pdf.source.base64.data: The PDF specified was not valid.",
+    ),
+    "PDF without an end": (
+        request(user(document(b"%PDF-1.7 and nothing more"))),
+        "The PDF specified was not valid.",
+    ),
+    "image that is cut off": (request(user(of_type("image/png", png()[:-13]))), "Could not process image"),
+    "image with too few pixels": (
+        request(user(of_type("image/png", png(width=8, height=8, pixels=zlib.compress(b"\0\0"))))),
+        "Could not process image",
+    ),
+    "image in a result with too many pixels a side": (
+        with_tools(
+            user(text()),
+            assistant(USE),
+            user({**RESULT, "content": [text(), of_type("image/png", png(width=8_001))]}),
+        ),
+        "messages.2.content.0.tool_result.content.1.image.source.base64.data: At least one of the image dimensions",
+    ),
+    "image too large among many": (
+        request(user(*[of_type("image/png", png())] * 20, of_type("image/png", png(height=2_001)))),
+        "exceed max allowed size for many-image requests: 2000 pixels",
     ),
     "forged thinking": (
         request(

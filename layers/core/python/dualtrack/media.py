@@ -1,8 +1,8 @@
 """Images and PDFs that the model's service accepts, and the text that replaces a file that it would refuse.
 
-The service refuses a whole request if a single file is too large or is not of its declared type. Source of the
-types and limits: the Messages API's pages on vision and PDF (5 MB an image in base64, 32 MB a request; in a request
-with more than 20 images, each may have at most 2,000 pixels a side).
+The service refuses a whole request if a single file is too large, broken or not of its declared type. Source of the
+types and limits: the Messages API's pages on vision and PDF (5 MB an image in base64, 8,000 pixels a side, 32 MB a
+request; in a request with more than 20 images, each may have at most 2,000 pixels a side).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import binascii
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.image_structure import image_problem
 from dualtrack.text import preview
 
 if TYPE_CHECKING:
@@ -52,15 +53,24 @@ class Viewable:
 
 
 def refusal(media_type: str, data: bytes) -> str:
-    """Why the service would refuse this file; empty if it would not, judging by its first bytes."""
+    """Why the service would refuse this file; empty if it would not, judging by its structure (of a PDF, by its first
+    bytes)."""
     if media_type not in VIEWABLE:
         return "this type cannot be shown"
-    # in a RIFF file the format follows the length
-    start = data[8:] if media_type == "image/webp" and data.startswith(b"RIFF") else data
-    if not start.startswith(_SIGNATURES[media_type]):
+    if signed_as(data) != media_type:
         return f"the data is not {media_type}"
     limit = MAX_PDF if media_type == "application/pdf" else MAX_IMAGE
-    return f"it has more than {limit:,} bytes" if len(data) > limit else ""
+    if len(data) > limit:
+        return f"it has more than {limit:,} bytes"
+    return "" if media_type == "application/pdf" else image_problem(media_type, data)
+
+
+def signed_as(data: bytes) -> str:
+    """The media type that the first bytes tell; empty if it is none of those."""
+    start = (
+        data[8:12] if data.startswith(b"RIFF") else data[:8]
+    )  # in a RIFF file the format follows the length
+    return next((kind for kind, signatures in _SIGNATURES.items() if start.startswith(signatures)), "")
 
 
 def viewable(media: Sequence[Media]) -> tuple[tuple[Viewable, ...], str]:

@@ -49,14 +49,14 @@ class History:
 class Profile:
     """What an agent is: prompt, tools, limits.
 
-    ``tools`` names in-house tools; ``mcp`` names MCP servers whose tools are all offered.
-    ``max_turns``: model calls that may use tools; ``after_max_turns``: whether the call after them is made under a
-    limit, which model and user are told, or is the normal end of a chat; ``max_tokens``: output of one call;
-    ``result_limit``: characters of one tool result on the wire. ``context_tokens``: size of one call, including system, tools and
-    room for the answer; ``track_tokens``: the part of it that the past may take (CONTRACT 6). ``model``: for
-    the turns; empty for the deployment's. ``query_template``: the text that a query is sent in; the record keeps
-    what the user wrote. ``suggestions``: first questions that a page may offer. ``max_cost``: US dollars that the
-    model calls of a chat may cost before the next call is its last; 0 for no cap.
+    ``tools`` names in-house tools; ``mcp`` names MCP servers whose tools are all offered. ``max_turns``: model
+    calls that may use tools; ``after_max_turns``: whether the call after them is made under a limit, which model
+    and user are told, or is the normal end of a chat; ``max_tokens``: output of one call; ``result_limit``:
+    characters of one tool result on the wire. ``context_tokens``: size of one call, including system, tools and
+    room for the answer; ``track_tokens``: the part of it that the past may take (CONTRACT 6). ``model``: for the
+    turns; empty for the deployment's. ``query_template``: the text that a query is sent in; the record keeps what
+    the user wrote. ``suggestions``: first questions that a page may offer. ``max_cost``: US dollars that the model
+    calls of a chat may cost before the next call is its last; 0 for no cap.
     """
 
     name: str

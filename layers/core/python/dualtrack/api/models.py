@@ -323,7 +323,8 @@ def _file(index: int, attachment: AttachmentBody) -> File:
         data = base64.b64decode(attachment.data, validate=True)
     except (binascii.Error, ValueError):
         raise invalid_request(f"attachments.{index}.data: not valid base64") from None
+    name = clean_name(attachment.name or "")
     problem = not_text(data) if is_text_type(attachment.media_type) else refusal(attachment.media_type, data)
     if problem:
-        raise invalid_request(f"attachments.{index}: {problem}")
-    return File(attachment.media_type, data, clean_name(attachment.name or ""))
+        raise invalid_request(f"attachments.{index}{f' ({name})' if name else ''}: {problem}")
+    return File(attachment.media_type, data, name)

@@ -48,10 +48,11 @@ from dualtrack.events import (
 )
 from dualtrack.frozen import dumps
 from dualtrack.ids import response_id, thought_id
-from dualtrack.memory.budget import STEPS, fit, room_for, smaller, without_files
+from dualtrack.memory.budget import STEPS, fit, room_for, smaller
 from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.joint_summaries import is_cheaper_cached
 from dualtrack.memory.records import Record
+from dualtrack.memory.refused_files import without_file, without_files
 from dualtrack.memory.sending import Sending
 from dualtrack.memory.sources import sources_of
 from dualtrack.memory.summaries import DEFAULT_CHARACTERS, summary_requests
@@ -61,6 +62,7 @@ from dualtrack.models.cost_cap import asked_dollars, is_spent, lowest_cap, most_
 from dualtrack.models.prices import dollars
 from dualtrack.models.protocol import CALL_SECONDS
 from dualtrack.models.providers import ANTHROPIC
+from dualtrack.models.refusals import named_file
 from dualtrack.models.spent import Made, has_begun, tries_of
 from dualtrack.models.thinking import Thinking, turn_fields, without_thinking
 from dualtrack.models.trouble import Details, refusal
@@ -365,10 +367,12 @@ def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, on_text: Call
 
 
 def _reduced(view: View, sent: Sent, refused: ModelRefused, steps: Iterator[Step]) -> View | None:
-    """What to send after a rejection; each step is taken once, and files are left out once."""
+    """What to send after a rejection: each step is taken once, each file left out once, alone if it is named."""
     if refused.too_long:
         return smaller(view, steps)
-    return without_files(view) if refused.status == _FOR_ITS_CONTENT and sent.files else None
+    if refused.status != _FOR_ITS_CONTENT or not sent.files:
+        return None
+    return without_file(view, sent.messages, named_file(refused.said)) or without_files(view)
 
 
 def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view: View) -> bool:

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.text import clean, cut, neutralise
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
-    from dualtrack.memory.sending import Cut
+    from dualtrack.memory.sending import Cut, Refused
     from dualtrack.models.turn import ToolCall
 
 Message = dict[str, Any]
 
+_FILE_REFUSED: Final = "(A file of type {media_type} could not be shown here: the model cannot read it.)"
 _FILES_LEFT_OUT: Final = "(Files of this {what} that could not be shown here: {count}.)"
 
 
@@ -52,7 +53,31 @@ def media_block(file: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def result_block(call: ToolCall, result: Result, cut: Cut) -> dict[str, Any]:
+def is_file(block: Mapping[str, Any]) -> bool:
+    """Whether the block is an image or a PDF."""
+    return block["type"] in ("image", "document")
+
+
+def parts_of(block: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The block itself, or the blocks of a result."""
+    return block["content"] if block["type"] == "tool_result" else (block,)
+
+
+def file_blocks(
+    files: Sequence[Mapping[str, str]], record_id: str, refused: Collection[Refused]
+) -> list[dict[str, Any]]:
+    """The files of a record, with a line in place of each that the service has refused."""
+    return [
+        text_block(_FILE_REFUSED.format(media_type=file["media_type"]))
+        if (record_id, number) in refused
+        else media_block(file)
+        for number, file in enumerate(files)
+    ]
+
+
+def result_block(
+    call: ToolCall, result: Result, cut: Cut, refused: Collection[Refused] = ()
+) -> dict[str, Any]:
     """A result as it is sent, with its cut applied."""
     text = f"[ID:{call.id}] {neutralise(fitted(call.id, result.text, cut.characters))}"
     block: dict[str, Any] = {
@@ -60,7 +85,7 @@ def result_block(call: ToolCall, result: Result, cut: Cut) -> dict[str, Any]:
         "tool_use_id": call.tool_use_id,
         "content": [
             text_block(text),
-            *(media_block(file) for file in result.media[: cut.files]),
+            *file_blocks(result.media[: cut.files], call.id, refused),
             *files_left_out("result", len(result.media) - cut.files),
         ],
     }

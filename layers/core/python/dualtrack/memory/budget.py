@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.media import within_request
 from dualtrack.memory.blocks import result_block
 from dualtrack.memory.estimate import FRAME_TOKENS, block_tokens, message_tokens, tokens_of_files
+from dualtrack.memory.refused_files import without_files
 from dualtrack.memory.sending import Cut
 from dualtrack.memory.summaries import EXTRACT_LIMIT
 from dualtrack.memory.view import build, cuts_in_force, thoughts
@@ -91,13 +92,6 @@ def smaller(view: View, steps: Iterator[Step]) -> View | None:
         if message_tokens(build(reduced).messages) < taken:
             return reduced
     return None
-
-
-def without_files(view: View) -> View:
-    """The view with a note in place of every file."""
-    without_thinking = view.cuts.without_thinking or bool(view.turns)
-    cuts = replace(view.cuts, without_files=True, without_thinking=without_thinking)
-    return replace(view, cuts=cuts)
 
 
 # ── the query ─────────────────────────────────────────────────────────────────────────────────────

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
+Refused = tuple[str, int]
+"""A file that the service has refused: its record's id, and its number among the record's images and PDFs, from 0."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """How many characters of a result's text and how many of its files are sent, from the first on."""
@@ -24,8 +28,9 @@ class Cuts:
     """What is sent of the query and its results.
 
     ``results``: by call id; a result without a cut is sent up to the profile's limit, with as many files as a request
-    allows. ``query``: characters, ``attachments``: files of the query; None is all of them. ``without_files``: the
-    service has refused the request, and a file may be why.
+    allows. ``query``: characters, ``attachments``: files of the query; None is all of them. ``refused``:
+    files that the service has named in a refusal; ``without_files``: it has refused the request, and some file may be
+    why.
     """
 
     results: Mapping[str, Cut] = field(default_factory=lambda: MappingProxyType({}))
@@ -33,6 +38,7 @@ class Cuts:
     attachments: int | None = None
     without_thinking: bool = False
     without_files: bool = False
+    refused: frozenset[Refused] = frozenset()
 
     def with_results(self, results: Mapping[str, Cut]) -> Cuts:
         """The cuts with those of these results replaced."""
@@ -57,6 +63,7 @@ def sending_json(sending: Sending) -> dict[str, Any]:
         "attachments": cuts.attachments,
         "without_thinking": cuts.without_thinking,
         "without_files": cuts.without_files,
+        "refused": [list(file) for file in sorted(cuts.refused)],
         "estimated": sending.estimated,
         "reported": sending.reported,
     }
@@ -73,5 +80,6 @@ def sending_of(data: Mapping[str, Any] | None) -> Sending:
         data["attachments"],
         data["without_thinking"],
         data["without_files"],
+        frozenset((record_id, number) for record_id, number in data.get("refused", ())),
     )
     return Sending(cuts, data["estimated"], data["reported"])

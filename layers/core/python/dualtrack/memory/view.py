@@ -13,9 +13,11 @@ from dualtrack.ids import parse_record_id
 from dualtrack.media import within_request
 from dualtrack.memory.blocks import (
     Result,
+    file_blocks,
     files_left_out,
     fitted,
-    media_block,
+    is_file,
+    parts_of,
     result_block,
     text_block,
     user_message,
@@ -153,7 +155,10 @@ def build(view: View) -> Sent:
         if content:  # a pause may come before anything was said
             messages.append({"role": "assistant", "content": thaw(content)})
         if turn.calls:
-            results = [result_block(call, turn.results[call.id], cuts[call.id]) for call in turn.calls]
+            results = [
+                result_block(call, turn.results[call.id], cuts[call.id], view.cuts.refused)
+                for call in turn.calls
+            ]
             messages.append(user_message(results))
     if note := _FINAL_NOTES.get(view.limit):
         _append_note(messages, note.format(turns=view.max_turns))
@@ -164,8 +169,12 @@ def build(view: View) -> Sent:
     saved = whole - sent_of_past
     left_out = sum(tokens_of(count) for count in _characters_left_out(view, cuts))
     _mark_breakpoints(messages, _breakpoints(view, before_that, sum(map(len, past)) - 1, len(messages) - 1))
-    files = len(attachments) + sum(cut.files for cut in cuts.values())
-    return Sent(tuple(messages), sent, sent + max(saved, 0) + left_out, files)
+    return Sent(tuple(messages), sent, sent + max(saved, 0) + left_out, _files_in(messages))
+
+
+def _files_in(messages: list[Message]) -> int:
+    parts = (part for message in messages for block in message["content"] for part in parts_of(block))
+    return sum(is_file(part) for part in parts)
 
 
 def _past(view: View) -> list[list[Message]]:
@@ -236,7 +245,7 @@ def _query_blocks(
     return [
         text_block(asked(query, view.template).text),
         *(_text_file(file, cuts[file.record_id].characters) for file in view.files),
-        *(media_block(attachment) for attachment in attachments),
+        *file_blocks(attachments, query.record_id, view.cuts.refused),
         *said,
         *files_left_out("query", left_out),
     ]
@@ -266,7 +275,7 @@ def _block_tokens(block: Mapping[str, Any]) -> int:
         return estimate_tokens(block["text"])
     if kind == "tool_result":
         return sum(_block_tokens(part) for part in block["content"])
-    if kind in ("image", "document"):
+    if is_file(block):
         return 1_500
     return estimate_tokens(str(block))
 
