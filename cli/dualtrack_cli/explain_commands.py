@@ -77,6 +77,8 @@ def text_of(receipt: Mapping[str, Any]) -> Iterator[str]:
     yield _row("", f"total, {totals['credits']:,} credits", f"{_dollars(totals['dollars'])}")
     if totals["estimated_dollars"]:
         yield _row("", "of which estimated", f"~{_dollars(totals['estimated_dollars'])}")
+    if text := receipt.get("for_operator"):
+        yield f"For the operator: {one_line(text, 1_000)}"
     for difference in receipt["differences"]:
         yield f"It does not add up: {one_line(difference, 200)}"
 

@@ -61,10 +61,13 @@ connections = Connections(stores.cache, LazyClient("kms"), settings.connections_
 def read_secret(secret_id: str) -> str:
     """A secret; one that cannot be read counts as not set, so that the other servers' tools still work."""
     try:
-        return secret(secret_id)
+        value = secret(secret_id)
     except GetParameterError:
         logger.exception("A secret cannot be read", secret=secret_id)
         return ""
+    if not value:
+        logger.error("A secret is not set", secret=secret_id)
+    return value
 
 
 deps = McpDeps(mcp.servers, client, connections.token, read_secret, mcp.github_secret)

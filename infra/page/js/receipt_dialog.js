@@ -123,11 +123,12 @@ function aws({ lines }) {
   );
 }
 
-function notes({ recorded, price_known: known, differences }) {
+function notes({ recorded, price_known: known, differences, for_operator: forOperator }) {
   const said = [
     !recorded &&
       "This chat is from an earlier release, which did not record everything that a receipt needs.",
     known === false && "The price table does not have this model: its dollars are missing.",
+    forOperator && `For the operator: ${forOperator}`,
     ...differences.map((difference) => `Does not add up: ${difference}`),
   ].filter(Boolean);
   return (

@@ -36,11 +36,12 @@ def refused(status: int, said: str = "invalid x-api-key", kind: str = "authentic
     ],
 )
 def test_a_refusal_names_the_setting_if_the_stage_shows_details(error: ModelRefused, setting: str) -> None:
-    code, message = refusal(error, SHOWN)
-    assert code == "unavailable"
+    code, message, operators = refusal(error, SHOWN)
+    assert (code, message) == ("unavailable", operators)
     assert f"“{error.said}”" in message
     assert f"Look at {setting}" in message
-    assert refusal(error, HIDDEN) == ("unavailable", NOT_SERVED)
+    assert refusal(error, HIDDEN)[:2] == ("unavailable", NOT_SERVED)
+    assert f"“{error.said}”" in refusal(error, HIDDEN)[2]
     bedrock = refusal(error, Details(shown=True, provider="bedrock"))[1]
     assert "access to the model in Amazon Bedrock" in bedrock
     assert "ANTHROPIC" not in bedrock.replace(error.said, "")
@@ -74,7 +75,8 @@ def test_a_chat_with_a_wrong_key_shows_the_services_message() -> None:
         assert "“invalid x-api-key” (401 authentication_error)" in ended.error["message"]
         assert [(error.status, error.said) for error in errors] == [(401, "invalid x-api-key")]
         other = world.ask("Hello again", user="bob")
-        assert other.error == {"code": "unavailable", "message": NOT_SERVED}
+        assert other.error is not None
+        assert (other.error["code"], other.error["message"]) == ("unavailable", NOT_SERVED)
 
 
 def closed_port() -> int:

@@ -52,7 +52,7 @@ def impatient(**limits: float) -> RetrievalSettings:
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (error(401, "invalid_api_key"), "API key"),
+        (error(401, "invalid_api_key"), "does not serve this deployment"),
         (error(402, "spending_limit_exceeded"), "spending limit"),
         (error(400, "validation_error"), "status 400"),
         (error(429, "rate_limited", {"Retry-After": "120"}), "tried again in 120 s"),

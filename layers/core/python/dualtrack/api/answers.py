@@ -246,6 +246,15 @@ class Receipt(Closed):
     lines: Annotated[list[ReceiptLine], Field(description="Its steps in order")]
     totals: Annotated[ReceiptTotals, Field(description="Sums of the lines")]
     differences: Annotated[list[str], Field(description="Where the lines do not add up; normally empty")]
+    for_operator: NotRequired[
+        Annotated[
+            str,
+            Field(
+                description="Why the chat failed, in the service's own words, and the setting to check: for "
+                "administrators, and where the stage shows it to users"
+            ),
+        ]
+    ]
 
 
 class StartedChat(Closed):

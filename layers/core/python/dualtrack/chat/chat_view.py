@@ -37,7 +37,15 @@ def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None)
         "created_at": chat.created_at,
         "ended_at": chat.ended_at or None,
     }
-    return body | {"error": dict(chat.error)} if chat.error else body
+    if not chat.error:
+        return body
+    return body | {"error": {name: chat.error[name] for name in ("code", "message")}}
+
+
+def operator_text(chat: Chat, *, is_admin: bool) -> str:
+    """What an operator should know about a failed chat; its user sees it only where the stage has shown it to them."""
+    text = (chat.error or {}).get("operator", "")
+    return text if is_admin or text == (chat.error or {}).get("message") else ""
 
 
 def _response(chat: Chat, records: tuple[Record, ...]) -> str | None:

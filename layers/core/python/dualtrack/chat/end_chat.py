@@ -28,7 +28,7 @@ from dualtrack.ids import response_id
 from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
 from dualtrack.models.spent import tries_of
-from dualtrack.models.trouble import FREE, NOT_SERVED, Details, own_words, unreachable
+from dualtrack.models.trouble import Details, unreachable, without_key
 from dualtrack.models.turn import Usage
 from dualtrack.storage.chats import with_summaries
 from dualtrack.storage.dynamo import Lost
@@ -53,10 +53,11 @@ _TRIES = 8
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a chat failed, for its `error` event."""
+    """Why a chat failed, for its `error` event. ``operator``: what an operator should know, if that is more."""
 
     code: str
     message: str
+    operator: str = ""
 
 
 _NO_DETAILS: Final = Details()
@@ -248,8 +249,13 @@ def _after(end: _End, credits: Credits) -> Chat:  # noqa: A002
         held=0,
         credits_used=credits.amount if end.charge else 0,
         credits_remaining=credits.account.available(end.now),
-        error={"code": how.code, "message": how.message} if isinstance(how, Failure) else None,
+        error=_error_of(how) if isinstance(how, Failure) else None,
     )
+
+
+def _error_of(how: Failure) -> dict[str, str]:
+    said = {"code": how.code, "message": how.message}
+    return said | {"operator": how.operator} if how.operator else said
 
 
 def _status(how: Failure | Cancelled) -> Literal["failed", "cancelled"]:
@@ -289,10 +295,9 @@ def failure_of(cause: Mapping[str, Any] | None, details: Details = _NO_DETAILS) 
     """The `error` event's code and message, from an error as Step Functions reports it."""
     text = f"{(cause or {}).get('Error', '')} {(cause or {}).get('Cause', '')}"
     if "ModelUnavailable" in text:
-        return Failure("unavailable", unreachable(said_by(cause), details))
+        return Failure("unavailable", *unreachable(said_by(cause), details))
     if "MissingKey" in text:
-        said = said_by(cause) if details.shown else ""
-        return Failure("unavailable", f"{own_words(said)} {FREE}" if said else NOT_SERVED)
+        return Failure("unavailable", *without_key(said_by(cause), details))
     if "Timeout" in text or "TIMED_OUT" in text or "timed out" in text:
         return TIMED_OUT
     return Failure("internal", "The chat could not be finished. Nothing was charged.")

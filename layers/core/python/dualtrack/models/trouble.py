@@ -1,8 +1,9 @@
 """The messages of a chat that failed because the model's service refused a request or did not answer. Pure.
 
-They begin with a general sentence. If the stage shows details (``ERROR_DETAILS=on``: the laptop and staging, not prod),
-the service's own words and the setting to check follow; elsewhere they are in the log of `turn` and `abort`, because
-users must not see the operator's keys, accounts and addresses.
+Each has two texts. The user's says what happened, and names no key, account, address or setting. The operator's has the
+service's own words and the setting to check: administrators read it in the chat's receipt, and it is in the log of
+`turn` and `abort`. A stage that shows details (``ERROR_DETAILS=on``: the laptop and staging, not prod) shows it to its
+users as well, in place of theirs.
 """
 
 from __future__ import annotations
@@ -49,19 +50,17 @@ def own_words(text: object) -> str:
     return preview(neutralise(_SECRET.sub("…", plain)), WORDS)
 
 
-def refusal(error: ModelRefused, details: Details) -> tuple[str, str]:
-    """(code, message) of a chat that failed because the service refused its request."""
+def refusal(error: ModelRefused, details: Details) -> tuple[str, str, str]:
+    """(code, message, the operator's text) of a chat that failed because the service refused its request."""
     is_operators = error.status in _OPERATORS or _NO_CREDIT in error.said.lower()
-    code = "unavailable" if is_operators else "internal"
-    if details.shown:
-        return code, (
-            f"The model's service refused the request: “{error.said}” ({named(error)})."
-            f" Look at {_setting(error, details)}. {FREE}"
-        )
-    return (
-        code,
-        NOT_SERVED if is_operators else f"The model's service refused the request ({named(error)}). {FREE}",
+    users = (
+        NOT_SERVED if is_operators else f"The model's service refused the request ({named(error)}). {FREE}"
     )
+    operators = (
+        f"The model's service refused the request: “{error.said}” ({named(error)})."
+        f" Look at {_setting(error, details)}. {FREE}"
+    )
+    return "unavailable" if is_operators else "internal", operators if details.shown else users, operators
 
 
 def named(error: ModelRefused) -> str:
@@ -69,12 +68,20 @@ def named(error: ModelRefused) -> str:
     return f"{error.status} {error.kind}".strip()
 
 
-def unreachable(said: str, details: Details) -> str:
-    """The message of a chat that failed because the service did not answer. ``said``: the last try's error, if any."""
-    if not (details.shown and said):
-        return NOT_REACHED
+def unreachable(said: str, details: Details) -> tuple[str, str]:
+    """(message, the operator's text) of a chat that failed because the service did not answer. ``said``: the last try's
+    error; without it there is only the user's text."""
+    if not said:
+        return NOT_REACHED, ""
     address = "BEDROCK_BASE_URL" if details.provider == BEDROCK else "ANTHROPIC_BASE_URL"
-    return f"The model's service could not be reached: {own_words(said)} Look at {address}. {FREE}"
+    operators = f"The model's service could not be reached: {own_words(said)} Look at {address}. {FREE}"
+    return operators if details.shown else NOT_REACHED, operators
+
+
+def without_key(said: str, details: Details) -> tuple[str, str]:
+    """The same for a chat whose function found no key. ``said`` names it and the command that sets it, if known."""
+    operators = f"{own_words(said)} {FREE}" if said else ""
+    return operators if said and details.shown else NOT_SERVED, operators
 
 
 def _setting(error: ModelRefused, details: Details) -> str:

@@ -12,6 +12,7 @@ from dualtrack.api.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, WAIT
 from dualtrack.api.route import EVENTS_PATH, Answer, Route
 from dualtrack.api.writes import refuse_unreadable
 from dualtrack.chat.cancel_chat import cancel_chat
+from dualtrack.chat.chat_view import operator_text
 from dualtrack.chat.executions import owner_of
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import receipt_of
@@ -117,7 +118,9 @@ def get_receipt(request: Request, chat_id: str) -> Answer:
     if request.is_admin:
         owner = owner_of(request.services.executions, chat_id) or request.user
     chat = find_chat(request.stores, owner, chat_id)
-    return Answer(200, receipt_of(evidence(request.stores, chat), request.services.deployment))
+    receipt = receipt_of(evidence(request.stores, chat), request.services.deployment)
+    text = operator_text(chat, is_admin=request.is_admin)
+    return Answer(200, receipt | ({"for_operator": text} if text else {}))
 
 
 get_events: Final = Route(

@@ -104,7 +104,7 @@ def context_params(
 
 
 def refusal(status: int, headers: Mapping[str, str], text: str) -> Context7Error:
-    """The error for a status other than 200. Its message is for the model."""
+    """The error for a status other than 200. Its message is for the model, and so for the user."""
     body = _object(text)
     if status == httpx.codes.MOVED_PERMANENTLY:
         moved = library_id(body.get("redirectUrl"))
@@ -118,15 +118,18 @@ def refusal(status: int, headers: Mapping[str, str], text: str) -> Context7Error
     if status >= httpx.codes.INTERNAL_SERVER_ERROR:
         return TryLater(f"Context7 is not available just now (status {status})", _retry_after(headers))
     kind, message = _REFUSALS.get(status, (Context7Error, f"Context7 refused the request (status {status})"))
-    return kind(message)
+    error = kind(message)
+    error.look_at = _LOOK_AT.get(status, "")
+    return error
 
 
+_LOOK_AT: Final = {401: "CONTEXT7_API_KEY", 402: "the account of CONTEXT7_API_KEY"}
 _REFUSALS: Final[Mapping[int, tuple[type[Context7Error], str]]] = {
     202: (
         LibraryUnavailable,
         "Context7 is still indexing this library; it can be tried again in some minutes",
     ),
-    401: (Context7Error, "Context7 did not accept this deployment's API key (CONTEXT7_API_KEY)"),
+    401: (Context7Error, "Context7 does not serve this deployment at the moment"),
     402: (Context7Error, "this deployment's spending limit at Context7 is reached"),
     403: (LibraryUnavailable, "this deployment may not read that library at Context7"),
     404: (LibraryUnavailable, "Context7 does not know this library"),

@@ -64,6 +64,8 @@ def _searched(question: str, session: Session, total: float) -> ToolResult:
         return deps.loop.run(_search(question, session), timeout=total)
     except Context7Error as error:
         session.has_documentation = isinstance(error, LibraryUnavailable)
+        if error.look_at:
+            deps.logger.warning("Context7 refused the request", extra={"look_at": error.look_at})
         return failed(f"documentation search: {error}")
     except TimeoutError:
         session.has_documentation = False

@@ -17,7 +17,9 @@ class SearchError(Exception):
 
 
 class Context7Error(SearchError):
-    """Context7 refused the request or cannot be reached."""
+    """Context7 refused the request or cannot be reached. ``look_at``: what the operator should check, for the log."""
+
+    look_at: str = ""
 
 
 class LibraryUnavailable(Context7Error):

@@ -76,7 +76,7 @@ def token_for(server: McpServer, user: str, deps: McpDeps) -> str | None:
         return None
     if server.auth.type == "secret":
         return _set(
-            deps.secret(server.auth.secret_id), f"the operator has not set the token of {server.name}"
+            deps.secret(server.auth.secret_id), f"the MCP server {server.name} is not available at the moment"
         )
     own = deps.user_token(user)
     if own:
