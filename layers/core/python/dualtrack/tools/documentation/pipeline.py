@@ -65,7 +65,7 @@ def _searched(question: str, session: Session, total: float) -> ToolResult:
     except Context7Error as error:
         session.has_documentation = isinstance(error, LibraryUnavailable)
         if error.look_at:
-            deps.logger.warning("Context7 refused the request", extra={"look_at": error.look_at})
+            deps.logger.info("Context7 refused the request", extra={"look_at": error.look_at})
         return failed(f"documentation search: {error}")
     except TimeoutError:
         session.has_documentation = False
