@@ -278,7 +278,7 @@ def test_files_of_shared_queries_are_read_from_a_fork(api: Api) -> None:
     )
     api.ask("Show me", conversation_id=own)
     results = {record["record_id"]: record for record in records(api, own)}
-    assert results["q2-t1"]["attachments"][0]["size"] == 3_008
+    assert results["q2-t1"]["attachments"][0]["size"] == len(base64.b64decode(PICTURE))
     assert "The plan says 80." in results["q2-t2"]["result"]
 
 

@@ -19,10 +19,10 @@ from dualtrack.memory.budget import (
     fit,
     room_for,
     smaller,
-    without_files,
 )
 from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.records import Block
+from dualtrack.memory.refused_files import without_files
 from dualtrack.memory.sending import Cut, Cuts, Sending, sending_json, sending_of
 from dualtrack.memory.summaries import EXTRACT_LIMIT
 from dualtrack.memory.view import PastTurn, View, build
