@@ -92,7 +92,7 @@ def _media_type(name: str, data: bytes) -> str:
     """By its content: an image or a PDF by its first bytes, else text, whose type is by its name."""
     if viewable := signed_as(data):
         if problem := refusal(viewable, data):
-            raise BadFile(f"{path}: {problem}.")
+            raise BadFile(f"{name}: {problem}.")
         return viewable
     if problem := not_text(data):
         raise BadFile(f"{name}: neither an image (PNG, JPEG, GIF, WebP) nor a PDF nor text: {problem}.")

@@ -197,6 +197,7 @@ class TestChat:
             (None, "no such file"),
             (b"", "the file is empty"),
             (b"PK\x03\x04\0\0", "neither an image"),
+            (png()[:-20], "the image is broken: it is cut off"),
             (b"caf\xe9", "not valid UTF-8"),
             (b"x" * (4 * 1024 * 1024 + 1), "4 MB in total"),
         ],
