@@ -52,9 +52,9 @@ IDLE_GB: Final = 1.0
 
 
 CHAT_METRICS: Final = 11
-EVENT_METRICS: Final = 24
+EVENT_METRICS: Final = 26
 """Custom metrics of a stage: those that every chat sends, and those of certain events (a busy model, a degraded search,
-an end other than complete, leftovers); each set of dimensions counts as one (tests/infra/test_metrics.py counts what
+missing summaries, an end other than complete, leftovers); each set of dimensions counts as one (tests/infra/test_metrics.py counts what
 functions write)."""
 
 

@@ -16,6 +16,7 @@ with collecting_later():
     from dualtrack.models.providers import ANTHROPIC
     from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
+    from dualtrack.runtime.metrics import count
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.models.spent import Side
 
 logger = Logger()
 settings = settings_from(os.environ)
@@ -43,6 +45,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         characters=characters,
         provider=provider,
         served_by=partial(open_model, settings),
+        made=_count_summaries,
     )
     ref = chat_ref(event)
     outcome = summarise(ref, deps)
@@ -51,3 +54,9 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
         send_spans(stores, ref, settings, logger)
     return outcome
+
+
+def _count_summaries(spent: Side) -> None:
+    if spent.missing:
+        count("MissingSummaries", spent.missing)
+        logger.warning("Summaries are missing: extracts stand for them", missing=spent.missing, model=spent.model)

@@ -182,7 +182,10 @@ class Observability(Construct):
             cloudwatch.GraphWidget(
                 title="The model: requests a turn, and turns that waited for it",
                 left=[figure("ModelTries", "Average", "requests")],
-                right=[figure("BusyModel", "Sum", "waits")],
+                right=[
+                    figure("BusyModel", "Sum", "waits"),
+                    self._own("summarise", "MissingSummaries", "Sum", _PERIOD, "missing summaries"),
+                ],
             ),
             cloudwatch.GraphWidget(title="Searches that ran degraded", left=self._degraded()),
         )

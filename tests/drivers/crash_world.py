@@ -42,6 +42,7 @@ from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.records import Block, QueryTrack
 from dualtrack.models.anthropic import Claude
 from dualtrack.models.metering import asking
+from dualtrack.models.spent import Heard
 from dualtrack.models.turn import Usage
 from dualtrack.requests import ChatRef
 from dualtrack.runtime.executions import Executions
@@ -77,7 +78,9 @@ if TYPE_CHECKING:
 
 MODEL: Final = "claude-haiku-4-5-20251001"
 INSIDE_TOKENS: Final = 1_000
-"""Seconds of the model's time that a documentation search takes."""
+"""Tokens of the model that a documentation search takes."""
+PROMPT: Final = 100
+"""Tokens of each prompt, by the service's count."""
 USER: Final = "ann"
 MACHINE: Final = "arn:aws:states:us-east-1:1:stateMachine:chat"
 ANSWER: Final = "This is the answer, and it is long enough to be worth a summary. " * 5
@@ -559,6 +562,8 @@ class World:
 
     def _states(self, ref: ChatRef) -> str:
         recorded = ref.turn
+        if recorded == 0 and self._is_over(ref, "admitted"):
+            return ""
         while True:
             step = f"turn {recorded + 1}"
             outcome = self._heard(replace(ref, turn=recorded, waits=True), step)
@@ -647,8 +652,10 @@ class World:
         (chat,) = [chat for chat in self.chats() if chat.chat_id == ref.chat_id]
         if not self.scenario.written or chat.status != "running":
             return
-        events = [turn_begins(chat.turn + 1, 15, final=False), delta(chat.turn + 1, self.scenario.written)]
-        self.look().log(ref).append(events)
+        stores, turn = self.look(), chat.turn + 1
+        stores.chats.hear(chat, Heard(turn, 1, MODEL, usage=Usage(PROMPT)))
+        events = [turn_begins(turn, 15, final=False), delta(turn, self.scenario.written)]
+        stores.log(ref).append(events)
 
     def abort(self, ref: ChatRef, error: str) -> None:
         """The Abort state."""
@@ -834,7 +841,7 @@ def _tool_use(asked: Asked) -> dict[str, Any]:
 
 
 def _stream(reply: Reply) -> httpx2.Response:
-    events = sse.events(reply, fresh_id("msg"), MODEL, tokens.Usage(100), 10_000)
+    events = sse.events(reply, fresh_id("msg"), MODEL, tokens.Usage(PROMPT), 10_000)
     return httpx2.Response(
         200,
         headers={"content-type": "text/event-stream"},
@@ -843,4 +850,4 @@ def _stream(reply: Reply) -> httpx2.Response:
 
 
 def _json_response(reply: Reply) -> httpx2.Response:
-    return httpx2.Response(200, json=sse.message(reply, fresh_id("msg"), MODEL, tokens.Usage(100)))
+    return httpx2.Response(200, json=sse.message(reply, fresh_id("msg"), MODEL, tokens.Usage(PROMPT)))

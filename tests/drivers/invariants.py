@@ -259,12 +259,16 @@ def _turns(
 
 
 def _waits(events: Sequence[StoredEvent]) -> Iterator[str]:
-    """A wait for the model is announced once after the call that caused it, and the next call comes after the wait."""
-    before = None
+    """A wait for the model is announced once after the call that caused it, and the next call comes after the wait. It
+    says how many calls of the turn there were."""
+    before, tries = None, Counter[int]()
     for event in events:
         if event.event not in ("turn", "retrying"):
             continue
         turn, at = event.data["turn"], epoch_of(event.data["at"])
+        tries[turn] += event.event == "turn"
+        if event.event == "retrying" and event.data["try"] != tries[turn]:
+            yield f"event {event.id}: try {event.data['try']} of turn {turn}, of which {tries[turn]} had begun"
         if event.event == "retrying" and (
             before is None or (before.event, before.data["turn"]) != ("turn", turn)
         ):
@@ -335,9 +339,11 @@ def _kept(chat: Chat, response: Record, events: Sequence[StoredEvent]) -> Iterat
 
 
 def _price(chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEvent]) -> Iterator[str]:
-    """5 once a model call has begun, plus the tools that were to run; a failure costs nothing."""
+    """5 once a byte of an answer has come, plus the tools that were to run; a failure costs nothing."""
     ran = [call.price_class for turn in turns for call in turn.calls if not call.refused]
-    begun = any(event.event == "turn" for event in events)
+    if any(event.event == "delta" for event in events) and not chat.heard:
+        yield "there is text, and no first byte was noted"
+    begun = bool(turns) or chat.heard is not None
     wanted = price_chat(ran) if begun and chat.status != "failed" else 0
     if chat.credits_used != wanted:
         yield f"{chat.status}, it cost {chat.credits_used} and not {wanted}"
@@ -350,14 +356,20 @@ def _receipt(stores: Stores, chat: Chat, events: Sequence[StoredEvent]) -> Itera
     if not receipt["recorded"] or any(turn.made is None for turn in turns_of(stores, chat)):
         return
     listed = Counter(line["turn"] for line in receipt["lines"] if line["kind"] == "model")
-    begun_or_busy = [event for event in events if event.event in ("turn", "retrying")]
+    of_calls = [event for event in events if event.event in ("turn", "delta", "retrying")]
     announced = Counter(
         event.data["turn"]
-        for event, after in itertools.pairwise([*begun_or_busy, None])
+        for event, after in itertools.pairwise([*of_calls, None])
         if event and event.event == "turn" and (after is None or after.event != "retrying")
     )
     if listed != announced:
         yield f"receipt: calls of turns {dict(listed)}, announced {dict(announced)}"
+    waits = Counter(event.data["turn"] for event in events if event.event == "retrying")
+    told = {line["turn"]: line["tries"] for line in receipt["lines"] if line["kind"] == "wait"}
+    if waits != told:
+        yield f"receipt: waits of turns {told}, announced {dict(waits)}"
+    if chat.heard and chat.heard.turn > chat.turn and not chat.usage.get("input_tokens"):
+        yield "a call was cut after its first byte, and its prompt is not counted"
 
 
 def _leftovers(stores: Stores, chat: Chat) -> Iterator[str]:

@@ -15,6 +15,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dualtrack.models.prices import OFFLINE
 from pydantic import TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -159,11 +160,11 @@ async def _messages(http: HttpRequest) -> Response:
     usage = state.cache.use(request)
     message_id = replies.fresh_id("msg")
     if not request.stream:
-        body = sse.message(reply, message_id, request.model, usage)
+        body = sse.message(reply, message_id, OFFLINE, usage)
         return JSONResponse(body, headers=_request_id())
     chunk = step.chunk or state.settings.chunk
     delay = state.settings.chunk_delay if step.delay_chunk is None else step.delay_chunk
-    events = sse.events(reply, message_id, request.model, usage, chunk)
+    events = sse.events(reply, message_id, OFFLINE, usage, chunk)
     return _EventStream(_paced(events, step, delay), drops=_drops(step))
 
 

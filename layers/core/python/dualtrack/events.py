@@ -47,9 +47,10 @@ def turn_begins(turn: int, max_turns: int, *, final: bool) -> Event:
     return _event("turn", turn=turn, max_turns=max_turns, final=final)
 
 
-def retrying(turn: int, reason: str, seconds: int) -> Event:
-    """The model is busy: the turn is retried after this many seconds (CONTRACT 5)."""
-    return _event("retrying", turn=turn, reason=reason, seconds=seconds)
+def retrying(turn: int, reason: str, tries: int, seconds: int, until: str) -> Event:
+    """The model is busy: after ``tries`` of the turn the next one begins in this many ``seconds``; the chat waits
+    ``until`` then at the latest (ISO 8601)."""
+    return _event("retrying", turn=turn, reason=reason, **{"try": tries}, seconds=seconds, until=until)
 
 
 def delta(turn: int, text: str) -> Event:

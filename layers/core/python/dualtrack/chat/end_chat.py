@@ -27,10 +27,10 @@ from dualtrack.events import Event, credits_now, done, error, record_stored, tex
 from dualtrack.ids import response_id
 from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
-from dualtrack.models.spent import tries_of
-from dualtrack.models.trouble import Details, unreachable, without_key
+from dualtrack.models.spent import begun_before
+from dualtrack.models.trouble import BUSY, Details, unreachable, without_key
 from dualtrack.models.turn import Usage
-from dualtrack.storage.chats import with_summaries
+from dualtrack.storage.chats import with_summaries, with_usage
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.history import TRACK
 
@@ -68,6 +68,10 @@ TIMED_OUT: Final = Failure("timeout", "The chat took too long. Nothing was charg
 
 INCOMPLETE: Final = Failure("internal", "A part of this conversation is missing. Nothing was charged.")
 """A chat that cannot continue, because something that it has to send was deleted."""
+
+
+MODEL_BUSY: Final = Failure("model_busy", BUSY)
+"""A chat whose model was busy until its last call was due, or asks for a longer wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +163,12 @@ def _close_answered(
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """How a running chat ends: the chat as it was read, its charge, and its query's tracks."""
+    """How a running chat ends: the chat as it was read, with what is known of its unrecorded turn, and its query's
+    tracks."""
 
     chat: Chat
     how: Failure | Cancelled
     now: float
-    charge: int
     records: tuple[Record, ...]
     track: QueryTrack
 
@@ -184,19 +188,26 @@ def _end_running(
     """Close a running chat in one transaction."""
     now = stores.clock()
     events = log.events()
-    charge = _charge(chat, how, events)
     response = _response(chat, how, events, iso(now))
-    lost = tries_of(events, chat.turn + 1)[1]
-    chat = replace(chat, spent=chat.spent and replace(chat.spent, lost=lost))
+    chat = _with_cut_calls(chat, events)
     records = (*stores.history.query_records(chat.user, chat.conversation_id, chat.query), response)
     cost = _cost(stores, chat, records)
-    end = _End(chat, how, now, charge, records, track_of(records, {}, iso(now)))
+    end = _End(chat, how, now, records, track_of(records, {}, iso(now)))
 
     def decide(account: Account) -> Credits:
-        ended = account.settle(chat.chat_id, charge, now) if charge else account.release(chat.chat_id, now)
-        return ended.costing(cost)
+        return _charged(account, end).costing(cost)
 
     move_credits(stores, log, chat.user, decide, partial(_recorded_end, stores, end), fence)
+
+
+def _with_cut_calls(chat: Chat, events: Sequence[StoredEvent]) -> Chat:
+    """The chat with the calls and waits of its unrecorded turn. A call that was cut after its first byte counts in its
+    usage: the prompt as the service reported it, and the text that came."""
+    begun = begun_before(events, chat.turn + 1, chat.heard)
+    usage = sum((call.usage for call in begun.lost if call.usage), Usage())
+    spent = chat.spent and replace(chat.spent, lost=begun.lost, waited=begun.waited)
+    counted = with_usage(chat, usage, 0, 0) if usage.tokens else chat
+    return replace(counted, spent=spent, model=chat.model or (chat.heard.model if chat.heard else ""))
 
 
 def _cost(stores: Stores, chat: Chat, records: Sequence[Record]) -> int:
@@ -229,7 +240,7 @@ def _recorded_end(stores: Stores, end: _End, credits: Credits) -> Recorded:  # n
         _terminal(after, end),
     ]
     writes = [
-        stores.chats.change_action(chat, after),
+        stores.chats.end_action(chat, after),
         *stores.history.record_writes(chat.user, chat.conversation_id, end.response, "response"),
         *stores.history.track_writes(chat.user, chat.conversation_id, end.track),
         stores.conversations.free_action(chat.user, chat.conversation_id, chat.chat_id, now),
@@ -247,7 +258,7 @@ def _after(end: _End, credits: Credits) -> Chat:  # noqa: A002
         ended_at=iso(end.now),
         spent=end.chat.spent and end.chat.spent.moved(lines_of(credits, end.chat.chat_id)),
         held=0,
-        credits_used=credits.amount if end.charge else 0,
+        credits_used=credits.charged,
         credits_remaining=credits.account.available(end.now),
         error=_error_of(how) if isinstance(how, Failure) else None,
     )
@@ -273,12 +284,15 @@ def _retry(event: StoredEvent) -> None:
     raise Superseded(event.event)
 
 
-def _charge(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent]) -> int:
-    """Credits to charge: 0 for a failure; all that is held for a cancelled chat, if a model call has begun."""
-    if isinstance(how, Failure):
-        return 0
-    begun = chat.turn > 0 or any(event.event == "turn" for event in events)
-    return chat.held if begun else 0
+def _charged(account: Account, end: _End) -> Credits:
+    """A failure costs nothing; a cancelled chat all that it holds once a byte of an answer has come, and before that
+    what the account decides."""
+    chat, now = end.chat, end.now
+    if isinstance(end.how, Failure):
+        return account.release(chat.chat_id, now)
+    if chat.has_begun:
+        return account.settle(chat.chat_id, chat.held, now)
+    return account.cancel_unanswered(chat.chat_id, now)
 
 
 def _terminal(after: Chat, end: _End) -> Event:

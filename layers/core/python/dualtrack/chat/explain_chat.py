@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dualtrack.chat.receipt import Evidence
 from dualtrack.errors import Gone, not_found
+from dualtrack.models.spent import waits_of
 from dualtrack.profiles import all_profiles
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ def evidence(stores: Stores, chat: Chat, *, with_ledger: bool = True) -> Evidenc
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=())
     numbers = chat.spent.ledger if chat.spent and with_ledger else ()
     entries = stores.ledger.lines(chat.user, numbers) if numbers else ()
+    if chat.status == "running" and chat.spent:  # what is not recorded yet is in its events
+        waited = waits_of(stores.log(chat).events(), chat.turn + 1)
+        chat = replace(chat, spent=replace(chat.spent, waited=waited))
     profile = all_profiles().get(chat.profile)
     is_summarised = profile is not None and profile.history.is_summarised
     return Evidence(chat, turns, records, entries, stores.chats.fold(chat), is_summarised)

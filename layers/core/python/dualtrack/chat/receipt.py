@@ -1,6 +1,7 @@
 """The receipt of a chat: what it did and what each step cost, from the stored data (CONTRACT 9). Pure.
 
     turns     ─► model     one line a turn, and an estimate for each call that was begun and never recorded
+              ─► wait      the waits of a turn for a busy model
     records   ─► tool      seconds, credits, whether it failed; tool_model, embedding: its own model calls
     chat      ─► chat      the credits of the chat itself; summary, fold: model calls outside the turns
     ledger    ─► ledger    credit movements
@@ -22,7 +23,7 @@ from dualtrack.credits.aws_cost import STEP_SECONDS, Work, states_of, work_lines
 from dualtrack.credits.plans import CHAT_PRICE, price_calls
 from dualtrack.ids import query_id
 from dualtrack.models.cost_cap import asked_dollars
-from dualtrack.models.prices import dollars, is_known
+from dualtrack.models.prices import dollars, is_fictional, is_known
 from dualtrack.models.turn import Usage
 from dualtrack.text import tokens_of
 
@@ -40,6 +41,11 @@ _ROUND_UNITS: Final = 6
 _TOOL_UNITS: Final = 5
 """DynamoDB units, fitted to the counts of `tests.bench.chat_cost`: for a chat without tools, and in addition for each
 turn with tools and each of its calls. Large results take more."""
+
+_WAIT_WRITES: Final = 4
+_WAIT_READS: Final = 8
+_WAIT_STATES: Final = 3
+"""Of each wait for a busy model: two events; WaitForModel, Turn and Route."""
 
 _WRITE_SECONDS: Final = 0.13
 """`dualtrack.streaming.delta_writer.WRITE_SECONDS`: the shortest interval between two writes of deltas."""
@@ -70,7 +76,7 @@ def receipt_of(evidence: Evidence, deployment: Deployment) -> dict[str, Any]:
     """The receipt as the API returns it."""
     chat = evidence.chat
     lines = [*_model_lines(evidence), *_credit_lines(evidence), *_asked_lines(evidence.records)]
-    lines += [*_side_lines(evidence), *_ledger_lines(evidence)]
+    lines += [*_wait_lines(evidence), *_side_lines(evidence), *_ledger_lines(evidence)]
     lines.sort(key=lambda line: line["at"] or "~")
     lines += _aws_lines(evidence, lines, deployment)
     return {
@@ -86,6 +92,7 @@ def receipt_of(evidence: Evidence, deployment: Deployment) -> dict[str, Any]:
         "ended_at": chat.ended_at or None,
         "recorded": chat.spent is not None,
         "price_known": is_known(chat.model) if chat.model else None,
+        "fictional": chat.heard is not None and is_fictional(chat.heard.served),
         "lines": lines,
         "totals": _totals(lines),
         "differences": differences(chat, lines),
@@ -114,6 +121,7 @@ def differences(chat: Chat, lines: Sequence[Mapping[str, Any]]) -> list[str]:
     twice = sorted({f"{kind} {name}" for kind, name in ids if ids.count((kind, name)) > 1})
     problems += [f"{name} is listed twice" for name in twice]
     usage = [line["usage"] for line in lines if line["kind"] == "model" and not line["estimated"]]
+    usage += [_tokens(call.usage) for call in (chat.spent.lost if chat.spent else ()) if call.usage]
     for mine, theirs in _TOKENS.items():
         added, said = sum(tokens[mine] for tokens in usage), chat.usage.get(theirs, 0)
         if added != said:
@@ -186,10 +194,10 @@ def _model_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
 
 
 def _lost_lines(chat: Chat, lost: Sequence[Lost], prompt: int) -> Iterator[dict[str, Any]]:
-    """Estimates for calls that were never recorded: the prompt of the recorded turn or of the turn before, all of it
-    uncached, and the text that they had streamed."""
+    """Estimates for calls that were never recorded: what the service reported of the prompt, else the prompt of the
+    recorded turn or of the turn before, all of it uncached; and the text that they had streamed."""
     for number, call in enumerate(lost, start=1):
-        usage = Usage(prompt, tokens_of(call.written))
+        usage = call.usage or Usage(prompt, tokens_of(call.written))
         yield _line(
             "model",
             call.at,
@@ -202,6 +210,22 @@ def _lost_lines(chat: Chat, lost: Sequence[Lost], prompt: int) -> Iterator[dict[
             calls=1,
             tries=1,
         ) | {"estimated": True, "dollars": dollars(chat.model, usage)}
+
+
+def _wait_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
+    """The waits for a busy model, by turn; ``tries``: the calls that it refused."""
+    spent = evidence.chat.spent
+    waits = [turn.made.waited for turn in evidence.turns if turn.made]
+    for waited in (*waits, spent.waited if spent else None):
+        if waited:
+            yield _line(
+                "wait",
+                waited.at,
+                f"turn-{waited.turn}-wait",
+                turn=waited.turn,
+                seconds=waited.seconds,
+                tries=waited.times,
+            )
 
 
 def _earlier_lines(evidence: Evidence, known: Usage) -> Iterator[dict[str, Any]]:
@@ -248,6 +272,7 @@ def _side(kind: str, side: Side) -> dict[str, Any]:
         seconds=side.seconds,
         calls=side.calls,
         tries=side.tries,
+        **({"missing": side.missing} if kind == "summary" else {}),
     ) | {"dollars": dollars(side.model, side.usage, side.calls)}
 
 
@@ -371,11 +396,13 @@ def work_of(evidence: Evidence, lines: Sequence[Mapping[str, Any]]) -> Work:
     """The chat's use of AWS, computed from its lines."""
     chat = evidence.chat
     model = [line for line in lines if line["kind"] == "model"]
+    waits = sum(line["tries"] for line in lines if line["kind"] == "wait")
+    begun = max(len(model), chat.turn) + waits
     waited = sum(line["seconds"] or 0.0 for line in model)
     flowing = sum((line["seconds"] or 0.0) - (line["first_seconds"] or 0.0) for line in model)
     functions = {
         "api": (1, STEP_SECONDS),
-        "turn": (max(len(model), chat.turn), waited + max(len(model), chat.turn) * STEP_SECONDS),
+        "turn": (begun, waited + begun * STEP_SECONDS),
     }
     seconds = {line["id"]: line["seconds"] or 0.0 for line in lines if line["kind"] == "tool"}
     ran: list[Any] = [call for turn in evidence.turns for call in turn.calls if not call.refused]
@@ -391,10 +418,17 @@ def work_of(evidence: Evidence, lines: Sequence[Mapping[str, Any]]) -> Work:
     return Work(
         functions,
         took + side,
-        states_of(chat.turn, len(ran), rounds),
-        _FIXED_WRITES + units + max(flowing, 0.0) / _WRITE_SECONDS,
-        _FIXED_READS + units,
+        _states(chat, len(ran), rounds, waits),
+        _FIXED_WRITES + units + max(flowing, 0.0) / _WRITE_SECONDS + waits * _WAIT_WRITES,
+        _FIXED_READS + units + waits * _WAIT_READS,
     )
+
+
+def _states(chat: Chat, tools: int, rounds: int, waits: int) -> int:
+    """The states that the chat has entered: behind its recorded turns and its waits, Summarise if it is answered, else
+    the Turn that has no outcome, and for a failed chat the two states that end it."""
+    ending = 2 if chat.status == "failed" else 0
+    return states_of(chat.turn, tools, rounds) + waits * _WAIT_STATES + ending
 
 
 def _totals(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.agent import agent_of
-from dualtrack.chat.end_chat import INCOMPLETE, Ended, Failure, end_chat
+from dualtrack.chat.end_chat import INCOMPLETE, MODEL_BUSY, Ended, Failure, end_chat
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.chat.query_state import QueryState, read_query
 from dualtrack.chat.receipt import model_nanodollars
@@ -57,13 +57,13 @@ from dualtrack.memory.sending import Sending
 from dualtrack.memory.sources import sources_of
 from dualtrack.memory.summaries import DEFAULT_CHARACTERS, summary_requests
 from dualtrack.memory.view import Sent, View, build
-from dualtrack.models.busy import seconds_to_wait, still_to_wait, waited_before
+from dualtrack.models.busy import seconds_to_wait, still_to_wait
 from dualtrack.models.cost_cap import asked_dollars, is_spent, lowest_cap, most_of_a_call
 from dualtrack.models.prices import dollars
 from dualtrack.models.protocol import CALL_SECONDS
 from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.refusals import named_file
-from dualtrack.models.spent import Made, has_begun, tries_of
+from dualtrack.models.spent import Begun, Heard, Made, begun_before, has_begun
 from dualtrack.models.thinking import Thinking, turn_fields, without_thinking
 from dualtrack.models.trouble import Details, refusal
 from dualtrack.models.turn import ROUNDS_DONE, Decision, Limit, ModelReply, ToolCall, decide
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     from dualtrack.events import StoredEvent
     from dualtrack.memory.budget import Step
     from dualtrack.models.protocol import Model
-    from dualtrack.models.spent import Lost as LostCall
+    from dualtrack.models.turn import FirstByte
     from dualtrack.profiles import Profile
     from dualtrack.requests import ChatRef
     from dualtrack.storage.event_log import EventLog
@@ -144,12 +144,10 @@ class _Run:
     limit: Limit
     waits: bool
     """Whether the workflow can wait for a busy model."""
-    waited: int
-    """Seconds waited before this attempt."""
     turns: tuple[RecordedTurn, ...] = ()
     """The turns before it."""
-    began_before: tuple[int, tuple[LostCall, ...]] = (0, ())
-    """How often the turn was begun before this attempt, and the calls lost in those attempts."""
+    before: Begun = field(default_factory=Begun)
+    """What the turn has behind it."""
 
     @property
     def profile(self) -> Profile:
@@ -171,6 +169,9 @@ def run_turn(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
             return _outcome(ref.turn + 1, "failed")
         except Superseded:
             continue
+        except ModelBusy:
+            end_chat(deps.stores, ref, MODEL_BUSY, deps.ended)
+            return _outcome(ref.turn + 1, "failed")
         except ModelRefused as error:
             deps.refused(error)
             end_chat(deps.stores, ref, Failure(*refusal(error, deps.details)), deps.ended)
@@ -204,9 +205,9 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         deps = replace(deps, model=deps.served_by(agent.provider))
     is_capped = _is_capped(stores, chat, agent, turns, deps.max_cost)
     limit = limit_of(chat, ref.turn + 1, agent.profile, stores.clock(), is_capped=is_capped)
-    waited = waited_before(newest, ref.turn + 1)
-    before = tries_of(log.events(), ref.turn + 1) if has_begun(newest, ref.turn + 1) else (0, ())
-    run = _Run(deps, chat, agent, log, ref.turn + 1, limit, ref.waits, waited, turns, before)
+    is_again = has_begun(newest, ref.turn + 1)
+    before = begun_before(log.events(), ref.turn + 1, chat.heard) if is_again else Begun()
+    run = _Run(deps, chat, agent, log, ref.turn + 1, limit, ref.waits, turns, before)
     try:
         return _call_or_wait(run, turns)
     except ChatClosed:
@@ -275,18 +276,23 @@ def _newest(log: EventLog) -> StoredEvent | None:
 
 
 def _call_or_wait(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
-    """Call the model; if it is busy, return a wait, at most until the chat's last call is due (DESIGN 9).
+    """Call the model; if it is busy, return a wait, about until the chat's last call is due (DESIGN 9).
 
-    Text of an interrupted answer becomes void with the turn's next event.
+    Text of an interrupted answer becomes void with the turn's next event. Raises `ModelBusy` if there is no time left to
+    wait.
     """
     try:
         return _call_model(run, turns)
     except ModelBusy as busy:
-        left = run.chat.deadline - LAST_CALL_SECONDS - run.deps.stores.clock()
-        seconds = seconds_to_wait(busy.seconds, run.waited, left, run.deps.draw()) if run.waits else 0
-        if not seconds:
+        if not run.waits:
             raise ModelUnavailable(*busy.args) from busy
-        run.log.append([retrying(run.number, busy.reason, seconds)], fence=_no_other_run)
+        now, last = run.deps.stores.clock(), run.chat.deadline - LAST_CALL_SECONDS
+        tries = run.before.tries + 1
+        seconds = seconds_to_wait(busy.seconds, tries, last - now, run.deps.draw())
+        if not seconds:
+            raise
+        until = iso(max(last, now + seconds))
+        run.log.append([retrying(run.number, busy.reason, tries, seconds, until)], fence=_no_other_run)
         return _wait_outcome(run.number - 1, seconds)
 
 
@@ -302,8 +308,8 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
     begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit))
     run.log.append([begins], fence=_no_commit)
     asked_at, clock = iso(run.deps.stores.clock()), time.monotonic()
-    with DeltaWriter(run.log, run.number, _no_other_run) as writer:
-        said = _ask_for_less(run, frame, view, writer.write)
+    with DeltaWriter(run.log, run.number, _no_other_run, partial(_hear, run)) as writer:
+        said = _ask_for_less(run, frame, view, writer)
     said = replace(said, made=_made(run, said, asked_at, time.monotonic() - clock))
     decision = decide(
         said.reply,
@@ -331,10 +337,16 @@ class _Said:
 
 def _made(run: _Run, said: _Said, asked_at: str, seconds: float) -> Made:
     """Data of the call for the receipt."""
-    tries, lost = run.began_before
+    before, model = run.before, run.agent.model
     calls = 0 if said.without_room else said.reply.calls
-    tries += said.refused + calls
-    return Made(asked_at, round(seconds, 3), said.reply.first_seconds, calls, tries, lost, run.agent.model)
+    tries, first = before.tries + said.refused + calls, said.reply.first_seconds
+    return Made(asked_at, round(seconds, 3), first, calls, tries, before.lost, model, before.waited)
+
+
+def _hear(run: _Run, first: FirstByte) -> None:
+    """Note the first byte of the answer, before anything else of it is written."""
+    heard = Heard(run.number, run.before.tries + 1, run.agent.model, first.served, first.usage)
+    run.deps.stores.chats.hear(run.chat, heard)
 
 
 def _with_frame(said: _Said, fixed: int) -> _Said:
@@ -342,7 +354,7 @@ def _with_frame(said: _Said, fixed: int) -> _Said:
     return replace(said, sending=replace(said.sending, estimated=estimated))
 
 
-def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, on_text: Callable[[str], None]) -> _Said:
+def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, writer: DeltaWriter) -> _Said:
     """The model's answer to the view, or to less of it if the service rejects its size.
 
     If even the smallest request is too long, we write the answer ourselves (CONTRACT 6, 8).
@@ -352,7 +364,7 @@ def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, on_text: Call
         sent = build(view)
         sending = Sending(view.cuts, message_tokens(sent.messages))
         try:
-            reply = _ask(run, {**frame, "messages": list(sent.messages)}, on_text)
+            reply = _ask(run, {**frame, "messages": list(sent.messages)}, writer)
         except ModelRefused as refused:
             refusals += 1
             less = _reduced(view, sent, refused, steps)
@@ -392,17 +404,17 @@ def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view:
     )
 
 
-def _ask(run: _Run, request: Mapping[str, Any], on_text: Callable[[str], None]) -> ModelReply:
+def _ask(run: _Run, request: Mapping[str, Any], writer: DeltaWriter) -> ModelReply:
     """The model's answer. If it was cut off while thinking, ask again without thinking; both calls are counted."""
     asked_at = time.monotonic()
-    on_text = _reporting_first_text(on_text, run.deps.first_text, asked_at)
-    reply = run.deps.model.stream(request, on_text)
+    on_text = _reporting_first_text(writer.write, run.deps.first_text, asked_at)
+    reply = run.deps.model.stream(request, on_text, on_first=writer.begin)
     again = without_thinking(request, run.profile.max_tokens) if reply.is_thought_alone else None
     left = CALL_SECONDS - (time.monotonic() - asked_at)
     if again is None or left < _LEAST_SECONDS:
         return reply
     try:
-        second = run.deps.model.stream(again, on_text, left)
+        second = run.deps.model.stream(again, on_text, left, writer.begin)
     except ModelRefused:
         return reply
     usage = reply.usage + second.usage

@@ -25,6 +25,7 @@ from dualtrack.memory.summaries import (
     summary_call,
     summary_requests,
 )
+from dualtrack.models.protocol import ignore
 from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.spent import Side
 from dualtrack.models.thinking import Thinking
@@ -64,6 +65,8 @@ class SummariseDeps:
     provider: str = ANTHROPIC
     served_by: Callable[[str], Model] | None = None
     """Opens the model of another provider than ``provider``, for a chat that began with that one."""
+    made: Callable[[Side], None] = ignore
+    """Called with what the summaries took, by the run that has recorded them."""
 
 
 class _Tries:
@@ -106,12 +109,14 @@ def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
     at, clock, tries = iso(deps.stores.clock()), time.monotonic(), _Tries()
     requests = summary_requests(records) if agent and not is_final else ()
     made = _make(chat, agent, requests, deps, tries) if agent else _Made({})
-    spent = Side(at, made.model, round(time.monotonic() - clock, 3), made.calls, tries.count, made.usage)
+    seconds, missing = round(time.monotonic() - clock, 3), len(requests) - sum(map(bool, made.texts.values()))
+    spent = Side(at, made.model, seconds, made.calls, tries.count, made.usage, missing)
     summaries = {record_id: fitted(text, deps.characters) for record_id, text in made.texts.items()}
     try:
         finish(deps.stores, chat, records, summaries, spent)
     except (Superseded, Lost):
         return {}
+    deps.made(spent)
     if agent:
         fold_ahead(chat, agent.profile, deps)
     return {}
@@ -154,16 +159,12 @@ def _jointly(
         return None
 
     def ask(seconds: float) -> ModelReply:
-        return deps.model.stream(request, _ignore, min(_JOINT_SECONDS, seconds))
+        return deps.model.stream(request, ignore, min(_JOINT_SECONDS, seconds))
 
     reply = _tried(ask, deps, deadline, tries)
     if reply is None:
         return _Made({}, model=agent.model)
     return _Made(joint_summaries(reply, mark, requests), reply.usage, agent.model, 1)
-
-
-def _ignore(text: str) -> None:
-    """Ignores text: summaries are not streamed to anyone."""
 
 
 def _one_by_one(

@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
 from dualtrack.clock import day_of, iso
-from dualtrack.credits.plans import DEFAULT_PLAN, PLANS, Plan, price_calls, upgrade
+from dualtrack.credits.plans import CHAT_PRICE, DEFAULT_PLAN, PLANS, Plan, price_calls, upgrade
 from dualtrack.errors import ApiError, invalid_request
 
 if TYPE_CHECKING:
@@ -47,6 +47,15 @@ movement's transaction, which may have 100 including the chat's."""
 
 _LONG_AGO: Final = 0
 """The time of a hold that is dead for every clock. The chats' ids, which begin with the time, order such holds."""
+
+FREE_CANCELS: Final = 10
+FREE_CANCELS_SECONDS: Final = 60 * 60
+"""A chat that is cancelled before the model's first byte is free, so often within this time; then it costs what any chat
+does. Otherwise chats could be started and cancelled without end."""
+
+FREE_CANCEL: Final = "cancelled before the model answered"
+TOO_MANY_CANCELS: Final = f"{FREE_CANCEL}, after {FREE_CANCELS} free ones within an hour"
+"""Reasons in the ledger."""
 
 MAX_GRANT_ID: Final = 255
 
@@ -112,6 +121,16 @@ class Decision:
     fits: tuple[bool, ...] = ()
     grant_id: str = ""
 
+    @property
+    def charged(self) -> int:
+        """The credits that it charges."""
+        return sum(movement.amount for movement in self.movements if movement.kind == "settle")
+
+    def because(self, reason: str) -> Decision:
+        """The same with a reason in the lines that say none."""
+        lines = (replace(line, reason=line.reason or reason) for line in self.movements)
+        return replace(self, movements=tuple(lines))
+
     def costing(self, nanodollars: int) -> Decision:
         """The decision that ends a chat, with the model cost of its turns added to its line, if it has one."""
         return replace(
@@ -147,7 +166,8 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One user's credits as of the last movement. ``seq`` counts the movements."""
+    """One user's credits as of the last movement. ``seq`` counts the movements; ``free_cancels``: when the latest chats
+    were cancelled for free (epoch seconds), at most `FREE_CANCELS`."""
 
     user: str
     plan: str = DEFAULT_PLAN
@@ -157,6 +177,7 @@ class Account:
     used_month: int = 0
     pack: int = 0
     holds: Mapping[str, Hold] = field(default_factory=lambda: MappingProxyType({}))
+    free_cancels: tuple[int, ...] = ()
 
     @property
     def month(self) -> str:
@@ -288,6 +309,18 @@ class Account:
     def release(self, chat_id: str, now: float) -> Decision:
         """Free all that the chat holds; nothing is charged."""
         return self._free("release", chat_id, now)
+
+    def cancel_unanswered(self, chat_id: str, now: float) -> Decision:
+        """End a chat that was cancelled before the model's first byte: for free, unless there were too many of those
+        within the hour."""
+        recent = [at for at in self.free_cancels if at > now - FREE_CANCELS_SECONDS]
+        if len(recent) >= FREE_CANCELS:
+            return self.settle(chat_id, CHAT_PRICE, now).because(TOO_MANY_CANCELS)
+        freed = self.release(chat_id, now).because(FREE_CANCEL)
+        if not freed.movements:
+            return freed
+        latest = (*self.free_cancels, int(now))[-FREE_CANCELS:]
+        return replace(freed, account=replace(freed.account, free_cancels=latest))
 
     def expire(self, now: float, first: str = "") -> Decision:
         """Free holds whose chats must be dead (a second safeguard after the sweep), at most `EXPIRED_AT_ONCE`:

@@ -7,6 +7,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from dualtrack.credits.account import FREE_CANCEL, FREE_CANCELS
 from dualtrack.credits.plans import DEFAULT_PLAN
 
 if TYPE_CHECKING:
@@ -21,13 +22,15 @@ def _none() -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """The sums of a ledger: credits charged by day of the allowance, held by chat, left of packs."""
+    """The sums of a ledger: credits charged by day of the allowance, held by chat, left of packs; and when the latest
+    chats were cancelled for free."""
 
     plan: str = DEFAULT_PLAN
     lines: int = 0
     pack: int = 0
     charged: Mapping[str, int] = field(default_factory=_none)
     held: Mapping[str, int] = field(default_factory=_none)
+    free_cancels: tuple[int, ...] = ()
 
     def charged_in(self, period: str) -> int:
         """Allowance credits charged in a day (``2026-11-21``) or month (``2026-11``)."""
@@ -48,6 +51,9 @@ def enter(books: Books, movement: Movement) -> Books:
                 pack=books.pack - sum(part.amount for part in movement.parts if part.source == "pack"),
                 held=_ended(books.held, movement.chat_id),
             )
+        case "release" if movement.reason == FREE_CANCEL:
+            cancels = (*books.free_cancels, int(movement.at))[-FREE_CANCELS:]
+            return replace(books, held=_ended(books.held, movement.chat_id), free_cancels=cancels)
         case "release" | "expire":
             return replace(books, held=_ended(books.held, movement.chat_id))
         case "grant":
@@ -70,6 +76,7 @@ def differences(account: Account, books: Books) -> tuple[str, ...]:
         "used today": account.used_day,
         "used this month": account.used_month,
         "held": {chat_id: hold.amount for chat_id, hold in account.holds.items()},
+        "cancelled for free": account.free_cancels,
     }
     booked = {
         "plan": books.plan,
@@ -78,6 +85,7 @@ def differences(account: Account, books: Books) -> tuple[str, ...]:
         "used today": books.charged_in(account.day) if account.day else 0,
         "used this month": books.charged_in(account.month) if account.day else 0,
         "held": dict(books.held),
+        "cancelled for free": books.free_cancels,
     }
     return tuple(
         f"{name}: the account says {said[name]}, its ledger {booked[name]}"

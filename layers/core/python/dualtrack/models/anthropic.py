@@ -18,10 +18,10 @@ import httpx2
 from dualtrack.errors import DualtrackError, ModelBusy, ModelRefused, ModelUnavailable
 from dualtrack.models.anthropic_sdk import Anthropic, anthropic
 from dualtrack.models.busy import asked_seconds, busy_reason
-from dualtrack.models.protocol import CALL_SECONDS
+from dualtrack.models.protocol import CALL_SECONDS, ignore
 from dualtrack.models.reading import Reading
 from dualtrack.models.trouble import own_words
-from dualtrack.models.turn import Usage
+from dualtrack.models.turn import FirstByte, Usage
 from dualtrack.runtime.secrets import NOT_SET
 from dualtrack.text import clean
 
@@ -49,9 +49,14 @@ class Claude:
     client: Anthropic | AnthropicBedrockMantle
 
     def stream(
-        self, request: Mapping[str, Any], on_text: Callable[[str], None], seconds: float = CALL_SECONDS
+        self,
+        request: Mapping[str, Any],
+        on_text: Callable[[str], None],
+        seconds: float = CALL_SECONDS,
+        on_first: Callable[[FirstByte], None] = ignore,
     ) -> ModelReply:
-        """A model call. ``on_text`` gets every piece of text as it arrives and may raise to stop.
+        """A model call. ``on_first`` is called as the answer begins, ``on_text`` with every piece of text as it arrives;
+        both may raise to stop.
 
         A stream that ends without a stop reason, or takes longer than ``seconds``, counts as interrupted.
         """
@@ -66,6 +71,8 @@ class Claude:
                 first_at = first_at or (time.monotonic() if event.type == "content_block_delta" else 0.0)
                 if text := reading.take(event):
                     on_text(text)
+                if event.type == "message_start":
+                    on_first(FirstByte(event.message.model, reading.usage))
                 if time.monotonic() > deadline:
                     raise ModelUnavailable(f"The model did not finish within {seconds:.0f} seconds.")
         if reading.stop_reason is None:

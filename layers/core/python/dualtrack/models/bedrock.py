@@ -20,7 +20,7 @@ import boto3
 from dualtrack.errors import ModelUnavailable
 from dualtrack.models.anthropic import Claude, errors_of_the_service, usage_of
 from dualtrack.models.anthropic_sdk import anthropic
-from dualtrack.models.protocol import CALL_SECONDS
+from dualtrack.models.protocol import CALL_SECONDS, ignore
 from dualtrack.models.providers import bedrock_model, bedrock_region
 from dualtrack.models.thinking import thinks
 from dualtrack.runtime.on_demand import on_demand
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dualtrack.models.protocol import Form
-    from dualtrack.models.turn import ModelReply, Usage
+    from dualtrack.models.turn import FirstByte, ModelReply, Usage
 
 _ANSWER: Final = "answer"
 _CALL_IT: Final = "Give your answer by calling the tool `answer`, once, and write nothing else."
@@ -46,10 +46,14 @@ class BedrockClaude:
     claude: Claude
 
     def stream(
-        self, request: Mapping[str, Any], on_text: Callable[[str], None], seconds: float = CALL_SECONDS
+        self,
+        request: Mapping[str, Any],
+        on_text: Callable[[str], None],
+        seconds: float = CALL_SECONDS,
+        on_first: Callable[[FirstByte], None] = ignore,
     ) -> ModelReply:
         """A turn, as `Claude.stream`."""
-        return self.claude.stream(_named(request), on_text, seconds)
+        return self.claude.stream(_named(request), on_text, seconds, on_first)
 
     def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
         """A short answer, as `Claude.complete`."""

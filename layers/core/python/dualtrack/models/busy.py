@@ -4,9 +4,13 @@
     not busy     other 5xx, a timeout, an interrupted stream, no connection (so that a wrong URL is reported within
                  seconds): the workflow retries these a few times
 
-Waits grow from try to try and are random (decorrelated jitter: AWS Architecture Blog, "Exponential Backoff And
-Jitter"), so that chats that were refused together do not retry together. A ``retry-after`` of the service is the
-minimum, and the random part is added to it.
+The step doubles with each try, whatever the service asks for, and a wait is random between half a step and a whole
+one ("equal jitter": AWS Architecture Blog, "Exponential Backoff And Jitter"), so that chats that were refused together
+do not retry together. A ``retry-after`` is the minimum, with the random part added to it. No wait is longer than a
+minute unless the service asks for that.
+
+    try             1      2      3       4        5 and later
+    seconds     2 to 4  4 to 8  8 to 16  16 to 32  30 to 60
 """
 
 from __future__ import annotations
@@ -25,8 +29,17 @@ if TYPE_CHECKING:
 Reason = Literal["overloaded", "rate_limited", "unavailable"]
 
 FIRST_SECONDS: Final = 4.0
-LONGEST_SECONDS: Final = 30.0
-"""Bounds of the random wait; a service may ask for a longer one."""
+LONGEST_SECONDS: Final = 60.0
+"""The first step and the last; a service may ask for a longer wait."""
+
+OVERTIME_SECONDS: Final = 60.0
+"""How long after minute 11 a ``retry-after`` may end: the call that follows it still has its time. A service that asks
+for more is not waited for."""
+
+_STEPS: Final = 5
+"""Tries after which the step no longer grows."""
+_SPREAD: Final = 1.1
+"""A wait of a minute or more that the service asks for, as a multiple, at most."""
 
 _HEADER_LENGTH: Final = 64
 _BY_STATUS: Final[Mapping[int, Reason]] = {
@@ -73,24 +86,17 @@ def _until(text: str, now: float) -> float | None:
         return None
 
 
-def seconds_to_wait(asked: float, before: float, left: float, draw: float) -> int:
+def seconds_to_wait(asked: float, tries: int, left: float, draw: float) -> int:
     """Whole seconds until the next try, at least 1; 0 if there is no time left to wait.
 
-    ``asked``: by the service, 0 for none; ``before``: the wait before this try; ``left``: the seconds in which a turn
+    ``asked``: by the service, 0 for none; ``tries``: of this turn so far, from 1; ``left``: the seconds in which a turn
     may still begin without having to be the chat's last; ``draw``: a random number from 0 to 1.
     """
-    if left < 1:
+    if left < 1 or asked > left + OVERTIME_SECONDS:
         return 0
-    step = min(LONGEST_SECONDS, max(FIRST_SECONDS, 2 * before))
-    wish = asked + draw * step / 2 if asked else (1 + draw) * step / 2
-    return max(1, math.ceil(min(wish, left)))
-
-
-def waited_before(newest: StoredEvent, turn: int) -> int:
-    """The seconds waited before this try of the turn; 0 for none."""
-    if newest.event != "retrying" or newest.data["turn"] != turn:
-        return 0
-    return int(newest.data["seconds"])
+    half = min(LONGEST_SECONDS, FIRST_SECONDS * (1 << min(tries, _STEPS) - 1)) / 2
+    wish = min(max(asked, half) + draw * half, max(LONGEST_SECONDS, asked * _SPREAD))
+    return max(1, math.ceil(min(wish, max(left, asked))))
 
 
 def still_to_wait(newest: StoredEvent, turn: int, now: float) -> int:
@@ -98,6 +104,8 @@ def still_to_wait(newest: StoredEvent, turn: int, now: float) -> int:
 
     So a retry of a step whose outcome was lost neither calls the model again nor announces a second wait.
     """
-    announced = waited_before(newest, turn)
-    left = epoch_of(newest.data["at"]) + announced - now if announced else 0.0
+    if newest.event != "retrying" or newest.data["turn"] != turn:
+        return 0
+    announced = int(newest.data["seconds"])
+    left = epoch_of(newest.data["at"]) + announced - now
     return min(math.ceil(left), announced) if left >= 1 else 0

@@ -84,6 +84,9 @@ DEFAULT: Final = Price(Rates(3, 15))
 """For an unknown model: the middle line. Comparisons within a call are still right, because on every line output costs
 five times as much as input, and the cache the same share of it."""
 
+OFFLINE: Final = "dualtrack-offline"
+"""The name under which the offline model of the local stack answers. It is no language model and costs nothing."""
+
 _NAME: Final = re.compile(r"claude-.*", re.DOTALL)
 
 
@@ -97,6 +100,12 @@ def price_of(model: str) -> Price:
 def is_known(model: str) -> bool:
     """Whether the table has the model; if not, `price_of` is a guess."""
     return price_of(model) is not DEFAULT
+
+
+def is_fictional(served: str) -> bool:
+    """Whether a service that answers under this name is the offline model: then tokens and dollars are what the model
+    that was asked for would have cost."""
+    return served == OFFLINE
 
 
 def embedding_dollars(model: str, tokens: int) -> float:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from dualtrack.models.turn import ModelReply, Usage
+    from dualtrack.models.turn import FirstByte, ModelReply, Usage
 
 CALL_SECONDS: Final = 120.0
 """Time limit of a turn's model call (CONTRACT 7)."""
@@ -23,13 +23,22 @@ CALL_SECONDS: Final = 120.0
 Form = TypeVar("Form", bound="BaseModel")
 
 
+def ignore(_: object) -> None:
+    """For what nobody needs to know."""
+
+
 class Model(Protocol):
     """A client of a model's service. Thread-safe; it does not retry (DESIGN 2.10)."""
 
     def stream(
-        self, request: Mapping[str, Any], on_text: Callable[[str], None], seconds: float = CALL_SECONDS
+        self,
+        request: Mapping[str, Any],
+        on_text: Callable[[str], None],
+        seconds: float = CALL_SECONDS,
+        on_first: Callable[[FirstByte], None] = ignore,
     ) -> ModelReply:
-        """A turn. ``on_text`` gets every piece of text as it arrives and may raise to stop."""
+        """A turn. ``on_first`` is called once, as the answer begins; ``on_text`` gets every piece of text as it
+        arrives. Both may raise to stop."""
 
     def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
         """The text of a short answer, and its tokens."""

@@ -58,6 +58,16 @@ class Reading:
             self._count(event.usage)
         return ""
 
+    @property
+    def usage(self) -> Usage:
+        """The tokens that the service has reported so far."""
+        return Usage(
+            input_tokens=self._usage.get("input_tokens", 0),
+            output_tokens=self._usage.get("output_tokens", 0),
+            cache_read_tokens=self._usage.get("cache_read_input_tokens", 0),
+            cache_write_tokens=self._usage.get("cache_creation_input_tokens", 0),
+        )
+
     def reply(self) -> ModelReply:
         """The complete answer."""
         broken: dict[str, str] = {}
@@ -66,13 +76,7 @@ class Reading:
             for block, pieces in zip(self._blocks, self._pieces, strict=True)
         ]
         kept = [block for block in blocks if block["type"] != "text" or block["text"].strip()]
-        usage = Usage(
-            input_tokens=self._usage.get("input_tokens", 0),
-            output_tokens=self._usage.get("output_tokens", 0),
-            cache_read_tokens=self._usage.get("cache_read_input_tokens", 0),
-            cache_write_tokens=self._usage.get("cache_creation_input_tokens", 0),
-        )
-        return ModelReply(freeze(kept), str(self.stop_reason), usage, freeze(broken))
+        return ModelReply(freeze(kept), str(self.stop_reason), self.usage, freeze(broken))
 
     def _add(self, index: int, delta: Any) -> str:
         if not 0 <= index < len(self._blocks):

@@ -2,21 +2,24 @@
 
     turn        `Made`       stored with the turn: when it was asked, how long it took, how often it was tried
     tool call   `Asked`    the tool's own calls, to a model and for embeddings
-    chat        `Lost`       calls of a turn that were begun and never recorded
+    chat        `Heard`      the newest answer of which a first byte came, written at once
+                `Lost`       calls of a turn that were begun and never recorded
+                `Waited`     its waits for a busy model
                 `Side`       calls for the summaries of its query, and for a digest
                 ledger       the numbers of its lines in its user's ledger
 
-All of it is written in the transaction that records what it belongs to, so it cannot be recorded twice. Items of
-earlier releases do not have it.
+All of it but `Heard` is written in the transaction that records what it belongs to, so it cannot be recorded twice.
+Items of earlier releases do not have it.
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.models.turn import Usage
+from dualtrack.text import tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,12 +34,45 @@ MAX_LOST: Final = 50
 class Lost:
     """A call that was begun ``at`` (ISO 8601) and never recorded: its step died, was overtaken, or the chat ended.
 
-    ``written``: the characters of text that it had streamed.
+    ``written``: the characters of text that it had streamed; ``usage``: what it cost if its first byte came: the prompt
+    as the service reported it, and the text.
     """
 
     turn: int
     at: str
     written: int
+    usage: Usage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The first byte of an answer: to which try (from 1) of which turn, from which ``model``, under which name the
+    service says that it was ``served``, and the usage that it reports before it writes."""
+
+    turn: int
+    tries: int
+    model: str
+    served: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """The waits of a turn for a busy model: when the first began (ISO 8601), how many, and their seconds in all."""
+
+    turn: int
+    at: str
+    times: int
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An unrecorded turn: how often it was begun, its calls that may have cost something, and its waits."""
+
+    tries: int = 0
+    lost: tuple[Lost, ...] = ()
+    waited: Waited | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +87,13 @@ class Made:
     tries: int = 1
     lost: tuple[Lost, ...] = ()
     model: str = ""
+    waited: Waited | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Calls outside the turns: ``calls`` answers after ``tries`` requests, and their total usage."""
+    """Calls outside the turns: ``calls`` answers after ``tries`` requests, and their total usage. ``missing``: summaries
+    that were asked for and not made."""
 
     at: str
     model: str
@@ -63,6 +101,7 @@ class Side:
     calls: int
     tries: int
     usage: Usage = field(default_factory=Usage)
+    missing: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +119,7 @@ class Spent:
 
     ledger: tuple[int, ...] = ()
     lost: tuple[Lost, ...] = ()
+    waited: Waited | None = None
     summaries: Side | None = None
 
     def moved(self, lines: Sequence[int]) -> Spent:
@@ -92,17 +132,31 @@ def has_begun(newest: StoredEvent, turn: int) -> bool:
     return newest.event in ("turn", "delta", "retrying") and newest.data["turn"] == turn
 
 
-def tries_of(events: Sequence[StoredEvent], turn: int) -> tuple[int, tuple[Lost, ...]]:
-    """How often an unrecorded turn was begun, and those of its calls that may have cost something: all except those
-    that the service refused because it was busy."""
-    tries = [index for index, event in enumerate(events) if _is(event, "turn", turn)]
+def begun_before(events: Sequence[StoredEvent], turn: int, heard: Heard | None) -> Begun:
+    """What an unrecorded turn has behind it. A call that the service refused because it was busy costs nothing, unless
+    its answer had begun (``heard``, or text)."""
+    begins = [index for index, event in enumerate(events) if _is(event, "turn", turn)]
     lost = []
-    for start, end in itertools.pairwise([*tries, len(events)]):
+    for number, (start, end) in enumerate(itertools.pairwise([*begins, len(events)]), start=1):
         own = events[start:end]
-        if not any(_is(event, "retrying", turn) for event in own):
-            written = sum(len(event.data["text"]) for event in own if _is(event, "delta", turn))
-            lost.append(Lost(turn, events[start].data["at"], written))
-    return len(tries), tuple(lost[:MAX_LOST])
+        written = sum(len(event.data["text"]) for event in own if _is(event, "delta", turn))
+        usage = _cut(heard, written) if heard and (heard.turn, heard.tries) == (turn, number) else None
+        if written or usage or not any(_is(event, "retrying", turn) for event in own):
+            lost.append(Lost(turn, events[start].data["at"], written, usage))
+    return Begun(len(begins), tuple(lost[-MAX_LOST:]), waits_of(events, turn))
+
+
+def waits_of(events: Sequence[StoredEvent], turn: int) -> Waited | None:
+    """The waits of a turn."""
+    waits = [event for event in events if _is(event, "retrying", turn)]
+    if not waits:
+        return None
+    return Waited(turn, waits[0].data["at"], len(waits), sum(event.data["seconds"] for event in waits))
+
+
+def _cut(heard: Heard, written: int) -> Usage:
+    """The cost of an answer that was cut: its prompt, and the text that came."""
+    return replace(heard.usage, output_tokens=max(heard.usage.output_tokens, tokens_of(written)))
 
 
 def _is(event: StoredEvent, name: str, turn: int) -> bool:
@@ -113,20 +167,48 @@ def _is(event: StoredEvent, name: str, turn: int) -> bool:
 
 
 def made_json(made: Made | None) -> list[Any] | None:
-    """The form in a turn's item: ``[at, seconds, first_seconds, calls, tries, model, lost]``,
+    """The form in a turn's item: ``[at, seconds, first_seconds, calls, tries, model, lost, waited]``,
     short, because every read pays for it."""
     if made is None:
         return None
-    lost = [[call.turn, call.at, call.written] for call in made.lost]
-    return [made.at, made.seconds, made.first_seconds, made.calls, made.tries, made.model, lost]
+    lost, waited = _lost_json(made.lost), _values(made.waited)
+    return [made.at, made.seconds, made.first_seconds, made.calls, made.tries, made.model, lost, waited]
 
 
 def made_of(data: Sequence[Any] | None) -> Made | None:
     """The reverse; None for a turn of an earlier release."""
     if not data:
         return None
-    at, seconds, first_seconds, calls, tries, model, lost = data
-    return Made(at, seconds, first_seconds, calls, tries, tuple(Lost(*values) for values in lost), model)
+    at, seconds, first_seconds, calls, tries, model, lost, *waited = data
+    return Made(at, seconds, first_seconds, calls, tries, _lost_of(lost), model, _waited_of(*waited))
+
+
+def heard_json(heard: Heard) -> list[Any]:
+    """The form in a chat's item."""
+    return [heard.turn, heard.tries, heard.model, heard.served, _values(heard.usage)]
+
+
+def heard_of(data: Sequence[Any]) -> Heard:
+    """The reverse."""
+    turn, tries, model, served, usage = data
+    return Heard(turn, tries, model, served, Usage(*usage))
+
+
+def _lost_json(lost: Sequence[Lost]) -> list[Any]:
+    return [[call.turn, call.at, call.written, _values(call.usage)] for call in lost]
+
+
+def _lost_of(data: Sequence[Sequence[Any]]) -> tuple[Lost, ...]:
+    calls = ((*values, None)[:4] for values in data)
+    return tuple(Lost(turn, at, written, Usage(*usage) if usage else None) for turn, at, written, usage in calls)
+
+
+def _waited_of(data: Sequence[Any] | None = None) -> Waited | None:
+    return Waited(*data) if data else None
+
+
+def _values(value: Usage | Waited | None) -> list[Any]:
+    return list(astuple(value)) if value else []
 
 
 def side_json(side: Side | None) -> dict[str, Any] | None:
@@ -141,7 +223,7 @@ def side_of(data: Mapping[str, Any] | None) -> Side | None:
 
 def _side(data: Mapping[str, Any]) -> Side:
     names = Side.__dataclass_fields__
-    return Side(**{**{name: data[name] for name in names}, "usage": Usage(**data["usage"])})
+    return Side(**{name: data[name] for name in names if name in data} | {"usage": Usage(**data["usage"])})
 
 
 def asked_json(asked: Sequence[Asked]) -> list[dict[str, Any]]:
@@ -156,12 +238,12 @@ def asked_of(data: Sequence[Mapping[str, Any]]) -> tuple[Asked, ...]:
 
 def spent_json(spent: Spent) -> dict[str, Any]:
     """The form in a chat's item; empty fields are left out."""
-    lost = [[call.turn, call.at, call.written] for call in spent.lost]
-    stored = {"ledger": spent.ledger, "lost": lost, "summaries": side_json(spent.summaries)}
+    lost, waited = _lost_json(spent.lost), _values(spent.waited)
+    stored = {"ledger": spent.ledger, "lost": lost, "waited": waited, "summaries": side_json(spent.summaries)}
     return {name: value for name, value in stored.items() if value}
 
 
 def spent_of(data: Mapping[str, Any]) -> Spent:
     """The reverse."""
-    lost = tuple(Lost(*values) for values in data.get("lost", ()))
-    return Spent(tuple(data.get("ledger", ())), lost, side_of(data.get("summaries")))
+    lost, waited = _lost_of(data.get("lost", ())), _waited_of(data.get("waited"))
+    return Spent(tuple(data.get("ledger", ())), lost, waited, side_of(data.get("summaries")))

@@ -22,6 +22,7 @@ FREE: Final = "Nothing was charged."
 NOT_SERVED: Final = f"The model's service does not serve this deployment at the moment. {FREE}"
 """A key, an account or a model that the service does not accept: only the operator can fix this."""
 NOT_REACHED: Final = f"The model's service could not be reached. {FREE}"
+BUSY: Final = f"The model is busy for longer than a chat can wait. Try again later. {FREE}"
 
 WORDS: Final = 300
 """Maximum length of the service's own words as shown."""

@@ -85,6 +85,15 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstByte:
+    """The beginning of a reply: the name under which the service serves the model, and the usage that it reports before
+    it writes: that of the prompt."""
+
+    served: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
 class ModelReply:
     """The reply: frozen content blocks as they must be sent back, and why the model stopped.
 

@@ -19,11 +19,20 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from botocore.exceptions import ClientError
 
-from dualtrack.errors import Gone
+from dualtrack.errors import Gone, Superseded
 from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.memory.ancestry import Ancestry, ancestry_json, ancestry_of
 from dualtrack.memory.sending import Sending, sending_json, sending_of
-from dualtrack.models.spent import made_json, made_of, side_json, side_of, spent_json, spent_of
+from dualtrack.models.spent import (
+    heard_json,
+    heard_of,
+    made_json,
+    made_of,
+    side_json,
+    side_of,
+    spent_json,
+    spent_of,
+)
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, Usage
 from dualtrack.requests import ChatRef
 from dualtrack.storage.bodies import partition, put_with_text
@@ -46,7 +55,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
-    from dualtrack.models.spent import Made, Side, Spent
+    from dualtrack.models.spent import Heard, Made, Side, Spent
     from dualtrack.storage.bodies import BodyStore, Write
     from dualtrack.storage.dynamo import Item
 
@@ -109,6 +118,8 @@ class Chat:
     """How many sweeps have tried to start or to end it; more than 0 means that a sweep has failed to."""
     spent: Spent | None = None
     """Data for its receipt; None for a chat of an earlier release."""
+    heard: Heard | None = None
+    """The newest answer of which a first byte came: with the first of them the chat has begun (CONTRACT 8)."""
     ancestry: Ancestry = field(default_factory=Ancestry)
     """A copy of the conversation's ancestry, so that a step of a fork needs no further read to find its past."""
 
@@ -116,6 +127,11 @@ class Chat:
     def pk(self) -> str:
         """The chat's partition."""
         return chat_partition(self.user, self.chat_id)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a byte of an answer has come."""
+        return self.turn > 0 or self.heard is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +254,17 @@ class ChatStore:
         item = get(self.client, self.table, {"pk": chat.pk, "sk": "STATE"})
         return side_of(loads(item["fold"])) if item and "fold" in item else None
 
+    def hear(self, chat: Chat, heard: Heard) -> None:
+        """Note the first byte of an answer. Raises `Superseded` if the chat has ended or the turn is recorded by now."""
+        key = {"pk": chat.pk, "sk": "STATE"}
+        values = {":heard": dumps(heard_json(heard)), ":running": "running", ":before": heard.turn - 1}
+        condition, names = "#status = :running AND #turn = :before", {"#status": "status", "#turn": "turn"}
+        action = update("chat", self.table, key, "SET heard = :heard", condition, values, names)
+        try:
+            transact(self.client, [action])
+        except Lost as lost:
+            raise Superseded("the chat has moved on") from lost
+
     def count_sweep(self, chat: Chat) -> None:
         """Note that a sweep tries to start or to end the chat. Raises `Lost` if the chat was deleted."""
         key = {"pk": chat.pk, "sk": "STATE"}
@@ -289,10 +316,19 @@ class ChatStore:
         recorded = put_with_text("turn", self.table, item, _bodies_of(chat), dumps(record))
         return [*recorded, self.change_action(chat, after)]
 
-    def change_action(self, before: Chat, after: Chat) -> Action:
+    def end_action(self, before: Chat, after: Chat) -> Action:
+        """The change of a chat that ends without an answer. Its price and its costs depend on what had come of one, so
+        no other first byte may have come since the step read it."""
+        if before.heard is None:
+            return self.change_action(before, after, "attribute_not_exists(heard)")
+        return self.change_action(before, after, "heard = :heard", {":heard": dumps(heard_json(before.heard))})
+
+    def change_action(
+        self, before: Chat, after: Chat, also: str = "", more: Mapping[str, Any] = MappingProxyType({})
+    ) -> Action:
         """The change of a chat's state, on condition that its status has not changed since the step read it, and
         that its view is pinned exactly if it was pinned then: another first attempt may have pinned another view
-        than the one that this answer is based on.
+        than the one that this answer is based on. ``also``: a further condition, with its values.
 
         The chat leaves the index of open chats when it is done, failed or cancelled.
         """
@@ -317,8 +353,8 @@ class ChatStore:
         )
         key = {"pk": before.pk, "sk": "STATE"}
         same_view = "attribute_exists(pin)" if before.pin else "attribute_not_exists(pin)"
-        condition = f"#status = :was AND {same_view}"
-        return update("chat", self.table, key, sets + removes, condition, values, names)
+        condition = f"#status = :was AND {same_view}{f' AND {also}' if also else ''}"
+        return update("chat", self.table, key, sets + removes, condition, {**values, **more}, names)
 
     def begin(self, chat: Chat, call_id: str) -> bool:
         """Mark a tool with side effects as begun; false if an earlier run has begun it."""
@@ -421,6 +457,7 @@ def chat_of(item: Item) -> Chat:
         pin=_pin_of(item["pin"]) if "pin" in item else None,
         sweeps=item.get("sweeps", 0),
         spent=spent_of(loads(item["spent"])) if "spent" in item else None,
+        heard=heard_of(loads(item["heard"])) if "heard" in item else None,
         ancestry=ancestry_of(loads(item.get("ancestry", "[]"))),
         **loads(item.get("asked", "{}")),
         **loads(item.get("rest", "{}")),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.storage.dynamo import Item, delete, delete_all, put, put_all, query, transact
@@ -65,7 +65,8 @@ class KeptLedger:
         condition, values = not_moved_since(account)
         # a user without an account has nothing to keep
         if account.seq:
-            kept = account_item(account, resting=True) | account_key(terms.alias, ACCOUNT)
+            kept = account_item(replace(account, free_cancels=()), resting=True)
+            kept |= account_key(terms.alias, ACCOUNT)
             transact(
                 self.client,
                 [

@@ -257,6 +257,8 @@ def account_item(account: Account, *, resting: bool = False) -> Item:
         "pack": account.pack,
         "holds": {chat_id: f"{hold.at}|{_parts_text(hold.parts)}" for chat_id, hold in account.holds.items()},
     }
+    if account.free_cancels:
+        item["free_cancels"] = ",".join(map(str, account.free_cancels))
     return item if resting else {**item, "active": shard_of(account.user)}
 
 
@@ -271,6 +273,7 @@ def account_from(item: Mapping[str, Any]) -> Account:
         used_month=item["used_month"],
         pack=item["pack"],
         holds=MappingProxyType({chat_id: _hold_from(text) for chat_id, text in item["holds"].items()}),
+        free_cancels=tuple(int(at) for at in item.get("free_cancels", "").split(",") if at),
     )
 
 

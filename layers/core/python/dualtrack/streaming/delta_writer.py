@@ -1,4 +1,5 @@
-"""Writes the text of a turn as events while it is generated: soon, but with few writes (CONTRACT 5).
+"""Writes the text of a turn as events while it is generated: soon, but with few writes (CONTRACT 5). The first byte of
+an answer is written before its text, which may come much later or never (CONTRACT 8).
 
 Pieces are collected for at most 130 ms and written as one event, so that streaming text arrives at most
 150 ms apart and a chat writes at most 8 deltas a second. A thread writes, so that writing never delays the
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.errors import Superseded
 from dualtrack.events import delta
+from dualtrack.models.protocol import ignore
 from dualtrack.text import EchoStripper
 
 if TYPE_CHECKING:
@@ -20,18 +22,30 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from dualtrack.events import StoredEvent
+    from dualtrack.models.turn import FirstByte
     from dualtrack.storage.event_log import EventLog
 
 WRITE_SECONDS: Final = 0.13
 
 
 class DeltaWriter:
-    """A context manager around one model call; `write` raises the error that stopped the thread."""
+    """A context manager around one model call; `write` raises the error that stopped the thread.
 
-    def __init__(self, log: EventLog, turn: int, fence: Callable[[StoredEvent], None]) -> None:
+    ``heard`` records the first byte of an answer; it raises `Superseded` if this run has been overtaken.
+    """
+
+    def __init__(
+        self,
+        log: EventLog,
+        turn: int,
+        fence: Callable[[StoredEvent], None],
+        heard: Callable[[FirstByte], None] = ignore,
+    ) -> None:
         self._log = log
         self._turn = turn
         self._fence = fence
+        self._heard = heard
+        self._first: FirstByte | None = None
         self._stripper = EchoStripper()
         self._pending = ""
         self._ended = False
@@ -42,6 +56,12 @@ class DeltaWriter:
     def __enter__(self) -> DeltaWriter:
         self._thread.start()
         return self
+
+    def begin(self, first: FirstByte) -> None:
+        """Accept the beginning of an answer."""
+        with self._changed:
+            self._first = first
+            self._changed.notify()
 
     def write(self, text: str) -> None:
         """Accept a piece of text; raises `Superseded` once this run has been overtaken."""
@@ -67,7 +87,12 @@ class DeltaWriter:
 
     def _run(self) -> None:
         try:
-            while (text := self._next()) is not None:
+            while (piece := self._next()) is not None:
+                first, text = piece
+                if first:
+                    self._heard(first)
+                if not text:
+                    continue
                 started = time.monotonic()
                 self._log.append([delta(self._turn, text)], fence=self._fence)
                 self._pause(WRITE_SECONDS - (time.monotonic() - started))
@@ -75,12 +100,13 @@ class DeltaWriter:
             with self._changed:
                 self._failure = error if isinstance(error, Superseded) else _DeltaWriteError(error)
 
-    def _next(self) -> str | None:
-        """Wait for text and return it; None at the end."""
+    def _next(self) -> tuple[FirstByte | None, str] | None:
+        """Wait for an answer's beginning or for text and return them; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._pending or self._ended)
+            self._changed.wait_for(lambda: self._first or self._pending or self._ended)
+            first, self._first = self._first, None
             text, self._pending = self._pending, ""
-            return text or None
+            return (first, text) if first or text else None
 
     def _pause(self, seconds: float) -> None:
         with self._changed:
