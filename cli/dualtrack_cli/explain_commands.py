@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 _WIDTH: Final = 64
 
+FICTIONAL: Final = (
+    "The offline model answered: its tokens and dollars are fictional, what the model would have cost."
+)
+
 
 @click.command()
 @click.argument("chat_id", metavar="CHAT", callback=CHAT)
@@ -60,11 +64,13 @@ def _object(answer: Any) -> Mapping[str, Any]:
 
 def text_of(receipt: Mapping[str, Any]) -> Iterator[str]:
     """The timeline, the bill and its differences, line by line."""
-    facts = [receipt["profile"], receipt["model"] or "no model asked", receipt["status"], receipt["stop"]]
+    facts = [receipt["profile"], _model_of(receipt), receipt["status"], receipt["stop"]]
     yield f"{receipt['chat_id']}  {one_line(', '.join(str(fact) for fact in facts if fact), 120)}"
     yield f"{receipt['created_at']} to {receipt['ended_at'] or 'now'}, user {one_line(receipt['user_id'], 60)}"
     if not receipt["recorded"]:
         yield "This chat was started by an earlier release: what it did not record is missing or estimated."
+    if receipt["fictional"]:
+        yield FICTIONAL
     if receipt["price_known"] is False:
         yield "This model is not in the price table: the dollars are a guess."
     yield ""
@@ -81,6 +87,12 @@ def text_of(receipt: Mapping[str, Any]) -> Iterator[str]:
         yield f"For the operator: {one_line(text, 1_000)}"
     for difference in receipt["differences"]:
         yield f"It does not add up: {one_line(difference, 200)}"
+
+
+def _model_of(receipt: Mapping[str, Any]) -> str:
+    """The model; without an answer it is not recorded."""
+    asked = any(line["kind"] in ("model", "wait") for line in receipt["lines"])
+    return receipt["model"] or ("no model answered" if asked else "no model asked")
 
 
 def _aws(receipt: Mapping[str, Any], totals: Mapping[str, Any]) -> Iterator[str]:
@@ -104,7 +116,12 @@ def _model(line: Line) -> str:
 
 def _side(line: Line) -> str:
     name = "summaries" if line["kind"] == "summary" else "digest"
-    return f"{name}{_took(line)}{_tries(line)}\n{_tokens(line['usage'])}"
+    missing = f", {line['missing']} missing" if line.get("missing") else ""
+    return f"{name}{_took(line)}{_tries(line)}{missing}\n{_tokens(line['usage'])}"
+
+
+def _wait(line: Line) -> str:
+    return f"turn {line['turn']}, the model was busy{_took(line)}, {line['tries']} tries"
 
 
 def _asked(line: Line) -> str:
@@ -134,6 +151,7 @@ def _ledger(line: Line) -> str:
 _WHAT: Final[Mapping[str, Callable[[Line], str]]] = {
     "chat": lambda _: "the chat itself",
     "model": _model,
+    "wait": _wait,
     "summary": _side,
     "fold": _side,
     "tool": _tool,
@@ -161,7 +179,7 @@ def _tokens(tokens: Mapping[str, int]) -> str:
 def _price(line: Line) -> str:
     if line["kind"] in ("chat", "tool"):
         return f"{line['credits']:,} credits"
-    if line["kind"] == "ledger":
+    if line["kind"] in ("ledger", "wait"):
         return ""
     return ("~" if line["estimated"] else "") + _dollars(line["dollars"])
 

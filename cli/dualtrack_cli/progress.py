@@ -36,6 +36,7 @@ from dualtrack_cli.transcript import (
     step,
     stop_note,
     turn_title,
+    wait_line,
 )
 
 if TYPE_CHECKING:
@@ -124,8 +125,8 @@ class PlainView:
         match block:
             case TurnBegan():
                 lines = (_title(block),)
-            case Retrying():
-                lines = (f"  {_retrying(block)}",)
+            case Retrying() if block.is_shown_as_line:
+                lines = (f"  {wait_line(block)}",)
             case Said(text):
                 lines = tuple(f"  {line}".rstrip() for line in text.splitlines())
             case Called():
@@ -235,7 +236,7 @@ class LiveView:
         if not now.turn:
             return "starting"
         if now.waiting:
-            return "waiting for the model"
+            return wait_line(now.waiting, self._clock() - now.since)
         return "writing" if now.text.strip() else "thinking"
 
     def _moving(self, what: str, detail: str, since: float) -> ConsoleRenderable:
@@ -252,8 +253,6 @@ class LiveView:
         match block:
             case TurnBegan():
                 parts = (Text.assemble((f"{self._dot} ", "cyan"), (_title(block), "bold")),)
-            case Retrying():
-                parts = (Text(f"  {_retrying(block)}", style="yellow"),)
             case Said(text):
                 parts = (_indented(Markdown(text, style="dim")),)
             case Called():
@@ -314,10 +313,6 @@ def _indented(inner: ConsoleRenderable) -> ConsoleRenderable:
 def _title(block: TurnBegan) -> str:
     title = turn_title(block.turn, block.max_turns, final=block.final)
     return f"{title}, retried" if block.again else title
-
-
-def _retrying(block: Retrying) -> str:
-    return f"retrying ({block.reason}) in {block.seconds} s"
 
 
 def _call(block: Called) -> str:

@@ -41,8 +41,8 @@ class Transcript:
     since: float = 0.0
     running: tuple[RunningCall, ...] = ()
     answered: bool = False
-    waiting: bool = False
-    """The model is busy, and the turn will be retried."""
+    waiting: Retrying | None = None
+    """The model is busy: the turn is about to be retried, or just being so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,18 @@ class TurnBegan:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """The model is busy; ``reason`` in words. The turn is retried after ``seconds``."""
+    """The model is busy; ``reason`` in words. After so many ``tries`` the turn is retried after ``seconds``, 0 while it
+    is; ``until`` is the reader's time of the day at which the chat gives up, empty if unknown."""
 
     reason: str
+    tries: int
     seconds: int
+    until: str
+
+    @property
+    def is_shown_as_line(self) -> bool:
+        """Whether it gets a line of its own where lines cannot be updated: with the tries 1, 2, 4, 8 and so on."""
+        return self.tries & (self.tries - 1) == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,20 +139,40 @@ def _turn(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
     again = number == before.turn
     settled = () if again else (*_said(before.text), *_unseen(before))
     after = Transcript(turn=number, max_turns=limit, final=final, since=now)
-    if again and before.waiting and final == before.final:
-        return after, ()  # as was announced
+    if again and before.waiting and final == before.final:  # as was announced
+        waiting = replace(before.waiting, tries=before.waiting.tries + 1, seconds=0)
+        return replace(after, waiting=waiting), ()
     return after, (*settled, TurnBegan(number, limit, final, again))
 
 
 def _retrying(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
     reason = one_line(data.get("reason", "busy"), _DETAIL_LENGTH).replace("_", " ")
-    return replace(before, waiting=True, since=now), (Retrying(reason, int(data.get("seconds") or 0)),)
+    tries, seconds = int(data.get("try") or 1), int(data.get("seconds") or 0)
+    waiting = Retrying(reason, tries, seconds, _time_of_day(data.get("until")))
+    return replace(before, waiting=waiting, since=now), (waiting,)
+
+
+def _time_of_day(at: object) -> str:
+    """``12:34:56`` where the reader is; empty if it is no time."""
+    try:
+        return f"{datetime.fromisoformat(str(at)).astimezone():%H:%M:%S}"
+    except ValueError:
+        return ""
+
+
+def wait_line(waiting: Retrying, passed: float = 0.0) -> str:
+    """``The model is busy (overloaded): try 4, again in 32 s, until 12:34:56 at the latest``; ``passed``: the seconds
+    of the wait that are over."""
+    left = max(0, round(waiting.seconds - passed))
+    now = f"again in {left} s" if waiting.seconds else "asking again"
+    ends = f", until {waiting.until} at the latest" if waiting.until else ""
+    return f"The model is busy ({waiting.reason}): try {waiting.tries}, {now}{ends}"
 
 
 def _delta(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
     if data["turn"] != before.turn:
         return before, ()
-    return replace(before, text=before.text + str(data["text"])), ()
+    return replace(before, text=before.text + str(data["text"]), waiting=None), ()
 
 
 def _calls(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
@@ -152,7 +180,7 @@ def _calls(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
         RunningCall(str(call["id"]), clean(call["tool"]), describe(call.get("input") or {}), now)
         for call in data["calls"]
     )
-    return replace(before, text="", running=before.running + calls), _said(before.text)
+    return replace(before, text="", running=before.running + calls, waiting=None), _said(before.text)
 
 
 def _result(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:

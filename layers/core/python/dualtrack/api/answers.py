@@ -174,11 +174,12 @@ class Tokens(Closed):
 class ReceiptLine(Closed):
     """A line of a receipt. Lines of kind `chat` and `tool` have the credits charged, those of kind `ledger` the credits
     moved. Dollars are for the model in `model`, `summary` and `fold`, for models that the tool call `call` used in
-    `tool_model` and `embedding`, and for AWS in `aws`. Figures that were not recorded are null, or estimated if
+    `tool_model` and `embedding`, and for AWS in `aws`. A `wait` is a turn's waits for a busy model: `tries` calls that
+    it refused, and the `seconds` waited after them. Figures that were not recorded are null, or estimated if
     `estimated` is set."""
 
     kind: Annotated[
-        Literal["chat", "model", "tool", "tool_model", "embedding", "summary", "fold", "ledger", "aws"],
+        Literal["chat", "model", "wait", "tool", "tool_model", "embedding", "summary", "fold", "ledger", "aws"],
         Field(description="Its kind"),
     ]
     at: Annotated[Time | None, Field(description="When it began; null if not recorded")]
@@ -192,6 +193,9 @@ class ReceiptLine(Closed):
     first_seconds: NotRequired[Annotated[Seconds | None, Field(description="Seconds to the first token")]]
     calls: NotRequired[Annotated[Count, Field(description="Number of calls in the line")]]
     tries: NotRequired[Annotated[Count | None, Field(description="Number of attempts at the call")]]
+    missing: NotRequired[
+        Annotated[Count, Field(description="Summaries that the model did not make: extracts stand for them")]
+    ]
     tool: NotRequired[Annotated[str, Field(description="The tool's name")]]
     call: NotRequired[Annotated[str, Field(description="The tool call that used the model")]]
     ran: NotRequired[Annotated[bool, Field(description="Whether the tool was run")]]
@@ -243,6 +247,9 @@ class Receipt(Closed):
         bool, Field(description="Whether the release that ran it recorded what a receipt needs")
     ]
     price_known: Annotated[bool | None, Field(description="Whether the price table has the model")]
+    fictional: Annotated[
+        bool, Field(description="Whether the offline model answered: tokens and dollars are fictional")
+    ]
     lines: Annotated[list[ReceiptLine], Field(description="Its steps in order")]
     totals: Annotated[ReceiptTotals, Field(description="Sums of the lines")]
     differences: Annotated[list[str], Field(description="Where the lines do not add up; normally empty")]

@@ -76,7 +76,9 @@ class RetryingEvent(EventData):
 
     turn: TurnNumber
     reason: Annotated[Reason, Field(description="Why")]
+    tries: Annotated[int, Field(alias="try", ge=1, description="The turn's tries so far")]
     seconds: Annotated[Count, Field(description="Seconds until the retry")]
+    until: Annotated[Time, Field(description="When the chat stops waiting, at the latest")]
 
 
 class CreditsEvent(EventData):
@@ -109,7 +111,7 @@ class DoneEvent(Chat):
 class ErrorEvent(EventData):
     """The last event of a chat that failed; it never follows `answer`, and nothing is charged."""
 
-    code: Annotated[str, Field(description="The kind of error: `internal`, `timeout` or `unavailable`")]
+    code: Annotated[str, Field(description="`internal`, `timeout`, `unavailable` or `model_busy`")]
     message: Annotated[str, Field(description="What went wrong, for people; it may change")]
 
 

@@ -38,8 +38,8 @@ for more is not waited for."""
 
 _STEPS: Final = 5
 """Tries after which the step no longer grows."""
-_SPREAD: Final = 1.1
-"""A wait of a minute or more that the service asks for, as a multiple, at most."""
+_SPREAD: Final = 10
+"""The random part of a wait of a minute or more that the service asks for: at most a tenth."""
 
 _HEADER_LENGTH: Final = 64
 _BY_STATUS: Final[Mapping[int, Reason]] = {
@@ -95,7 +95,7 @@ def seconds_to_wait(asked: float, tries: int, left: float, draw: float) -> int:
     if left < 1 or asked > left + OVERTIME_SECONDS:
         return 0
     half = min(LONGEST_SECONDS, FIRST_SECONDS * (1 << min(tries, _STEPS) - 1)) / 2
-    wish = min(max(asked, half) + draw * half, max(LONGEST_SECONDS, asked * _SPREAD))
+    wish = min(max(asked, half) + draw * half, max(LONGEST_SECONDS, asked + asked / _SPREAD))
     return max(1, math.ceil(min(wish, max(left, asked))))
 
 
