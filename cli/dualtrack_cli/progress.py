@@ -227,7 +227,7 @@ class LiveView:
             parts.append(_Tail(Markdown(clean(now.text)), max(3, self._console.height - used)))
         parts += [_indented(self._moving(f"{call.tool} ", call.detail, call.since)) for call in now.running]
         if not now.running:
-            parts.append(self._moving(self._activity(now), "", now.since))
+            parts.append(self._moving(self._activity(now), "", None if now.waiting else now.since))
         return Group(*parts)
 
     def _activity(self, now: Transcript) -> str:
@@ -239,13 +239,14 @@ class LiveView:
             return wait_line(now.waiting, self._clock() - now.since)
         return "writing" if now.text.strip() else "thinking"
 
-    def _moving(self, what: str, detail: str, since: float) -> ConsoleRenderable:
+    def _moving(self, what: str, detail: str, since: float | None) -> ConsoleRenderable:
         row = Table.grid(padding=(0, 1))
         row.add_column(width=1)
         row.add_column(no_wrap=True, overflow="ellipsis")
         row.add_column(justify="right", no_wrap=True)
         line = Text.assemble(what, (detail, "dim"))
-        row.add_row(self._spinner, line, Text(f"{max(0.0, self._clock() - since):.0f} s", style="dim"))
+        passed = "" if since is None else f"{max(0.0, self._clock() - since):.0f} s"
+        row.add_row(self._spinner, line, Text(passed, style="dim"))
         return row
 
     def _parts(self, block: Block) -> tuple[ConsoleRenderable, ...]:

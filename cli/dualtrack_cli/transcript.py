@@ -57,10 +57,9 @@ class TurnBegan:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """The model is busy; ``reason`` in words. After so many ``tries`` the turn is retried after ``seconds``, 0 while it
-    is; ``until`` is the reader's time of the day at which the chat gives up, empty if unknown."""
+    """The model is busy. After so many ``tries`` the turn is retried after ``seconds``, 0 while it is; ``until`` is the
+    reader's time of the day at which the chat gives up, empty if unknown."""
 
-    reason: str
     tries: int
     seconds: int
     until: str
@@ -146,9 +145,8 @@ def _turn(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
 
 
 def _retrying(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
-    reason = one_line(data.get("reason", "busy"), _DETAIL_LENGTH).replace("_", " ")
     tries, seconds = int(data.get("try") or 1), int(data.get("seconds") or 0)
-    waiting = Retrying(reason, tries, seconds, _time_of_day(data.get("until")))
+    waiting = Retrying(tries, seconds, _time_of_day(data.get("until")))
     return replace(before, waiting=waiting, since=now), (waiting,)
 
 
@@ -161,12 +159,12 @@ def _time_of_day(at: object) -> str:
 
 
 def wait_line(waiting: Retrying, passed: float = 0.0) -> str:
-    """``The model is busy (overloaded): try 4, again in 32 s, until 12:34:56 at the latest``; ``passed``: the seconds
-    of the wait that are over."""
+    """``The model is busy: try 4, again in 32 s, until 12:34:56 at the latest``; ``passed``: the seconds of the wait
+    that are over."""
     left = max(0, round(waiting.seconds - passed))
     now = f"again in {left} s" if waiting.seconds else "asking again"
     ends = f", until {waiting.until} at the latest" if waiting.until else ""
-    return f"The model is busy ({waiting.reason}): try {waiting.tries}, {now}{ends}"
+    return f"The model is busy: try {waiting.tries}, {now}{ends}"
 
 
 def _delta(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:

@@ -6,7 +6,7 @@
  *
  * status: sending | running | answered | done | failed | cancelled
  * branches: null, or the conversations that branch here (`branchesOf`)
- * turns: [{turn, maxTurns, final, text, began, ended, calls: [id], retry?: {reason, seconds}}],
+ * turns: [{turn, maxTurns, final, text, began, ended, calls: [id], retry?: {tries, at, seconds, until}}],
  * calls: {id: {…, state}}
  */
 import { placed } from "./file_chip.js";
@@ -72,25 +72,33 @@ const HANDLERS = {
         began: data.at,
         ended: "",
         calls: [],
+        ...asked(exchange.turns.find((turn) => turn.turn === data.turn)),
       },
     ],
   }),
   delta: (exchange, data) => ({
     ...exchange,
     turns: exchange.turns.map((turn) =>
-      turn.turn === data.turn ? { ...turn, text: turn.text + data.text } : turn,
+      turn.turn === data.turn ? { ...turn, text: turn.text + data.text, retry: null } : turn,
     ),
   }),
   retrying: (exchange, data) => ({
     ...exchange,
     turns: exchange.turns.map((turn) =>
-      turn.turn === data.turn ? { ...turn, retry: { reason: data.reason, seconds: data.seconds } } : turn,
+      turn.turn === data.turn
+        ? {
+            ...turn,
+            retry: { tries: data.try, at: data.at, seconds: data.seconds, until: data.until },
+          }
+        : turn,
     ),
   }),
   tool_calls_start: (exchange, data) => ({
     ...exchange,
     turns: exchange.turns.map((turn) =>
-      turn.turn === data.turn ? { ...turn, ended: data.at, calls: data.calls.map((call) => call.id) } : turn,
+      turn.turn === data.turn
+        ? { ...turn, ended: data.at, retry: null, calls: data.calls.map((call) => call.id) }
+        : turn,
     ),
     calls: {
       ...exchange.calls,
@@ -139,6 +147,10 @@ const HANDLERS = {
     calls: halted(exchange.calls),
   }),
 };
+
+/** The wait behind which a turn is asked again: it counts until the first piece of an answer. */
+const asked = (before) =>
+  before?.retry ? { retry: { ...before.retry, tries: before.retry.tries + 1, seconds: 0 } } : {};
 
 const closed = (turns, at) => turns.map((turn) => (turn.ended ? turn : { ...turn, ended: at }));
 

@@ -1,6 +1,7 @@
 /** An exchange on the page: the question, the steps, the answer, its sources and its figures. */
 import { AnswerText } from "./answer_text.js";
 import { branchLinks } from "./branch_links.js";
+import { busyLine, busyText, isTold, tickBusy } from "./busy_model.js";
 import { codeBlock, colourCode } from "./code_block.js";
 import { announce, h, icon, recordButton } from "./dom.js";
 import { isOpen, writing } from "./exchange.js";
@@ -23,10 +24,6 @@ const STOPS = {
 const MOST_CODE = 20; // coloured blocks of a question
 
 const STATES = { running: "running", ok: "done", error: "failed", stopped: "stopped" };
-
-/** Why and when a turn is retried, worded as on the terminal. */
-const retrying = ({ reason, seconds: wait }) =>
-  `retrying (${reason.replaceAll("_", " ")}) in ${count(wait)} s`;
 
 export class ExchangeView {
   element = h("li", { class: "exchange" });
@@ -132,7 +129,7 @@ export class ExchangeView {
     if (running) {
       const last = turns.at(-1);
       if (!last) return [spinner(), "Starting"];
-      if (last.retry) return [spinner(), `Turn ${last.turn}: ${retrying(last.retry)}`];
+      if (last.retry) return [spinner(), busyLine(last.retry)];
       const busy = all.filter((call) => call.state === "running");
       const doing =
         busy.length > 0
@@ -264,8 +261,8 @@ export class ExchangeView {
     } else if (last && last.calls.length > 0 && this.#said.turn !== last.turn) {
       this.#said = { turn: last.turn };
       announce(`Turn ${last.turn}: ${last.calls.map((id) => label(calls[id].tool)).join(", ")}`);
-    } else if (last?.retry && last.retry !== before.turns.at(-1)?.retry) {
-      announce(`The model is busy: ${retrying(last.retry)}`);
+    } else if (last?.retry && last.retry !== before.turns.at(-1)?.retry && isTold(last.retry)) {
+      announce(busyText(last.retry, last.retry.at));
     }
   }
 }
@@ -354,6 +351,7 @@ const clock = (began) =>
   h("span", { class: "clock", "data-began": began }, seconds(between(began, new Date().toISOString())));
 
 export function tick() {
+  tickBusy();
   const now = new Date().toISOString();
   for (const element of document.querySelectorAll(".clock"))
     element.textContent = seconds(between(element.dataset.began, now));

@@ -15,11 +15,11 @@ export async function openReceipt(api, chatId) {
   }
 }
 
-function totals({ chat_id: id, model, totals: sum }) {
+function totals({ chat_id: id, model, fictional, totals: sum }) {
   const { fresh, cache_write: written, cache_read: read, output } = sum.usage;
   const facts = [
     ["Charged", plural(sum.credits, "credit")],
-    ["Model", `${dollars(sum.model_dollars)}${model ? ` · ${model}` : ""}`],
+    ["Model", `${dollars(sum.model_dollars)}${fictional ? ", fictional" : ""}${model ? ` · ${model}` : ""}`],
     sum.aws_dollars !== null && ["AWS", `${dollars(sum.aws_dollars)}, estimated`],
     [
       "Tokens",
@@ -78,7 +78,7 @@ function step(row) {
     h(
       "td",
       { class: "number" },
-      row.kind === "tool" ? "–" : dollars(row.dollars),
+      row.kind === "tool" || row.kind === "wait" ? "–" : dollars(row.dollars),
       row.share > 0 && share(row.share),
     ),
     h("td", { class: "number" }, row.credits ? count(row.credits) : "–"),
@@ -123,8 +123,12 @@ function aws({ lines }) {
   );
 }
 
-function notes({ recorded, price_known: known, differences, for_operator: forOperator }) {
+function notes({ recorded, price_known: known, fictional, lines, differences, for_operator: forOperator }) {
+  const missing = lines.find((line) => line.kind === "summary")?.missing;
   const said = [
+    fictional &&
+      "The offline model answered: its tokens and dollars are fictional, what the model would have cost.",
+    missing > 0 && `Summaries that the model left out: ${count(missing)}. Extracts stand for them.`,
     !recorded &&
       "This chat is from an earlier release, which did not record everything that a receipt needs.",
     known === false && "The price table does not have this model: its dollars are missing.",

@@ -187,7 +187,8 @@ def test_waiting_for_a_busy_model_is_shown(reader: Reader, script: Script) -> No
     script.refuses(529)
     script.says("Well again.")
     reader.send(script.question())
-    reader.sees("retrying (overloaded) in")
+    reader.sees("The model is busy: try 1, again in")
+    assert reader.page.locator(".busy-model").count() == 1
     reader.exchange("done")
     assert reader.answer() == "Well again."
 

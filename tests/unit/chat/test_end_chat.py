@@ -9,6 +9,8 @@ from dualtrack.api.chats import show_chat
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.events import delta, turn_begins
 from dualtrack.frozen import thaw
+from dualtrack.models.spent import Heard
+from dualtrack.models.turn import Usage
 from dualtrack.tool import ToolResult
 
 from tests.drivers.invariants import account_faults, chat_faults
@@ -35,6 +37,8 @@ def begin(world: World, chat: Chat, turn: int, *pieces: str) -> None:
     """A model call begins and streams text; nothing of it is recorded."""
     log = world.stores.log(chat)
     log.append([turn_begins(turn, 15, final=False)])
+    tries = sum(event.event == "turn" and event.data["turn"] == turn for event in log.events())
+    world.stores.chats.hear(chat, Heard(turn, tries, "claude-haiku-5-5", usage=Usage(100)))
     for piece in pieces:
         log.append([delta(turn, piece)])
 

@@ -42,20 +42,31 @@ def drawn(console: Console, view: LiveView) -> str:
     return captured.get()
 
 
-def test_waiting_for_a_busy_model_is_shown() -> None:
-    script: list[tuple[str, dict[str, Any]]] = [
-        ("turn", {"turn": 1, "max_turns": 15, "final": False}),
-        ("retrying", {"turn": 1, "reason": "overloaded", "seconds": 8}),
+def busy(tries: int) -> list[tuple[str, dict[str, Any]]]:
+    """So many calls of a turn, each refused."""
+    begins = "turn", {"turn": 1, "max_turns": 15, "final": False}
+    return [
+        event
+        for number in range(1, tries + 1)
+        for event in (begins, ("retrying", {"turn": 1, "reason": "overloaded", "try": number, "seconds": 8}))
     ]
+
+
+def test_waiting_for_a_busy_model_is_shown_on_one_line() -> None:
+    """On a terminal in place; in a pipe with the tries 1, 2, 4, 8 and 16."""
+    script = busy(26)
     stream, console = io.StringIO(), terminal()
     plain, live = PlainView(stream), LiveView(console)
     with console.capture() as captured:
         for event in events(script):
             plain.show(event)
             live.show(event)
-    assert stream.getvalue().splitlines() == ["turn 1 of 15", "  retrying (overloaded) in 8 s"]
-    assert "retrying (overloaded) in 8 s" in captured.get()
-    assert "waiting for the model" in drawn(console, live)
+    lines = stream.getvalue().splitlines()
+    assert lines[:2] == ["turn 1 of 15", "  The model is busy: try 1, again in 8 s"]
+    assert len(lines) == 6
+    assert "busy" not in captured.get()
+    assert drawn(console, live).count("busy") == 1
+    assert "The model is busy: try 26, again in 8 s" in drawn(console, live)
 
 
 def test_a_pipe_gets_a_readable_transcript() -> None:

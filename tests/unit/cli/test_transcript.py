@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ from dualtrack_cli.transcript import (
     savings,
     step,
     stop_note,
+    wait_line,
 )
 
 from tests.servers.api_server import answered, chat_object
@@ -70,17 +73,34 @@ def test_a_repeated_turn_voids_its_text() -> None:
 
 
 def test_a_busy_model_is_shown_once_per_wait_and_its_turn_not_again() -> None:
-    busy = "retrying", {"turn": 1, "reason": "rate_limited", "seconds": 8}
+    busy = "retrying", {"turn": 1, "reason": "rate_limited", "try": 1, "seconds": 8, "until": "2026-11-23T11:11:11Z"}
     transcript, seen = watch([turn(1), delta(1, "Half"), busy, turn(1), busy])
+    until = f"{datetime(2026, 11, 23, 11, 11, 11, tzinfo=UTC).astimezone():%H:%M:%S}"
     assert seen == [
         TurnBegan(1, 15, final=False, again=False),
-        Retrying("rate limited", 8),
-        Retrying("rate limited", 8),
+        Retrying(1, 8, until),
+        Retrying(1, 8, until),
     ]
-    assert transcript.waiting
+    assert transcript.waiting == seen[-1]
+    asking, _ = watch([turn(1), busy, turn(1)])
+    assert asking.waiting == Retrying(2, 0, until)
+    assert not watch([turn(1), busy, turn(1), delta(1, "So")])[0].waiting
+    assert not watch([turn(1), busy, turn(1), tools("quick")])[0].waiting
     transcript, seen = watch([turn(1), busy, turn(1, final=True)])
     assert seen[-1] == TurnBegan(1, 15, final=True, again=True)
     assert not transcript.waiting
+
+
+def test_the_line_of_a_busy_model_counts_down() -> None:
+    waiting = Retrying(4, 32, "12:34:56")
+    line = "The model is busy: try 4, again in 32 s, until 12:34:56 at the latest"
+    assert wait_line(waiting) == line
+    assert wait_line(waiting, 30.6) == line.replace("32 s", "1 s")
+    assert wait_line(waiting, 99) == line.replace("32 s", "0 s")
+    assert wait_line(replace(waiting, tries=5, seconds=0)) == (
+        "The model is busy: try 5, asking again, until 12:34:56 at the latest"
+    )
+    assert wait_line(replace(waiting, until="")) == "The model is busy: try 4, again in 32 s"
 
 
 def test_text_of_a_turn_without_tools_is_kept_when_the_next_turn_begins() -> None:
