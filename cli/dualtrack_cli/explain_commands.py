@@ -121,7 +121,8 @@ def _side(line: Line) -> str:
 
 
 def _wait(line: Line) -> str:
-    return f"turn {line['turn']}, the model was busy{_took(line)}, {line['tries']} tries"
+    tries = "1 try" if line["tries"] == 1 else f"{line['tries']} tries"
+    return f"turn {line['turn']}, the model was busy{_took(line)}, {tries}"
 
 
 def _asked(line: Line) -> str:

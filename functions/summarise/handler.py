@@ -59,4 +59,6 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 def _count_summaries(spent: Side) -> None:
     if spent.missing:
         count("MissingSummaries", spent.missing)
-        logger.warning("Summaries are missing: extracts stand for them", missing=spent.missing, model=spent.model)
+        logger.warning(
+            "Summaries are missing: extracts stand for them", missing=spent.missing, model=spent.model
+        )

@@ -550,7 +550,7 @@ class World:
     def machine(self, ref: ChatRef) -> None:
         """The execution of a chat."""
         try:
-            ended = self._states(ref)
+            ended = "" if ref.turn == 0 and self._is_over(ref, "admitted") else self._states(ref)
         except StepFailed as failed:
             ended = "FAILED"
             with contextlib.suppress(StepFailed):
@@ -562,8 +562,6 @@ class World:
 
     def _states(self, ref: ChatRef) -> str:
         recorded = ref.turn
-        if recorded == 0 and self._is_over(ref, "admitted"):
-            return ""
         while True:
             step = f"turn {recorded + 1}"
             outcome = self._heard(replace(ref, turn=recorded, waits=True), step)

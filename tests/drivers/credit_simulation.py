@@ -22,7 +22,17 @@ from unittest.mock import patch
 from botocore.exceptions import ClientError
 from dualtrack.chat.credit_reset import reset_accounts
 from dualtrack.credits import account as account_module
-from dualtrack.credits.account import HOLD_SECONDS, Account, Decision, Movement, Refused, next_day
+from dualtrack.credits import audit as audit_module
+from dualtrack.credits.account import (
+    FREE_CANCEL,
+    FREE_CANCELS_SECONDS,
+    HOLD_SECONDS,
+    Account,
+    Decision,
+    Movement,
+    Refused,
+    next_day,
+)
 from dualtrack.credits.audit import Books, differences, enter
 from dualtrack.credits.plans import PLANS, Plan, price_chat
 from dualtrack.errors import Contended
@@ -46,6 +56,9 @@ CHATS_PER_WORLD: Final = 40
 USERS_PER_WORLD: Final = 2
 BEGIN: Final = 1_795_262_400.0
 """2026-11-21 12:00 UTC; a world begins up to two months later."""
+
+FREE_CANCELS: Final = 2
+"""A limit that a world can reach."""
 
 SMALL_PLANS: Final[Mapping[str, Plan]] = {
     "free": PLANS["free"],
@@ -137,6 +150,7 @@ class Watcher:
         self.charged: dict[str, int] = {}
         self.held_once: dict[str, int] = {}
         self.expired: set[str] = set()
+        self.free_before: dict[str, int] = {}
         self.grants: Counter[str] = Counter()
 
     def committed(self, actions: list[tuple[str, Any]]) -> None:
@@ -177,6 +191,8 @@ class Watcher:
         if line.kind == "hold":
             self.held_once[line.chat_id] = self.held_once.get(line.chat_id, 0) + line.amount
             self._limits(user, line)
+        if line.kind in ("settle", "release"):
+            self.free_before[line.chat_id] = self._free_before(user, line)
         if line.kind == "settle":
             self.settled[line.chat_id] += 1
             self.charged[line.chat_id] = line.amount
@@ -185,6 +201,14 @@ class Watcher:
             self._rule(sum(part.amount for part in line.parts) == line.amount, f"{line} does not add up")
         if line.kind == "expire":
             self.expired.add(line.chat_id)
+
+    def _free_before(self, user: str, line: Movement) -> int:
+        """Chats cancelled for free in the hour before a line, from the lines alone."""
+        return sum(
+            other.reason == FREE_CANCEL and int(other.at) > line.at - FREE_CANCELS_SECONDS
+            for other in self.movements[user]
+            if other is not line
+        )
 
     def _limits(self, user: str, line: Movement) -> None:
         """Nothing above a limit: neither charges nor holds of a period's allowance."""
@@ -247,7 +271,7 @@ class Watcher:
             raise RuleBroken(otherwise)
 
 
-# ── the rules of the ledger, and three ways to break them ─────────────────────────────────────
+# ── the rules of the ledger, and four ways to break them ─────────────────────────────────────
 
 
 class Rules:
@@ -261,6 +285,10 @@ class Rules:
 
     def release(self, account: Account, chat: str, now: float) -> Decision:
         return account.release(chat, now)
+
+    def cancel(self, account: Account, chat: str, now: float) -> Decision:
+        """Of a chat of which no byte has come."""
+        return account.cancel_unanswered(chat, now)
 
     def end(self, table: str, chat: str, status: str) -> Action:
         """running → answered | cancelled | failed, once."""
@@ -307,12 +335,20 @@ class SettleTwice(Rules):
         return self._end(table, chat, "", {":status": status})
 
 
-BROKEN: Final = (CheckThenCharge, ReleaseWithoutLimit, SettleTwice)
+class FreeWithoutEnd(Rules):
+    """Broken: cancelling early is free, however often."""
+
+    def cancel(self, account: Account, chat: str, now: float) -> Decision:
+        return replace(account, free_cancels=()).cancel_unanswered(chat, now)
+
+
+BROKEN: Final = (CheckThenCharge, ReleaseWithoutLimit, SettleTwice, FreeWithoutEnd)
 
 
 ENDS: Final[Mapping[str, tuple[str, ...]]] = {
     "answer": ("answered",),
     "cancel": ("cancelled",),
+    "cancel early": ("cancelled",),
     "fail": ("failed",),
     "die": (),
     "double": ("answered", "cancelled", "failed"),
@@ -363,6 +399,7 @@ class World:
         self.now = BEGIN + self.rng.randrange(60 * 86_400)
         self.users = [f"user-{number}" for number in range(USERS_PER_WORLD)]
         self.todo = [self._chat(number) for number in range(chats)]
+        self.early = {chat.id for chat in self.todo if chat.fate == "cancel early"}
         self.admitted: list[Chat] = []
         self.runs: list[Run] = []
 
@@ -372,13 +409,20 @@ class World:
             tuple(self.rng.choice(calls) for _ in range(self.rng.randint(1, 4)))
             for _ in range(self.rng.choice((0, 0, 1, 1, 2)))
         )
-        fate = self.rng.choice(("answer",) * 6 + ("cancel", "fail", "die", "double"))
+        fate = self.rng.choice(
+            ("answer",) * 6 + ("cancel", "cancel early", "cancel early", "fail", "die", "double")
+        )
+        rounds = () if fate == "cancel early" else rounds
         return Chat(f"ch_{number:04d}", self.rng.choice(self.users), rounds, fate)
 
     def play(self) -> Tally:
         """Run until every chat has ended; raise `RuleBroken` with the seed at the first broken rule."""
         try:
-            with patch.object(account_module, "PLANS", SMALL_PLANS):
+            with (
+                patch.object(account_module, "PLANS", SMALL_PLANS),
+                patch.object(account_module, "FREE_CANCELS", FREE_CANCELS),
+                patch.object(audit_module, "FREE_CANCELS", FREE_CANCELS),
+            ):
                 while self.todo or self.runs or self._open():
                     self._tick()
                 self._close()
@@ -583,6 +627,8 @@ class World:
             account = self.ledger.load(chat.user)
             if status == "failed":
                 decision = self.rules.release(account, chat.id, now)
+            elif chat.fate == "cancel early":
+                decision = self.rules.cancel(account, chat.id, now)
             else:
                 amount = price_chat([call for ran in turns.values() for call in ran])
                 decision = self.rules.settle(account, chat.id, amount, now)
@@ -646,6 +692,10 @@ class World:
         charged = self.watcher.charged.get(chat, 0)
         if status == "failed":
             self._rule(charged == 0, f"{chat} failed and was charged {charged}")
+        elif chat in self.early and chat not in self.watcher.expired:
+            wanted = price if self.watcher.free_before[chat] >= FREE_CANCELS else 0
+            self.tally.counts[f"cancelled early for {charged}"] += 1
+            self._rule(charged == wanted, f"{chat} was cancelled early for {charged} instead of {wanted}")
         elif chat in self.watcher.expired:
             self._rule(charged <= price, f"{chat} was charged {charged} instead of {price}")
         else:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import Deployment, receipt_of, spent_nanodollars
 from dualtrack.clock import epoch_of
+from dualtrack.credits.account import FREE_CANCEL, FREE_CANCELS, FREE_CANCELS_SECONDS
 from dualtrack.credits.audit import Books, audit, enter
-from dualtrack.credits.plans import price_chat
+from dualtrack.credits.plans import CHAT_PRICE, price_chat
 from dualtrack.events import TERMINAL
 from dualtrack.ids import response_id
 from dualtrack.memory.digests import DIGEST_LIMIT
@@ -27,6 +28,7 @@ from tests.drivers.local_vectors import LocalVectors
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from dualtrack.credits.account import Movement
     from dualtrack.events import StoredEvent
     from dualtrack.memory.records import Record
     from dualtrack.storage.chats import Chat, RecordedTurn
@@ -72,12 +74,24 @@ def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str
             faults.append(f"{chat.chat_id} says {chat.credits_used} credits, the ledger {charged}")
         if chat.status == "failed" and charged:
             faults.append(f"{chat.chat_id} failed and cost {charged}")
+        if chat.status == "cancelled" and not chat.has_begun and ends:
+            free = free_cancels(movements, ends[0])
+            if charged != (CHAT_PRICE if free >= FREE_CANCELS else 0):
+                faults.append(
+                    f"{chat.chat_id} was cancelled for {charged}, after {free} free ones within the hour"
+                )
         dollars, cost = sum(movement.nanodollars for movement in ends), _turns_cost(stores, chat)
         if chat.spent and dollars != cost:  # an earlier release wrote no dollars
             faults.append(
                 f"{chat.chat_id} took {cost} (10⁻⁹ dollars) by its receipt, {dollars} by the ledger"
             )
     return faults
+
+
+def free_cancels(movements: Sequence[Movement], end: Movement) -> int:
+    """How many chats were cancelled for free in the hour before a line of the ledger."""
+    before = itertools.takewhile(lambda line: line is not end, movements)
+    return sum(line.reason == FREE_CANCEL and int(line.at) > end.at - FREE_CANCELS_SECONDS for line in before)
 
 
 def _turns_cost(stores: Stores, chat: Chat) -> int:
@@ -345,6 +359,8 @@ def _price(chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEve
         yield "there is text, and no first byte was noted"
     begun = bool(turns) or chat.heard is not None
     wanted = price_chat(ran) if begun and chat.status != "failed" else 0
+    if chat.status == "cancelled" and not begun:  # the account decides: `account_faults`
+        return
     if chat.credits_used != wanted:
         yield f"{chat.status}, it cost {chat.credits_used} and not {wanted}"
 
@@ -362,6 +378,8 @@ def _receipt(stores: Stores, chat: Chat, events: Sequence[StoredEvent]) -> Itera
         for event, after in itertools.pairwise([*of_calls, None])
         if event and event.event == "turn" and (after is None or after.event != "retrying")
     )
+    if chat.error and chat.error["code"] == "model_busy":  # the last call was refused as well
+        announced -= Counter([chat.turn + 1])
     waits = Counter(event.data["turn"] for event in events if event.event == "retrying")
     # a call that broke off as overloaded after its first byte is both a call and a wait
     if not announced <= listed <= announced + waits:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.chat_view import chat_json
+from dualtrack.chat.explain_chat import evidence
+from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.memory.joint_summaries import WARM_SECONDS
 from dualtrack.models.thinking import Thinking
 from dualtrack.profiles import all_profiles
@@ -49,6 +51,13 @@ def world() -> Iterator[World]:
 
 def summary_calls(world: World) -> list[dict[str, Any]]:
     return [request.body for request in world.model.requests if _is_summary(request.body)]
+
+
+def missing(world: World, chat: Chat) -> int:
+    """The summaries that the model did not make, by the chat's receipt."""
+    lines = receipt_of(evidence(world.stores, chat), Deployment())["lines"]
+    (line,) = [line for line in lines if line["kind"] == "summary"]
+    return int(line["missing"])
 
 
 def _is_summary(body: dict[str, Any]) -> bool:
@@ -232,6 +241,7 @@ def test_a_summary_missing_from_the_answer_is_an_extract(world: World, answer: d
     assert len(summary_calls(world)) == 1
     assert "## Result of q1-t1 Ask for a token" in track_of(world, chat)["q1-t1"]
     assert "You agreed" not in track_of(world, chat)["q1-t1"]
+    assert missing(world, chat) == 2
 
 
 def test_an_unavailable_service_leaves_extracts(world: World) -> None:
@@ -240,6 +250,7 @@ def test_an_unavailable_service_leaves_extracts(world: World) -> None:
     assert chat.status == "done"
     assert len(summary_calls(world)) == 3
     assert chat.usage["summary_tokens"] == 0
+    assert missing(world, chat) == 2
     assert "## Result of q1-t1 Ask for a token" in track_of(world, chat)["q1-t1"]
 
 

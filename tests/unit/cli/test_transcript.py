@@ -73,7 +73,10 @@ def test_a_repeated_turn_voids_its_text() -> None:
 
 
 def test_a_busy_model_is_shown_once_per_wait_and_its_turn_not_again() -> None:
-    busy = "retrying", {"turn": 1, "reason": "rate_limited", "try": 1, "seconds": 8, "until": "2026-11-23T11:11:11Z"}
+    busy = (
+        "retrying",
+        {"turn": 1, "reason": "rate_limited", "try": 1, "seconds": 8, "until": "2026-11-23T11:11:11Z"},
+    )
     transcript, seen = watch([turn(1), delta(1, "Half"), busy, turn(1), busy])
     until = f"{datetime(2026, 11, 23, 11, 11, 11, tzinfo=UTC).astimezone():%H:%M:%S}"
     assert seen == [

@@ -179,7 +179,9 @@ class ReceiptLine(Closed):
     `estimated` is set."""
 
     kind: Annotated[
-        Literal["chat", "model", "wait", "tool", "tool_model", "embedding", "summary", "fold", "ledger", "aws"],
+        Literal[
+            "chat", "model", "wait", "tool", "tool_model", "embedding", "summary", "fold", "ledger", "aws"
+        ],
         Field(description="Its kind"),
     ]
     at: Annotated[Time | None, Field(description="When it began; null if not recorded")]

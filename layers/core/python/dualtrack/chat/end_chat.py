@@ -189,7 +189,7 @@ def _end_running(
     now = stores.clock()
     events = log.events()
     response = _response(chat, how, events, iso(now))
-    chat = _with_cut_calls(chat, events)
+    chat = _with_cut_calls(chat, how, events)
     records = (*stores.history.query_records(chat.user, chat.conversation_id, chat.query), response)
     cost = _cost(stores, chat, records)
     end = _End(chat, how, now, records, track_of(records, {}, iso(now)))
@@ -200,12 +200,15 @@ def _end_running(
     move_credits(stores, log, chat.user, decide, partial(_recorded_end, stores, end), fence)
 
 
-def _with_cut_calls(chat: Chat, events: Sequence[StoredEvent]) -> Chat:
+def _with_cut_calls(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent]) -> Chat:
     """The chat with the calls and waits of its unrecorded turn. A call that was cut after its first byte counts in its
-    usage: the prompt as the service reported it, and the text that came."""
+    usage: the prompt as the service reported it, and the text that came. The last call to a busy model was refused, and
+    cost nothing."""
     begun = begun_before(events, chat.turn + 1, chat.heard)
-    usage = sum((call.usage for call in begun.lost if call.usage), Usage())
-    spent = chat.spent and replace(chat.spent, lost=begun.lost, waited=begun.waited)
+    is_refused = how == MODEL_BUSY and begun.lost and not begun.lost[-1].usage
+    lost = begun.lost[:-1] if is_refused else begun.lost
+    usage = sum((call.usage for call in lost if call.usage), Usage())
+    spent = chat.spent and replace(chat.spent, lost=lost, waited=begun.waited)
     counted = with_usage(chat, usage, 0, 0) if usage.tokens else chat
     return replace(counted, spent=spent, model=chat.model or (chat.heard.model if chat.heard else ""))
 

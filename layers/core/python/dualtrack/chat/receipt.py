@@ -397,7 +397,8 @@ def work_of(evidence: Evidence, lines: Sequence[Mapping[str, Any]]) -> Work:
     chat = evidence.chat
     model = [line for line in lines if line["kind"] == "model"]
     waits = sum(line["tries"] for line in lines if line["kind"] == "wait")
-    begun = max(len(model), chat.turn) + waits
+    is_refused = chat.error is not None and chat.error["code"] == "model_busy"
+    begun = max(len(model), chat.turn) + waits + is_refused
     waited = sum(line["seconds"] or 0.0 for line in model)
     flowing = sum((line["seconds"] or 0.0) - (line["first_seconds"] or 0.0) for line in model)
     functions = {

@@ -92,8 +92,8 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Calls outside the turns: ``calls`` answers after ``tries`` requests, and their total usage. ``missing``: summaries
-    that were asked for and not made."""
+    """Calls outside the turns: ``calls`` answers after ``tries`` requests, and their total usage. ``missing``:
+    summaries that were asked for and not made."""
 
     at: str
     model: str
@@ -200,7 +200,9 @@ def _lost_json(lost: Sequence[Lost]) -> list[Any]:
 
 def _lost_of(data: Sequence[Sequence[Any]]) -> tuple[Lost, ...]:
     calls = ((*values, None)[:4] for values in data)
-    return tuple(Lost(turn, at, written, Usage(*usage) if usage else None) for turn, at, written, usage in calls)
+    return tuple(
+        Lost(turn, at, written, Usage(*usage) if usage else None) for turn, at, written, usage in calls
+    )
 
 
 def _waited_of(data: Sequence[Any] | None = None) -> Waited | None:

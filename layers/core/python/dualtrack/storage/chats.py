@@ -255,7 +255,7 @@ class ChatStore:
         return side_of(loads(item["fold"])) if item and "fold" in item else None
 
     def hear(self, chat: Chat, heard: Heard) -> None:
-        """Note the first byte of an answer. Raises `Superseded` if the chat has ended or the turn is recorded by now."""
+        """Note the first byte of an answer. Raises `Superseded` if the chat has ended, or the turn is recorded."""
         key = {"pk": chat.pk, "sk": "STATE"}
         values = {":heard": dumps(heard_json(heard)), ":running": "running", ":before": heard.turn - 1}
         condition, names = "#status = :running AND #turn = :before", {"#status": "status", "#turn": "turn"}
@@ -321,7 +321,9 @@ class ChatStore:
         no other first byte may have come since the step read it."""
         if before.heard is None:
             return self.change_action(before, after, "attribute_not_exists(heard)")
-        return self.change_action(before, after, "heard = :heard", {":heard": dumps(heard_json(before.heard))})
+        return self.change_action(
+            before, after, "heard = :heard", {":heard": dumps(heard_json(before.heard))}
+        )
 
     def change_action(
         self, before: Chat, after: Chat, also: str = "", more: Mapping[str, Any] = MappingProxyType({})
