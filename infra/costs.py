@@ -54,8 +54,8 @@ IDLE_GB: Final = 1.0
 CHAT_METRICS: Final = 11
 EVENT_METRICS: Final = 26
 """Custom metrics of a stage: those that every chat sends, and those of certain events (a busy model, a degraded search,
-missing summaries, an end other than complete, leftovers); each set of dimensions counts as one (tests/infra/test_metrics.py counts what
-functions write)."""
+missing summaries, an end other than complete, leftovers); each set of dimensions counts as one
+(tests/infra/test_metrics.py counts what functions write)."""
 
 
 @dataclass(frozen=True, slots=True)

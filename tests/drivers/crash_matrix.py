@@ -245,7 +245,9 @@ def _price(case: Case, chat: Chat) -> Iterator[str]:
     if chat.stop == "timeout" and case.fault.site.step.startswith("start") and case.meanwhile == "deadline":
         # A follow-up whose admission is held past its deadline begins with its last call, which may use no tools.
         wanted = "timeout", 5
-    if scenario.stopped_after and scenario.rounds:
+    if scenario.stopped_after and not scenario.rounds:
+        wanted = "complete", 5
+    elif scenario.stopped_after:
         # The next call of a chat that goes on past its deadline is the last one.
         wanted = ("timeout", 18) if scenario.stopped_by == "deadline" else ("complete", 20)
     if chat.status == "done" and (chat.stop, chat.credits_used) != wanted:

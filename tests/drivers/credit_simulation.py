@@ -57,7 +57,7 @@ USERS_PER_WORLD: Final = 2
 BEGIN: Final = 1_795_262_400.0
 """2026-11-21 12:00 UTC; a world begins up to two months later."""
 
-FREE_CANCELS: Final = 2
+FREE_CANCELS: Final = 1
 """A limit that a world can reach."""
 
 SMALL_PLANS: Final[Mapping[str, Plan]] = {

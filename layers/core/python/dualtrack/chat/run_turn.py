@@ -278,8 +278,7 @@ def _newest(log: EventLog) -> StoredEvent | None:
 def _call_or_wait(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
     """Call the model; if it is busy, return a wait, about until the chat's last call is due (DESIGN 9).
 
-    Text of an interrupted answer becomes void with the turn's next event. Raises `ModelBusy` if there is no time left to
-    wait.
+    Text of an interrupted answer becomes void with the turn's next event. Raises `ModelBusy` if there is no time left.
     """
     try:
         return _call_model(run, turns)

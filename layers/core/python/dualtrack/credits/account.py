@@ -50,8 +50,8 @@ _LONG_AGO: Final = 0
 
 FREE_CANCELS: Final = 10
 FREE_CANCELS_SECONDS: Final = 60 * 60
-"""A chat that is cancelled before the model's first byte is free, so often within this time; then it costs what any chat
-does. Otherwise chats could be started and cancelled without end."""
+"""A chat that is cancelled before the model's first byte is free, so often within this time; then it costs what any
+chat does. Otherwise chats could be started and cancelled without end."""
 
 FREE_CANCEL: Final = "cancelled before the model answered"
 TOO_MANY_CANCELS: Final = f"{FREE_CANCEL}, after {FREE_CANCELS} free ones within an hour"

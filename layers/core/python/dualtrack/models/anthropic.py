@@ -55,8 +55,8 @@ class Claude:
         seconds: float = CALL_SECONDS,
         on_first: Callable[[FirstByte], None] = ignore,
     ) -> ModelReply:
-        """A model call. ``on_first`` is called as the answer begins, ``on_text`` with every piece of text as it arrives;
-        both may raise to stop.
+        """A model call. ``on_first`` is called as the answer begins, ``on_text`` with every piece of text as it
+        arrives; both may raise to stop.
 
         A stream that ends without a stop reason, or takes longer than ``seconds``, counts as interrupted.
         """

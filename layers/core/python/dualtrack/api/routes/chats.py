@@ -95,8 +95,8 @@ def get_chat(request: Request, chat_id: str) -> Answer:
     CHAT,
     "Cancel a chat",
     {200: answers.Chat},
-    description="The text of the last turn so far is kept. Charges 5 credits if a model call had begun, and the "
-    "tools that had begun. Returns an ended chat unchanged.",
+    description="The text of the last turn so far is kept. Charges 5 credits if a byte of an answer had come, and the "
+    "tools that had begun; before that nothing, up to ten times an hour. Returns an ended chat unchanged.",
 )
 def delete_chat(request: Request, chat_id: str) -> Answer:
     chat = find_chat(request.stores, request.user, chat_id)
