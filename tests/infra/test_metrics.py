@@ -132,6 +132,8 @@ def emitted() -> set[Metric]:
         with function("search", capture) as module:
             side = Side("2026-11-22T00:00:00Z", "voyage-3-large", 0.1, 1, 1, Usage(10))
             module._count(ToolResult("", left_out=PARTS), [Asked("embedding", side)])
+        with function("summarise", capture) as module:
+            module._count_summaries(Side("2026-11-22T00:00:00Z", "claude-haiku-5-5", 0.1, 1, 1, missing=2))
         with function("sweep", capture) as module:
             chat = world.start("It is never answered.", user="late")
             world.clock.now = chat.deadline + 1
