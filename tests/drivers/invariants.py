@@ -355,7 +355,7 @@ def _kept(chat: Chat, response: Record, events: Sequence[StoredEvent]) -> Iterat
 def _price(chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEvent]) -> Iterator[str]:
     """5 once a byte of an answer has come, plus the tools that were to run; a failure costs nothing."""
     ran = [call.price_class for turn in turns for call in turn.calls if not call.refused]
-    if any(event.event == "delta" for event in events) and not chat.heard:
+    if chat.spent and any(event.event == "delta" for event in events) and not chat.heard:
         yield "there is text, and no first byte was noted"
     begun = bool(turns) or chat.heard is not None
     wanted = price_chat(ran) if begun and chat.status != "failed" else 0
