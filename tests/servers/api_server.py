@@ -239,8 +239,12 @@ class _Server:
         chat = f"/v1/chats/{CHAT_ID}"
         known: dict[tuple[str, str], Callable[[], Response]] = {
             ("POST", "/v1/chats"): lambda: self._start(request, body),
-            ("POST", "/v1/conversations/cv_00000000000000000000000009/fork"): lambda: JSONResponse(_fork("cv_00000000000000000000000009"), 201),
-            ("DELETE", "/v1/conversations/cv_00000000000000000000000009_fork"): lambda: Response(status_code=204),
+            ("POST", "/v1/conversations/cv_00000000000000000000000009/fork"): lambda: JSONResponse(
+                _fork("cv_00000000000000000000000009"), 201
+            ),
+            ("DELETE", "/v1/conversations/cv_00000000000000000000000009_fork"): lambda: Response(
+                status_code=204
+            ),
             ("GET", chat): lambda: JSONResponse(self.script.chat()),
             ("DELETE", chat): lambda: JSONResponse(self.script.cancelled or stopped_chat()),
             ("GET", f"{chat}/events"): lambda: self._events(request),
