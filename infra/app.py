@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,7 @@ from infra.stacks.chat import ChatStack
 from infra.stacks.data import DataStack
 from infra.stacks.identity import IdentityStack
 from infra.stages import AS_PARAMETERS, course_index_from, services_from
+from infra.watch import NOBODY, watch_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from infra.sign_in import SignIn
     from infra.stacks.mcp import McpSettings
     from infra.stages import Services, StageSettings
+    from infra.watch import Watch
 
 
 def build(
@@ -40,20 +41,20 @@ def build(
     services: Services,
     mcp_settings: McpSettings | None = None,
     page_url: str = "",
-    alarm_email: str = "",
+    watch: Watch = NOBODY,
     edge: Edge = PLAIN,
     sign_in: SignIn = OWN_USERS,
 ) -> ChatStack:
     """All stacks of one stage; with ``mcp_settings`` also GitHub's MCP server, and the page if it has one.
 
     ``page_url``: the page's address, a callback of the sign-in, if the stage has no domain of its own.
-    ``alarm_email``: who is notified of alarms.
+    ``watch``: who is told of alarms.
     """
     cdk.Tags.of(app).add("application", "dualtrack")
     cdk.Tags.of(app).add("stage", stage.name)
     data = DataStack(app, "Data", stage)
     identity = IdentityStack(app, "Identity", stage, edge.url or page_url, sign_in)
-    chat = _chat(app, stage, services, data, identity, mcp_settings, alarm_email, edge)
+    chat = _chat(app, stage, services, data, identity, mcp_settings, watch, edge)
     if stage.page:
         from infra.stacks.page import PageStack  # noqa: PLC0415 - CloudFront is needed by no other stack
 
@@ -77,7 +78,7 @@ def _chat(
     data: DataStack,
     identity: IdentityStack,
     mcp_settings: McpSettings | None,
-    alarm_email: str,
+    watch: Watch,
     edge: Edge,
 ) -> ChatStack:
     if mcp_settings is None:
@@ -88,7 +89,7 @@ def _chat(
             services=services,
             data=data,
             identity=identity,
-            alarm_email=alarm_email,
+            watch=watch,
             edge=edge,
         )
 
@@ -105,7 +106,7 @@ def _chat(
         data=data,
         identity=identity,
         github_network=mcp.network,
-        alarm_email=alarm_email,
+        watch=watch,
         edge=edge,
         mcp_service=mcp.service,
     )
@@ -124,14 +125,6 @@ def mcp_settings_from(environment: Mapping[str, str]) -> McpSettings | None:
     return McpSettings(image=image, probe_image=environment.get("GITHUB_MCP_PROBE_IMAGE", ""))
 
 
-def alarm_email_from(environment: Mapping[str, str]) -> str:
-    """``ALARM_EMAIL``; may be empty. Raises ValueError for an address that SNS would refuse during deployment."""
-    address = environment.get("ALARM_EMAIL", "")
-    if address and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", address):
-        raise ValueError(f"ALARM_EMAIL must be one address: {address}")
-    return address
-
-
 def build_deployed(app: cdk.App, settings: Settings) -> ChatStack:
     """All stacks of a stage on AWS; the chat stack records the settings. Raises ValueError for an invalid setting."""
     environment = settings.environment
@@ -141,7 +134,7 @@ def build_deployed(app: cdk.App, settings: Settings) -> ChatStack:
         services_from(environment),
         mcp_settings_from(environment),
         environment.get("PAGE_URL", ""),
-        alarm_email_from(environment),
+        watch_from(environment),
         edge_from(environment, settings.stage),
         sign_in_from(environment),
     )

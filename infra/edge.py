@@ -19,18 +19,20 @@ _HOST: Final = re.compile(r"(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+
 _CERTIFICATE: Final = re.compile(
     r"arn:aws[a-z-]*:acm:(?P<region>[a-z0-9-]+):\d{12}:certificate/[0-9a-f-]{36}"
 )
-_SWITCH: Final = {"": False, "off": False, "on": True}
+_FIREWALL: Final = ("", "off", "on", "log")
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
     """``domain``: the stage's own host name, empty for AWS's. ``certificate_arn``: ACM's certificate for it, in
-    us-east-1 for a stage with a page, else in the stage's region. ``firewall``: AWS WAF on the API's stage.
+    us-east-1 for a stage with a page, else in the stage's region. ``firewall``: AWS WAF on the API's stage;
+    ``firewall_log``: what it blocks or counts is logged.
     """
 
     domain: str = ""
     certificate_arn: str = ""
     firewall: bool = False
+    firewall_log: bool = False
 
     @property
     def url(self) -> str:
@@ -42,8 +44,8 @@ PLAIN: Final = Edge()
 
 
 def edge_from(environment: Mapping[str, str], stage: StageSettings) -> Edge:
-    """``DOMAIN`` with ``CERTIFICATE_ARN``, and ``WAF`` (on, off). Raises ValueError for values that AWS would refuse
-    during deployment.
+    """``DOMAIN`` with ``CERTIFICATE_ARN``, and ``WAF`` (on, log, off). Raises ValueError for values that AWS would
+    refuse during deployment.
     """
     domain, certificate = environment.get("DOMAIN", ""), environment.get("CERTIFICATE_ARN", "")
     if bool(domain) != bool(certificate):
@@ -56,6 +58,6 @@ def edge_from(environment: Mapping[str, str], stage: StageSettings) -> Edge:
     if match and stage.page and match["region"] != CLOUDFRONT_REGION:
         raise ValueError(f"CERTIFICATE_ARN: CloudFront only accepts certificates in {CLOUDFRONT_REGION}")
     switch = environment.get("WAF", "")
-    if switch not in _SWITCH:
-        raise ValueError(f"WAF: on or off, not {switch}")
-    return Edge(domain, certificate, _SWITCH[switch])
+    if switch not in _FIREWALL:
+        raise ValueError(f"WAF: on, log or off, not {switch}")
+    return Edge(domain, certificate, switch in ("on", "log"), switch == "log")

@@ -32,7 +32,7 @@ DROP: Final = "DUALTRACK_DROP"
 METADATA: Final = "dualtrack"
 
 Name = Literal[
-    "ALARM_EMAIL", "ALLOWED_ORIGINS", "ANTHROPIC_BASE_URL", "BEDROCK_BASE_URL", "CERTIFICATE_ARN", "CONTEXT7_BASE_URL", "DOMAIN", "DUALTRACK_COURSE_INDEX", "DUALTRACK_COURSE_RANKING",
+    "ALARM_DAILY_DOLLARS", "ALARM_EMAIL", "ALARM_TOPIC_ARN", "ALLOWED_ORIGINS", "ANTHROPIC_BASE_URL", "BEDROCK_BASE_URL", "CERTIFICATE_ARN", "CONTEXT7_BASE_URL", "DOMAIN", "DUALTRACK_COURSE_INDEX", "DUALTRACK_COURSE_RANKING",
     "DUALTRACK_EFFORT", "DUALTRACK_EMBEDDING_MODEL", "DUALTRACK_GRAPH_ENGINE", "DUALTRACK_GRAPH_URL", "DUALTRACK_GRAPH_USER", "DUALTRACK_MODEL", "DUALTRACK_PROFILES", "DUALTRACK_PROVIDER", "DUALTRACK_PROVIDER_BEFORE",
     "DUALTRACK_SUMMARY_CHARACTERS", "DUALTRACK_SUMMARY_MODEL", "DUALTRACK_THINKING_TOKENS",
     "GITHUB_MCP_IMAGE", "GITHUB_MCP_PROBE_IMAGE", "GITHUB_MCP_URL", "MCP_SERVERS", "OIDC_CLIENT_ID", "OIDC_ISSUER",
@@ -54,7 +54,7 @@ class SettingsFile(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     stage: dict[str, Any]
-    settings: dict[Name, str | int | list[Any]] = {}
+    settings: dict[Name, str | int | float | list[Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _is_key(name: str) -> bool:
     return name.endswith(("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD"))
 
 
-def _text(value: str | int | list[Any]) -> str:
+def _text(value: str | int | float | list[Any]) -> str:
     return json.dumps(value) if isinstance(value, list) else str(value)
 
 

@@ -7,13 +7,15 @@ from dualtrack.runtime.imports import collecting_later
 with collecting_later():
     import json
     import os
+    import time
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.event_handler import APIGatewayRestResolver, CORSConfig, Response
     from dualtrack.api.corpora import UPLOAD_CLIENT, CorpusServices
     from dualtrack.api.parameters import check_ids
-    from dualtrack.api.request import Services, admit
+    from dualtrack.api.request import Services, admit, claims_of
+    from dualtrack.api.request_log import MESSAGE, NOT_SERVED, chat_of, request_line
     from dualtrack.api.table import ROUTES
     from dualtrack.api.users import UserPool
     from dualtrack.api.writes import writes_from
@@ -75,9 +77,22 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def _served(route: Route, serve: Callable[..., Answer]) -> Callable[..., Response[Any]]:
-    """The route as the resolver calls it, with the path's parameters."""
+    """The route as the resolver calls it, with the path's parameters; each request leaves a line in the log."""
 
     def served(**path: str) -> Response[Any]:
+        started, status, body = time.perf_counter(), 500, None
+        try:
+            answer = answered(**path)
+        except Exception as error:
+            status = _refusal(error).status
+            raise
+        else:
+            status, body = answer.status, answer.body
+            return _response(answer)
+        finally:
+            _log(f"{route.method.upper()} {route.path}", status, started, chat_of(path, body))
+
+    def answered(**path: str) -> Answer:
         services = Services(
             stores,
             executions,
@@ -92,14 +107,22 @@ def _served(route: Route, serve: Callable[..., Answer]) -> Callable[..., Respons
         )
         request = admit(app.current_event, services, route.access)
         check_ids(path)
-        answer = serve(request, **path)
-        if answer.body is None:
-            return Response(answer.status, body="")
-        if isinstance(answer.body, bytes):
-            return Response(answer.status, body=answer.body, headers={**answer.headers})
-        return _json(answer.status, answer.body, answer.headers)
+        return serve(request, **path)
 
     return served
+
+
+def _response(answer: Answer) -> Response[Any]:
+    if answer.body is None:
+        return Response(answer.status, body="")
+    if isinstance(answer.body, bytes):
+        return Response(answer.status, body=answer.body, headers={**answer.headers})
+    return _json(answer.status, answer.body, answer.headers)
+
+
+def _log(route: str, status: int, started: float, chat_id: str = "") -> None:
+    user = str(claims_of(app.current_event.raw_event).get("sub", ""))
+    logger.info(MESSAGE, **request_line(route, status, time.perf_counter() - started, user, chat_id))
 
 
 for declared in ROUTES:
@@ -110,17 +133,25 @@ for declared in ROUTES:
 
 def _answer_error(error: Exception) -> Response[str]:
     """Every error in the contract's form; unexpected ones reveal no details."""
+    if not isinstance(error, ApiError):
+        logger.exception(
+            "Could not be done this time" if isinstance(error, DualtrackError) else "Unexpected error"
+        )
+    refusal = _refusal(error)
+    wait = refusal.extra.get("retry_after")
+    return _json(refusal.status, refusal.body(), {"Retry-After": str(wait)} if wait else {})
+
+
+def _refusal(error: Exception) -> ApiError:
     if isinstance(error, ApiError):
-        wait = error.extra.get("retry_after")
-        return _json(error.status, error.body(), {"Retry-After": str(wait)} if wait else {})
+        return error
     if isinstance(error, DualtrackError):
-        logger.exception("Could not be done this time")
-        return _answer_error(ApiError("unavailable", "This could not be done right now. Try again."))
-    logger.exception("Unexpected error")
-    return _answer_error(ApiError("internal", "Something went wrong on our side."))
+        return ApiError("unavailable", "This could not be done right now. Try again.")
+    return ApiError("internal", "Something went wrong on our side.")
 
 
 def _not_served(error: NotFoundError) -> Response[str]:  # noqa: ARG001
+    _log(NOT_SERVED, 404, time.perf_counter())
     return _answer_error(not_found())
 
 

@@ -15,7 +15,7 @@ with collecting_later():
     from dualtrack.models.cost_cap import asked_dollars
     from dualtrack.models.open_model import open_model
     from dualtrack.requests import chat_ref
-    from dualtrack.runtime.metrics import count, count_degraded
+    from dualtrack.runtime.metrics import MODEL_DOLLARS, count, count_degraded
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
@@ -56,7 +56,7 @@ def _count(result: ToolResult, asked: Sequence[Asked]) -> None:
     """Metrics: the parts that failed and the cost of model calls; the chat's receipt keeps the latter."""
     count_degraded(result.left_out)
     if asked:
-        count("ModelDollars", sum(map(asked_dollars, asked)), MetricUnit.NoUnit)
+        count(MODEL_DOLLARS, sum(map(asked_dollars, asked)), MetricUnit.NoUnit)
 
 
 def _needs() -> SearchNeeds:

@@ -8,6 +8,7 @@ streams (CONTRACT 4).
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -16,9 +17,12 @@ import boto3
 from dualtrack.api.id_tokens import verifier_of
 from dualtrack.api.identity import refuse_erased
 from dualtrack.api.parameters import LAST_EVENT_ID, check_ids
+from dualtrack.api.request_log import MESSAGE, NOT_SERVED, request_line
 from dualtrack.api.route import EVENTS_PATH
 from dualtrack.clock import system_clock
 from dualtrack.errors import ApiError, not_found
+from dualtrack.ids import is_chat_id
+from dualtrack.runtime.plain_log import count_broken_stream, log_line
 from dualtrack.settings import settings_from, split_origins
 from dualtrack.storage.deletions import Deletions
 from dualtrack.storage.leases import STREAMS, Leases
@@ -28,6 +32,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
@@ -39,7 +44,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _HEADERS: Final = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 _CUT_AFTER: Final = STREAMS.seconds - 10
@@ -55,6 +60,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
 
     async def events(request: Request) -> Response:
         identity = await anyio.to_thread.run_sync(verifier.verify, request.headers.get("authorization", ""))
+        request.state.user = identity.user
         await anyio.to_thread.run_sync(refuse_erased, deletions, identity.user)
         after = LAST_EVENT_ID.read(request.headers.get(LAST_EVENT_ID.name))
         check_ids(request.path_params)
@@ -73,7 +79,47 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
     return Starlette(
         routes=[Route(EVENTS_PATH, events)],
         exception_handlers={ApiError: _refused, HTTPException: _not_served, Exception: _broken},
-        middleware=[cors],
+        middleware=[Middleware(Logged), cors],
+    )
+
+
+class Logged:
+    """Leaves a line in the log for each request when its answer has been sent, and counts streams that broke off."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the request. A client that leaves is no error."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        started, status = time.perf_counter(), 0
+
+        async def sent(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sent)
+        except ClientDisconnect:
+            pass
+        except Exception as error:
+            log_line("ERROR", "The event stream broke off", error=repr(error), **_line(scope, 500, started))
+            count_broken_stream()
+            raise
+        finally:
+            log_line("INFO", MESSAGE, **_line(scope, status or 500, started))
+        return None
+
+
+def _line(scope: Scope, status: int, started: float) -> dict[str, Any]:
+    path, state = scope.get("path_params") or {}, scope.get("state") or {}
+    route = f"{scope['method']} {EVENTS_PATH}" if path else NOT_SERVED
+    chat_id = path.get("chat_id", "")
+    user = state.get("user", "")
+    return request_line(
+        route, status, time.perf_counter() - started, user, chat_id if is_chat_id(chat_id) else ""
     )
 
 

@@ -20,7 +20,7 @@ with collecting_later():
     from dualtrack.models.thinking import thinking_from
     from dualtrack.models.trouble import Details, named
     from dualtrack.requests import chat_ref
-    from dualtrack.runtime.metrics import count_end, stage_metrics
+    from dualtrack.runtime.metrics import MODEL_DOLLARS, count_end, stage_metrics
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
     from dualtrack.tools.arguments import invalid_arguments
@@ -99,4 +99,4 @@ def _count_turn(turn: RecordedTurn) -> None:
     for name, figure in figures.items():
         metrics.add_metric(name, MetricUnit.Count, figure)
     metrics.add_metric("ModelSeconds", MetricUnit.Seconds, made.seconds)
-    metrics.add_metric("ModelDollars", MetricUnit.NoUnit, dollars(made.model, usage, made.calls))
+    metrics.add_metric(MODEL_DOLLARS, MetricUnit.NoUnit, dollars(made.model, usage, made.calls))

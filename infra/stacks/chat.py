@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aws_cdk import CfnOutput, CfnParameter, Fn, Stack
 from dualtrack.credits.aws_cost import PRICES
 from dualtrack.models.providers import bedrock_region, bedrock_url
+from dualtrack.tools.mcp.config import dump_servers
 
 from infra.costs import prices
 from infra.edge import PLAIN
@@ -19,6 +20,7 @@ from infra.stacks.permissions import Allow, inference_arn
 from infra.stacks.rest import Rest
 from infra.stacks.workflow import CHAT, CORPUS, Triggers, Workflow
 from infra.stages import PARAMETER_NAMES
+from infra.watch import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,13 +32,14 @@ if TYPE_CHECKING:
     from infra.stacks.data import DataStack
     from infra.stacks.identity import IdentityStack
     from infra.stages import Services, StageSettings
+    from infra.watch import Watch
 
 
 class ChatStack(Stack):
     """Everything that runs.
 
     ``github_network``: the network of the MCP servers, if in a VPC, and ``mcp_service`` their service there.
-    ``alarm_email``: who is notified of alarms. ``edge``: the stage's own domain and its firewall.
+    ``watch``: who is told of alarms. ``edge``: the stage's own domain and its firewall.
     """
 
     def __init__(
@@ -49,7 +52,7 @@ class ChatStack(Stack):
         data: DataStack,
         identity: IdentityStack,
         github_network: Network | None = None,
-        alarm_email: str = "",
+        watch: Watch = NOBODY,
         edge: Edge = PLAIN,
         mcp_service: FargateService | None = None,
     ) -> None:
@@ -90,7 +93,9 @@ class ChatStack(Stack):
             rest=self.rest.rest,
             undelivered=self.triggers.undelivered,
             failed=self.triggers.failed,
-            alarm_email=alarm_email,
+            tables={"history": data.history, "chats": data.chats, "credits": data.credits},
+            watch=watch,
+            lists_tools=services.mcp_servers != dump_servers(()),
             mcp_service=mcp_service,
         )
         if self.workflow.release and stage.moves_by_steps:

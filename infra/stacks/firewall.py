@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from aws_cdk import RemovalPolicy
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_wafv2 as waf
 from constructs import Construct
 
@@ -31,8 +33,15 @@ class Firewall(Construct):
     """Rate and reputation block; rules over bodies only count, so that an operator sees what they would block."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, stage: StageSettings, on: apigateway.Stage
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        stage: StageSettings,
+        on: apigateway.Stage,
+        logs_hits: bool = False,
     ) -> None:
+        """``logs_hits``: log what a rule blocks or counts."""
         super().__init__(scope, construct_id)
         own = REQUESTS_OF_AN_EDGE if stage.page else REQUESTS_OF_ONE
         rates = {
@@ -62,6 +71,33 @@ class Firewall(Construct):
             visibility_config=_seen("All"),
         )
         waf.CfnWebACLAssociation(self, "OnStage", resource_arn=on.stage_arn, web_acl_arn=acl.attr_arn)
+        if logs_hits:
+            self._log(stage, acl)
+
+    def _log(self, stage: StageSettings, acl: waf.CfnWebACL) -> None:
+        group = logs.LogGroup(
+            self,
+            "Log",
+            # WAF writes only to groups with such a name (AWS WAF Developer Guide, "Sending web ACL traffic logs to an
+            # Amazon CloudWatch Logs log group")
+            log_group_name=f"aws-waf-logs-{stage.prefix}",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        hits = [{"ActionCondition": {"Action": action}} for action in ("BLOCK", "COUNT")]
+        waf.CfnLoggingConfiguration(
+            self,
+            "Logging",
+            resource_arn=acl.attr_arn,
+            log_destination_configs=[group.log_group_arn],
+            redacted_fields=[
+                waf.CfnLoggingConfiguration.FieldToMatchProperty(single_header={"Name": "authorization"})
+            ],
+            logging_filter={
+                "DefaultBehavior": "DROP",
+                "Filters": [{"Behavior": "KEEP", "Requirement": "MEETS_ANY", "Conditions": hits}],
+            },
+        )
 
 
 def _rate(name: str, statement: waf.CfnWebACL.RateBasedStatementProperty) -> dict[str, object]:
@@ -85,6 +121,7 @@ def _managed(name: str, *, counting: bool) -> dict[str, object]:
 
 
 def _seen(name: str) -> waf.CfnWebACL.VisibilityConfigProperty:
+    """Counted, and with samples of three hours in the console, which cost nothing."""
     return waf.CfnWebACL.VisibilityConfigProperty(
-        cloud_watch_metrics_enabled=True, metric_name=name, sampled_requests_enabled=False
+        cloud_watch_metrics_enabled=True, metric_name=name, sampled_requests_enabled=True
     )

@@ -12,7 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
-from dualtrack.runtime.metrics import NAMESPACE
+from dualtrack.runtime.plain_log import NAMESPACE
 
 from infra import layers
 from infra.layers import ROOT

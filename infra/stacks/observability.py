@@ -12,36 +12,53 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
-from dualtrack.runtime.metrics import CHAT_ENDS, CHATS, DEGRADED, ENDS, NAMESPACE, PARTS
+from dualtrack.api.request_log import MESSAGE
+from dualtrack.runtime.metrics import CHAT_ENDS, CHATS, DEGRADED, ENDS, MODEL_DOLLARS, PARTS
+from dualtrack.runtime.plain_log import BROKEN_STREAMS, NAMESPACE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from typing import TypeAlias
 
     from aws_cdk import aws_apigateway as apigateway
+    from aws_cdk import aws_dynamodb as dynamodb
     from aws_cdk import aws_ecs as ecs
     from aws_cdk import aws_sqs as sqs
     from aws_cdk import aws_stepfunctions as sfn
 
     from infra.stacks.functions import Function
     from infra.stages import StageSettings
+    from infra.watch import Watch
+
+    Watched: TypeAlias = Mapping[str, tuple[cloudwatch.IMetric, float, str]]
 
 _PERIOD: Final = Duration.minutes(5)
 _WINDOW: Final = Duration.minutes(15)
 _MINUTE: Final = Duration.minutes(1)
-_MOST_METRICS: Final = 10
-"""Of one alarm (Amazon CloudWatch User Guide, "Create an alarm based on a metric math expression")."""
+_DAY: Final = Duration.days(1)
+_DAY_PART: Final = Duration.hours(6)
 _AT_LEAST: Final = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+_OF_CHATS: Final = ("api", "turn", "tool", "search", "graph", "github", "summarise", "abort", "stream")
+"""The functions whose errors the dashboard draws: CloudWatch bills a dashboard of more than 50 metrics. What the others
+fail at reaches a queue or a job's report."""
+_BY_ROUTE: Final = (
+    "count(*) as requests, pct(milliseconds, 50) as p50, pct(milliseconds, 95) as p95"
+    " by service, route, floor(status / 100) as hundreds"
+)
 FIRST_TEXT_METRIC: Final = "FirstTextMilliseconds"
 """From the request of a turn to the first text of its answer, counted by `functions/turn`."""
 _SLOW_MILLISECONDS: Final = 20_000
-_WATCHING_A_RELEASE: Final = ("ReleaseFails", "ChatsTimeOut", "AbortFails")
+_SLOW_REQUESTS: Final = 3_000
+"""Milliseconds; a request that waits for its chat, and an event stream, may take longer (CONTRACT 4)."""
+_WATCHING_A_RELEASE: Final = ("ChatsFail", "ChatsTimeOut", "AbortFails")
 """The alarms that roll the workflow's alias back. None depends on `api` or `sweep`, which depend on the alias."""
 
 
 class Observability(Construct):
-    """One dashboard; in stages with alarms also the topic that they notify, with ``alarm_email`` as a subscriber.
+    """One dashboard; in stages with alarms also the topic that they notify when they begin and when they are over.
 
-    Output ``AlarmTopicArn``: for other subscribers. Without any subscriber an alarm reaches no one.
+    Output ``AlarmTopicArn``: for other subscribers. Without any subscriber, and without a topic of the operator's
+    (`Watch.topic`), an alarm reaches no one.
     """
 
     def __init__(
@@ -53,13 +70,19 @@ class Observability(Construct):
         functions: Mapping[str, Function],
         machine: sfn.StateMachine,
         rest: apigateway.RestApi,
+        tables: Mapping[str, dynamodb.ITable],
         undelivered: sqs.Queue,
         failed: sqs.Queue,
-        alarm_email: str = "",
+        watch: Watch,
+        lists_tools: bool,
         mcp_service: ecs.FargateService | None = None,
     ) -> None:
+        """``lists_tools``: whether MCP servers are set, whose listings can fail."""
         super().__init__(scope, construct_id)
         self._mcp_service = mcp_service
+        self._tables = tables
+        self._watch = watch
+        self._lists_tools = lists_tools
         self._functions = functions
         self._machine = machine
         self._rest = rest
@@ -71,7 +94,7 @@ class Observability(Construct):
         if stage.encrypted_transport:  # on AWS: the emulator knows no saved queries
             self._queries(stage)
         if stage.alarms:
-            self._alarms(self._topic(stage, alarm_email))
+            self._alarms(self._topics(stage))
 
     @property
     def release_alarms(self) -> list[cloudwatch.Alarm]:
@@ -79,7 +102,7 @@ class Observability(Construct):
         return [self._raised[name] for name in _WATCHING_A_RELEASE]
 
     def _dashboard(self, stage: StageSettings) -> None:
-        each = self._functions.values()
+        each = [self._functions[name] for name in _OF_CHATS]
         dashboard = cloudwatch.Dashboard(
             # dashboards are the account's, not the region's
             self,
@@ -124,12 +147,12 @@ class Observability(Construct):
         )
         dashboard.add_widgets(
             cloudwatch.GraphWidget(
-                title="Functions: errors",
+                title="Functions of chats: errors",
                 left=[f.function.metric_errors(period=_PERIOD, label=f.spec.name) for f in each],
             ),
             cloudwatch.GraphWidget(
-                title="Functions: throttles and concurrency",
-                left=[f.function.metric_throttles(period=_PERIOD, label=f.spec.name) for f in each],
+                title="Throttles of all functions, and concurrency",
+                left=[_throttles(_PERIOD)],
                 right=[
                     self._functions["stream"].function.metric(
                         "ConcurrentExecutions", statistic="max", period=_PERIOD, label="open event streams"
@@ -141,8 +164,7 @@ class Observability(Construct):
         self._money(dashboard)
 
     def _money(self, dashboard: cloudwatch.Dashboard) -> None:
-        """Cost, tokens and times of model calls, as counted by `functions/turn` and `functions/search`, without
-        summaries."""
+        """Cost, tokens and times of model calls, as counted by the functions that make them."""
 
         def figure(name: str, statistic: str, label: str) -> cloudwatch.Metric:
             return self._own("turn", name, statistic, _PERIOD, label)
@@ -151,8 +173,9 @@ class Observability(Construct):
             cloudwatch.GraphWidget(
                 title="Money: dollars of models",
                 left=[
-                    figure("ModelDollars", "Sum", "turns"),
-                    self._own("search", "ModelDollars", "Sum", _PERIOD, "inside searches"),
+                    figure(MODEL_DOLLARS, "Sum", "turns"),
+                    self._own("search", MODEL_DOLLARS, "Sum", _PERIOD, "inside searches"),
+                    self._own("summarise", MODEL_DOLLARS, "Sum", _PERIOD, "summaries"),
                 ],
             ),
             cloudwatch.GraphWidget(
@@ -168,10 +191,7 @@ class Observability(Construct):
         dashboard.add_widgets(
             cloudwatch.GraphWidget(
                 title="The model: seconds",
-                left=[
-                    figure("ModelSeconds", "p50", "p50"),
-                    figure("ModelSeconds", "p95", "p95"),
-                ],
+                left=[figure("ModelSeconds", "p95", "p95")],
             ),
             cloudwatch.GraphWidget(
                 title="The model: milliseconds to the first text",
@@ -235,6 +255,21 @@ class Observability(Construct):
                 sort="@timestamp desc",
                 limit=200,
             ),
+            "Routes": logs.QueryString(
+                fields=["route", "status", "milliseconds"],
+                filter_statements=[f'message = "{MESSAGE}"'],
+                stats_statements=[_BY_ROUTE],
+                sort="p95 desc",
+            ),
+            "Callers": logs.QueryString(
+                fields=["user_hash", "route", "status"],
+                filter_statements=[f'message = "{MESSAGE}"', "status >= 400"],
+                stats_statements=[
+                    "count(*) as requests, latest(correlation_id) as a_chat by user_hash, route, status"
+                ],
+                sort="requests desc",
+                limit=100,
+            ),
             "Dollars": logs.QueryString(
                 fields=["ModelDollars.0 as dollars"],
                 filter_statements=["ispresent(ModelDollars.0)"],
@@ -250,7 +285,13 @@ class Observability(Construct):
                 log_groups=groups,
             )
 
-    def _topic(self, stage: StageSettings, alarm_email: str) -> sns.Topic:
+    def _topics(self, stage: StageSettings) -> list[sns.ITopic]:
+        topics: list[sns.ITopic] = [self._own_topic(stage)]
+        if self._watch.topic:
+            topics.append(sns.Topic.from_topic_arn(self, "OtherTopic", self._watch.topic))
+        return topics
+
+    def _own_topic(self, stage: StageSettings) -> sns.Topic:
         topic = sns.Topic(self, "Alarms", topic_name=f"{stage.prefix}-alarms", enforce_ssl=True)
         # Any policy of our own, here that of enforce_ssl, replaces the default one, which lets the account's alarms
         # publish.
@@ -263,86 +304,59 @@ class Observability(Construct):
                 conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
             )
         )
-        if alarm_email:
-            topic.add_subscription(subscriptions.EmailSubscription(alarm_email))
+        if self._watch.email:
+            topic.add_subscription(subscriptions.EmailSubscription(self._watch.email))
         CfnOutput(self, "AlarmTopicArn", value=topic.topic_arn).override_logical_id("AlarmTopicArn")
         return topic
 
-    def _alarms(self, topic: sns.Topic) -> None:
+    def _alarms(self, topics: Sequence[sns.ITopic]) -> None:
         """A single event in a quiet hour can raise every alarm: it is on a share, or on a sum of at least one
         (tests/infra)."""
-        for name, (metric, threshold, description) in self._watched().items():
-            self._alarm(name, metric, threshold, description, topic)
-        if self._mcp_service:
-            # ECS reports the CPU use of running tasks only, so no data means no task
+        watched = {
+            **self._chats(),
+            **self._requests(),
+            **self._background(),
+            **self._limits(),
+            **self._dollars(),
+        }
+        for name, (metric, threshold, description) in watched.items():
+            self._alarm(name, metric, threshold, description, topics)
+        for name, (metric, periods, description) in self._silences().items():
             self._alarm(
-                "McpTask",
-                self._mcp_service.metric_cpu_utilization(statistic="n", period=_MINUTE),
+                name,
+                metric,
                 1,
-                "No task of GitHub's MCP server runs; its tools fail",
-                topic,
+                description,
+                topics,
                 comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
-                periods=5,
+                periods=periods,
                 missing=cloudwatch.TreatMissingData.BREACHING,
             )
 
-    def _watched(self) -> dict[str, tuple[cloudwatch.IMetric, float, str]]:
-        machine, functions = self._machine, self._functions
+    def _chats(self) -> Watched:
+        """A new version that fails all of its chats is detected at its first step: where releases move by steps, the
+        share is half of that step, over a shorter time. A share of a fifth in a quarter of an hour contains it."""
+        machine = self._machine
+        by_steps = self._stage.moves_by_steps
+        period = _PERIOD if by_steps else _WINDOW
+        failing = _share(
+            "failed",
+            machine.metric_failed(period=period),
+            "succeeded",
+            machine.metric_succeeded(period=period),
+        )
         return {
             "ChatsFail": (
-                _share(
-                    "failed",
-                    machine.metric_failed(period=_WINDOW),
-                    "succeeded",
-                    machine.metric_succeeded(period=_WINDOW),
-                ),
-                20,
-                "A fifth of the chats that ended in a quarter of an hour failed",
+                failing,
+                self._stage.release_percent / 2 if by_steps else 20,
+                "Too many of the chats that ended in five minutes failed; a release in progress is rolled back"
+                if by_steps
+                else "A fifth of the chats that ended in a quarter of an hour failed",
             ),
             "ChatsTimeOut": (
                 machine.metric_timed_out(period=_WINDOW),
                 1,
                 "A chat exceeded its 15 minutes: a step hangs, or waits for an unavailable model",
-            ),
-            "ApiFails": (
-                self._rest.metric_server_error(statistic="avg", period=_WINDOW),
-                0.05,
-                "One request in twenty is answered with 5xx",
-            ),
-            "StreamsFail": (
-                _share(
-                    "failed",
-                    functions["stream"].function.metric_errors(period=_WINDOW),
-                    "begun",
-                    functions["stream"].function.metric_invocations(period=_WINDOW),
-                ),
-                5,
-                "Event streams break off",
-            ),
-            "AbortFails": (
-                functions["abort"].function.metric_errors(period=_PERIOD),
-                1,
-                "A chat could not be ended; the sweep will try again",
-            ),
-            "SweepFails": (
-                functions["sweep"].function.metric_errors(period=_PERIOD),
-                1,
-                "Chats and holds may stay open",
-            ),
-            "ResetFails": (
-                functions["credit_reset"].function.metric_errors(period=_PERIOD),
-                1,
-                "Stored accounts are not brought up to date; allowances are right all the same",
-            ),
-            "AccountsLeft": (
-                self._own("credit_reset", "CreditAccountsLeft"),
-                1,
-                "The reset could not bring some accounts up to date",
-            ),
-            "ListingsFail": (
-                self._own("github", "McpListingsFailed"),
-                1,
-                "An MCP server did not list its tools; after six hours they are offered no more",
             ),
             "SlowFirstText": (
                 self._own("turn", FIRST_TEXT_METRIC, "p95"),
@@ -354,10 +368,49 @@ class Observability(Construct):
                     "degraded",
                     self._own("search", DEGRADED),
                     "begun",
-                    functions["search"].function.metric_invocations(period=_WINDOW),
+                    self._functions["search"].function.metric_invocations(period=_WINDOW),
                 ),
                 34,
                 "A third of the searches went without embeddings, the model's ranking or the documentation",
+            ),
+        }
+
+    def _requests(self) -> Watched:
+        stream = self._functions["stream"].function
+        return {
+            "ApiFails": (
+                self._rest.metric_server_error(statistic="avg", period=_WINDOW),
+                0.05,
+                "One request in twenty is answered with 5xx",
+            ),
+            "ApiSlow": (
+                self._rest.metric_latency(statistic="p25", period=_WINDOW),
+                _SLOW_REQUESTS,
+                "Three requests in four take more than 3 s: more than those that wait for a chat or its events",
+            ),
+            "StreamsFail": (
+                _sum(
+                    {
+                        "functions": stream.metric_errors(period=_PERIOD),
+                        "broken": self._own("stream", BROKEN_STREAMS, period=_PERIOD),
+                    }
+                ),
+                1,
+                "An event stream broke off",
+            ),
+        }
+
+    def _background(self) -> Watched:
+        return {
+            "AbortFails": (
+                self._functions["abort"].function.metric_errors(period=_PERIOD),
+                1,
+                "A chat could not be ended; the sweep will try again",
+            ),
+            "AccountsLeft": (
+                self._own("credit_reset", "CreditAccountsLeft"),
+                1,
+                "The reset could not bring some accounts up to date",
             ),
             "Undelivered": (
                 self._undelivered.metric_approximate_number_of_messages_visible(period=_PERIOD),
@@ -369,45 +422,86 @@ class Observability(Construct):
                 1,
                 "An event or a schedule reached its function, which failed at every attempt",
             ),
-            **self._release(),
-            **self._throttles(),
+            **self._listings(),
         }
 
-    def _release(self) -> dict[str, tuple[cloudwatch.IMetric, float, str]]:
-        """A new version that fails all of its chats is detected at its first step: the threshold is half of that
-        share."""
-        if not self._stage.moves_by_steps:
+    def _listings(self) -> Watched:
+        if not self._lists_tools:
             return {}
-        machine = self._machine
-        failing = _share(
-            "failed",
-            machine.metric_failed(period=_PERIOD),
-            "succeeded",
-            machine.metric_succeeded(period=_PERIOD),
-            _PERIOD,
-        )
-        description = (
-            "Too many of the chats that ended in five minutes failed; a release in progress is rolled back"
-        )
-        return {"ReleaseFails": (failing, self._stage.release_percent / 2, description)}
+        description = "An MCP server did not list its tools; after six hours they are offered no more"
+        return {"ListingsFail": (self._own("github", "McpListingsFailed"), 1, description)}
 
-    def _throttles(self) -> dict[str, tuple[cloudwatch.IMetric, float, str]]:
-        """An alarm adds up ten metrics at most."""
-        names = list(self._functions)
-        alarms: dict[str, tuple[cloudwatch.IMetric, float, str]] = {}
-        for number, first in enumerate(range(0, len(names), _MOST_METRICS)):
-            group = names[first : first + _MOST_METRICS]
-            using: dict[str, cloudwatch.IMetric] = {
-                name: self._functions[name].function.metric_throttles(period=_PERIOD) for name in group
-            }
-            total = cloudwatch.MathExpression(
-                expression=f"SUM([{', '.join(f'FILL({name}, 0)' for name in group)}])",
-                using_metrics=using,
-                period=_PERIOD,
-                label="throttles",
+    def _silences(self) -> dict[str, tuple[cloudwatch.IMetric, int, str]]:
+        """What must happen: missing data breaches. An alarm looks back over at most a day where its periods are
+        shorter than an hour, and over seven days otherwise (Amazon CloudWatch User Guide, "Create a CloudWatch alarm
+        based on a static threshold")."""
+
+        def runs(name: str, period: Duration) -> cloudwatch.IMetric:
+            return self._functions[name].function.metric_invocations(period=period)
+
+        silences: dict[str, tuple[cloudwatch.IMetric, int, str]] = {
+            "SweepStopped": (
+                runs("sweep", _WINDOW),
+                1,
+                "The sweep did not run for a quarter of an hour: chats and holds may stay open",
+            ),
+            "ResetStopped": (
+                runs("credit_reset", _DAY_PART),
+                5,
+                "The daily reset did not run for 30 hours; allowances are right all the same",
+            ),
+        }
+        if self._mcp_service:
+            # ECS reports the CPU use of running tasks only, so no data means no task
+            silences["McpTask"] = (
+                self._mcp_service.metric_cpu_utilization(statistic="n", period=_MINUTE),
+                5,
+                "No task of GitHub's MCP server runs; its tools fail",
             )
-            alarms[f"Throttled{number}"] = (total, 1, f"Lambda throttles one of {', '.join(group)}")
-        return alarms
+        return silences
+
+    def _limits(self) -> Watched:
+        return {
+            "Throttled": (
+                _throttles(_PERIOD),
+                1,
+                "Lambda throttles functions of this account: its concurrency is used up, or what is reserved",
+            ),
+            "ChatsThrottled": (
+                self._machine.metric_throttled(period=_PERIOD),
+                1,
+                "Step Functions throttles the states of chats",
+            ),
+            "TablesThrottled": (
+                _sum(self._table_throttles()),
+                1,
+                "DynamoDB throttles a table or an index of it",
+            ),
+        }
+
+    def _table_throttles(self) -> dict[str, cloudwatch.IMetric]:
+        """Reads of accounts are left out: each comes with a write, whose limit is a third of that of reads."""
+        return {
+            f"{table}{what}": cloudwatch.Metric(
+                namespace="AWS/DynamoDB",
+                metric_name=f"{what}ThrottleEvents",
+                dimensions_map={"TableName": self._tables[table].table_name},
+                statistic="Sum",
+                period=_PERIOD,
+            )
+            for table in ("history", "chats", "credits")
+            for what in ("Read", "Write")
+            if (table, what) != ("credits", "Read")
+        }
+
+    def _dollars(self) -> Watched:
+        if not self._watch.daily_dollars:
+            return {}
+        spent = {
+            name: self._own(name, MODEL_DOLLARS, period=_DAY) for name in ("turn", "search", "summarise")
+        }
+        description = f"Models have cost more than ${self._watch.daily_dollars:g} within a day"
+        return {"DailyDollars": (_sum(spent, _DAY), self._watch.daily_dollars, description)}
 
     def _alarm(
         self,
@@ -415,7 +509,7 @@ class Observability(Construct):
         metric: cloudwatch.IMetric,
         threshold: float,
         description: str,
-        topic: sns.Topic,
+        topics: Sequence[sns.ITopic],
         *,
         comparison: cloudwatch.ComparisonOperator = _AT_LEAST,
         periods: int = 1,
@@ -431,8 +525,27 @@ class Observability(Construct):
             alarm_description=description,
             treat_missing_data=missing,
         )
-        alarm.add_alarm_action(actions.SnsAction(topic))
+        notified = [actions.SnsAction(topic) for topic in topics]
+        alarm.add_alarm_action(*notified)
+        alarm.add_ok_action(*notified)
         self._raised[name] = alarm
+
+
+def _throttles(period: Duration) -> cloudwatch.IMetric:
+    """Of all functions of the account and region: one metric, where each function's own would cost one each. The limit
+    is the account's too (AWS Lambda Developer Guide, "Types of metrics for Lambda functions")."""
+    return cloudwatch.Metric(
+        namespace="AWS/Lambda", metric_name="Throttles", statistic="Sum", period=period, label="throttles"
+    )
+
+
+def _sum(metrics: Mapping[str, cloudwatch.IMetric], period: Duration = _PERIOD) -> cloudwatch.IMetric:
+    """A metric without a point in a period makes a sum without one, unless it is filled."""
+    return cloudwatch.MathExpression(
+        expression=" + ".join(f"FILL({name}, 0)" for name in metrics),
+        using_metrics=metrics,
+        period=period,
+    )
 
 
 def _share(
@@ -442,10 +555,13 @@ def _share(
     of_rest: cloudwatch.IMetric,
     period: Duration = _WINDOW,
 ) -> cloudwatch.IMetric:
-    """Percentage of failures; 0 without events. A threshold on a sum would need traffic."""
-    whole = rest if rest == "begun" else f"({bad} + {rest})"
+    """Percentage of failures; 0 without events. A threshold on a sum would need traffic.
+
+    Each metric is filled: where all chats fail, none succeeds, and the other metric has no point.
+    """
+    whole = f"FILL({rest}, 0)" if rest == "begun" else f"(FILL({bad}, 0) + FILL({rest}, 0))"
     return cloudwatch.MathExpression(
-        expression=f"IF({whole} > 0, 100 * {bad} / {whole}, 0)",
+        expression=f"IF({whole} > 0, 100 * FILL({bad}, 0) / {whole}, 0)",
         using_metrics={bad: of_bad, rest: of_rest},
         period=period,
         label=f"% {bad}",

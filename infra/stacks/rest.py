@@ -145,7 +145,9 @@ class Rest(Construct):
             "Execution logs have no retention of ours; the access log says what failed, where and why.",
         )
         if edge.firewall:
-            Firewall(self, "Firewall", stage=stage, on=self.rest.deployment_stage)
+            Firewall(
+                self, "Firewall", stage=stage, on=self.rest.deployment_stage, logs_hits=edge.firewall_log
+            )
         else:
             accept(
                 self.rest,

@@ -37,6 +37,10 @@ def test_a_domain_its_certificate_and_the_firewall() -> None:
     assert edge.url == "https://chat.example.org/"
 
 
+def test_the_firewall_is_logged_by_the_same_setting() -> None:
+    assert edge_from({"WAF": "log"}, PROD) == Edge("", "", firewall=True, firewall_log=True)
+
+
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
@@ -47,6 +51,7 @@ def test_a_domain_its_certificate_and_the_firewall() -> None:
         ({"DOMAIN": "chat.example.org", "CERTIFICATE_ARN": "mine"}, "CERTIFICATE_ARN"),
         ({"DOMAIN": "chat.example.org", "CERTIFICATE_ARN": certificate("eu-central-1")}, "us-east-1"),
         ({"WAF": "yes"}, "WAF"),
+        ({"WAF": "logs"}, "WAF"),
     ],
 )
 def test_what_aws_would_refuse_is_refused_before(wrong: dict[str, str], named: str) -> None:

@@ -21,7 +21,8 @@ from dualtrack.chat.credit_reset import Report
 from dualtrack.chat.sweep import sweep
 from dualtrack.models.spent import Asked, Side
 from dualtrack.models.turn import Usage
-from dualtrack.runtime.metrics import ENDS, NAMESPACE, PARTS
+from dualtrack.runtime.metrics import ENDS, PARTS
+from dualtrack.runtime.plain_log import NAMESPACE
 from dualtrack.tool import ToolResult
 
 from infra.costs import CHAT_METRICS, EVENT_METRICS

@@ -49,7 +49,7 @@ def test_a_release_of_prod_first_gets_a_fifth_of_the_chats(prod: Stage) -> None:
     assert (chat["Type"], chat["Percentage"], chat["Interval"]) == ("CANARY", 20, 10)
     alarms = [str(alarm["Ref"]) for alarm in chat["Alarms"]]
     assert [re.sub("[0-9A-F]{8}$", "", alarm) for alarm in alarms] == [
-        "ObservabilityReleaseFails",
+        "ObservabilityChatsFail",
         "ObservabilityChatsTimeOut",
         "ObservabilityAbortFails",
     ]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.drivers.templates import readable
 from tests.infra.rules.registry import (
     WITH_ADDRESS,
     WITH_ALARMS,
@@ -120,6 +123,11 @@ def watched_metrics(alarm: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield metric["Namespace"], metric["MetricName"], named(dimensions[0]["Value"])
 
 
+def all_watched(template: Template) -> set[tuple[str, str, str]]:
+    """What any alarm watches."""
+    return {triple for alarm in alarms_of(template).values() for triple in watched_metrics(alarm)}
+
+
 @rule(
     {
         "Alarm": {
@@ -141,7 +149,8 @@ def an_alarm_fires_in_a_quiet_hour(template: Template) -> Iterator[str]:
     """
     for key, alarm in alarms_of(template).items():
         periods = alarm.get("DatapointsToAlarm", alarm.get("EvaluationPeriods", 1))
-        if alarm.get("Statistic") == "Sum" and (alarm["Threshold"] > 1 or periods > 1):
+        is_on_silence = alarm.get("TreatMissingData") == "breaching"
+        if alarm.get("Statistic") == "Sum" and not is_on_silence and (alarm["Threshold"] > 1 or periods > 1):
             yield key
 
 
@@ -175,7 +184,7 @@ def a_timeout_raises_an_alarm(template: Template) -> Iterator[str]:
     """AWS Step Functions Developer Guide, "Monitoring Step Functions metrics using Amazon CloudWatch": executions that
     time out are counted as ExecutionsTimedOut, not as ExecutionsFailed.
     """
-    watched = {triple for alarm in alarms_of(template).values() for triple in watched_metrics(alarm)}
+    watched = all_watched(template)
     for namespace, metric, machine in watched:
         if metric == "ExecutionsFailed" and (namespace, "ExecutionsTimedOut", machine) not in watched:
             yield machine
@@ -189,38 +198,132 @@ def a_timeout_raises_an_alarm(template: Template) -> Iterator[str]:
     WITH_ALARMS,
 )
 def a_throttle_raises_an_alarm(template: Template) -> Iterator[str]:
-    """AWS Lambda Developer Guide, "Using CloudWatch metrics with Lambda": throttled requests count neither as
-    invocations nor as errors.
+    """AWS Lambda Developer Guide, "Types of metrics for Lambda functions": throttled requests count neither as
+    invocations nor as errors. Without a dimension the metric is of all functions of the account and region.
     """
-    alarms = alarms_of(template).values()
-    watched = {metric[2] for alarm in alarms for metric in watched_metrics(alarm) if metric[1] == "Throttles"}
-    yield from set(of_kind(template, "AWS::Lambda::Function")) - watched if alarms else ()
+    watched = all_watched(template)
+    if watched and ("AWS/Lambda", "Throttles", "") not in watched:
+        yield from of_kind(template, "AWS::Lambda::Function")
 
 
-OWN_METRICS: Final = {"McpListingsFailed", "CreditAccountsLeft", "FirstTextMilliseconds"}
-ERRORS: Final = ("Abort", "Stream", "Sweep", "CreditReset")
+_SLOWS_DOWN: Final = {
+    ("AWS/ApiGateway", "Latency"),
+    ("AWS/DynamoDB", "ReadThrottleEvents"),
+    ("AWS/DynamoDB", "WriteThrottleEvents"),
+    ("AWS/States", "ExecutionThrottled"),
+}
+
+
+@rule({"Alarm": _CHATS_FAIL}, WITH_ALARMS)
+def what_only_slows_down_raises_an_alarm(template: Template) -> Iterator[str]:
+    """AWS Well-Architected Serverless Applications Lens, "REL 1": throttled requests that succeed after retries are
+    errors of nobody.
+    """
+    watched = {(namespace, metric) for namespace, metric, _ in all_watched(template)}
+    yield from map(str, _SLOWS_DOWN - watched if watched else ())
 
 
 @rule({"Alarm": _CHATS_FAIL}, WITH_ALARMS)
 def what_no_error_tells_raises_an_alarm(template: Template) -> Iterator[str]:
     """AWS Well-Architected Serverless Applications Lens, "OPS 1: metrics": business metrics beside those of the
-    services. These failures are handled, so they are not errors of a function: a listing, an account, a slow model.
+    services. These failures are handled, so they are not errors of a function: an account, a slow model, a stream that
+    ends in its middle, and a listing where there are MCP servers.
     """
-    alarms = alarms_of(template).values()
-    watched = {metric[1] for alarm in alarms for metric in watched_metrics(alarm) if metric[0] == "dualtrack"}
-    yield from OWN_METRICS - watched if alarms else ()
+    own = {"CreditAccountsLeft", "FirstTextMilliseconds", "BrokenStreams"}
+    github = next(
+        (
+            f
+            for key, f in of_kind(template, "AWS::Lambda::Function").items()
+            if key.startswith("GithubFunction")
+        ),
+        {},
+    )
+    if github.get("Environment", {}).get("Variables", {}).get("MCP_SERVERS", "[]") != "[]":
+        own.add("McpListingsFailed")
+    watched = {metric for namespace, metric, _ in all_watched(template) if namespace == "dualtrack"}
+    yield from own - watched if alarms_of(template) else ()
 
 
 @rule({"Alarm": _CHATS_FAIL}, WITH_ALARMS)
 def an_error_that_nobody_is_told_raises_an_alarm(template: Template) -> Iterator[str]:
     """AWS Lambda Developer Guide, "Using CloudWatch metrics with Lambda", "Errors": for functions whose caller does not
-    report errors: a schedule, an event, or a reader that has already received part of its answer.
+    report errors: an event whose sweep hides them, or a reader that has already received part of its answer.
     """
-    alarms = alarms_of(template).values()
-    watched = {metric[2] for alarm in alarms for metric in watched_metrics(alarm) if metric[1] == "Errors"}
-    for name in ERRORS if alarms else ():
+    watched = {name for _, metric, name in all_watched(template) if metric == "Errors"}
+    for name in ("Abort", "Stream") if alarms_of(template) else ():
         if not any(key.startswith(f"{name}Function") for key in watched):
             yield name
+
+
+@rule({"Alarm": _CHATS_FAIL}, WITH_ALARMS)
+def what_a_schedule_does_not_start_is_missed(template: Template) -> Iterator[str]:
+    """Amazon CloudWatch User Guide, "Configuring how CloudWatch alarms treat missing data": a function that nobody
+    calls has no metrics, so that missing data must breach.
+    """
+    missed = {
+        name
+        for alarm in alarms_of(template).values()
+        for _, metric, name in watched_metrics(alarm)
+        if metric == "Invocations"
+        and alarm.get("TreatMissingData") == "breaching"
+        and alarm["ComparisonOperator"] == "LessThanThreshold"
+    }
+    for name in ("Sweep", "CreditReset") if alarms_of(template) else ():
+        if not any(key.startswith(f"{name}Function") for key in missed):
+            yield name
+
+
+_RATIO: Final = [
+    {"Id": "failed", "MetricStat": {}},
+    {"Id": "succeeded", "MetricStat": {}},
+    {"Id": "share", "Expression": "IF(failed + succeeded > 0, 100 * failed / (failed + succeeded), 0)"},
+]
+
+
+@rule({"Alarm": {"Type": "AWS::CloudWatch::Alarm", "Properties": {"Metrics": _RATIO}}})
+def a_metric_without_points_does_not_hide_another(template: Template) -> Iterator[str]:
+    """Amazon CloudWatch User Guide, "Use metric math", "FILL": an expression has no value
+    for a period in which one of its metrics has none. Where all chats fail, none succeeds.
+    """
+    for key, alarm in alarms_of(template).items():
+        metrics = alarm.get("Metrics", [])
+        ids = [query["Id"] for query in metrics if "MetricStat" in query]
+        expressions = " ".join(query.get("Expression", "") for query in metrics)
+        rest = re.sub(r"FILL\((\w+), 0\)", "", expressions)
+        yield from (f"{key}: {name}" for name in ids if re.search(rf"\b{name}\b", rest))
+
+
+@rule(
+    {
+        "Alarm": {
+            "Type": "AWS::CloudWatch::Alarm",
+            "Properties": {"AlarmActions": [{"Ref": "Topic"}]},
+        }
+    }
+)
+def an_alarm_says_when_it_is_over(template: Template) -> Iterator[str]:
+    """Amazon CloudWatch User Guide, "Alarm actions": an action for the state OK; whoever is woken wants to know whether
+    it has passed."""
+    alarms = alarms_of(template).items()
+    yield from (key for key, alarm in alarms if alarm.get("OKActions") != alarm.get("AlarmActions"))
+
+
+@rule(
+    {
+        "Dashboard": {
+            "Type": "AWS::CloudWatch::Dashboard",
+            "Properties": {
+                "DashboardBody": '{"widgets": [{"properties": {"metrics": [[]' + ", []" * 50 + "]}}]}"
+            },
+        }
+    }
+)
+def a_dashboard_is_free(template: Template) -> Iterator[str]:
+    """Amazon CloudWatch pricing: three dashboards of up to 50 metrics each are free, a larger one is $3 a month."""
+    for key, dashboard in of_kind(template, "AWS::CloudWatch::Dashboard").items():
+        widgets = json.loads(readable(dashboard["DashboardBody"]))["widgets"]
+        if sum(len(widget["properties"].get("metrics", [])) for widget in widgets) > 50:
+            yield key
 
 
 @rule(

@@ -206,6 +206,28 @@ def a_firewall_covers_the_gateways_own_address(template: Template) -> Iterator[s
             yield key
 
 
+@rule(
+    {
+        "Logging": {
+            "Type": "AWS::WAFv2::LoggingConfiguration",
+            "Properties": {"LogDestinationConfigs": [{"Fn::GetAtt": ["Log", "Arn"]}]},
+        },
+        "Log": {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "waf"}},
+    },
+    tuple(VARIANTS)[-1:],
+)
+def the_firewall_may_write_its_log(template: Template) -> Iterator[str]:
+    """AWS WAF Developer Guide, "Sending web ACL traffic logs to an Amazon CloudWatch Logs log group": its name begins
+    with aws-waf-logs-. What is logged of a request must not contain its token.
+    """
+    groups = of_kind(template, "AWS::Logs::LogGroup")
+    for key, logging in of_kind(template, "AWS::WAFv2::LoggingConfiguration").items():
+        names = [groups[named(target)].get("LogGroupName", "") for target in logging["LogDestinationConfigs"]]
+        hidden = [field.get("SingleHeader", {}).get("Name") for field in logging.get("RedactedFields", [])]
+        if not all(name.startswith("aws-waf-logs-") for name in names) or "authorization" not in hidden:
+            yield key
+
+
 @rule({"Api": _API}, tuple(VARIANTS)[-1:])
 def the_firewall_is_there_when_it_is_set(template: Template) -> Iterator[str]:
     """docs/aws/settings.md, the setting "WAF": ``on`` creates the firewall."""

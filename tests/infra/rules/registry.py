@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 ALL_SET: Final = {
     **WITH_MCP,
+    "ALARM_DAILY_DOLLARS": "25",
     "ALARM_EMAIL": "operators@example.org",
+    "ALARM_TOPIC_ARN": "arn:aws:sns:us-east-1:123456789012:on-call",
     "DUALTRACK_COURSE_INDEX": "s3vectors",
     "DUALTRACK_GRAPH_ENGINE": "bolt",
     "DUALTRACK_GRAPH_URL": "neo4j+s://graph.example.org",
     "DOMAIN": "chat.example.org",
     "CERTIFICATE_ARN": f"arn:aws:acm:us-east-1:123456789012:certificate/{'1' * 8}-1111-1111-1111-{'1' * 12}",
-    "WAF": "on",
+    "WAF": "log",
     "OIDC_ISSUER": "https://login.example.org",
     "OIDC_CLIENT_ID": "dualtrack",
     "OIDC_SECRET_NAME": "login/dualtrack",

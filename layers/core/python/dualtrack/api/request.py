@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dualtrack.api.identity import Identity, identity_of, refuse_erased
 from dualtrack.api.models import Body, parse_body
@@ -13,6 +13,8 @@ from dualtrack.chat.receipt import Deployment
 from dualtrack.errors import invalid_request
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
 
     from dualtrack.api.corpora import CorpusServices
@@ -93,9 +95,13 @@ def admit(event: APIGatewayProxyEvent, services: Services, access: Access) -> Re
 def _caller(event: APIGatewayProxyEvent) -> Identity:
     """The caller, from the claims that the gateway has verified."""
     raw = event.raw_event
-    claims = (raw["requestContext"].get("authorizer") or {}).get("claims") or {}
     headers = (raw.get("multiValueHeaders") or {}).items()
     authorizations = [
         value for name, values in headers if name.lower() == "authorization" for value in values
     ]
-    return identity_of(claims, authorizations)
+    return identity_of(claims_of(raw), authorizations)
+
+
+def claims_of(raw_event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The claims that the gateway has verified; none for an open route."""
+    return (raw_event["requestContext"].get("authorizer") or {}).get("claims") or {}

@@ -15,10 +15,13 @@ from typing import TYPE_CHECKING, Final
 from aws_lambda_powertools import Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
+from dualtrack.runtime.plain_log import NAMESPACE
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-NAMESPACE: Final = "dualtrack"
+MODEL_DOLLARS: Final = "ModelDollars"
+"""What model calls cost, by the price table: of turns, of searches, of summaries."""
 
 DEGRADED: Final = "DegradedSearches"
 PARTS: Final = ("understand", "choose", "meaning", "rerank", "context7")
