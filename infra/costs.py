@@ -30,6 +30,7 @@ PRICES_FILE: Final = ROOT / "infra" / "prices.toml"
 COUNTS_FILE: Final = ROOT / "infra" / "chat_counts.json"
 TWO_TOOLS: Final = "two tools in parallel"
 """The chat used to choose memory sizes."""
+GROWN: Final = f"{TWO_TOOLS}, in a grown conversation"
 
 HOURS: Final = 730
 """Of a month."""
@@ -47,12 +48,16 @@ SCHEDULED_SECONDS: Final = 0.5
 KEPT_SNAPSHOTS: Final = 2
 """The fewest versions that `dualtrack aws prune` keeps: the current one and one for a rollback."""
 
+ALARMS: Final = "Metrics of alarms"
+FREE_METRICS: Final = 50
+"""Of a dashboard."""
+
 IDLE_GB: Final = 1.0
 """Storage of an unused stage: assets of some deployments, logs, empty tables."""
 
 
-CHAT_METRICS: Final = 11
-EVENT_METRICS: Final = 26
+CHAT_METRICS: Final = 12
+EVENT_METRICS: Final = 27
 """Custom metrics of a stage: those that every chat sends, and those of certain events (a busy model, a degraded search,
 missing summaries, an end other than complete, leftovers); each set of dimensions counts as one
 (tests/infra/test_metrics.py counts what functions write)."""
@@ -141,8 +146,6 @@ _A_MONTH: Final = MappingProxyType(
     {
         "AWS::KMS::Key": ("KMS keys", "kms_key_month"),
         "AWS::SecretsManager::Secret": ("Secrets", "secret_month"),
-        "AWS::CloudWatch::Alarm": ("Alarms", "alarm_month"),
-        "AWS::CloudWatch::Dashboard": ("Dashboards", "dashboard_month"),
         "AWS::ServiceDiscovery::PrivateDnsNamespace": ("Private hosted zones", "hosted_zone_month"),
         "AWS::WAFv2::WebACL": ("Web ACLs", "web_acl_month"),
     }
@@ -153,8 +156,8 @@ _AN_HOUR: Final = MappingProxyType(
     }
 )
 _PRICED_APART: Final = frozenset(
-    {"AWS::Scheduler::Schedule", "AWS::ECS::Service", "AWS::EC2::VPCEndpoint",
-     "AWS::ApplicationAutoScaling::ScalingPolicy"}
+    {"AWS::Scheduler::Schedule", "AWS::ECS::Service", "AWS::EC2::VPCEndpoint", "AWS::CloudWatch::Alarm",
+     "AWS::CloudWatch::Dashboard", "AWS::ApplicationAutoScaling::ScalingPolicy"}
 )  # fmt: skip
 _FREE_WHILE_IDLE: Final = tuple(
     re.compile(pattern)
@@ -189,6 +192,7 @@ def idle_lines(templates: Sequence[Template]) -> list[Line]:
     ]
     for template in templates:
         lines += [*_acl_rules(template, price), *_tasks(template, price), *_endpoints(template, price)]
+        lines += [*_alarms(template, price), *_dashboards(template, price)]
     return [*lines, *_schedules(templates, price), *_snapshots(templates, price)]
 
 
@@ -203,7 +207,12 @@ def metric_lines() -> list[Line]:
 
 def alarms_apart(lines: Iterable[Line]) -> list[Line]:
     """The lines without those of a stage's optional alarms."""
-    return [line for line in lines if line.item != "Alarms"]
+    return [line for line in lines if line.item != ALARMS]
+
+
+def user_lines() -> list[Line]:
+    """What a user who signs in costs in a month, whatever they ask."""
+    return [Line("Cognito, active users (Essentials)", 1, prices()["active_user_month"])]
 
 
 def unpriced(templates: Iterable[Template]) -> set[str]:
@@ -221,6 +230,34 @@ def _of_kind(template: Template, kind: str) -> Iterator[Any]:
         for resource in template["Resources"].values()
         if resource["Type"] == kind
     )
+
+
+def _alarms(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
+    """CloudWatch bills an alarm by its metrics."""
+    alarms = list(_of_kind(template, "AWS::CloudWatch::Alarm"))
+    if alarms:
+        watched = sum(
+            sum("MetricStat" in query for query in alarm.get("Metrics", ())) or 1 for alarm in alarms
+        )
+        yield Line(ALARMS, watched, price["alarm_month"])
+
+
+def _dashboards(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
+    """The first three of an account are free if they have at most `FREE_METRICS`."""
+    billed = [
+        body
+        for dashboard in _of_kind(template, "AWS::CloudWatch::Dashboard")
+        if metrics_of(body := dashboard["DashboardBody"]) > FREE_METRICS
+    ]
+    if billed:
+        yield Line(f"Dashboards of more than {FREE_METRICS} metrics", len(billed), price["dashboard_month"])
+
+
+def metrics_of(dashboard_body: Any) -> int:
+    """How many metrics a dashboard of a template draws."""
+    parts = dashboard_body["Fn::Join"][1] if isinstance(dashboard_body, dict) else [dashboard_body]
+    body = json.loads("".join(part if isinstance(part, str) else "…" for part in parts))
+    return sum(len(widget["properties"].get("metrics", ())) for widget in body["widgets"])
 
 
 def _acl_rules(template: Template, price: Mapping[str, float]) -> Iterator[Line]:

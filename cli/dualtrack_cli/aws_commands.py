@@ -84,7 +84,15 @@ def _templates(stage: str, *, with_github: bool) -> list[Template]:
 
 def bills_of(templates: Sequence[Template]) -> Mapping[str, list[Line]]:
     """The lines of each bill by its title."""
-    from infra.costs import alarms_apart, chat_lines, counted, idle_lines, metric_lines, sizes  # noqa: PLC0415
+    from infra.costs import (  # noqa: PLC0415
+        alarms_apart,
+        chat_lines,
+        counted,
+        idle_lines,
+        metric_lines,
+        sizes,
+        user_lines,
+    )
 
     megabytes = sizes(templates)
     idle = idle_lines(templates)
@@ -94,6 +102,7 @@ def bills_of(templates: Sequence[Template]) -> Mapping[str, list[Line]]:
     if alarms := [line for line in idle if line not in without]:
         bills["Alarms of the stage, a month"] = alarms
     bills["Metrics of the functions, a month with chats"] = metric_lines()
+    bills["Each user who signs in, a month"] = user_lines()
     return bills
 
 

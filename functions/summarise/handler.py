@@ -10,13 +10,15 @@ with collecting_later():
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
+    from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.summarise import SummariseDeps, summarise
     from dualtrack.memory.summaries import characters_from
     from dualtrack.models.open_model import open_model
+    from dualtrack.models.prices import dollars
     from dualtrack.models.providers import ANTHROPIC
     from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
-    from dualtrack.runtime.metrics import count
+    from dualtrack.runtime.metrics import MODEL_DOLLARS, count
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
 
@@ -57,6 +59,8 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def _count_summaries(spent: Side) -> None:
+    if spent.calls:
+        count(MODEL_DOLLARS, dollars(spent.model, spent.usage, spent.calls), MetricUnit.NoUnit)
     if spent.missing:
         count("MissingSummaries", spent.missing)
         logger.warning(

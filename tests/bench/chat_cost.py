@@ -3,13 +3,14 @@
     uv run python -m tests.bench.chat_cost            # count, and print the tables
     uv run python -m tests.bench.chat_cost --write    # and write the counts to infra/chat_counts.json
 
-The chats run through the real steps over moto; every DynamoDB request is weighed by AWS's rules (a write takes a unit
-per KB, twice that in a transaction, one more for an entry of the sparse index that comes or goes; a consistent read a
-unit per 4 KB, an eventually consistent one half). Deltas are written at most every 130 ms, so their number follows from
-how long text flows: the model's pace below. One client reads the events, over one stream: its lease is counted, its
-reads are in `tests.bench.stream_cost`. `infra.costs` turns the counts into dollars; the second table supports the
-choice of `turn`'s size: what a two-tool chat costs, and how long a cold start takes with the processor share that
-Lambda gives that size.
+The chats run through the real steps over moto; every DynamoDB request is weighed by AWS's rules: a write takes a unit
+per KB of the larger of the item before and after, twice that in a transaction, and one for each entry of an index that
+comes or goes; a consistent read a unit per 4 KB, an eventually consistent one half. Deltas are written at most every
+130 ms, so their number follows from how long text flows: the model's pace below. One client reads the events, over one
+stream: its lease is counted, its reads are in `tests.bench.stream_cost`. Results have 8 KB, answers 3 KB, of the sample
+courses' words, so that they compress like text. The grown conversation has 50 such chats before the one that is
+counted. `infra.costs` turns the counts into dollars; the second table supports the choice of `turn`'s size: what a
+two-tool chat costs, and how long a cold start takes with the processor share that Lambda gives that size.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import argparse
 import dataclasses
 import json
 import math
+import random
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -28,24 +30,42 @@ from dualtrack.tool import ToolResult
 from rich.console import Console
 from rich.table import Table
 
-from infra.costs import COUNTS_FILE, MODEL_SECONDS, TWO_TOOLS, Counted, chat_lines, cold_seconds, total
+from infra.costs import COUNTS_FILE, GROWN, MODEL_SECONDS, TWO_TOOLS, Counted, chat_lines, cold_seconds, total
+from infra.layers import ROOT
 from infra.stacks.function_specs import SPECS
 from tests.bench.function_memory import FILE as MEASURED
-from tests.drivers.world import World, make_world
+from tests.drivers.world import SETTINGS, World, make_world
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from dualtrack.storage.chats import Chat
+
+    Item = Mapping[str, Any]
+
+_WRITES: Final = ("PutItem", "UpdateItem", "DeleteItem")
+INDEXES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        SETTINGS.history_table: ("listed", "latest"),
+        SETTINGS.chats_table: ("open", "deadline"),
+        SETTINGS.credits_table: ("active", "day"),
+    }
+)
+"""The keys of each table's index, whose entries hold keys alone."""
 
 MEGABYTES: Final = {spec.name: spec.memory for spec in SPECS.values()}
 
-RESULT: Final = "A result with names, numbers and ids, such as 4711. " * 150
-ANSWER: Final = "An answer that explains what was found, step by step, with code. " * 30
+RESULT_CHARACTERS: Final = 8_000
+ANSWER_CHARACTERS: Final = 3_000
+QUERIES_BEFORE: Final = 50
+"""Of the grown conversation: its past is just under what is folded (CONTRACT 6)."""
 
 DOCUMENTATION: Final = "retrieve_documentation"
 CHATS: Final[Mapping[str, Sequence[Sequence[str]]]] = MappingProxyType(
     {
         "no tools": (),
-        TWO_TOOLS: (("retrieve_full_context", "retrieve_full_context"),),
+        TWO_TOOLS: ((DOCUMENTATION, DOCUMENTATION),),
+        GROWN: ((DOCUMENTATION, DOCUMENTATION),),
         "documentation + two GitHub": ((DOCUMENTATION,), (DOCUMENTATION, DOCUMENTATION)),
     }
 )
@@ -53,11 +73,11 @@ FUNCTIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = MappingProxyType(
     {
         "no tools": (),
         TWO_TOOLS: (("tool", "tool"),),
-        # a fake replaces GitHub's tool here; its result is stored the same way
+        GROWN: (("tool", "tool"),),
         "documentation + two GitHub": (("search",), ("github", "github")),
     }
 )
-"""Which functions run the tools of each round."""
+"""Which functions run the tools of each round. A fake replaces all of them here: a result is stored the same way."""
 
 SIZES: Final = (256, 384, 512, 576, 640, 768, 1024, 1536)
 
@@ -71,84 +91,138 @@ class Meter:
     reads: float = 0.0
     requests: int = 0
     deltas: int = 0
-    quiet: bool = field(default=False)
+    quiet: bool = False
+    _writing: list[tuple[str, Item, Item, int]] = field(default_factory=list)
 
     def sent(self, model: Any, params: Mapping[str, Any], **_: Any) -> None:
-        """Count a request."""
+        """Note what a request is about to write."""
         if self.quiet:
             return
         self.requests += 1
-        weigh = {"PutItem": 1, "UpdateItem": 1, "DeleteItem": 1}.get(model.name)
-        if weigh:
-            self._write(model.name.removesuffix("Item"), params, weigh)
+        actions = [(model.name, params, 1)] if model.name in _WRITES else []
         for action in params.get("TransactItems", ()):
             ((kind, request),) = action.items()
-            self._write(kind, request, 2)
+            actions.append((kind, request, 2))
+        self._writing = [
+            (request["TableName"], key, self._item(request["TableName"], key), factor)
+            for kind, request, factor in actions
+            if (key := _key_of(request)) is not None
+        ]
 
     def answered(self, model: Any, parsed: Mapping[str, Any], **_: Any) -> None:
         """Count an answer."""
-        if self.quiet or model.name not in ("GetItem", "Query", "BatchGetItem"):
+        if self.quiet:
+            return
+        for table, key, before, factor in self._writing:
+            self._write(before, self._item(table, key), factor, INDEXES.get(table, ()))
+        self._writing = []
+        if model.name not in ("GetItem", "Query", "BatchGetItem"):
             return
         items = parsed.get("Items") or ([parsed["Item"]] if "Item" in parsed else [])
         for listed in parsed.get("Responses", {}).values():
             items = [*items, *listed]
         self.reads += max(1, math.ceil(sum(map(size, items)) / 4096))
 
-    def _write(self, kind: str, request: Mapping[str, Any], factor: int) -> None:
-        item = request.get("Item") or self._current(request)
-        if str(item.get("sk", {}).get("S", "")).startswith("EV#") and '"event":"delta"' in item.get(
-            "data", {}
-        ).get("S", ""):
+    def _write(self, before: Item, after: Item, factor: int, index: Sequence[str]) -> None:
+        if str(after.get("sk", {}).get("S", "")).startswith("EV#") and _is_delta(after):
             self.deltas += 1
-        self.writes += factor * max(1, math.ceil(size(item) / 1024))
-        if "open" in item or "REMOVE #open" in request.get("UpdateExpression", ""):
-            self.writes += kind != "Update" or "REMOVE #open" in request["UpdateExpression"]
+        self.writes += factor * max(1, math.ceil(max(size(before), size(after)) / 1024))
+        entries = [tuple(str(item[name]) for name in index if name in item) for item in (before, after)]
+        if index and entries[0] != entries[1]:
+            self.writes += sum(len(entry) == len(index) for entry in entries)
 
-    def _current(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _item(self, table: str, key: Item) -> Item:
         self.quiet = True
-        item = self.client.get_item(TableName=request["TableName"], Key=request["Key"]).get("Item", {})
+        item = self.client.get_item(TableName=table, Key=key).get("Item", {})
         self.quiet = False
         return dict(item)
 
 
-def size(item: Mapping[str, Any]) -> int:
-    """Bytes of an item: its names and values."""
-    return sum(
-        len(name) + len(json.dumps(next(iter(value.values())), default=str)) for name, value in item.items()
-    )
+def _key_of(request: Mapping[str, Any]) -> Item | None:
+    if "Item" in request:
+        return {name: request["Item"][name] for name in ("pk", "sk")}
+    key: Item | None = request.get("Key")
+    return key
 
 
-def measure(world: World, meter: Meter, name: str) -> Counted:
+def _is_delta(item: Item) -> bool:
+    return '"event":"delta"' in item.get("data", {}).get("S", "")
+
+
+def size(item: Item) -> int:
+    """Bytes of an item (Amazon DynamoDB Developer Guide, "DynamoDB item sizes and formats")."""
+    return sum(len(name.encode()) + _size_of(value) for name, value in item.items())
+
+
+def _size_of(value: Mapping[str, Any]) -> int:
+    ((kind, content),) = value.items()
+    if kind in ("S", "B"):
+        return len(content.encode() if kind == "S" else content)
+    if kind == "N":
+        return len(content.lstrip("-").replace(".", "")) // 2 + 2
+    if kind == "M":
+        return 3 + sum(len(name.encode()) + _size_of(part) + 1 for name, part in content.items())
+    if kind == "L":
+        return 3 + sum(_size_of(part) + 1 for part in content)
+    return 1  # BOOL, NULL
+
+
+class Prose:
+    """Text that compresses like text: runs of the sample courses' words."""
+
+    def __init__(self, seed: int = 7) -> None:
+        folder = ROOT / "infra" / "local" / "sample_courses"
+        self._words = [word for path in sorted(folder.glob("*.txt")) for word in path.read_text().split()]
+        self._random = random.Random(seed)
+
+    def of(self, characters: int) -> str:
+        """So many characters."""
+        text: list[str] = []
+        while sum(map(len, text)) + len(text) < characters:
+            start = self._random.randrange(len(self._words) - 60)
+            text += self._words[start : start + self._random.randrange(20, 60)]
+        return " ".join(text)[:characters]
+
+
+def measure(world: World, meter: Meter, prose: Prose, name: str) -> Counted:
     """Run one chat and count its requests."""
-    rounds = CHATS[name]
-    world.model.reset()
-    for tools in rounds:
-        calls = [
-            {"type": "tool_use", "name": tool, "input": {"query": "x"} if "doc" in tool else {"id": "q1"}}
-            for tool in tools
-        ]
-        world.model.script.add({"match": "turn", "content": calls})
-    world.model.script.add({"match": "turn", "text": ANSWER})
+    rounds, user = CHATS[name], f"user of {name}"
+    world.stores.ledger.grant(user, "bench", 10_000, "a bench", world.clock())
+    conversation = ""
+    for _ in range(QUERIES_BEFORE if name == GROWN else 0):
+        conversation = _ask(world, prose, rounds, user, conversation).conversation_id
     meter.writes = meter.reads = 0.0
     meter.requests = meter.deltas = 0
-    user = f"user-{len(rounds)}"
-    chat = world.ask("A question of some length about setting something up?", user=user)
+    meter.quiet = False
+    chat = _ask(world, prose, rounds, user, conversation)
     leases = world.stores.leases
     leases.free(leases.take(user, STREAMS))
+    meter.quiet = True
     flowing = math.ceil((chat.turn * MODEL_SECONDS / 2) / WRITE_SECONDS)
     states = 2 * chat.turn + sum(1 + len(tools_of_round) for tools_of_round in rounds) + 1
     writes = meter.writes - meter.deltas + flowing
     return Counted(chat.turn, FUNCTIONS[name], states, writes, meter.reads)
 
 
-def count() -> dict[str, Counted]:
-    """Every chat, counted."""
-    with make_world(retrieve_documentation=lambda _: ToolResult(RESULT)) as world:
+def _ask(world: World, prose: Prose, rounds: Sequence[Sequence[str]], user: str, conversation: str) -> Chat:
+    world.model.reset()
+    for tools in rounds:
+        calls = [{"type": "tool_use", "name": tool, "input": {"query": prose.of(40)}} for tool in tools]
+        world.model.script.add({"match": "turn", "content": calls})
+    world.model.script.add({"match": "turn", "text": prose.of(ANSWER_CHARACTERS)})
+    world.clock.sleep(60)
+    return world.ask(prose.of(200), user=user, conversation_id=conversation)
+
+
+def count(names: Iterable[str] = tuple(CHATS)) -> dict[str, Counted]:
+    """These chats, counted."""
+    prose = Prose()
+    with make_world(retrieve_documentation=lambda _: ToolResult(prose.of(RESULT_CHARACTERS))) as world:
         dynamodb: Any = world.stores.dynamodb
-        meter = Meter(dynamodb)
+        meter = Meter(dynamodb, quiet=True)
         dynamodb.meta.events.register("provide-client-params.dynamodb", meter.sent)
         dynamodb.meta.events.register("after-call.dynamodb", meter.answered)
-        return {name: measure(world, meter, name) for name in CHATS}
+        return {name: measure(world, meter, prose, name) for name in names}
 
 
 def of_chats(chats: Mapping[str, Counted]) -> Table:

@@ -22,7 +22,7 @@ from dualtrack.chat.sweep import sweep
 from dualtrack.models.spent import Asked, Side
 from dualtrack.models.turn import Usage
 from dualtrack.runtime.metrics import ENDS, PARTS
-from dualtrack.runtime.plain_log import NAMESPACE
+from dualtrack.runtime.plain_log import NAMESPACE, count_broken_stream
 from dualtrack.tool import ToolResult
 
 from infra.costs import CHAT_METRICS, EVENT_METRICS
@@ -135,6 +135,8 @@ def emitted() -> set[Metric]:
             module._count(ToolResult("", left_out=PARTS), [Asked("embedding", side)])
         with function("summarise", capture) as module:
             module._count_summaries(Side("2026-11-22T00:00:00Z", "claude-haiku-5-5", 0.1, 1, 1, missing=2))
+        capture.setenv("POWERTOOLS_SERVICE_NAME", "stream")
+        count_broken_stream()
         with function("sweep", capture) as module:
             chat = world.start("It is never answered.", user="late")
             world.clock.now = chat.deadline + 1

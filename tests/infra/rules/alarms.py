@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.drivers.templates import readable
+from infra.costs import FREE_METRICS, metrics_of
 from tests.infra.rules.registry import (
     WITH_ADDRESS,
     WITH_ALARMS,
@@ -108,7 +107,8 @@ def an_alarm_reaches_somebody(template: Template) -> Iterator[str]:
     lost.
     """
     subscriptions = of_kind(template, "AWS::SNS::Subscription").values()
-    yield from alarmed_topics(template) - {named(subscription["TopicArn"]) for subscription in subscriptions}
+    own = alarmed_topics(template) & set(of_kind(template, "AWS::SNS::Topic"))
+    yield from own - {named(subscription["TopicArn"]) for subscription in subscriptions}
 
 
 def alarms_of(template: Template) -> dict[str, Any]:
@@ -319,10 +319,9 @@ def an_alarm_says_when_it_is_over(template: Template) -> Iterator[str]:
     }
 )
 def a_dashboard_is_free(template: Template) -> Iterator[str]:
-    """Amazon CloudWatch pricing: three dashboards of up to 50 metrics each are free, a larger one is $3 a month."""
+    """Amazon CloudWatch pricing, "Dashboards": three of up to 50 metrics each are free, a larger one is $3 a month."""
     for key, dashboard in of_kind(template, "AWS::CloudWatch::Dashboard").items():
-        widgets = json.loads(readable(dashboard["DashboardBody"]))["widgets"]
-        if sum(len(widget["properties"].get("metrics", [])) for widget in widgets) > 50:
+        if metrics_of(dashboard["DashboardBody"]) > FREE_METRICS:
             yield key
 
 

@@ -10,6 +10,7 @@ import pytest
 from dualtrack.api.identity import groups_of
 from dualtrack.api.openapi import openapi_document
 from dualtrack.api.rate_limit import REQUESTS_PER_WINDOW
+from dualtrack.api.request_log import user_hash
 from dualtrack.api.table import ROUTES
 from dualtrack.api.users import UserPool
 
@@ -257,6 +258,45 @@ def test_users_cannot_be_looked_up_while_the_pool_is_unavailable(
     monkeypatch.setattr(api.module, "user_pool", elsewhere)
     answer = api.of("user-root", "admin").call("GET", f"/v1/admin/users/{api.user}/credits")
     assert (answer.status, answer.code) == (503, "unavailable")
+
+
+# ── the log ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def lines_of(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    fields = ("route", "status", "user_hash", "correlation_id")
+    lines = [vars(record) for record in caplog.records if record.message == "Request"]
+    assert all(isinstance(line["milliseconds"], int) and line["milliseconds"] >= 0 for line in lines)
+    return [{name: line[name] for name in fields if name in line} for line in lines]
+
+
+def test_each_request_leaves_a_line_with_its_declared_route(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    chat_id = api.call("POST", "/v1/chats", {"message": "Hello."}).json["chat_id"]
+    api.call("GET", f"/v1/chats/{chat_id}")
+    api.call("GET", "/v1/admin/users/somebody/credits")
+    api.call("GET", "/v1/nothing")
+    known = {"user_hash": user_hash(api.user)}
+    assert lines_of(caplog) == [
+        {"route": "POST /v1/chats", "status": 202, "correlation_id": chat_id, **known},
+        {"route": "GET /v1/chats/{chat_id}", "status": 200, "correlation_id": chat_id, **known},
+        {"route": "GET /v1/admin/users/{user_id}/credits", "status": 403, **known},
+        {"route": "none", "status": 404, **known},
+    ]
+    assert api.user not in "".join(
+        repr(vars(record)) for record in caplog.records if record.message == "Request"
+    )
+
+
+def test_a_request_that_breaks_leaves_a_line_too(
+    api: Api, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(api.module, "stores", None)
+    assert api.call("GET", "/v1/credits").status == 500
+    assert [(line["route"], line["status"]) for line in lines_of(caplog)] == [("GET /v1/credits", 500)]
 
 
 # ── GitHub ────────────────────────────────────────────────────────────────────────────────────────

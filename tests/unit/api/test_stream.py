@@ -17,6 +17,7 @@ import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from dualtrack.api.request_log import user_hash
 from dualtrack.storage.leases import STREAMS, Leases
 from dualtrack.streaming.follow_events import HEARTBEAT, EventReader, Pace
 from starlette.applications import Starlette
@@ -69,12 +70,17 @@ class Stream:
     jwks_url: str
 
     def get(
-        self, chat_id: str, headers: Mapping[str, str] | None = None, method: str = "GET"
+        self,
+        chat_id: str,
+        headers: Mapping[str, str] | None = None,
+        method: str = "GET",
+        *,
+        fails: bool = False,
     ) -> httpx.Response:
-        """Make a request and read its whole answer."""
+        """Make a request and read its whole answer. ``fails``: raise what the app raises."""
 
         async def ask() -> httpx.Response:
-            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=fails)
             async with httpx.AsyncClient(transport=transport, base_url="http://stream") as client:
                 return await client.request(method, f"/v1/chats/{chat_id}/events", headers=headers)
 
@@ -154,6 +160,42 @@ def test_after_the_last_event_the_stream_closes_without_events(
 )
 def test_an_invalid_last_event_id_is_refused(stream: Stream, done: Chat, last_event_id: str) -> None:
     assert code(stream.as_ann(done.chat_id, Last_Event_ID=last_event_id)) == (400, "invalid_request")
+
+
+# ── the log ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def logged(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def test_a_stream_leaves_a_line_with_its_chat(
+    stream: Stream, done: Chat, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stream.as_ann(done.chat_id)
+    stream.get(done.chat_id)
+    (served, refused) = logged(capsys.readouterr().out)
+    route = {"message": "Request", "route": "GET /v1/chats/{chat_id}/events", "correlation_id": done.chat_id}
+    assert served.items() >= {**route, "status": 200, "user_hash": user_hash("ann")}.items()
+    assert refused.items() >= {**route, "status": 401}.items()
+    assert "user_hash" not in refused
+
+
+def test_a_stream_that_breaks_in_its_middle_is_counted(
+    stream: Stream, done: Chat, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: Any) -> AsyncIterator[bytes]:
+        yield b"id: 1\n"
+        raise OSError("the table is away")
+
+    monkeypatch.setattr(EventReader, "follow", broken)
+    with pytest.raises(OSError, match="the table is away"):
+        stream.get(done.chat_id, {"Authorization": f"Bearer {signed(claims())}"}, fails=True)
+    lines = logged(capsys.readouterr().out)
+    (error,) = [line for line in lines if line.get("level") == "ERROR"]
+    assert (error["correlation_id"], error["error"]) == (done.chat_id, "OSError('the table is away')")
+    (metric,) = [line for line in lines if "_aws" in line]
+    assert metric["BrokenStreams"] == 1
 
 
 # ── who may read ──────────────────────────────────────────────────────────────────────────────────

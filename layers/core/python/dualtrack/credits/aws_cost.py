@@ -18,8 +18,12 @@ STEP_SECONDS: Final = 0.15
 STREAM_READ_UNITS: Final = 4.5
 """Per second of an open stream while text arrives (docs/measurements.md, "Readers of the event stream")."""
 
+REQUESTS: Final = 2
+"""Of a client that follows its chat: its question and one stream, each through CloudFront and the gateway."""
+
 LOG_KILOBYTES: Final = 1.0
-"""Log volume of an invocation: Lambda's start, end and report as JSON, and a line of ours."""
+"""Log volume of an invocation: Lambda's start, end and report as JSON, and a line of ours; of a request: the gateway's
+and the function's."""
 
 TRACED: Final = 0.05
 TRACES: Final = 2
@@ -33,6 +37,7 @@ PRICES: Final = (
     "dynamodb_read",
     "state_transition",
     "api_request",
+    "cloudfront_request",
     "log_gb",
     "trace",
 )
@@ -88,7 +93,8 @@ def work_lines(work: Work, megabytes: Mapping[str, int], price: Mapping[str, flo
         Line("DynamoDB, write units", work.writes, price["dynamodb_write"]),
         Line("DynamoDB, read units", work.reads, price["dynamodb_read"]),
         Line("DynamoDB, read units of the stream", work.stream * STREAM_READ_UNITS, price["dynamodb_read"]),
-        Line("API Gateway, requests", 2, price["api_request"]),
-        Line("Logs, GB", (invocations + 2) * LOG_KILOBYTES / 1e6, price["log_gb"]),
+        Line("API Gateway, requests", REQUESTS, price["api_request"]),
+        Line("CloudFront, requests", REQUESTS, price["cloudfront_request"]),
+        Line("Logs, GB", (invocations + REQUESTS) * LOG_KILOBYTES / 1e6, price["log_gb"]),
         Line("X-Ray, traces", TRACES * TRACED, price["trace"]),
     ]
