@@ -154,21 +154,28 @@ def refuse_to_drop_last(settings: Settings) -> None:
     refuse_to_drop(last_deployed(client, f"{settings.stage.prefix}-chat"), settings, os.environ)
 
 
+def check(app: cdk.App) -> None:
+    """Let synthesis fail for what cdk-nag finds, and for what cdk-preflight knows that a deployment would fail at."""
+    from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415 - not loaded for the local stack
+    from cdk_preflight import Preflight  # noqa: PLC0415
+
+    cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+    Preflight.apply(app)
+
+
 def main() -> None:
-    """Synthesise the stage that the context names; stages on AWS must pass cdk-nag."""
+    """Synthesise the stage that the context names; stages on AWS must pass cdk-nag and cdk-preflight."""
     app = cdk.App()
     folder = Path(app.node.try_get_context("settings") or FOLDER)
     settings = read_settings(app.node.try_get_context("stage") or "staging", os.environ, folder)
     if settings.stage.name == "local":
         build(app, settings.stage, AS_PARAMETERS)
     else:
-        from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415 - not loaded for the local stack
-
         refuse_to_drop_last(settings)
         # the build of the layers reads the profiles' folder there
         os.environ.update(settings.environment)
         build_deployed(app, settings)
-        cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
+        check(app)
     app.synth()
 
 

@@ -21,7 +21,6 @@ from dualtrack.api.request_log import MESSAGE, NOT_SERVED, request_line
 from dualtrack.api.route import EVENTS_PATH
 from dualtrack.clock import system_clock
 from dualtrack.errors import ApiError, not_found
-from dualtrack.ids import is_chat_id
 from dualtrack.runtime.plain_log import count_broken_stream, log_line
 from dualtrack.settings import settings_from, split_origins
 from dualtrack.storage.deletions import Deletions
@@ -116,11 +115,8 @@ class Logged:
 def _line(scope: Scope, status: int, started: float) -> dict[str, Any]:
     path, state = scope.get("path_params") or {}, scope.get("state") or {}
     route = f"{scope['method']} {EVENTS_PATH}" if path else NOT_SERVED
-    chat_id = path.get("chat_id", "")
-    user = state.get("user", "")
-    return request_line(
-        route, status, time.perf_counter() - started, user, chat_id if is_chat_id(chat_id) else ""
-    )
+    seconds = time.perf_counter() - started
+    return request_line(route, status, seconds, state.get("user", ""), path.get("chat_id", ""))
 
 
 class LeasedStream(StreamingResponse):

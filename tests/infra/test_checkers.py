@@ -1,4 +1,4 @@
-"""Third-party checkers: cdk-nag at synthesis, cfn-lint on the templates."""
+"""Third-party checkers: cdk-nag and cdk-preflight at synthesis, cfn-lint on the templates."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from infra.app import check
 from tests.drivers.templates import STACKS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.drivers.templates import Stage
 
 # The CDK adds dependencies that references already enforce.
@@ -22,6 +29,20 @@ def test_cdk_nag_has_looked_and_found_nothing(aws_stage: Stage) -> None:
     plugins = {plugin["pluginName"]: plugin for plugin in report["pluginReports"]}
     (nag,) = [plugin for name, plugin in plugins.items() if "AwsSolutions" in name]
     assert nag["conclusion"] == "success"
+
+
+def test_preflight_stops_a_synthesis(tmp_path: Path) -> None:
+    """`infra.app` ends with the same check; it knows what AWS refuses in a deployment and no schema says."""
+    app = cdk.App(outdir=str(tmp_path))
+    stack = cdk.Stack(app, "Odd")
+    # PutMetricAlarm refuses to look back over more than seven days
+    cloudwatch.CfnAlarm(
+        stack, "Alarm", comparison_operator="GreaterThanThreshold", evaluation_periods=8, period=86_400,
+        threshold=1, metric_name="Errors", namespace="AWS/Lambda", statistic="Sum",
+    )  # fmt: skip
+    check(app)
+    with pytest.raises(RuntimeError, match="EvaluationPeriods"):
+        app.synth()
 
 
 def test_cfn_lint_has_nothing_to_say(staging: Stage, prod: Stage) -> None:

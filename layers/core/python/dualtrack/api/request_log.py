@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.ids import is_id
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -22,8 +24,9 @@ def request_line(
     route: str, status: int, seconds: float, user: str = "", chat_id: str = ""
 ) -> dict[str, Any]:
     """The fields: ``route``, ``status``, ``milliseconds``; ``user_hash`` and ``correlation_id`` (the chat's id) if
-    they are known. ``route``: ``GET /v1/chats/{chat_id}``."""
-    known = {"user_hash": user_hash(user) if user else "", "correlation_id": chat_id}
+    they are known and have its form: a path may have anything. ``route``: ``GET /v1/chats/{chat_id}``."""
+    chat = chat_id if is_id("chat_id", chat_id) else ""
+    known = {"user_hash": user_hash(user) if user else "", "correlation_id": chat}
     return {
         "route": route,
         "status": status,
