@@ -38,7 +38,7 @@ _MINUTE: Final = Duration.minutes(1)
 _DAY: Final = Duration.days(1)
 _DAY_PART: Final = Duration.hours(6)
 _AT_LEAST: Final = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
-_OF_CHATS: Final = ("api", "turn", "tool", "search", "graph", "github", "summarise", "abort", "stream")
+_OF_CHATS: Final = ("api", "turn", "tool", "search", "graph", "github", "summarise", "stream")
 """The functions whose errors the dashboard draws: CloudWatch bills a dashboard of more than 50 metrics. What the others
 fail at reaches a queue or a job's report."""
 _BY_ROUTE: Final = (
@@ -117,7 +117,6 @@ class Observability(Construct):
                     self._machine.metric_succeeded(period=_PERIOD),
                     self._machine.metric_failed(period=_PERIOD),
                     self._machine.metric_timed_out(period=_PERIOD),
-                    self._machine.metric_aborted(period=_PERIOD),
                 ],
             ),
             cloudwatch.GraphWidget(
