@@ -15,7 +15,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
-from dualtrack_cli.aws.facts import STACKS, Caller, Stack, User, prefix
+from dualtrack_cli.aws.facts import STACKS, Caller, Resource, Stack, User, prefix, tags_of
 from dualtrack_cli.client import Failed
 
 if TYPE_CHECKING:
@@ -123,7 +123,8 @@ class Account:
                 return None
             reason = self._reason(name) if "FAILED" in status or "ROLLBACK" in status else ""
         outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-        return Stack(name, status, reason, outputs)
+        tags = {tag["Key"]: tag["Value"] for tag in stack.get("Tags", [])}
+        return Stack(name, status, reason, outputs, tags)
 
     def stacks(self, stage: str) -> Mapping[str, Stack]:
         """The existing stacks of a stage, by their names in `STACKS`."""
@@ -153,6 +154,33 @@ class Account:
         recorded: Mapping[str, Any] | None = json.loads(answer.get("Metadata") or "{}").get("dualtrack")
         return recorded
 
+    def resources(self, stack: str) -> tuple[Resource, ...]:
+        """The resources of a stack, also those that a deletion in progress has removed; none if it does not exist."""
+        with plainly():
+            try:
+                pages = self._cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
+                listed = [resource for page in pages for resource in page["StackResourceSummaries"]]
+                policies = self._deletion_policies(stack) if listed else {}
+            except ClientError as error:
+                if _NO_STACK in error.response["Error"].get("Message", ""):
+                    return ()
+                raise
+        return tuple(
+            Resource(
+                resource["ResourceType"],
+                resource["PhysicalResourceId"],
+                resource["ResourceStatus"],
+                policies.get(resource["LogicalResourceId"]) != "Delete",
+            )
+            for resource in listed
+            if resource.get("PhysicalResourceId")
+        )
+
+    def _deletion_policies(self, stack: str) -> Mapping[str, str]:
+        template = self._cloudformation.get_template(StackName=stack)["TemplateBody"]
+        resources = template.get("Resources", {}).items()
+        return {name: resource.get("DeletionPolicy", "Delete") for name, resource in resources}
+
     def delete_stack(self, name: str) -> None:
         """Start deleting a stack."""
         with plainly():
@@ -179,6 +207,14 @@ class Account:
         with plainly():
             self.client("ssm").put_parameter(
                 Name=f"/{prefix(stage)}/{name}", Value=value, Type="SecureString", Overwrite=True
+            )
+
+    def tag_key(self, stage: str, name: str) -> None:
+        """Mark a key as the stage's, for `down`. PutParameter takes no tags when it overwrites."""
+        tags = [{"Key": key, "Value": value} for key, value in tags_of(stage).items()]
+        with plainly():
+            self.client("ssm").add_tags_to_resource(
+                ResourceType="Parameter", ResourceId=f"/{prefix(stage)}/{name}", Tags=tags
             )
 
     def key(self, stage: str, name: str) -> str:

@@ -31,6 +31,16 @@ def prefix(stage: str) -> str:
     return f"dualtrack-{stage}"
 
 
+def tags_of(stage: str) -> Mapping[str, str]:
+    """The tags of everything that belongs to a stage (`infra.app.build`)."""
+    return {"application": "dualtrack", "stage": stage}
+
+
+def is_tagged(tags: Mapping[str, str], stage: str) -> bool:
+    """Whether tags say that something belongs to the stage."""
+    return tags_of(stage).items() <= tags.items()
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Whose credentials these are."""
@@ -47,6 +57,22 @@ class Stack:
     status: str
     reason: str = ""
     outputs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    tags: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource of a stack: CloudFormation's type, physical id and status. ``is_kept``: it outlives the stack."""
+
+    kind: str
+    id: str
+    status: str = "CREATE_COMPLETE"
+    is_kept: bool = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the stack still has it. Skipped: taken out of the template, and not deleted."""
+        return self.status not in ("DELETE_COMPLETE", "DELETE_SKIPPED")
 
 
 @dataclass(frozen=True, slots=True)
