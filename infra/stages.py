@@ -25,6 +25,8 @@ MAX_THINKING_TOKENS: Final = 64_000
 """Together with the largest ``max_tokens`` of a profile, the most that a model of generation 5 may write."""
 MAX_LEDGER_RETENTION_DAYS: Final = 36_500
 DEFAULT_EMBEDDING_MODEL: Final = "voyage-3-large"
+SECRET_NAMES: Final = ("anthropic", "voyage", "context7", "github", "otlp", "graph")
+"""The keys of services that a stage's functions look for in the Parameter Store."""
 SECRET_NOT_SET: Final = "none"  # noqa: S105 - the word that says that there is none
 """The placeholder of a missing key (`dualtrack.runtime.secrets.NOT_SET`)."""
 

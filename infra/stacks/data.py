@@ -13,13 +13,13 @@ from aws_cdk import aws_s3vectors as s3vectors
 
 from infra.stacks.emptier import accept_emptier
 from infra.stacks.findings import accept
+from infra.stages import SECRET_NAMES
 
 if TYPE_CHECKING:
     from constructs import Construct
 
     from infra.stages import StageSettings
 
-SECRET_NAMES: Final = ("anthropic", "voyage", "context7", "github", "otlp", "graph")
 LOCAL_SECRET_NAMES: Final = (*SECRET_NAMES, "bedrock")
 """The emulated account's roles do not exist on AWS, so locally the user's own credentials sign requests to Bedrock."""
 

@@ -58,23 +58,23 @@ STAGE: Final = {
 }
 
 
-def settings_file(folder: Path, settings: Mapping[str, str]) -> None:
-    """``settings.staging.toml`` of a stage that the emulator can run."""
-    lines = ["[stage]", *(f"{name} = {json.dumps(value)}" for name, value in STAGE.items())]
+def settings_file(folder: Path, settings: Mapping[str, str], stage: str = "staging", **more: Any) -> None:
+    """``settings.<stage>.toml`` of a stage that the emulator can run; ``more``: instead of those of `STAGE`."""
+    lines = ["[stage]", *(f"{name} = {json.dumps(value)}" for name, value in (STAGE | more).items())]
     lines += ["[settings]", *(f"{name} = {json.dumps(value)}" for name, value in settings.items())]
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "settings.staging.toml").write_text("\n".join(lines) + "\n")
+    (folder / f"settings.{stage}.toml").write_text("\n".join(lines) + "\n")
 
 
-def assembly(folder: Path) -> Path:
+def assembly(folder: Path, stage: str = "staging") -> Path:
     """The templates of the settings in a folder, as the CDK deploys them; cached by their inputs."""
-    text = (folder / "settings.staging.toml").read_text()
+    text = (folder / f"settings.{stage}.toml").read_text()
     code = _hash_of("functions", "layers/core")
-    target = CACHE / f"emulated-{content_key('staging', {'file': text, 'code': code})}"
+    target = CACHE / f"emulated-{content_key(stage, {'file': text, 'code': code})}"
     if not target.is_dir():
         CACHE.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
-        synthesise_into(work, "staging", {"settings": str(folder)})
+        synthesise_into(work, stage, {"settings": str(folder)})
         _leave_out(work)
         with contextlib.suppress(OSError):  # another worker was faster
             work.rename(target)

@@ -33,15 +33,15 @@ def size(count: float) -> str:
     return f"{count:,.0f} {_UNITS[unit]}" if unit == 0 else f"{count:,.1f} {_UNITS[unit]}"
 
 
-def counted(count: int, words: str, *, is_all: bool) -> str:
-    """``at least 20,000 objects``."""
-    return f"{'' if is_all else 'at least '}{count:,} {words}"
+def counted(what: str, count: int, *, is_all: bool) -> str:
+    """``objects: at least 20,000``."""
+    return f"{what}: {'' if is_all else 'at least '}{count:,}"
 
 
 def _in_table(account: Account, name: str) -> str:
     client = account.client("dynamodb")
     table = client.describe_table(TableName=name)["Table"]
-    about = f"about {table['ItemCount']:,} items, {size(table['TableSizeBytes'])} (as of the last six hours)"
+    about = f"items: {table['ItemCount']:,}, {size(table['TableSizeBytes'])} (some hours ago)"
     if LISTED_INDEX not in [index["IndexName"] for index in table.get("GlobalSecondaryIndexes", ())]:
         return about
     return f"{_conversations(client, name)}; {about}"
@@ -55,7 +55,7 @@ def _conversations(client: Any, table: str) -> str:
         if number == _PAGES:
             is_all = "LastEvaluatedKey" not in page
             break
-    return counted(count, "conversations", is_all=is_all)
+    return counted("conversations", count, is_all=is_all)
 
 
 def _in_bucket(account: Account, name: str) -> str:
@@ -68,17 +68,17 @@ def _in_bucket(account: Account, name: str) -> str:
         if number == _PAGES:
             is_all = not page.get("IsTruncated")
             break
-    return f"{counted(count, 'objects with their versions', is_all=is_all)}, {size(volume)}"
+    return f"{counted('objects and versions', count, is_all=is_all)}, {size(volume)}"
 
 
 def _in_vector_bucket(account: Account, arn: str) -> str:
     page = account.client("s3vectors").list_indexes(vectorBucketArn=arn)
-    return counted(len(page["indexes"]), "indexes", is_all="nextToken" not in page)
+    return counted("indexes", len(page["indexes"]), is_all="nextToken" not in page)
 
 
 def _in_pool(account: Account, pool: str) -> str:
     described = account.client("cognito-idp").describe_user_pool(UserPoolId=pool)["UserPool"]
-    return f"about {described.get('EstimatedNumberOfUsers', 0):,} users"
+    return f"users: about {described.get('EstimatedNumberOfUsers', 0):,}"
 
 
 _COUNTERS: Final[Mapping[Kind, Callable[[Account, str], str]]] = {

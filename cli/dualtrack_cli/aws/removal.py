@@ -79,9 +79,9 @@ def _refused(bucket: str, errors: Iterable[Mapping[str, str]]) -> None:
 
 def _empty_vector_bucket(account: Account, bucket: str) -> None:
     client = account.client("s3vectors")
-    for page in client.get_paginator("list_indexes").paginate(vectorBucketArn=bucket):
-        for index in page["indexes"]:
-            client.delete_index(indexArn=index["indexArn"])
+    pages = client.get_paginator("list_indexes").paginate(vectorBucketArn=bucket)
+    for index in [index for page in pages for index in page["indexes"]]:
+        client.delete_index(indexArn=index["indexArn"])
 
 
 def _release_table(account: Account, name: str) -> None:

@@ -144,6 +144,8 @@ class Up:
 
     # 4
     def _keys(self) -> None:
+        from infra.stages import SECRET_NAMES  # noqa: PLC0415 - an installed wheel has none
+
         self.steps.begin("Keys")
         present = self.account.keys(self.wishes.stage)
         provided = self._provided_keys(present)
@@ -155,6 +157,8 @@ class Up:
         ]
         if kept:
             self.steps.say(f"Already stored: {', '.join(kept)} (--renew-keys replaces them)")
+        for name in self.account.keys(self.wishes.stage) & set(SECRET_NAMES):
+            self.account.tag_key(self.wishes.stage, name)  # also one that was stored by hand
         if not decide.is_key_needed(self.settings):
             self.steps.say("Bedrock uses the functions' roles: no key needed.")
 

@@ -9,10 +9,11 @@ import pytest
 from dualtrack_cli.aws import decide, doctor
 from dualtrack_cli.aws.checks import CHECKS, Probe, Result, Timed, run_checks
 from dualtrack_cli.aws.down import must_be_named
-from dualtrack_cli.aws.facts import Stack, User
+from dualtrack_cli.aws.facts import Resource, Stack, User, is_tagged
 from dualtrack_cli.aws.questions import Person
-from dualtrack_cli.aws.removal import Thing, in_order, is_of_stage, is_tagged
+from dualtrack_cli.aws.losses import counted, size
 from dualtrack_cli.aws.smoke_report import markdown, measures, picture
+from dualtrack_cli.aws.things import Thing, in_order, is_of_stage, log_groups_of
 from dualtrack_cli.aws.up import new_password
 from dualtrack_cli.target import Missing
 
@@ -269,7 +270,34 @@ def test_an_importing_stack_is_deleted_before_the_exporting_one() -> None:
         Thing("table", "t", "t"),
     ]
     order = [thing.name.rsplit("-", 1)[-1] for thing in in_order(things)]
-    assert order == ["page", "chat", "mcp", "identity", "data", "t", "/g"]
+    assert order == ["page", "chat", "mcp", "identity", "data", "/g", "t"], "conversations are deleted last"
+
+
+def test_a_log_group_without_tags_is_found_by_its_exact_name() -> None:
+    resources = [
+        Resource("AWS::Logs::LogGroup", "dualtrack-prod-chat-TurnLogs-1"),
+        Resource("AWS::Lambda::Function", "dualtrack-prod-chat-Turn-1", "DELETE_COMPLETE"),
+        Resource("AWS::ApiGateway::RestApi", "a1b2"),
+        Resource("AWS::ApiGateway::Stage", "live"),
+        Resource("AWS::S3::Bucket", "dualtrack-prod-chat-bucket-1"),
+    ]
+    assert log_groups_of(resources) == {
+        "dualtrack-prod-chat-TurnLogs-1",
+        "/aws/lambda/dualtrack-prod-chat-Turn-1",
+        "API-Gateway-Execution-Logs_a1b2/live",
+    }
+
+
+def test_a_loss_is_told_in_plain_figures() -> None:
+    assert [size(count) for count in (0, 999, 1_000, 33_140_000, 5e15)] == [
+        "0 bytes",
+        "999 bytes",
+        "1.0 KB",
+        "33.1 MB",
+        "5,000.0 TB",
+    ]
+    assert counted("conversations", 1_204, is_all=True) == "conversations: 1,204"
+    assert counted("objects", 20_000, is_all=False) == "objects: at least 20,000"
 
 
 # smoke
