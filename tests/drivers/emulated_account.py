@@ -30,6 +30,7 @@ from infra.local.front_config import FrontConfig
 from infra.local.processes import Children
 from infra.local.stack import HOST, answers
 from infra.local.synth import CACHE, content_key, node, synthesise_into
+from tests.servers.vector_buckets import VectorBuckets, vector_buckets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -112,11 +113,14 @@ class EmulatedAccount:
     aws: Aws
     children: Children
     root: Path
+    vectors: VectorBuckets
+    """The emulator has none."""
 
     def environment(self) -> dict[str, str]:
         """Environment variables for a command that uses the account."""
         return {
             "AWS_ENDPOINT_URL": self.aws.endpoint_url,
+            "AWS_ENDPOINT_URL_S3VECTORS": self.vectors.url,
             "AWS_REGION": REGION,
             "AWS_DEFAULT_REGION": REGION,
             "AWS_EC2_METADATA_DISABLED": "true",
@@ -200,7 +204,8 @@ def emulated_account(root: Path) -> Iterator[EmulatedAccount]:
     )
     try:
         _await(port, "/_ministack/health")
-        yield EmulatedAccount(Aws(f"http://{HOST}:{port}", credentials), children, root)
+        with vector_buckets() as vectors:
+            yield EmulatedAccount(Aws(f"http://{HOST}:{port}", credentials), children, root, vectors)
     finally:
         children.stop()
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -120,63 +120,6 @@ def test_no_command_waits_for_input_without_a_terminal(command: Command) -> None
     """Without a terminal and without --yes."""
     assert "pass --yes" in command("up", code=2)
     assert "--delete-data dualtrack-prod" in command("down", "--stage", "prod", "--yes", code=2)
-
-
-def test_down_removes_only_what_stacks_retain(account: EmulatedAccount, command: Command) -> None:
-    """What `prod` retains: protected tables and pool, a bucket with objects, a key, parameters, a secret, logs."""
-    retained = _leave_things(account)
-    out = command("down", "--yes")
-    for name in retained.values():
-        assert name in out
-    assert "CDKToolkit" in out
-    assert _things(account) == {
-        "tables": [f"{PREFIX}-notes"],
-        "buckets": [f"{PREFIX}-notes"],
-        "pools": ["others"],
-        "parameters": ["/dualtrack-staging2/anthropic"],
-        "secrets": ["dualtrack-staging2/github"],
-        "logs": ["dualtrack-staging2-chat"],
-    }
-    state = account.aws.client("kms").describe_key(KeyId=retained["key"])["KeyMetadata"]["KeyState"]
-    assert state == "PendingDeletion"
-    assert "Nothing of dualtrack-staging" in command("down", "--yes")
-
-
-def _leave_things(account: EmulatedAccount) -> dict[str, str]:
-    aws = account.aws
-    table, bucket = (
-        f"{PREFIX}-data-ChatsE68037FF-3EBEED8CAB223",
-        f"{PREFIX}-data-bodies3ff2aa63-52ad6fef028fe",
-    )
-    schema: dict[str, Any] = {
-        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-        "BillingMode": "PAY_PER_REQUEST",
-    }
-    for name in (table, f"{PREFIX}-notes"):
-        aws.client("dynamodb").create_table(TableName=name, DeletionProtectionEnabled=True, **schema)
-    s3 = aws.client("s3")
-    for name in (bucket, f"{PREFIX}-notes"):
-        s3.create_bucket(Bucket=name)
-        s3.put_object(Bucket=name, Key="k", Body=b"v")
-    cognito = aws.client("cognito-idp")
-    pool = cognito.create_user_pool(PoolName=f"{PREFIX}-users", DeletionProtection="ACTIVE")["UserPool"]["Id"]
-    cognito.create_user_pool(PoolName="others")
-    tags = [{"TagKey": "application", "TagValue": "dualtrack"}, {"TagKey": "stage", "TagValue": "staging"}]
-    key = aws.client("kms").create_key(Tags=tags)["KeyMetadata"]["KeyId"]
-    for stage in ("staging", "staging2"):
-        aws.client("ssm").put_parameter(Name=f"/dualtrack-{stage}/anthropic", Value="x", Type="SecureString")
-        aws.client("secretsmanager").create_secret(Name=f"dualtrack-{stage}/github", SecretString="x")
-        aws.client("logs").create_log_group(logGroupName=f"dualtrack-{stage}-chat")
-    return {
-        "table": table,
-        "bucket": bucket,
-        "pool": pool,
-        "key": key,
-        "parameter": f"/{PREFIX}/anthropic",
-        "secret": f"{PREFIX}/github",
-        "log": f"{PREFIX}-chat",
-    }
 
 
 def _things(account: EmulatedAccount) -> dict[str, list[str]]:

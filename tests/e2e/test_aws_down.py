@@ -18,12 +18,13 @@ from dualtrack_cli.aws.facts import tags_of
 from dualtrack_cli.aws.things import things_of
 from dualtrack_cli.main import main
 
-from tests.drivers.emulated_account import EmulatedAccount, assembly, emulated_account, settings_file
-from tests.servers.vector_buckets import VectorBuckets, vector_buckets
+from tests.drivers.emulated_account import assembly, emulated_account, settings_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.servers.vector_buckets import VectorBuckets
 
 HERE, THERE = "us-east-1", "eu-central-1"
 REGIONS = (HERE, THERE)
@@ -83,20 +84,13 @@ def _error(code: str, words: str, operation: str) -> ClientError:
 
 
 @pytest.fixture
-def emulated(tmp_path: Path) -> Iterator[EmulatedAccount]:
-    with emulated_account(tmp_path / "account") as account:
-        yield account
-
-
-@pytest.fixture
-def vectors(emulated: EmulatedAccount, monkeypatch: pytest.MonkeyPatch) -> Iterator[VectorBuckets]:
-    """The account's, for this process's commands."""
-    with vector_buckets() as buckets:
-        for name, value in {**emulated.environment(), "AWS_ENDPOINT_URL_S3VECTORS": buckets.url}.items():
+def vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[VectorBuckets]:
+    """Those of an empty account, which is this process's."""
+    with emulated_account(tmp_path / "account") as emulated:
+        for name, value in emulated.environment().items():
             monkeypatch.setenv(name, value)
-        monkeypatch.delenv("AWS_REGION")
         monkeypatch.setattr(down, "Account", AsOnAws)
-        yield buckets
+        yield emulated.vectors
 
 
 @pytest.fixture(params=KEEPS)
@@ -210,6 +204,7 @@ def _fill(account: Account, stage: str, vectors: VectorBuckets) -> None:
         "courses-2",
     )
     vectors.add(account.region, f"{prefix}-data-mine-0a1b2c3d", {}, "notes")
+    _add_others(account, stage, outputs["CacheTable"])
     for name in ("anthropic", "voyage"):
         account.put_key(stage, name, "secret")
     account.tag_key(stage, "anthropic")
@@ -224,6 +219,25 @@ def _fill(account: Account, stage: str, vectors: VectorBuckets) -> None:
     ):
         logs.create_log_group(logGroupName=group)
     account.client("secretsmanager").create_secret(Name=f"{prefix}/oidc", SecretString="x", Tags=tags)
+
+
+def _add_others(account: Account, stage: str, cache: str) -> None:
+    """What has only the tags, or only such a name, or is another stage's."""
+    tags = [{"Key": key, "Value": value} for key, value in tags_of(stage).items()]
+    schema: dict[str, Any] = {
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    dynamodb, s3, region = account.client("dynamodb"), account.client("s3"), account.region
+    dynamodb.create_table(TableName=f"dualtrack-{stage}-notes", Tags=tags, **schema)
+    dynamodb.create_table(TableName=f"{cache}0", **schema)
+    dynamodb.create_table(TableName=cache.replace(stage, f"{stage}2"), Tags=tags, **schema)
+    place = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+    s3.create_bucket(Bucket=f"dualtrack-{stage}-data-mine-0{region.replace('-', '')}", **place)
+    account.client("cognito-idp").create_user_pool(PoolName=f"dualtrack-{stage}-users")
+    account.client("ssm").put_parameter(Name=f"/dualtrack-{stage}2/anthropic", Value="x", Type="SecureString")
+    account.client("kms").create_key()
 
 
 def _users(account: Account, stage: str) -> None:
@@ -294,21 +308,23 @@ def test_the_other_region_is_not_touched(stage: str, vectors: VectorBuckets) -> 
     assert f"in account 000000000000, region {HERE}" in done.output
     assert THERE not in done.output
 
-    left = everything(HERE, vectors)
-    assert not left["stacks"], left
-    assert not left["tables"], left
-    assert not left["buckets"], left
-    assert not left["pools"], left
-    assert not left["secrets"], left
-    assert set(left["keys"].values()) <= {"PendingDeletion"}
-    assert left["parameters"] == [f"/dualtrack-{stage}/voyage"]
-    assert [arn.rsplit("/")[-1] for arn in left["vectors"]] == [f"dualtrack-{stage}-data-mine-0a1b2c3d"]
-    names = [name for name, _ in left["logs"]]
-    assert len(names) == 2, names
-    assert names[0].endswith("/live2")
-    assert names[1] == f"dualtrack-{stage}-notes-of-mine"
-    assert f"aws ssm delete-parameter --name /dualtrack-{stage}/voyage --region {HERE}" in done.output
-    assert f"aws logs delete-log-group --log-group-name dualtrack-{stage}-notes-of-mine" in done.output
+    left, began = everything(HERE, vectors), f"dualtrack-{stage}"
+    assert not left["stacks"]
+    assert {name.rsplit("-", 1)[0] for name in left["tables"]} == {
+        began, f"{began}-data-Cache18F6EE16", f"{began}2-data-Cache18F6EE16",
+    }  # fmt: skip
+    assert list(left["buckets"]) == [f"{began}-data-mine-0useast1"]
+    assert list(left["pools"].values()) == [[]]
+    assert not left["secrets"]
+    assert sorted(left["keys"].values()) == ["Enabled", "PendingDeletion"]
+    assert left["parameters"] == [f"/{began}/voyage", f"/{began}2/anthropic"]
+    assert [arn.rsplit("/")[-1] for arn in left["vectors"]] == [f"{began}-data-mine-0a1b2c3d"]
+    other_stage, notes = sorted(name for name, _ in left["logs"])
+    assert other_stage.endswith("/live2")
+    assert notes == f"{began}-notes-of-mine"
+    for kind in ("table", "bucket", "user pool", "vector bucket", "parameter", "log group"):
+        assert f"The {kind} " in done.output, "what has no tag is said"
+    assert f"aws ssm delete-parameter --name /{began}/voyage --region {HERE}" in done.output
 
     again = run(stage, HERE)
     assert again.exit_code == 0

@@ -17,6 +17,7 @@ from dualtrack_cli.aws import decide
 from dualtrack_cli.aws.account import Account, Refusal
 from dualtrack_cli.aws.facts import KEYS, prefix
 from dualtrack_cli.aws.options import region_option, stage_option
+from dualtrack_cli.aws.rolled_back import find_left
 from dualtrack_cli.aws.up import Wishes, read_stage
 from dualtrack_cli.command import Exit, exit_codes, json_option, print_json
 from dualtrack_cli.target import need_checkout
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dualtrack_cli.aws.facts import Stack, User
+    from dualtrack_cli.aws.rolled_back import Left
     from infra.settings import Settings
 
 State = Literal["ok", "note", "wrong", "unknown"]
@@ -168,6 +170,17 @@ def of_settings(lines: Sequence[str], stage: str) -> Finding:
     return Finding("Settings", "ok", "the next deployment drops no setting")
 
 
+def of_left(left: Left, stage: str) -> Finding:
+    """What a rolled-back deployment has left."""
+    if not left.count:
+        return Finding("Versions", "ok", "none of a rolled-back deployment")
+    seen = f"{left.count} of a rolled-back deployment: without their deletion the same code is not deployed again"
+    if left.busy:
+        seen = f"{seen}; chats still run on {len(left.busy)}"
+    mend = f"uv run dualtrack aws prune --stage {stage} --rolled-back   (`up` does it first)"
+    return Finding("Versions", "note", seen, mend)
+
+
 def of_admins(admins: Sequence[User], stage: str) -> Finding:
     """The administrators."""
     if not admins:
@@ -222,6 +235,7 @@ class Doctor:
 
     def _of_chat(self, outputs: Mapping[str, str]) -> Iterator[Finding]:
         account = self._account
+        yield from _tried("Versions", lambda: [of_left(find_left(account, self._stage), self._stage)])
         for name, output in _QUEUES:
             if url := outputs.get(output):
                 yield from _tried(name, partial(self._queue, name, url))

@@ -9,6 +9,7 @@ import click
 
 from dualtrack_cli.aws.account import Account
 from dualtrack_cli.aws.options import region_option, stage_option
+from dualtrack_cli.aws.rolled_back import clear_rolled_back
 from dualtrack_cli.aws.versions import delete, find_spare
 from dualtrack_cli.command import exit_codes
 
@@ -27,13 +28,21 @@ if TYPE_CHECKING:
     help="How many of the latest versions to keep for a rollback.",
 )
 @click.option("--yes", is_flag=True, help="Delete without asking.")
-def prune(stage: str, region: str | None, keep: int, *, yes: bool) -> None:
+@click.option(
+    "--rolled-back",
+    is_flag=True,
+    help="Delete instead, without asking, what a rolled-back deployment has left; wait for its last chats.",
+)
+def prune(stage: str, region: str | None, keep: int, *, yes: bool, rolled_back: bool) -> None:
     """Delete versions of functions and workflows of earlier releases. Versions are kept if an alias names
     them, an execution runs them, or a kept workflow calls them; nothing is deleted within half an hour of a
-    deployment.
+    deployment. With --rolled-back, before a deployment: versions that are newer than the deployed ones.
     """
     with exit_codes():
         account = Account(region)
+        if rolled_back:
+            clear_rolled_back(account, stage, click.echo)
+            return
         spare = find_spare(account, stage, keep, datetime.now(UTC))
         _tell(spare, keep)
         if (spare.machines or spare.functions) and (yes or click.confirm("Delete them?")):

@@ -21,6 +21,7 @@ from dualtrack_cli.aws.cdk import Cdk, own_app
 from dualtrack_cli.aws.facts import KEYS, STACKS, prefix
 from dualtrack_cli.aws.options import region_option, stage_option
 from dualtrack_cli.aws.questions import Person, Steps
+from dualtrack_cli.aws.rolled_back import clear_rolled_back
 from dualtrack_cli.aws.waiting import wait_until_settled
 from dualtrack_cli.command import exit_codes
 from dualtrack_cli.target import Missing, need_checkout
@@ -217,7 +218,7 @@ class Up:
         )
 
     def _ready_to_deploy(self) -> None:
-        """Wait for changes in progress, and remove what a failed creation has left."""
+        """Wait for changes in progress, and remove what a failed creation or a rolled-back update has left."""
         for name in STACKS:
             full = f"{prefix(self.wishes.stage)}-{name}"
             stack = self._wait_for(full)
@@ -231,6 +232,7 @@ class Up:
                 self.steps.say(f"{full} is {stack.status} ({stack.reason}): deleting it first")
                 self.account.delete_stack(full)
                 self._wait_for(full)
+        clear_rolled_back(self.account, self.wishes.stage, self.steps.progress)
 
     def _wait_for(self, name: str) -> Stack | None:
         return wait_until_settled(self.account, name, self.steps)

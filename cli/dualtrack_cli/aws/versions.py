@@ -146,9 +146,12 @@ def _last_event(account: Account, stack: str) -> datetime:
     return max(_utc(event["Timestamp"]) for event in events)
 
 
-def machine_versions(client: Any, machine: str) -> tuple[list[MachineVersion], list[datetime]]:
-    """A machine's versions, and when its aliases moved."""
+def machine_versions(
+    client: Any, machine: str, held: Collection[str] = ()
+) -> tuple[list[MachineVersion], list[datetime]]:
+    """A machine's versions, and when its aliases moved. ``held``: ARNs of versions that count as named besides."""
     named, moved = _named(client, machine)
+    named |= set(held)
     versions = _pages(client.list_state_machine_versions, "stateMachineVersions", stateMachineArn=machine)
     arns = [str(version["stateMachineVersionArn"]) for version in versions]
     return [_machine_version(client, arn, named) for arn in arns], moved
@@ -170,10 +173,11 @@ def _machine_version(client: Any, arn: str, named: Collection[str]) -> MachineVe
     return MachineVersion(arn, calls, arn in named, bool(running["executions"]))
 
 
-def function_versions(client: Any, function: str) -> FunctionVersions:
-    """A function's versions and those that its aliases name."""
+def function_versions(client: Any, function: str, held: Collection[str] = ()) -> FunctionVersions:
+    """A function's versions and those that its aliases name. ``held``: ARNs of versions that count as named besides."""
     pages = client.get_paginator("list_versions_by_function").paginate(FunctionName=function)
-    published = {version["Version"] for page in pages for version in page["Versions"]}
+    versions = [version for page in pages for version in page["Versions"]]
+    published = {version["Version"] for version in versions}
     aliases = client.get_paginator("list_aliases").paginate(FunctionName=function)
     named = {
         number
@@ -183,7 +187,7 @@ def function_versions(client: Any, function: str) -> FunctionVersions:
             alias["FunctionVersion"],
             *alias.get("RoutingConfig", {}).get("AdditionalVersionWeights", ()),
         )
-    }
+    } | {version["Version"] for version in versions if version["FunctionArn"] in held}
     return FunctionVersions(function, tuple(sorted(_numbers(published))), frozenset(_numbers(named)))
 
 

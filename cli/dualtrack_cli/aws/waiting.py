@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SETTLE_SECONDS: Final = 45 * 60.0
 """How long to wait for a stack's change in progress; a CloudFront distribution takes half of it."""
-_POLL_SECONDS: Final = 3.0
+POLL_SECONDS: Final = 3.0
 
 
 def wait_until_settled(account: Account, name: str, steps: Steps) -> Stack | None:
@@ -26,5 +26,5 @@ def wait_until_settled(account: Account, name: str, steps: Steps) -> Stack | Non
                 f"{name} has been {stack.status} for too long; check it in CloudFormation's console."
             )
         steps.progress(f"{name} is {stack.status}: waiting")
-        time.sleep(_POLL_SECONDS)
+        time.sleep(POLL_SECONDS)
     return stack

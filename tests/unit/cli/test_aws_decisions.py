@@ -10,8 +10,8 @@ from dualtrack_cli.aws import decide, doctor
 from dualtrack_cli.aws.checks import CHECKS, Probe, Result, Timed, run_checks
 from dualtrack_cli.aws.down import must_be_named
 from dualtrack_cli.aws.facts import Resource, Stack, User, is_tagged
-from dualtrack_cli.aws.questions import Person
 from dualtrack_cli.aws.losses import counted, size
+from dualtrack_cli.aws.questions import Person
 from dualtrack_cli.aws.smoke_report import markdown, measures, picture
 from dualtrack_cli.aws.things import Thing, in_order, is_of_stage, log_groups_of
 from dualtrack_cli.aws.up import new_password
