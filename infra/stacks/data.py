@@ -26,6 +26,9 @@ LOCAL_SECRET_NAMES: Final = (*SECRET_NAMES, "bedrock")
 CORPUS_FOLDER: Final = "corpora/"
 """`dualtrack.storage.corpora.FOLDER`: the prefix of the keys of all objects of corpora."""
 
+RECOVERY_DAYS: Final = 35
+"""How far back tables and objects of a stage that keeps data can be restored; 35 is DynamoDB's most."""
+
 OPEN_CHATS_INDEX: Final = "open"
 ACTIVE_ACCOUNTS_INDEX: Final = "active"
 LISTED_CONVERSATIONS_INDEX: Final = "listed"
@@ -116,7 +119,8 @@ class DataStack(Stack):
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
             encryption=dynamodb.TableEncryption.AWS_MANAGED,
             point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
-                point_in_time_recovery_enabled=self._stage.keep_data
+                point_in_time_recovery_enabled=self._stage.keep_data,
+                recovery_period_in_days=RECOVERY_DAYS if self._stage.keep_data else None,
             ),
             deletion_protection=self._stage.keep_data,
             time_to_live_attribute="ttl" if expires else None,
@@ -131,13 +135,8 @@ class DataStack(Stack):
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             enforce_ssl=self._stage.encrypted_transport,
-            # Without versions: deleting a conversation has to delete every object of it.
-            versioned=False,
-            lifecycle_rules=[
-                s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(1)),
-                # uploads for a job, which has read them long before
-                s3.LifecycleRule(prefix=f"{CORPUS_FOLDER}uploads/", expiration=Duration.days(2)),
-            ],
+            versioned=self._stage.keep_data,
+            lifecycle_rules=self._lifecycle(),
             # The page puts files to the addresses that the API gives to administrators; each is signed for one file.
             cors=[
                 s3.CorsRule(
@@ -157,6 +156,22 @@ class DataStack(Stack):
             "Only the functions' roles reach the bucket; a log of every body read would cost more than the bodies.",
         )
         return bucket
+
+    def _lifecycle(self) -> list[s3.LifecycleRule]:
+        """What was deleted or replaced can be brought back as long as the tables can, and is gone after that: an
+        object, and then its delete marker, whose key names the user."""
+        uploads = f"{CORPUS_FOLDER}uploads/"
+        rules = [
+            s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(1)),
+            # uploads for a job, which has read them long before
+            s3.LifecycleRule(prefix=uploads, expiration=Duration.days(2)),
+        ]
+        if not self._stage.keep_data:
+            return rules
+        kept = s3.LifecycleRule(
+            noncurrent_version_expiration=Duration.days(RECOVERY_DAYS), expired_object_delete_marker=True
+        )
+        return [*rules, s3.LifecycleRule(prefix=uploads, noncurrent_version_expiration=Duration.days(1)), kept]
 
     def _vector_bucket(self) -> str:
         """Its ARN. Its indexes are made and deleted with the versions of the courses; S3 encrypts them with

@@ -205,7 +205,7 @@ def test_the_same_code_is_deployed_again(account: EmulatedAccount) -> None:
     assert not _refusal(account, 2)
     assert len(told) == 1
     versions = function_versions(account.client("lambda"), _turn(account))
-    assert (versions.published, versions.named) == ((1,), {1})
+    assert versions.published == (1,)
     clear_rolled_back(account, "staging", told.append)
     assert len(told) == 1, "the second time there is nothing to do"
     formation = account.client("cloudformation")
@@ -221,6 +221,15 @@ def test_a_version_that_the_stack_has_is_no_leftover(account: EmulatedAccount) -
     assert find_left(account, "staging") == NOTHING
     functions.delete_alias(FunctionName=_turn(account), Name="live")
     assert find_left(account, "staging").spare.functions == ((_turn(account), 2),), "1 is the stack's"
+
+
+class AskedTwice(set[str]):
+    """Running at the first question, and ended at the next."""
+
+    def __contains__(self, arn: object) -> bool:
+        was_there = super().__contains__(arn)
+        self.discard(str(arn))
+        return was_there
 
 
 def test_chats_on_the_rolled_back_release_end_first(
@@ -247,11 +256,8 @@ def test_chats_on_the_rolled_back_release_end_first(
     account.running.add(f"{MACHINE}:2")
     assert find_left(account, "staging") == Left(Spare((), ()), (f"{MACHINE}:2",))
 
-    def ends(_seconds: float) -> None:
-        assert "exists ( 2 )" in _refusal(account, 2), "nothing that runs was deleted"
-        account.running.clear()
-
-    monkeypatch.setattr(rolled_back.time, "sleep", ends)
+    account.running = AskedTwice(account.running)
+    monkeypatch.setattr(rolled_back, "POLL_SECONDS", 0)
     monkeypatch.setattr(prune, "Account", lambda _region: account)
     done = CliRunner().invoke(main, ["aws", "prune", "--rolled-back"])
     assert done.exit_code == 0, done.output
