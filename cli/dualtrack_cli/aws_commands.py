@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from infra.costs import Template
 
-_IN_MODULES: Final = ("up", "doctor", "smoke", "down", "prune")
+_IN_MODULES: Final = ("up", "doctor", "smoke", "down", "prune", "restore")
 """Commands of modules of `dualtrack_cli.aws` with the same name, which load the AWS SDK."""
 
 

@@ -34,6 +34,8 @@ BROKEN_BY_RELEASE_1: Final = {
     "a_bucket_that_goes_is_emptied",
     "a_global_name_holds_its_region",
     "a_kept_name_does_not_stand_in_its_own_way",
+    "a_kept_object_can_be_brought_back_for_35_days_and_no_longer",
+    "a_kept_table_can_be_brought_back_as_long_as_its_objects",
     "a_sign_in_leads_to_no_other_machine",
     "a_task_that_is_gone_raises_an_alarm",
     "a_throttle_raises_an_alarm",

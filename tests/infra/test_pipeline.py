@@ -32,7 +32,21 @@ PUBLISHERS: Final = ("actions/", "aws-actions/", "./.github/workflows/", "OWNER/
 """Owners of trusted actions: GitHub, AWS, and this project."""
 
 BOOTSTRAP_ROLES: Final = {"deploy", "file-publishing", "lookup"}
-READS: Final = {"DescribeStackEvents", "DescribeStacks", "GetTemplateSummary"}
+READS: Final = {
+    "DescribeStackEvents", "DescribeStacks", "GetTemplate", "GetTemplateSummary", "ListStackResources",
+}  # fmt: skip
+VERSIONS: Final = {
+    "lambda": ("function", "DeleteFunction", {"ListAliases", "ListVersionsByFunction"}),
+    "states": (
+        "stateMachine",
+        "DeleteStateMachineVersion",
+        {
+            "DescribeStateMachine", "DescribeStateMachineAlias", "ListExecutions", "ListStateMachineAliases",
+            "ListStateMachineVersions",
+        },
+    ),
+}  # fmt: skip
+"""Service → resource, the action that deletes a version, and those that read."""
 SMOKE_USER: Final = {
     "AdminCreateUser", "AdminDeleteUser", "AdminInitiateAuth", "AdminSetUserPassword", "ListUsers",
 }  # fmt: skip
@@ -257,8 +271,20 @@ def statement_faults(statement: dict[str, Any], stage: str) -> Iterator[str]:
             yield "creates users in other pools than staging's"
         if {action.split(":")[1] for action in actions} != SMOKE_USER:
             yield f"does {actions}"
+    elif services <= set(VERSIONS):
+        yield from version_faults(stage, *services, {action.split(":")[1] for action in actions}, named)
     else:
         yield f"does {actions}"
+
+
+def version_faults(stage: str, service: str, actions: set[str], named: list[str]) -> Iterator[str]:
+    """What is wrong with a statement on the versions of functions or workflows."""
+    resource, delete, reads = VERSIONS[service]
+    if not (actions == {delete} or actions <= reads):
+        yield f"does {actions}"
+    ending = ":*" if delete in actions else ""
+    if not all(arn.endswith(f":{resource}:dualtrack-{stage}-*{ending}") for arn in named):
+        yield f"reaches more than the stage's versions: {named}"
 
 
 def test_a_role_is_for_one_environment_and_assumes_only_the_bootstraps_roles(
@@ -301,11 +327,17 @@ BREAKERS: Final[dict[str, Callable[[dict[str, Any]], object]]] = {
         ManagedPolicyArns=["arn:aws:iam::aws:policy/AdministratorAccess"]
     ),
     "users in prod": lambda template: _statements(template, "ProdRole").append(
-        copy.deepcopy(_statements(template, "StagingRole")[2])
+        copy.deepcopy(_statements(template, "StagingRole")[-1])
     ),
-    "every pool": lambda template: _statements(template, "StagingRole")[2].pop("Condition"),
+    "every pool": lambda template: _statements(template, "StagingRole")[-1].pop("Condition"),
     "the other stage's stacks": lambda template: _statements(template, "ProdRole")[1].update(
         _statements(template, "StagingRole")[1]
+    ),
+    "functions whole": lambda template: _statements(template, "ProdRole")[3].update(
+        _statements(template, "ProdRole")[2] | {"Action": "lambda:DeleteFunction"}
+    ),
+    "the other stage's versions": lambda template: _statements(template, "ProdRole")[3].update(
+        _statements(template, "StagingRole")[3]
     ),
 }
 
