@@ -171,7 +171,11 @@ class DataStack(Stack):
         kept = s3.LifecycleRule(
             noncurrent_version_expiration=Duration.days(RECOVERY_DAYS), expired_object_delete_marker=True
         )
-        return [*rules, s3.LifecycleRule(prefix=uploads, noncurrent_version_expiration=Duration.days(1)), kept]
+        return [
+            *rules,
+            s3.LifecycleRule(prefix=uploads, noncurrent_version_expiration=Duration.days(1)),
+            kept,
+        ]
 
     def _vector_bucket(self) -> str:
         """Its ARN. Its indexes are made and deleted with the versions of the courses; S3 encrypts them with

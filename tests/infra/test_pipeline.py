@@ -272,13 +272,14 @@ def statement_faults(statement: dict[str, Any], stage: str) -> Iterator[str]:
         if {action.split(":")[1] for action in actions} != SMOKE_USER:
             yield f"does {actions}"
     elif services <= set(VERSIONS):
-        yield from version_faults(stage, *services, {action.split(":")[1] for action in actions}, named)
+        yield from version_faults(stage, set(actions), named)
     else:
         yield f"does {actions}"
 
 
-def version_faults(stage: str, service: str, actions: set[str], named: list[str]) -> Iterator[str]:
+def version_faults(stage: str, does: set[str], named: list[str]) -> Iterator[str]:
     """What is wrong with a statement on the versions of functions or workflows."""
+    (service,), actions = ({action.split(":")[part] for action in does} for part in (0, 1))
     resource, delete, reads = VERSIONS[service]
     if not (actions == {delete} or actions <= reads):
         yield f"does {actions}"

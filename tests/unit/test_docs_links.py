@@ -124,8 +124,8 @@ def test_a_dead_mention_is_seen(text: str, dead: int) -> None:
     ("heading", "anchor"),
     [
         (
-            "Getting a table back (point-in-time recovery, prod)",
-            "getting-a-table-back-point-in-time-recovery-prod",
+            "Going back to a moment (prod)",
+            "going-back-to-a-moment-prod",
         ),
         ("What one user may hold open", "what-one-user-may-hold-open"),
         ("`stream`: a [reader](x.md)", "stream-a-reader"),

@@ -28,7 +28,7 @@ def wrote(number: int, seconds: int, etag: str = "a", **more: Any) -> Version:
     return Version("k", str(number), T + seconds * SECOND, etag, len(etag), **more)
 
 
-LAST = {"is_latest": True}
+LAST: dict[str, Any] = {"is_latest": True}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,62 @@
+"""``dualtrack aws up`` marks the stage's keys, so that ``down`` knows them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from dualtrack_cli.aws.account import Account
+from dualtrack_cli.aws.facts import KEYS
+from dualtrack_cli.aws.questions import Person, Steps
+from dualtrack_cli.aws.things import things_of
+from dualtrack_cli.aws.up import Up, Wishes
+
+from tests.servers.processes import free_port, running
+from tests.servers.vector_buckets import vector_buckets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+    """An empty one."""
+    port = free_port()
+    settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LOG_LEVEL": "ERROR"}
+    with running([sys.executable, "-m", "ministack"], settings), vector_buckets() as vectors:
+        for variable in KEYS.values():
+            monkeypatch.delenv(variable, raising=False)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3VECTORS", vectors.url)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        yield Account("us-east-1")
+
+
+def marked(account: Account) -> dict[str, bool]:
+    """Name of the parameter → whether `down` takes it for the stage's."""
+    return {thing.name: thing.is_tagged for thing in things_of(account, "staging")}
+
+
+def up(account: Account) -> None:
+    Up(Wishes("staging"), account, Person(yes=True), Steps(8))._keys()
+
+
+def test_up_marks_what_it_stores_and_what_was_stored_by_hand(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where an earlier `up` was killed between storing and marking."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-0123456789abcdefghij")
+    for name in ("voyage", "otlp", "of-mine"):
+        account.put_key("staging", name, "by hand")
+    assert not any(marked(account).values())
+    for _ in range(2):
+        up(account)
+        assert marked(account) == {
+            "/dualtrack-staging/anthropic": True,
+            "/dualtrack-staging/of-mine": False,
+            "/dualtrack-staging/otlp": True,
+            "/dualtrack-staging/voyage": True,
+        }
+    assert account.key("staging", "voyage") == "by hand"
