@@ -41,7 +41,9 @@ class AsOnAws(Account):
     def client(self, service: str) -> Any:
         client = super().client(service)
 
-        def checked(model: Any, **_: Any) -> None:
+        def checked(model: Any, params: Any, **_: Any) -> None:
+            if model.name == "DeleteStack":
+                self._must_be_empty(params["body"]["StackName"])
             if AsOnAws.fails == (service, model.name):
                 raise _error("AccessDeniedException", "not authorized", model.name)
 
@@ -49,6 +51,15 @@ class AsOnAws(Account):
             f"before-call.{client.meta.service_model.service_id.hyphenize()}", checked
         )
         return UserPools(client) if service == "cognito-idp" else client
+
+    def _must_be_empty(self, stack: str) -> None:
+        """The emulator deletes a stack whose bucket holds something."""
+        s3 = self.client("s3")
+        for resource in self.resources(stack):
+            if resource.kind == "AWS::S3::Bucket" and not resource.is_kept:
+                held = s3.list_object_versions(Bucket=resource.id)
+                assert not held.get("Versions"), resource
+                assert not held.get("DeleteMarkers"), resource
 
 
 class UserPools:

@@ -21,7 +21,7 @@ from dualtrack_cli.command import exit_codes
 from dualtrack_cli.target import Missing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
 BUCKET: Final = "BodiesBucket"
 """The output of the data stack with the bucket's name."""
@@ -47,12 +47,12 @@ class Change:
     version: Version
 
 
-def change_to(versions: Iterable[Version], moment: datetime) -> Change | None:
+def change_to(versions: Sequence[Version], moment: datetime) -> Change | None:
     """What brings one object, of which these are all versions, back to a moment; None if it is as it was."""
+    now = next(version for version in versions if version.is_latest)
+    past = [version for version in versions if version.at <= moment]
     # of a version and a marker of the same second the version counts: an object too many does no harm
-    newest = sorted(versions, key=lambda version: (version.is_latest, version.at, version.etag), reverse=True)
-    now = newest[0]
-    then = next((version for version in newest if version.at <= moment), None)
+    then = max(past, key=lambda version: (version.at, bool(version.etag), version.is_latest), default=None)
     if then is None or not then.etag:
         return Change("away", now) if now.etag else None
     return None if (now.etag, now.size) == (then.etag, then.size) else Change("back", then)
@@ -64,7 +64,7 @@ def change_to(versions: Iterable[Version], moment: datetime) -> Change | None:
 def changes(client: Any, bucket: str, moment: datetime) -> Iterator[Change]:
     """All changes, in the order of the keys."""
     for _, versions in groupby(_versions(client, bucket), attrgetter("key")):
-        if change := change_to(versions, moment):
+        if change := change_to(tuple(versions), moment):
             yield change
 
 

@@ -40,7 +40,16 @@ LAST: dict[str, Any] = {"is_latest": True}
         pytest.param([wrote(1, -9), wrote(2, 5, "", **LAST)], "back", "1", id="deleted later"),
         pytest.param([wrote(1, -9), wrote(2, -5, "", **LAST)], "", "", id="deleted before"),
         pytest.param(
-            [wrote(1, -9), wrote(2, 0), wrote(3, 0, "")], "", "", id="deleted in that second: it stays"
+            [wrote(1, -9, "b"), wrote(2, 0), wrote(3, 0, "", **LAST)],
+            "back",
+            "2",
+            id="deleted in that second",
+        ),
+        pytest.param(
+            [wrote(1, -9), wrote(2, 5), wrote(3, 5, "", **LAST)],
+            "back",
+            "1",
+            id="made and deleted in a second",
         ),
         pytest.param([wrote(1, -9), wrote(2, 5, "b", **LAST)], "back", "1", id="replaced later"),
         pytest.param(
