@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from infra.layers import ROOT
 from infra.settings import STAGES
+from infra.stacks.data import RECOVERY_DAYS
 
 
 @pytest.mark.parametrize("days", [0, -1, 36_501])
@@ -25,3 +27,13 @@ def test_every_stage_has_one() -> None:
         "staging": 30,
         "prod": 3_650,
     }
+
+
+@pytest.mark.parametrize(
+    "kept", ["point-in-time recovery (`prod`)", "versions of the bucket's objects (`prod`)"]
+)
+def test_what_was_erased_can_be_restored_no_longer_than_is_promised(kept: str) -> None:
+    """The templates keep it for `RECOVERY_DAYS` (tests/infra/rules/lifecycle.py)."""
+    rows = (ROOT / "docs" / "privacy.md").read_text().splitlines()
+    (row,) = [row for row in rows if row.startswith(f"| {kept} |")]
+    assert row.split(" | ")[-1].startswith(f"{RECOVERY_DAYS} days")
