@@ -16,11 +16,12 @@ import aws_cdk as cdk
 from dualtrack.tools.mcp.config import dump_servers, parse_servers
 
 from infra.edge import PLAIN, edge_from
-from infra.settings import FOLDER, METADATA, last_deployed, read_settings, refuse_to_drop
+from infra.settings import FOLDER, last_deployed, read_settings, refuse_to_drop
 from infra.sign_in import OWN_USERS, sign_in_from
 from infra.stacks.chat import ChatStack
 from infra.stacks.data import DataStack
 from infra.stacks.identity import IdentityStack
+from infra.stacks.vectors import VectorsStack
 from infra.stages import AS_PARAMETERS, course_index_from, services_from
 from infra.watch import NOBODY, watch_from
 
@@ -44,15 +45,19 @@ def build(
     watch: Watch = NOBODY,
     edge: Edge = PLAIN,
     sign_in: SignIn = OWN_USERS,
+    record: str = "",
 ) -> ChatStack:
     """All stacks of one stage; with ``mcp_settings`` also GitHub's MCP server, and the page if it has one.
 
+    What a setting switches off is a stack of its own, and what the other stacks export depends on no setting: an export
+    that a deployed stack imports can be neither dropped nor changed (tests/infra/test_walks.py).
+
     ``page_url``: the page's address, a callback of the sign-in, if the stage has no domain of its own.
-    ``watch``: who is told of alarms.
+    ``watch``: who is told of alarms. ``record``: the settings, for the next deployment.
     """
     cdk.Tags.of(app).add("application", "dualtrack")
     cdk.Tags.of(app).add("stage", stage.name)
-    data = DataStack(app, "Data", stage)
+    data = DataStack(app, "Data", stage, record)
     identity = IdentityStack(app, "Identity", stage, edge.url or page_url, sign_in)
     chat = _chat(app, stage, services, data, identity, mcp_settings, watch, edge)
     if stage.page:
@@ -68,6 +73,9 @@ def build(
             uploads_bucket=data.bodies.bucket_name,
             edge=edge,
         )
+    for stack in app.node.children:
+        if stack is not data and isinstance(stack, cdk.Stack):
+            stack.add_stack_dependency(data)
     return chat
 
 
@@ -81,6 +89,7 @@ def _chat(
     watch: Watch,
     edge: Edge,
 ) -> ChatStack:
+    vectors = VectorsStack(app, "Vectors", stage).arn if stage.course_index == "s3vectors" else ""
     if mcp_settings is None:
         return ChatStack(
             app,
@@ -91,6 +100,7 @@ def _chat(
             identity=identity,
             watch=watch,
             edge=edge,
+            course_vectors_arn=vectors,
         )
 
     from infra.stacks.mcp import McpStack  # noqa: PLC0415 - VPC and ECS are needed by no other stack
@@ -109,6 +119,7 @@ def _chat(
         watch=watch,
         edge=edge,
         mcp_service=mcp.service,
+        course_vectors_arn=vectors,
     )
     mcp.attach(chat.functions["github"].function)
     return chat
@@ -126,9 +137,9 @@ def mcp_settings_from(environment: Mapping[str, str]) -> McpSettings | None:
 
 
 def build_deployed(app: cdk.App, settings: Settings) -> ChatStack:
-    """All stacks of a stage on AWS; the chat stack records the settings. Raises ValueError for an invalid setting."""
+    """All stacks of a stage on AWS, which records its settings. Raises ValueError for an invalid setting."""
     environment = settings.environment
-    chat = build(
+    return build(
         app,
         dataclasses.replace(settings.stage, course_index=course_index_from(environment)),
         services_from(environment),
@@ -137,9 +148,8 @@ def build_deployed(app: cdk.App, settings: Settings) -> ChatStack:
         watch_from(environment),
         edge_from(environment, settings.stage),
         sign_in_from(environment),
+        settings.recorded(),
     )
-    chat.template_options.metadata = {METADATA: settings.recorded()}
-    return chat
 
 
 def refuse_to_drop_last(settings: Settings) -> None:
@@ -150,8 +160,8 @@ def refuse_to_drop_last(settings: Settings) -> None:
         return
     import boto3  # noqa: PLC0415 - for a deployment alone
 
-    client = boto3.client("cloudformation", region_name=os.environ.get("CDK_DEFAULT_REGION"))
-    refuse_to_drop(last_deployed(client, f"{settings.stage.prefix}-chat"), settings, os.environ)
+    client = boto3.client("ssm", region_name=os.environ.get("CDK_DEFAULT_REGION"))
+    refuse_to_drop(last_deployed(client, settings.stage.name), settings, os.environ)
 
 
 def check(app: cdk.App) -> None:

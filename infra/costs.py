@@ -52,6 +52,7 @@ ALARMS: Final = "Metrics of alarms"
 FREE_METRICS: Final = 50
 """Of a dashboard."""
 
+STORED: Final = "Stored assets and logs, GB"
 IDLE_GB: Final = 1.0
 """Storage of an unused stage: assets of some deployments, logs, empty tables."""
 
@@ -188,12 +189,17 @@ def idle_lines(templates: Sequence[Template]) -> list[Line]:
             for kind, (what, name) in _AN_HOUR.items()
             if kinds[kind]
         ),
-        Line("Stored assets and logs, GB", IDLE_GB, price["storage_gb_month"]),
+        Line(STORED, IDLE_GB, price["storage_gb_month"]),
     ]
     for template in templates:
         lines += [*_acl_rules(template, price), *_tasks(template, price), *_endpoints(template, price)]
         lines += [*_alarms(template, price), *_dashboards(template, price)]
     return [*lines, *_schedules(templates, price), *_snapshots(templates, price)]
+
+
+def month_of(template: Template) -> float:
+    """Dollars of an idle month of one stack; storage, which is the stage's, is not included."""
+    return total(line for line in idle_lines([template]) if line.item != STORED)
 
 
 def metric_lines() -> list[Line]:

@@ -3,9 +3,10 @@
 Table ``[stage]`` has the fields of `infra.stages.StageSettings`. Table ``[settings]`` has the settings of CONTRACT 2
 by their names in the environment; an empty or unset variable leaves the file's value.
 
-A deployment records its settings in the metadata of its chat stack's template. The next one reads them there and is
-refused if it would drop one (`dropped`): a variable that was only set in a shell, or a line that the file of
-an older checkout lacks. The record is in the account, because a file may not have been committed.
+A deployment records its settings in a parameter of the stack that it deploys first. The next one reads them there and
+is refused if it would drop one (`dropped`): a variable that was only set in a shell, or a line that the file of
+an older checkout lacks. The record is in the account, because a file may not have been committed, and a resource,
+because CloudFormation does not update a template's metadata if nothing else changes.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ STAGE_NAMES: Final = ("local", "staging", "prod")
 DROP: Final = "DUALTRACK_DROP"
 """Comma-separated names that this deployment may drop or change back; ``all`` skips the check."""
 
-METADATA: Final = "dualtrack"
+RECORD_LIMIT: Final = 8_192
+"""Bytes of a parameter at most (AWS Systems Manager User Guide, "Managing parameter tiers")."""
 
 Name = Literal[
     "ALARM_DAILY_DOLLARS", "ALARM_EMAIL", "ALARM_TOPIC_ARN", "ALLOWED_ORIGINS", "ANTHROPIC_BASE_URL", "BEDROCK_BASE_URL", "CERTIFICATE_ARN", "CONTEXT7_BASE_URL", "DOMAIN", "DUALTRACK_COURSE_INDEX", "DUALTRACK_COURSE_RANKING",
@@ -66,9 +68,15 @@ class Settings:
     environment: Mapping[str, str]
     overriding: frozenset[str]
 
-    def recorded(self) -> dict[str, Any]:
-        """The record for the next deployment."""
-        return {"settings": dict(self.environment), "overriding": sorted(self.overriding)}
+    def recorded(self) -> str:
+        """The record for the next deployment, JSON. Raises `BadSettings` if the Parameter Store would refuse it."""
+        record = {"settings": dict(sorted(self.environment.items())), "overriding": sorted(self.overriding)}
+        text = json.dumps(record, ensure_ascii=False)
+        if (size := len(text.encode())) > RECORD_LIMIT:
+            raise BadSettings(
+                f"The settings take {size} bytes; {RECORD_LIMIT} can be recorded for the next deployment."
+            )
+        return text
 
 
 def read_settings(stage: str, environ: Mapping[str, str], folder: Path = FOLDER) -> Settings:
@@ -146,30 +154,35 @@ def refuse_to_drop(last: Mapping[str, Any] | None, now: Settings, environ: Mappi
         )
 
 
-def last_deployed(cloudformation: Any, stack_name: str) -> Mapping[str, Any] | None:
-    """The record of the chat stack's last deployment; None before the first, or if it recorded nothing.
+def record_name(stage: str) -> str:
+    """The parameter of the record; not among the keys of the stage, ``/dualtrack-<stage>/…``."""
+    return f"/dualtrack-settings/{stage}"
+
+
+def last_deployed(ssm: Any, stage: str) -> Mapping[str, Any] | None:
+    """The record of the stage's last deployment; None before the first.
 
     Raises `BadSettings` if the record cannot be read: unknown settings are not dropped silently.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - for a deployment alone
 
     try:
-        summary = cloudformation.get_template_summary(StackName=stack_name)
+        answer = ssm.get_parameter(Name=record_name(stage))
     except ClientError as error:
-        if "does not exist" in error.response["Error"].get("Message", ""):
+        if error.response["Error"].get("Code") == "ParameterNotFound":
             return None
-        raise BadSettings(_unreadable(stack_name, error)) from error
+        raise BadSettings(_unreadable(stage, error)) from error
     except BotoCoreError as error:
-        raise BadSettings(_unreadable(stack_name, error)) from error
-    recorded: Mapping[str, Any] | None = json.loads(summary.get("Metadata") or "{}").get(METADATA)
+        raise BadSettings(_unreadable(stage, error)) from error
+    recorded: Mapping[str, Any] = json.loads(answer["Parameter"]["Value"])
     return recorded
 
 
-def _unreadable(stack_name: str, error: Exception) -> str:
+def _unreadable(stage: str, error: Exception) -> str:
     return (
-        f"Cannot read the settings of the last deployment of {stack_name}: {error}. Reading them takes the action"
-        " cloudformation:GetTemplateSummary, with credentials of the environment (AWS_PROFILE, not --profile);"
-        f" {DROP}=all deploys without this check."
+        f"Cannot read the settings of the last deployment of {stage}: {error}. Reading them takes the action"
+        f" ssm:GetParameter on {record_name(stage)}, with credentials of the environment (AWS_PROFILE, not"
+        f" --profile); {DROP}=all deploys without this check."
     )
 
 

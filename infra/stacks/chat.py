@@ -40,6 +40,7 @@ class ChatStack(Stack):
 
     ``github_network``: the network of the MCP servers, if in a VPC, and ``mcp_service`` their service there.
     ``watch``: who is told of alarms. ``edge``: the stage's own domain and its firewall.
+    ``course_vectors_arn``: the vector bucket's, empty without one.
     """
 
     def __init__(
@@ -55,19 +56,23 @@ class ChatStack(Stack):
         watch: Watch = NOBODY,
         edge: Edge = PLAIN,
         mcp_service: FargateService | None = None,
+        course_vectors_arn: str = "",
     ) -> None:
         super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-chat")
         self._stage = stage
         self._data = data
         self._identity = identity
         self._services = services
+        self._course_vectors_arn = course_vectors_arn
         self._layers = Layers(self, stage)
         self.functions = self._functions(github_network)
         self.workflow = Workflow(self, "Chat", CHAT, stage=stage, functions=self.functions)
         self.corpus_workflow = Workflow(self, "Corpus", CORPUS, stage=stage, functions=self.functions)
         settings = self._settings()
         embed = self.functions["embed"].alias
-        allow = Allow(data, identity.pool, self.workflow, self.corpus_workflow, embed, services)
+        allow = Allow(
+            data, identity.pool, self.workflow, self.corpus_workflow, embed, services, course_vectors_arn
+        )
         for function in self.functions.values():
             function.connect(settings, allow)
         self._accept_projects(services)
@@ -145,7 +150,7 @@ class ChatStack(Stack):
             "CREDITS_TABLE": data.credits.table_name,
             "CACHE_TABLE": data.cache.table_name,
             "BODIES_BUCKET": data.bodies.bucket_name,
-            "COURSE_VECTORS": _bucket_name(data.course_vectors_arn),
+            "COURSE_VECTORS": _bucket_name(self._course_vectors_arn),
             "CONNECTIONS_KEY": data.connections_key.key_arn,
             "STATE_MACHINE_ARN": self.workflow.start_arn,
             "CORPUS_MACHINE_ARN": self.corpus_workflow.start_arn,
@@ -202,6 +207,9 @@ class ChatStack(Stack):
         }
         for key, value in outputs.items():
             CfnOutput(self, key, value=value)
+        # the page's, whether there is one or not: an export in use cannot be dropped
+        self.export_value(self.rest.rest.rest_api_id)
+        self.export_value(self.rest.rest.deployment_stage.stage_name)
 
 
 def _bucket_name(arn: str) -> str:

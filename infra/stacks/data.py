@@ -9,8 +9,9 @@ from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
-from aws_cdk import aws_s3vectors as s3vectors
+from aws_cdk import aws_ssm as ssm
 
+from infra.settings import record_name
 from infra.stacks.emptier import accept_emptier
 from infra.stacks.findings import accept
 from infra.stages import SECRET_NAMES
@@ -39,24 +40,28 @@ def bodies_export(stage: StageSettings) -> str:
     return f"{stage.prefix}-bodies-arn"
 
 
-def course_vectors_export(stage: StageSettings) -> str:
-    """The name under which the vector bucket's ARN is exported, if there is one."""
-    return f"{stage.prefix}-course-vectors-arn"
+def removal(stage: StageSettings) -> RemovalPolicy:
+    """Of what holds data: kept by every update and deletion, but removed if its creation fails, because its fixed name
+    would block the next attempt."""
+    return RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if stage.keep_data else RemovalPolicy.DESTROY
 
 
 class DataStack(Stack):
     """Four tables (pk, sk strings; on-demand; encrypted), one bucket, one key.
 
+    ``record``: the settings of this deployment, for the next one (`infra.settings`). The stack is deployed before every
+    other, so what an interrupted deployment has already set is known.
+
     ``secret_names``: the SecureStrings of the Parameter Store that hold the services' keys. CloudFormation cannot make
     such parameters (Template Reference, AWS::SSM::Parameter), so the operator puts each (docs/aws/settings.md).
     """
 
-    def __init__(self, scope: Construct, construct_id: str, stage: StageSettings) -> None:
+    def __init__(
+        self, scope: Construct, construct_id: str, stage: StageSettings, record: str = ""
+    ) -> None:
         super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-data")
         self._stage = stage
-        # Kept by every update and deletion, but removed if its creation fails: its fixed name would block the next
-        # attempt.
-        self._removal = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if stage.keep_data else RemovalPolicy.DESTROY
+        self._removal = removal(stage)
         self.history = self._table("History", expires=False)
         self.chats = self._table("Chats", expires=True)
         self.credits = self._table("Credits", expires=True)
@@ -85,8 +90,6 @@ class DataStack(Stack):
         self.bodies = self._bucket()
         # exported under a name of our own: cdk-nag's finding on its objects contains it
         self.bodies_arn = self.export_value(self.bodies.bucket_arn, name=bodies_export(stage))
-        # empty where the stage has no vector bucket
-        self.course_vectors_arn = self._vector_bucket() if stage.course_index == "s3vectors" else ""
         self.connections_key = kms.Key(
             self,
             "ConnectionsKey",
@@ -96,7 +99,21 @@ class DataStack(Stack):
         )
         names = LOCAL_SECRET_NAMES if stage.name == "local" else SECRET_NAMES
         self.secret_names = {name: f"/{stage.prefix}/{name}" for name in names}
+        if record:
+            self._record(record)
         self._outputs()
+
+    def _record(self, text: str) -> None:
+        """Its tier may grow: an advanced parameter (over 4 KB, $0.05 a month) cannot be made a standard one again."""
+        ssm.CfnParameter(
+            self,
+            "Settings",
+            type="String",
+            tier="Intelligent-Tiering",
+            name=record_name(self._stage.name),
+            description="The settings of the last deployment",
+            value=text,
+        )
 
     def _outputs(self) -> None:
         outputs = {
@@ -176,11 +193,3 @@ class DataStack(Stack):
             s3.LifecycleRule(prefix=uploads, noncurrent_version_expiration=Duration.days(1)),
             kept,
         ]
-
-    def _vector_bucket(self) -> str:
-        """Its ARN. Its indexes are made and deleted with the versions of the courses; S3 encrypts them with
-        its own keys."""
-        bucket = s3vectors.CfnVectorBucket(self, "CourseVectors")
-        bucket.apply_removal_policy(self._removal)
-        arn: str = self.export_value(bucket.attr_vector_bucket_arn, name=course_vectors_export(self._stage))
-        return arn

@@ -58,6 +58,8 @@ class IdentityStack(Stack):
         )
         CfnOutput(self, "UserPoolId", value=self.pool.user_pool_id)
         CfnOutput(self, "UserPoolClientId", value=self.client.user_pool_client_id)
+        # the page's, whether there is one or not: an export in use cannot be dropped
+        self.export_value(self.sign_in.domain_name)
 
     def _pool(self) -> cognito.UserPool:
         keep, is_forced = self._stage.keep_data, self._stage.mfa_required

@@ -99,6 +99,9 @@ class McpStack(Stack):
         self.url = f"http://github.{namespace}:{PORT}/"
         isolated = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
         self.network = Network(self.vpc, isolated, (self._function_group,))
+        # the dashboard's and the alarms', whether there are alarms or not: an export in use cannot be dropped
+        self.export_value(self.service.cluster.cluster_name)
+        self.export_value(self.service.service_name)
 
     def servers(self) -> tuple[McpServer, ...]:
         """The entry of ``MCP_SERVERS`` for this server."""

@@ -14,8 +14,8 @@ from infra.stacks.data import (
     LISTED_CONVERSATIONS_INDEX,
     OPEN_CHATS_INDEX,
     bodies_export,
-    course_vectors_export,
 )
+from infra.stacks.vectors import course_vectors_export
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +50,10 @@ class Allow:
         corpus_workflow: Workflow,
         embed: lambda_.IAlias,
         services: Services,
+        course_vectors_arn: str = "",
     ) -> None:
         self._services = services
+        self._course_vectors = course_vectors_arn
         self._embed = embed
         self._data = data
         self._pool = pool
@@ -119,11 +121,11 @@ class Allow:
 
     def course_vectors(self, *actions: str) -> list[iam.PolicyStatement]:
         """On the vector indexes of courses, where the stage has a bucket for them."""
-        bucket = self._data.course_vectors_arn
+        bucket = self._course_vectors
         return [_statement("s3vectors", actions, f"{bucket}/index/{COURSE_INDEX_NAMES}")] if bucket else []
 
     def list_course_vectors(self) -> list[iam.PolicyStatement]:
-        bucket = self._data.course_vectors_arn
+        bucket = self._course_vectors
         return [_statement("s3vectors", ["ListIndexes"], bucket)] if bucket else []
 
     def secrets(self, *names: str) -> iam.PolicyStatement:

@@ -144,15 +144,30 @@ class Account:
 
     def recorded(self, stage: str) -> Mapping[str, Any] | None:
         """The settings that the last deployment recorded (`infra.settings.last_deployed`)."""
+        from infra.settings import BadSettings, last_deployed  # noqa: PLC0415 - an installed wheel has none
+
+        try:
+            return last_deployed(self.client("ssm"), stage)
+        except BadSettings as problem:
+            raise Refusal(str(problem)) from problem
+
+    def template(self, name: str) -> Mapping[str, Any]:
+        """The template of a stack."""
         with plainly():
-            try:
-                answer = self._cloudformation.get_template_summary(StackName=f"{prefix(stage)}-chat")
-            except ClientError as error:
-                if _NO_STACK in error.response["Error"].get("Message", ""):
-                    return None
-                raise
-        recorded: Mapping[str, Any] | None = json.loads(answer.get("Metadata") or "{}").get("dualtrack")
-        return recorded
+            body = self._cloudformation.get_template(StackName=name)["TemplateBody"]
+        template: Mapping[str, Any] = body if isinstance(body, dict) else json.loads(body)
+        return template
+
+    def versions_in_network(self, function: str) -> frozenset[int]:
+        """The published versions of a function that are in a VPC: each keeps network interfaces there."""
+        with plainly():
+            pages = self.client("lambda").get_paginator("list_versions_by_function").paginate(FunctionName=function)
+            versions = [version for page in pages for version in page["Versions"]]
+        return frozenset(
+            int(version["Version"])
+            for version in versions
+            if version["Version"] != "$LATEST" and version.get("VpcConfig", {}).get("VpcId")
+        )
 
     def resources(self, stack: str) -> tuple[Resource, ...]:
         """The resources of a stack, also those that a deletion in progress has removed; none if it does not exist."""

@@ -111,6 +111,38 @@ def page_to_allow(settings: Mapping[str, str], page: Stack | None) -> str:
     return "" if settings.get("PAGE_URL") == url else url
 
 
+def switched_off(stacks: Mapping[str, Stack], settings: Mapping[str, str], *, page: bool) -> list[str]:
+    """The deployed stacks, by their names in `STACKS`, of what the stage does not have any more."""
+    wanted = {
+        "page": page,
+        "mcp": bool(settings.get("GITHUB_MCP_IMAGE")),
+        "vectors": settings.get("DUALTRACK_COURSE_INDEX") == "s3vectors",
+    }
+    return [
+        name
+        for name, stack in stacks.items()
+        if not wanted.get(name, True) and before_deploy(stack) in ("go", "stop")
+    ]
+
+
+def why_it_stays(name: str, in_network: Collection[int]) -> str:
+    """Why a stack that is switched off cannot be deleted yet; empty if it can. ``in_network``: the published versions
+    of the function ``github`` in the network of the MCP servers.
+    """
+    if name == "vectors":
+        return (
+            "It holds the courses' vectors, which are used again when it is switched on. To delete it, delete the"
+            " indexes of its bucket first (`aws s3vectors list-indexes`, `delete-index`)."
+        )
+    if name == "mcp" and in_network:
+        numbers = ", ".join(map(str, sorted(in_network)))
+        return (
+            f"Versions {numbers} of the function github are in its network, and earlier releases call them:"
+            " `dualtrack aws prune` deletes those that are not among the newest, then `up` asks again."
+        )
+    return ""
+
+
 def is_not_verified(page: Stack | None) -> bool:
     """Whether CloudFront refused the account, as it does for new ones until AWS has verified them."""
     return page is not None and "must be verified" in page.reason.lower()

@@ -101,6 +101,12 @@ def of_stacks(stage: str, stacks: Mapping[str, Stack]) -> Iterator[Finding]:
         yield Finding(f"Stack {stack.name}", state, seen, mend)  # type: ignore[arg-type]  # one of State above
 
 
+def of_switched_off(stack: Stack, dollars: float, stage: str) -> Finding:
+    """A stack of what the stage does not have any more; ``dollars`` a month."""
+    seen = f"switched off; costs about ${dollars:.2f} a month while it stays, storage apart"
+    return Finding(f"Stack {stack.name}", "note", seen, f"uv run dualtrack aws up --stage {stage}")
+
+
 def of_keys(stage: str, present: frozenset[str], settings: Mapping[str, str]) -> Finding:
     """The keys in the Parameter Store."""
     if decide.is_key_needed(settings) and "anthropic" not in present:
@@ -224,6 +230,7 @@ class Doctor:
             yield Finding("Stacks", "unknown", one_line(str(problem), 300))
             return
         yield from of_stacks(stage, stacks)
+        yield from _tried("Stacks", lambda: self._switched_off(stacks))
         yield from _tried("Keys", lambda: [of_keys(stage, account.keys(stage), self._deployed())])
         yield from _tried("Settings", self._drift)
         yield from _tried("Model", self._model)
@@ -249,6 +256,17 @@ class Doctor:
 
     def _queue(self, name: str, url: str) -> list[Finding]:
         return [of_queue(name, self._account.messages(url), url)]
+
+    def _switched_off(self, stacks: Mapping[str, Stack]) -> list[Finding]:
+        from infra.costs import month_of  # noqa: PLC0415 - an installed wheel has none
+
+        kept = decide.carried(self._account.recorded(self._stage), self._settings.environment)
+        settings = {**kept, **self._settings.environment}
+        off = decide.switched_off(stacks, settings, page=self._settings.stage.page)
+        found = [stacks[name] for name in off]
+        return [
+            of_switched_off(stack, month_of(self._account.template(stack.name)), self._stage) for stack in found
+        ]
 
     def _deployed(self) -> Mapping[str, str]:
         recorded = self._account.recorded(self._stage) or {}

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 STAGES: Final = ("staging", "prod")
 """The stages of an account; `local` is the laptop's."""
 
-STACKS: Final = ("data", "identity", "mcp", "chat", "page")
-"""The stacks of a stage in the order of their deployment; ``mcp`` and ``page`` are optional."""
+STACKS: Final = ("data", "identity", "vectors", "mcp", "chat", "page")
+"""The stacks of a stage in the order of their deployment; ``vectors``, ``mcp`` and ``page`` are optional."""
 
 KEYS: Final = MappingProxyType(
     {

@@ -27,6 +27,8 @@ from dualtrack_cli.command import exit_codes
 from dualtrack_cli.target import Missing, need_checkout
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dualtrack_cli.aws.facts import Stack
     from infra.settings import Settings
 
@@ -188,8 +190,10 @@ class Up:
     def _deploy(self) -> dict[str, Stack]:
         self.steps.begin("Deployment (10 minutes and more at first, with CloudFront up to 25)")
         self._ready_to_deploy()
-        before = self.account.stacks(self.wishes.stage).get("page")
-        if url := decide.page_to_allow(self.settings, before):
+        before = self.account.stacks(self.wishes.stage)
+        for name in self._switched_off(before):
+            self.steps.say(f"{prefix(self.wishes.stage)}-{name} is switched off: first the rest goes without it")
+        if url := decide.page_to_allow(self.settings, before.get("page")):
             self.extra["PAGE_URL"] = url
         try:
             self._cdk_deploy()
@@ -198,7 +202,33 @@ class Up:
             if not decide.is_not_verified(stacks.get("page")):
                 raise
             self._without_page()
+        return self._remove_switched_off(dict(self.account.stacks(self.wishes.stage)))
+
+    def _switched_off(self, stacks: Mapping[str, Stack]) -> list[str]:
+        return decide.switched_off(stacks, {**self.settings, **self.extra}, page=self._page)
+
+    def _remove_switched_off(self, stacks: dict[str, Stack]) -> dict[str, Stack]:
+        """Delete the stacks of what is switched off, if the user agrees; the remaining stacks."""
+        from infra.costs import month_of  # noqa: PLC0415 - an installed wheel has none
+
+        for name in self._switched_off(stacks):
+            full = stacks[name].name
+            dollars = month_of(self.account.template(full))
+            self.steps.say(f"{full} is switched off, and costs about ${dollars:.2f} a month while it stays, storage apart.")
+            if reason := decide.why_it_stays(name, self._in_network(name, stacks)):
+                self.steps.say(reason)
+            elif self.person.agrees(f"Delete {full}?", default=False):
+                self.account.delete_stack(full)
+                self._wait_for(full)
+            else:
+                region = self.account.region
+                self.steps.say(f"aws cloudformation delete-stack --stack-name {full} --region {region}")
         return dict(self.account.stacks(self.wishes.stage))
+
+    def _in_network(self, name: str, stacks: Mapping[str, Stack]) -> frozenset[int]:
+        if name != "mcp":
+            return frozenset()
+        return self.account.versions_in_network(stacks["chat"].outputs["GithubFunction"])
 
     def _cdk_deploy(self) -> None:
         context = {"stage": self.wishes.stage}
