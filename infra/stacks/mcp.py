@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Acknowledgment, Aws, CfnCondition, Duration, Fn, RemovalPolicy, Stack, Validations
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
@@ -41,6 +42,17 @@ GITHUB_MCP_VERSION: Final = "v2.1.0"
 PORT: Final = 8082
 HEALTH_ROUTE: Final = "/.well-known/oauth-protected-resource"
 """The one route that answers 200 without a token."""
+
+ZONES: Final = MappingProxyType(
+    {
+        "us-east-1": ("use1-az1", "use1-az2"),
+        "us-west-1": ("usw1-az1", "usw1-az3"),
+        "ap-northeast-1": ("apne1-az1", "apne1-az2"),
+        "ca-central-1": ("cac1-az1", "cac1-az2"),
+    }
+)
+"""Two zones with Fargate on ARM of the regions that have a zone without (Amazon ECS Developer Guide, "AWS Fargate
+Regions"). By id: the name of a zone means another one in every account."""
 
 _IMAGE: Final = re.compile(
     r"(?P<name>[a-z0-9][a-z0-9.:-]*/[a-z0-9._/-]+)(?::(?P<tag>[\w][\w.-]{0,127}))?@sha256:(?P<digest>[0-9a-f]{64})"
@@ -139,6 +151,7 @@ class McpStack(Stack):
                 "S3": ec2.GatewayVpcEndpointOptions(service=ec2.GatewayVpcEndpointAwsService.S3),
             },
         )
+        self._choose_zones(vpc)
         outward = ec2.CfnEgressOnlyInternetGateway(self, "OutwardOnly", vpc_id=vpc.vpc_id)
         for number, subnet in enumerate(vpc.isolated_subnets):
             ec2.CfnRoute(
@@ -154,6 +167,24 @@ class McpStack(Stack):
             traffic_type=ec2.FlowLogTrafficType.REJECT,
         )
         return vpc
+
+    def _choose_zones(self, vpc: ec2.Vpc) -> None:
+        """The zones of `ZONES` in its regions; elsewhere the region's first two, as the CDK has it."""
+        for region in ZONES:
+            is_here = Fn.condition_equals(Aws.REGION, region)
+            CfnCondition(self, _in(region), expression=is_here)
+        for subnets in (vpc.public_subnets, vpc.isolated_subnets):
+            for number, subnet in enumerate(subnets):
+                resource: Any = subnet.node.default_child
+                name, zone = resource.availability_zone, {"Ref": "AWS::NoValue"}
+                for region, ids in ZONES.items():
+                    name = {"Fn::If": [_in(region), {"Ref": "AWS::NoValue"}, name]}
+                    zone = {"Fn::If": [_in(region), ids[number], zone]}
+                resource.add_property_override("AvailabilityZone", name)
+                resource.add_property_override("AvailabilityZoneId", zone)
+                Validations.of(resource).acknowledge(
+                    Acknowledgment(id="CloudFormation-Validate::F3020", reason="Conditions leave one of the two.")
+                )
 
     def _group(self, name: str, description: str) -> ec2.SecurityGroup:
         return ec2.SecurityGroup(
@@ -304,6 +335,11 @@ class McpStack(Stack):
         resource: Any = group.node.default_child
         resource.retention_in_days = self._stage.log_retention_days
         return group
+
+
+def _in(region: str) -> str:
+    """The name of a condition."""
+    return f"In{region.title().replace('-', '')}"
 
 
 def _probe() -> ecs.HealthCheck:

@@ -18,7 +18,7 @@ from dualtrack.tools.mcp.config import dump_servers, parse_servers
 from infra.local.synth import context
 from infra.settings import STAGES
 from infra.stacks.findings import accept
-from infra.stacks.mcp import GITHUB_MCP_VERSION, McpSettings, McpStack
+from infra.stacks.mcp import GITHUB_MCP_VERSION, ZONES, McpSettings, McpStack
 
 ROOT = Path(__file__).parents[2]
 DIGEST = "a" * 64
@@ -223,3 +223,34 @@ def test_cdk_nag_finds_nothing(settings: McpSettings) -> None:
 def test_the_tests_run_the_version_that_is_deployed() -> None:
     script = (ROOT / ".ci/install_github_mcp.sh").read_text()
     assert re.search(r"github-mcp-server (\S+)$", script, re.MULTILINE).group(1) == GITHUB_MCP_VERSION  # type: ignore[union-attr]
+
+
+def resolved(value: Any, region: str) -> Any:
+    """A value whose conditions ask for the region alone; None for no value."""
+    if isinstance(value, dict) and "Fn::If" in value:
+        condition, then, otherwise = value["Fn::If"]
+        (_, named) = template().to_json()["Conditions"][condition]["Fn::Equals"]
+        return resolved(then if named == region else otherwise, region)
+    return None if value == {"Ref": "AWS::NoValue"} else value
+
+
+@pytest.mark.parametrize("region", [*ZONES, "eu-central-1"])
+def test_tasks_and_functions_are_in_zones_that_can_run_them(region: str) -> None:
+    """A zone is named by its id, which means the same one in every account, or by its place in the region."""
+    for kind in ("Server", "Function"):
+        subnets = [
+            subnet["Properties"]
+            for key, subnet in template().find_resources("AWS::EC2::Subnet").items()
+            if key.startswith(f"Vpc{kind}")
+        ]
+        ids = tuple(resolved(subnet["AvailabilityZoneId"], region) for subnet in subnets)
+        names = [resolved(subnet["AvailabilityZone"], region) for subnet in subnets]
+        if region in ZONES:
+            assert (ids, names) == (ZONES[region], [None, None])
+        else:
+            assert ids == (None, None)
+            assert names == [{"Fn::Select": [number, {"Fn::GetAZs": ""}]} for number in (0, 1)]
+
+
+def test_the_zone_without_arm_is_not_among_them() -> None:
+    assert "use1-az3" not in json.dumps(template().to_json())

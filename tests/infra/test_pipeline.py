@@ -33,7 +33,7 @@ PUBLISHERS: Final = ("actions/", "aws-actions/", "./.github/workflows/", "OWNER/
 
 BOOTSTRAP_ROLES: Final = {"deploy", "file-publishing", "lookup"}
 READS: Final = {
-    "DescribeStackEvents", "DescribeStacks", "GetTemplate", "GetTemplateSummary", "ListStackResources",
+    "DescribeStackEvents", "DescribeStacks", "GetTemplate", "ListStackResources",
 }  # fmt: skip
 VERSIONS: Final = {
     "lambda": ("function", "DeleteFunction", {"ListAliases", "ListVersionsByFunction"}),
@@ -265,6 +265,10 @@ def statement_faults(statement: dict[str, Any], stage: str) -> Iterator[str]:
             yield f"does {actions}"
         if not all(arn.endswith(f":stack/dualtrack-{stage}-*/*") for arn in named):
             yield f"reads stacks of others: {named}"
+    elif services == {"ssm"}:
+        record = f":parameter/dualtrack-settings/{stage}"
+        if actions != ["ssm:GetParameter"] or not all(arn.endswith(record) for arn in named):
+            yield f"reads parameters of others: {named}"
     elif services == {"cognito-idp"}:
         tags = {"aws:ResourceTag/application": "dualtrack", "aws:ResourceTag/stage": stage}
         if stage == "prod" or statement.get("Condition") != {"StringEquals": tags}:
@@ -331,14 +335,20 @@ BREAKERS: Final[dict[str, Callable[[dict[str, Any]], object]]] = {
         copy.deepcopy(_statements(template, "StagingRole")[-1])
     ),
     "every pool": lambda template: _statements(template, "StagingRole")[-1].pop("Condition"),
-    "the other stage's stacks": lambda template: _statements(template, "ProdRole")[1].update(
+    "the other stage's settings": lambda template: _statements(template, "ProdRole")[1].update(
         _statements(template, "StagingRole")[1]
     ),
-    "functions whole": lambda template: _statements(template, "ProdRole")[3].update(
-        _statements(template, "ProdRole")[2] | {"Action": "lambda:DeleteFunction"}
+    "a stage's keys": lambda template: _statements(template, "ProdRole")[1].update(
+        Resource={"Fn::Sub": "arn:aws:ssm:*:*:parameter/dualtrack-prod/*"}
     ),
-    "the other stage's versions": lambda template: _statements(template, "ProdRole")[3].update(
-        _statements(template, "StagingRole")[3]
+    "the other stage's stacks": lambda template: _statements(template, "ProdRole")[2].update(
+        _statements(template, "StagingRole")[2]
+    ),
+    "functions whole": lambda template: _statements(template, "ProdRole")[4].update(
+        _statements(template, "ProdRole")[3] | {"Action": "lambda:DeleteFunction"}
+    ),
+    "the other stage's versions": lambda template: _statements(template, "ProdRole")[4].update(
+        _statements(template, "StagingRole")[4]
     ),
 }
 

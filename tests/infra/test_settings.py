@@ -12,12 +12,13 @@ from botocore.stub import Stubber
 
 from infra.settings import (
     FOLDER,
-    METADATA,
+    RECORD_LIMIT,
     STAGE_NAMES,
     STAGES,
     BadSettings,
     last_deployed,
     read_settings,
+    record_name,
     refuse_to_drop,
 )
 from infra.stages import services_from
@@ -114,10 +115,10 @@ def test_there_is_no_other_stage() -> None:
 # ── settings of the last deployment ───────────────────────────────────────────────────────────────
 
 
-def refused(last: Mapping[str, Any], environ: Mapping[str, str], folder: Path) -> str:
+def refused(last: str, environ: Mapping[str, str], folder: Path) -> str:
     """Why a deployment after ``last`` is refused; empty if it is allowed."""
     try:
-        refuse_to_drop(last, read_settings("prod", environ, folder), environ)
+        refuse_to_drop(json.loads(last), read_settings("prod", environ, folder), environ)
     except BadSettings as problem:
         return str(problem)
     return ""
@@ -151,25 +152,39 @@ def test_an_older_checkout_drops_no_line_of_a_file_but_a_change_is_a_decision(
 
 
 def test_the_account_says_what_was_set() -> None:
-    """As in CloudFormation's answers: the template's metadata as text; a missing stack as a ValidationError."""
+    """As in the Parameter Store's answers."""
     recorded = read_settings("prod", MAIL).recorded()
-    client: Any = boto3.client("cloudformation", region_name="us-east-1")
+    client: Any = boto3.client("ssm", region_name="us-east-1")
     with Stubber(client) as stub:
-        stub.add_response("get_template_summary", {"Metadata": json.dumps({METADATA: recorded})})
-        assert last_deployed(client, "dualtrack-prod-chat") == recorded
-        stub.add_response("get_template_summary", {})
-        assert last_deployed(client, "dualtrack-prod-chat") is None, "release 1 recorded nothing"
-        stub.add_client_error("get_template_summary", "ValidationError", "Stack with id x does not exist")
-        assert last_deployed(client, "dualtrack-prod-chat") is None
-        stub.add_client_error("get_template_summary", "AccessDenied", "not authorized")
-        with pytest.raises(
-            BadSettings, match=r"cloudformation:GetTemplateSummary.*DUALTRACK_DROP=all"
-        ) as caught:
-            last_deployed(client, "dualtrack-prod-chat")
+        asked = {"Name": "/dualtrack-settings/prod"}
+        stub.add_response("get_parameter", {"Parameter": {"Value": recorded}}, asked)
+        assert last_deployed(client, "prod") == {"settings": MAIL, "overriding": ["ALARM_EMAIL"]}
+        stub.add_client_error("get_parameter", "ParameterNotFound")
+        assert last_deployed(client, "prod") is None
+        stub.add_client_error("get_parameter", "AccessDeniedException", "not authorized")
+        with pytest.raises(BadSettings, match=r"ssm:GetParameter on .*DUALTRACK_DROP=all") as caught:
+            last_deployed(client, "prod")
         assert isinstance(caught.value.__cause__, ClientError)
 
 
-def test_a_template_records_what_was_set(assembly: Callable[..., Path]) -> None:
+def test_a_record_that_the_parameter_store_would_refuse_stops_the_synthesis(
+    written: Callable[[str], Path],
+) -> None:
+    """Eight kilobytes of an advanced parameter, in bytes."""
+    fits = read_settings("prod", {"DUALTRACK_MODEL": "é" * 4_000}, written(""))
+    assert len(fits.recorded().encode()) <= RECORD_LIMIT
+    too_large = read_settings("prod", {"DUALTRACK_MODEL": "é" * 4_096}, written(""))
+    with pytest.raises(BadSettings, match=r"take \d{4} bytes; 8192 can be recorded"):
+        too_large.recorded()
+
+
+def test_the_first_stack_records_what_was_set(assembly: Callable[..., Path]) -> None:
+    """Every other stack is deployed after it."""
     values = {**WITH_MCP, **MAIL}
-    metadata = Stage("prod", assembly("prod", values)).template("Chat")["Metadata"][METADATA]
-    assert metadata == {"settings": values, "overriding": sorted(values)}
+    folder = assembly("prod", values)
+    (record,) = Stage("prod", folder).resources("Data", "AWS::SSM::Parameter").values()
+    assert json.loads(record["Value"]) == {"settings": values, "overriding": sorted(values)}
+    assert (record["Name"], record["Tier"]) == (record_name("prod"), "Intelligent-Tiering")
+    artifacts = json.loads((folder / "manifest.json").read_text())["artifacts"]
+    for name in ("Identity", "Mcp", "Chat", "Page"):
+        assert "Data" in artifacts[name]["dependencies"], name
