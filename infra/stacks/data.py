@@ -56,9 +56,7 @@ class DataStack(Stack):
     such parameters (Template Reference, AWS::SSM::Parameter), so the operator puts each (docs/aws/settings.md).
     """
 
-    def __init__(
-        self, scope: Construct, construct_id: str, stage: StageSettings, record: str = ""
-    ) -> None:
+    def __init__(self, scope: Construct, construct_id: str, stage: StageSettings, record: str = "") -> None:
         super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-data")
         self._stage = stage
         self._removal = removal(stage)

@@ -170,20 +170,23 @@ class McpStack(Stack):
 
     def _choose_zones(self, vpc: ec2.Vpc) -> None:
         """The zones of `ZONES` in its regions; elsewhere the region's first two, as the CDK has it."""
+        nothing: Any = {"Ref": "AWS::NoValue"}
         for region in ZONES:
             is_here = Fn.condition_equals(Aws.REGION, region)
             CfnCondition(self, _in(region), expression=is_here)
         for subnets in (vpc.public_subnets, vpc.isolated_subnets):
             for number, subnet in enumerate(subnets):
                 resource: Any = subnet.node.default_child
-                name, zone = resource.availability_zone, {"Ref": "AWS::NoValue"}
+                name, zone = resource.availability_zone, nothing
                 for region, ids in ZONES.items():
-                    name = {"Fn::If": [_in(region), {"Ref": "AWS::NoValue"}, name]}
+                    name = {"Fn::If": [_in(region), nothing, name]}
                     zone = {"Fn::If": [_in(region), ids[number], zone]}
                 resource.add_property_override("AvailabilityZone", name)
                 resource.add_property_override("AvailabilityZoneId", zone)
                 Validations.of(resource).acknowledge(
-                    Acknowledgment(id="CloudFormation-Validate::F3020", reason="Conditions leave one of the two.")
+                    Acknowledgment(
+                        id="CloudFormation-Validate::F3020", reason="Conditions leave one of the two."
+                    )
                 )
 
     def _group(self, name: str, description: str) -> ec2.SecurityGroup:

@@ -21,7 +21,7 @@ from tests.infra.rules.names import GLOBAL_NAMES, name_of
 from tests.infra.rules.registry import many
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     Template = Mapping[str, Any]
@@ -114,15 +114,21 @@ class Account:
                 self._check_exports(name, old.exports, new.exports, region)
         except Refused:
             for resource in reversed(made):
-                self._remove(resource, region, "Delete" if resource.kept == "RetainExceptOnCreate" else resource.kept)
+                self._remove(
+                    resource, region, "Delete" if resource.kept == "RetainExceptOnCreate" else resource.kept
+                )
             status = "UPDATE_ROLLBACK_COMPLETE" if old else "ROLLBACK_COMPLETE"
             kept = old or Stack(template=template)
-            self.stacks[region, name] = Stack(status, kept.template, kept.resources, kept.exports, kept.imports)
+            self.stacks[region, name] = Stack(
+                status, kept.template, kept.resources, kept.exports, kept.imports
+            )
             raise
         self.stacks[region, name] = new
         names = {resource.name for resource in new.resources.values()}
         for resource in reversed((old or new).resources.values()):
-            if resource.name not in names:  # UG, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS": after the rest, never undone
+            if (
+                resource.name not in names
+            ):  # UG, "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS": after the rest, never undone
                 replaced = resource.key in new.resources
                 self._remove(resource, region, resource.kept_if_replaced if replaced else resource.kept)
 
@@ -132,7 +138,7 @@ class Account:
         before = old.resources.get(key) if old else None
         policies = (template.get("DeletionPolicy", "Delete"), template.get("UpdateReplacePolicy", "Delete"))
         stays = before and before.kind == template["Type"] and not _replaces(before, properties)
-        name = before.name if before and stays else f"{key}-{next(self._numbers)}"
+        name = before.name if before and stays else f"{key}-{next(self._numbers):05}"
         resource = Resource(key, template["Type"], name, properties, *policies)
         if resource != before and resource.kind in self.alarming:
             raise Refused(f"{key}: an alarm was raised")
@@ -190,8 +196,9 @@ class Account:
         return True
 
     def _can_go(self, resource: Resource) -> bool:
-        """S3 API, DeleteBucket and DeleteVectorBucket: only empty ones. Lambda Developer Guide, "Giving functions access
-        to a VPC": a network interface stays until no function or published version names its subnet and group."""
+        """S3 API, DeleteBucket and DeleteVectorBucket: only empty ones. Lambda Developer Guide, "Giving functions
+        access to a VPC": a network interface stays until no function or published version names its subnet and group.
+        """
         if resource.kind in CAN_BE_FULL:
             return resource.name not in self.full or _empties_itself(resource)
         codes = (code for published in self.published.values() for _, code in published)
@@ -220,24 +227,19 @@ class Account:
         }
 
     def _resolved(self, value: Any, stack: Stack, region: str) -> Any:
-        if isinstance(value, list):
-            return [self._resolved(item, stack, region) for item in value]
         if not isinstance(value, dict):
-            return value
+            items = value if isinstance(value, list) else None
+            return value if items is None else [self._resolved(item, stack, region) for item in items]
         if "Ref" in value:
             found = stack.resources.get(value["Ref"])
             return found.name if found else {"AWS::Region": region}.get(value["Ref"], value["Ref"])
         if "Fn::GetAtt" in value:
-            key, attribute = value["Fn::GetAtt"]
-            # TR, "AWS::StepFunctions::StateMachine": a revision is a snapshot of the definition
-            content = stack.resources[key].properties if attribute == "StateMachineRevisionId" else ""
-            return f"{stack.resources[key].name}.{attribute}{json.dumps(content) if content else ''}"
+            return _attribute(stack, *value["Fn::GetAtt"])
         resolved = {key: self._resolved(item, stack, region) for key, item in value.items()}
         if "Fn::ImportValue" in resolved:
             return self._imported(resolved["Fn::ImportValue"], region)
-        if "Fn::Join" in resolved and all(isinstance(part, str) for part in resolved["Fn::Join"][1]):
-            return resolved["Fn::Join"][0].join(resolved["Fn::Join"][1])
-        return resolved
+        between, parts = resolved.get("Fn::Join", ("", [None]))
+        return between.join(parts) if all(isinstance(part, str) for part in parts) else resolved
 
     def _imported(self, export: str, region: str) -> Any:
         for (there, _), stack in self.stacks.items():
@@ -246,7 +248,14 @@ class Account:
         raise Refused(f"No export named {export} found.")
 
 
-def _in_order(resources: Mapping[str, Any]) -> Iterator[str]:
+def _attribute(stack: Stack, key: str, name: str) -> str:
+    """TR, "AWS::StepFunctions::StateMachine": a revision is a snapshot of the definition; others stay as they are."""
+    resource = stack.resources[key]
+    content = json.dumps(resource.properties) if name == "StateMachineRevisionId" else ""
+    return f"{resource.name}.{name}{content}"
+
+
+def _in_order(resources: Mapping[str, Any]) -> Iterable[str]:
     """Resources after those that they name."""
     order: TopologicalSorter[str] = TopologicalSorter()
     for key, resource in resources.items():

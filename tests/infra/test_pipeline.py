@@ -33,7 +33,8 @@ PUBLISHERS: Final = ("actions/", "aws-actions/", "./.github/workflows/", "OWNER/
 
 BOOTSTRAP_ROLES: Final = {"deploy", "file-publishing", "lookup"}
 READS: Final = {
-    "DescribeStackEvents", "DescribeStacks", "GetTemplate", "ListStackResources",
+    "cloudformation:DescribeStackEvents", "cloudformation:DescribeStacks", "cloudformation:GetTemplate",
+    "cloudformation:ListStackResources", "ssm:GetParameter",
 }  # fmt: skip
 VERSIONS: Final = {
     "lambda": ("function", "DeleteFunction", {"ListAliases", "ListVersionsByFunction"}),
@@ -260,15 +261,12 @@ def statement_faults(statement: dict[str, Any], stage: str) -> Iterator[str]:
         assumed = {role_arn.partition("role/cdk-hnb659fds-")[2].removesuffix(ends) for role_arn in named}
         if actions != ["sts:AssumeRole"] or assumed != BOOTSTRAP_ROLES:
             yield f"assumes other roles than the bootstrap's: {named}"
-    elif services == {"cloudformation"}:
-        if not {action.split(":")[1] for action in actions} <= READS:
+    elif services in ({"cloudformation"}, {"ssm"}):
+        if not set(actions) <= READS:
             yield f"does {actions}"
-        if not all(arn.endswith(f":stack/dualtrack-{stage}-*/*") for arn in named):
-            yield f"reads stacks of others: {named}"
-    elif services == {"ssm"}:
-        record = f":parameter/dualtrack-settings/{stage}"
-        if actions != ["ssm:GetParameter"] or not all(arn.endswith(record) for arn in named):
-            yield f"reads parameters of others: {named}"
+        own = (f":stack/dualtrack-{stage}-*/*", f":parameter/dualtrack-settings/{stage}")
+        if not all(arn.endswith(own) for arn in named):
+            yield f"reads what is another's: {named}"
     elif services == {"cognito-idp"}:
         tags = {"aws:ResourceTag/application": "dualtrack", "aws:ResourceTag/stage": stage}
         if stage == "prod" or statement.get("Condition") != {"StringEquals": tags}:

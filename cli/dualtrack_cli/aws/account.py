@@ -161,7 +161,11 @@ class Account:
     def versions_in_network(self, function: str) -> frozenset[int]:
         """The published versions of a function that are in a VPC: each keeps network interfaces there."""
         with plainly():
-            pages = self.client("lambda").get_paginator("list_versions_by_function").paginate(FunctionName=function)
+            pages = (
+                self.client("lambda")
+                .get_paginator("list_versions_by_function")
+                .paginate(FunctionName=function)
+            )
             versions = [version for page in pages for version in page["Versions"]]
         return frozenset(
             int(version["Version"])

@@ -137,8 +137,8 @@ def why_it_stays(name: str, in_network: Collection[int]) -> str:
     if name == "mcp" and in_network:
         numbers = ", ".join(map(str, sorted(in_network)))
         return (
-            f"Versions {numbers} of the function github are in its network, and earlier releases call them:"
-            " `dualtrack aws prune` deletes those that are not among the newest, then `up` asks again."
+            f"Versions {numbers} of the function github, of earlier releases, are in its network:"
+            " `dualtrack aws prune --keep 2` deletes them once there are two newer ones, then `up` asks again."
         )
     return ""
 

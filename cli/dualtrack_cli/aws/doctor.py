@@ -265,7 +265,8 @@ class Doctor:
         off = decide.switched_off(stacks, settings, page=self._settings.stage.page)
         found = [stacks[name] for name in off]
         return [
-            of_switched_off(stack, month_of(self._account.template(stack.name)), self._stage) for stack in found
+            of_switched_off(stack, month_of(self._account.template(stack.name)), self._stage)
+            for stack in found
         ]
 
     def _deployed(self) -> Mapping[str, str]:

@@ -192,7 +192,9 @@ class Up:
         self._ready_to_deploy()
         before = self.account.stacks(self.wishes.stage)
         for name in self._switched_off(before):
-            self.steps.say(f"{prefix(self.wishes.stage)}-{name} is switched off: first the rest goes without it")
+            self.steps.say(
+                f"{prefix(self.wishes.stage)}-{name} is switched off: first the rest goes without it"
+            )
         if url := decide.page_to_allow(self.settings, before.get("page")):
             self.extra["PAGE_URL"] = url
         try:
@@ -214,7 +216,9 @@ class Up:
         for name in self._switched_off(stacks):
             full = stacks[name].name
             dollars = month_of(self.account.template(full))
-            self.steps.say(f"{full} is switched off, and costs about ${dollars:.2f} a month while it stays, storage apart.")
+            self.steps.say(
+                f"{full} is switched off, and costs about ${dollars:.2f} a month while it stays, storage apart."
+            )
             if reason := decide.why_it_stays(name, self._in_network(name, stacks)):
                 self.steps.say(reason)
             elif self.person.agrees(f"Delete {full}?", default=False):

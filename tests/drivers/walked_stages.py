@@ -1,0 +1,135 @@
+"""Stages as they are deployed one after another, with this or that setting switched: their templates.
+
+Synthesised in this process without building a layer, and kept by their content, because a walk takes several.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from infra.local.synth import CACHE, IN_PLACE, content_key, context, node
+from tests.drivers.templates import WITH_MCP
+from tests.infra.cloudformation import stacks_of
+from tests.infra.rules.registry import ALL_SET
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from infra.settings import Settings
+
+    Stacks = dict[str, Mapping[str, Any]]
+
+SETTINGS: Final[Mapping[str, dict[str, str]]] = MappingProxyType(
+    {
+        "alarms' mail": {"ALARM_EMAIL": ALL_SET["ALARM_EMAIL"]},
+        "origins": {"ALLOWED_ORIGINS": "https://app.example.org"},
+        "Anthropic's address": {"ANTHROPIC_BASE_URL": "https://models.example.org"},
+        "Bedrock": {
+            "DUALTRACK_PROVIDER": "bedrock",
+            "DUALTRACK_PROVIDER_BEFORE": "anthropic",
+            "BEDROCK_BASE_URL": "https://bedrock-mantle.eu-west-1.api.aws/anthropic",
+        },
+        "Context7's address": {"CONTEXT7_BASE_URL": "https://context7.example.org"},
+        "course index": {"DUALTRACK_COURSE_INDEX": "s3vectors"},
+        "ranking": {"DUALTRACK_COURSE_RANKING": "keywords"},
+        "effort": {"DUALTRACK_EFFORT": "low"},
+        "embeddings": {
+            "DUALTRACK_EMBEDDING_MODEL": "voyage-3-lite",
+            "VOYAGE_BASE_URL": "https://v.example.org",
+        },
+        "graph's server": {
+            "DUALTRACK_GRAPH_ENGINE": "bolt",
+            "DUALTRACK_GRAPH_URL": ALL_SET["DUALTRACK_GRAPH_URL"],
+            "DUALTRACK_GRAPH_USER": "reader",
+        },
+        "model": {"DUALTRACK_MODEL": "claude-other", "DUALTRACK_SUMMARY_MODEL": "claude-another"},
+        "profiles": {"DUALTRACK_PROFILES": "profiles"},
+        "summaries": {"DUALTRACK_SUMMARY_CHARACTERS": "400"},
+        "thinking": {"DUALTRACK_THINKING_TOKENS": "2000"},
+        "GitHub's MCP server": WITH_MCP,
+        "GitHub's MCP server elsewhere": {"GITHUB_MCP_URL": "https://mcp.example.org/"},
+        "MCP servers": {"MCP_SERVERS": '[{"name": "docs", "url": "https://docs.example.org/mcp"}]'},
+        "OpenID Connect": {
+            **{name: value for name, value in ALL_SET.items() if name.startswith("OIDC")},
+            "OIDC_NAME": "Login",
+        },
+        "SAML": {"SAML_METADATA_URL": ALL_SET["SAML_METADATA_URL"], "SAML_NAME": "Directory"},
+        "SES": {"SES_FROM": ALL_SET["SES_FROM"], "SES_IDENTITY": "example.org"},
+        "traces": {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://traces.example.org"},
+        "page's address": {"PAGE_URL": "https://d111111abcdef8.cloudfront.net/"},
+        "domain": {name: ALL_SET[name] for name in ("DOMAIN", "CERTIFICATE_ARN")},
+        "firewall": {"WAF": "on"},
+    }
+)
+"""Every setting of `infra.settings.NAMES`, with those that only mean something together."""
+
+STAGE: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
+    {
+        "no page": {"page": False},
+        "no alarms": {"alarms": False, "release": "at_once"},
+        "releases in place": {"release": "in_place"},
+        "linear releases": {"release": "linear", "release_percent": 10, "release_minutes": 5},
+        "data not kept": {"keep_data": False, "empties_buckets": True},
+        "no second factor": {"mfa_required": False, "password_sign_in": True},
+        "a callback": {"callback_urls": ("http://localhost:8000/",), "token_hours": 2},
+        "limits": {"request_rate": 10, "request_burst": 20, "reserved_concurrency": {"abort": 5}},
+        "logs": {"log_retention_days": 30, "log_level": "DEBUG", "error_details": True},
+        "snapshots": {"snap_start": ("api",)},
+        "words": {"upgrade_message": "Ask.", "ledger_retention_days": 30},
+    }
+)
+"""Every field of `infra.stages.StageSettings` with another value than prod's."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A stage with some settings, and with some of its own fields changed."""
+
+    stage: str = "prod"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+    def read(self) -> Settings:
+        """The settings as a deployment from this environment reads them."""
+        from infra.settings import read_settings
+
+        read = read_settings(self.stage, self.settings)
+        return replace(read, stage=replace(read.stage, built_layers=False, **self.changes))
+
+    def stacks(self) -> Stacks:
+        """The templates by the stacks' names, in the order of their deployment."""
+        inputs = json.dumps([self.stage, dict(self.settings), dict(self.changes)])
+        folder = CACHE / f"walked-{content_key(self.stage, {'walked': inputs})}"
+        if not folder.is_dir():
+            CACHE.mkdir(parents=True, exist_ok=True)
+            work = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
+            self._synthesise(work)
+            try:
+                work.rename(folder)
+            except OSError:  # another run was faster
+                shutil.rmtree(work)
+        return stacks_of(folder)
+
+    def _synthesise(self, folder: Path) -> None:
+        os.environ.setdefault("JSII_NODE", node())  # before the CDK is loaded
+
+        import aws_cdk as cdk
+
+        from infra.app import build_deployed
+
+        app = cdk.App(outdir=str(folder), context={**context(self.stage), **IN_PLACE})
+        build_deployed(app, self.read())
+        app.synth()
+
+
+def with_everything(stage: str = "prod", **changes: Any) -> Variant:
+    """All settings at once."""
+    together = {name: value for settings in SETTINGS.values() for name, value in settings.items()}
+    return Variant(stage, together, changes)
