@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -11,6 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+from dualtrack_cli.aws.account import Account
+from dualtrack_cli.aws.questions import Person, Steps
+from dualtrack_cli.aws.up import Up, Wishes
 
 from infra.local.offline_model.server import serve_offline_model
 from tests.drivers.emulated_account import (
@@ -122,6 +126,69 @@ def test_no_command_waits_for_input_without_a_terminal(command: Command) -> None
     assert "--delete-data dualtrack-prod" in command("down", "--stage", "prod", "--yes", code=2)
 
 
+def test_what_is_switched_off_is_named_with_its_cost_and_deleted_if_the_user_agrees(
+    account: EmulatedAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in account.environment().items():
+        monkeypatch.setenv(name, value)
+    cloudformation = account.aws.client("cloudformation")
+    policy = {"KeyPolicy": {"Version": "2012-10-17", "Statement": []}}
+    key = {"Resources": {"Key": {"Type": "AWS::KMS::Key", "Properties": policy}}}
+    for name in ("page", "vectors"):
+        cloudformation.create_stack(
+            StackName=f"{PREFIX}-{name}", TemplateBody=json.dumps(key), Tags=TAGS
+        )
+    for answer, left in (("n\n", ["page", "vectors"]), ("y\n", ["vectors"])):
+        monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+        up = Up(Wishes("staging", page=False), Account(), Person(is_there=True), Steps(8))
+        up._page = False
+        stacks = up._remove_switched_off(dict(up.account.stacks("staging")))
+        assert sorted(stacks) == left
+        said = capsys.readouterr()
+        assert f"{PREFIX}-page is switched off, and costs about $1.00 a month" in said.out
+        assert ("delete-stack --stack-name dualtrack-staging-page" in said.out) is (answer == "n\n")
+        assert "the courses' vectors" in said.out
+        assert f"Delete {PREFIX}-vectors" not in said.err
+    cloudformation.delete_stack(StackName=f"{PREFIX}-vectors")
+
+
+def _leave_things(account: EmulatedAccount) -> dict[str, str]:
+    aws = account.aws
+    table, bucket = (
+        f"{PREFIX}-data-ChatsE68037FF-3EBEED8CAB223",
+        f"{PREFIX}-data-bodies3ff2aa63-52ad6fef028fe",
+    )
+    schema: dict[str, Any] = {
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    for name in (table, f"{PREFIX}-notes"):
+        aws.client("dynamodb").create_table(TableName=name, DeletionProtectionEnabled=True, **schema)
+    s3 = aws.client("s3")
+    for name in (bucket, f"{PREFIX}-notes"):
+        s3.create_bucket(Bucket=name)
+        s3.put_object(Bucket=name, Key="k", Body=b"v")
+    cognito = aws.client("cognito-idp")
+    pool = cognito.create_user_pool(PoolName=f"{PREFIX}-users", DeletionProtection="ACTIVE")["UserPool"]["Id"]
+    cognito.create_user_pool(PoolName="others")
+    tags = [{"TagKey": "application", "TagValue": "dualtrack"}, {"TagKey": "stage", "TagValue": "staging"}]
+    key = aws.client("kms").create_key(Tags=tags)["KeyMetadata"]["KeyId"]
+    for stage in ("staging", "staging2"):
+        aws.client("ssm").put_parameter(Name=f"/dualtrack-{stage}/anthropic", Value="x", Type="SecureString")
+        aws.client("secretsmanager").create_secret(Name=f"dualtrack-{stage}/github", SecretString="x")
+        aws.client("logs").create_log_group(logGroupName=f"dualtrack-{stage}-chat")
+    return {
+        "table": table,
+        "bucket": bucket,
+        "pool": pool,
+        "key": key,
+        "parameter": f"/{PREFIX}/anthropic",
+        "secret": f"{PREFIX}/github",
+        "log": f"{PREFIX}-chat",
+    }
+
+
 def _things(account: EmulatedAccount) -> dict[str, list[str]]:
     """The remaining resources, without the bucket of the CDK's bootstrap."""
     client = account.aws.client
@@ -171,6 +238,8 @@ def test_a_stage_goes_up_is_changed_and_goes_down_although_each_is_killed(tmp_pa
         out = command("up", *arguments, second)
         assert "Already stored: anthropic" in out
         assert _model_of(account) == "claude-sonnet-5-5"
+        recorded = account.aws.client("ssm").get_parameter(Name="/dualtrack-settings/staging")
+        assert "claude-sonnet-5-5" in recorded["Parameter"]["Value"]
         _smoke(command, account)
         assert json.loads(command("doctor", "--json", "--settings", str(settings)))["well"]
 

@@ -77,6 +77,13 @@ def test_its_commands_exist(path: Path) -> None:
     assert [script for script in scripts if not (ROOT / script).is_file()] == []
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_a_user_made_by_hand_has_a_verified_address(path: Path) -> None:
+    """Cognito mails no code to one that is not, so a forgotten password would be lost."""
+    made = re.findall(r"admin-create-user(?:[^\n]*\\\n)*[^\n]*", path.read_text())
+    assert [command for command in made if "Name=email_verified,Value=true" not in command] == []
+
+
 def test_where_each_document_s_commands_run_is_said() -> None:
     """The table of CONTRIBUTING.md names each document with commands in the row of each of their kinds."""
     table = {

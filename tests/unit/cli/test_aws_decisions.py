@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import boto3
 import pytest
+from botocore.stub import Stubber
 from dualtrack_cli.aws import decide, doctor
+from dualtrack_cli.aws.account import Account
 from dualtrack_cli.aws.checks import CHECKS, Probe, Result, Timed, run_checks
 from dualtrack_cli.aws.down import must_be_named
 from dualtrack_cli.aws.facts import Resource, Stack, User, is_tagged
@@ -115,6 +118,51 @@ def test_an_account_that_cloudfront_does_not_know_yet_is_recognised() -> None:
     assert not decide.is_not_verified(None)
 
 
+def of_stage(**statuses: str) -> dict[str, Stack]:
+    return {name: Stack(f"dualtrack-prod-{name}", status) for name, status in statuses.items()}
+
+
+def test_a_stack_is_switched_off_if_its_setting_is() -> None:
+    done = "CREATE_COMPLETE"
+    stacks = of_stage(data=done, identity=done, vectors=done, mcp=done, chat=done, page=done)
+    wanted = {"GITHUB_MCP_IMAGE": "registry.example/x", "DUALTRACK_COURSE_INDEX": "s3vectors"}
+    assert decide.switched_off(stacks, wanted, page=True) == []
+    assert decide.switched_off(stacks, {}, page=False) == ["vectors", "mcp", "page"]
+    assert decide.switched_off(stacks, {"DUALTRACK_COURSE_INDEX": "embedded"}, page=True) == [
+        "vectors",
+        "mcp",
+    ]
+    assert decide.switched_off(of_stage(data=done, chat=done), {}, page=False) == []
+
+
+@pytest.mark.parametrize("status", ["ROLLBACK_COMPLETE", "DELETE_FAILED", "CREATE_IN_PROGRESS"])
+def test_what_is_deleted_anyway_is_not_asked_about(status: str) -> None:
+    assert decide.switched_off(of_stage(page=status), {}, page=False) == []
+
+
+def test_a_stack_that_cannot_go_says_why() -> None:
+    assert decide.why_it_stays("page", ()) == decide.why_it_stays("mcp", ()) == ""
+    assert "Versions 4, 12 of the function github" in decide.why_it_stays("mcp", {12, 4})
+    assert "delete-index" in decide.why_it_stays("vectors", ())
+
+
+def test_versions_in_a_network_are_those_published_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lambda's answer for a function without a VPC has an empty VpcConfig, or none."""
+    account = Account("us-east-1")
+    client: Any = boto3.client("lambda", region_name="us-east-1")
+    inside = {"SubnetIds": ["subnet-1"], "SecurityGroupIds": ["sg-1"], "VpcId": "vpc-1"}
+    versions = [
+        {"Version": "$LATEST", "VpcConfig": inside},
+        {"Version": "1"},
+        {"Version": "2", "VpcConfig": inside},
+        {"Version": "3", "VpcConfig": {"SubnetIds": [], "SecurityGroupIds": [], "VpcId": ""}},
+    ]
+    monkeypatch.setattr(account, "client", lambda _: client)
+    with Stubber(client) as stub:
+        stub.add_response("list_versions_by_function", {"Versions": versions}, {"FunctionName": "github"})
+        assert account.versions_in_network("github") == {2}
+
+
 NEW, KNOWN = User("ann", "FORCE_CHANGE_PASSWORD"), User("ann", "CONFIRMED")
 
 
@@ -204,6 +252,13 @@ def test_every_fault_is_named_with_its_remedy() -> None:
     ]
     assert all(finding.state == "wrong" and finding.mend for finding in wrong)
     assert "1 run for more than 20 minutes: ch_1" in wrong[-2].seen
+
+
+def test_a_stack_that_is_switched_off_is_named_with_its_cost() -> None:
+    finding = doctor.of_switched_off(CHAT, 11.608, "staging")
+    assert finding.state == "note"
+    assert "about $11.61 a month" in finding.seen
+    assert finding.mend == "uv run dualtrack aws up --stage staging"
 
 
 def test_a_healthy_stage_has_no_remedies() -> None:
