@@ -221,13 +221,19 @@ class Up:
             )
             if reason := decide.why_it_stays(name, self._in_network(name, stacks)):
                 self.steps.say(reason)
-            elif self.person.agrees(f"Delete {full}?", default=False):
-                self.account.delete_stack(full)
-                self._wait_for(full)
+            elif self.person.is_there and self.person.agrees(f"Delete {full}?", default=False):
+                self._delete(full)
             else:
                 region = self.account.region
                 self.steps.say(f"aws cloudformation delete-stack --stack-name {full} --region {region}")
         return dict(self.account.stacks(self.wishes.stage))
+
+    def _delete(self, full: str) -> None:
+        self.account.delete_stack(full)
+        if after := self._wait_for(full):
+            self.steps.say(f"{full} is {after.status}: {after.reason}\nThe next `up` tries again.")
+        else:
+            self.steps.say(f"{full} is deleted.")
 
     def _in_network(self, name: str, stacks: Mapping[str, Stack]) -> frozenset[int]:
         if name != "mcp":
