@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 SETTINGS: Final[Mapping[str, dict[str, str]]] = MappingProxyType(
     {
-        "alarms' mail": {"ALARM_EMAIL": ALL_SET["ALARM_EMAIL"]},
+        "alarms' mail": {
+            "ALARM_EMAIL": ALL_SET["ALARM_EMAIL"],
+            "ALARM_TOPIC_ARN": "arn:aws:sns:us-east-1:123456789012:operators",
+            "ALARM_DAILY_DOLLARS": "20",
+        },
         "origins": {"ALLOWED_ORIGINS": "https://app.example.org"},
         "Anthropic's address": {"ANTHROPIC_BASE_URL": "https://models.example.org"},
         "Bedrock": {
