@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from dualtrack_cli.aws.account import Account
+from dualtrack_cli.aws.facts import tags_of
 from dualtrack_cli.aws.questions import Person, Steps
 from dualtrack_cli.aws.up import Up, Wishes
 
@@ -134,10 +135,9 @@ def test_what_is_switched_off_is_named_with_its_cost_and_deleted_if_the_user_agr
     cloudformation = account.aws.client("cloudformation")
     policy = {"KeyPolicy": {"Version": "2012-10-17", "Statement": []}}
     key = {"Resources": {"Key": {"Type": "AWS::KMS::Key", "Properties": policy}}}
+    tags = [{"Key": name, "Value": value} for name, value in tags_of("staging").items()]
     for name in ("page", "vectors"):
-        cloudformation.create_stack(
-            StackName=f"{PREFIX}-{name}", TemplateBody=json.dumps(key), Tags=TAGS
-        )
+        cloudformation.create_stack(StackName=f"{PREFIX}-{name}", TemplateBody=json.dumps(key), Tags=tags)
     for answer, left in (("n\n", ["page", "vectors"]), ("y\n", ["vectors"])):
         monkeypatch.setattr("sys.stdin", io.StringIO(answer))
         up = Up(Wishes("staging", page=False), Account(), Person(is_there=True), Steps(8))
@@ -150,43 +150,6 @@ def test_what_is_switched_off_is_named_with_its_cost_and_deleted_if_the_user_agr
         assert "the courses' vectors" in said.out
         assert f"Delete {PREFIX}-vectors" not in said.err
     cloudformation.delete_stack(StackName=f"{PREFIX}-vectors")
-
-
-def _leave_things(account: EmulatedAccount) -> dict[str, str]:
-    aws = account.aws
-    table, bucket = (
-        f"{PREFIX}-data-ChatsE68037FF-3EBEED8CAB223",
-        f"{PREFIX}-data-bodies3ff2aa63-52ad6fef028fe",
-    )
-    schema: dict[str, Any] = {
-        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-        "BillingMode": "PAY_PER_REQUEST",
-    }
-    for name in (table, f"{PREFIX}-notes"):
-        aws.client("dynamodb").create_table(TableName=name, DeletionProtectionEnabled=True, **schema)
-    s3 = aws.client("s3")
-    for name in (bucket, f"{PREFIX}-notes"):
-        s3.create_bucket(Bucket=name)
-        s3.put_object(Bucket=name, Key="k", Body=b"v")
-    cognito = aws.client("cognito-idp")
-    pool = cognito.create_user_pool(PoolName=f"{PREFIX}-users", DeletionProtection="ACTIVE")["UserPool"]["Id"]
-    cognito.create_user_pool(PoolName="others")
-    tags = [{"TagKey": "application", "TagValue": "dualtrack"}, {"TagKey": "stage", "TagValue": "staging"}]
-    key = aws.client("kms").create_key(Tags=tags)["KeyMetadata"]["KeyId"]
-    for stage in ("staging", "staging2"):
-        aws.client("ssm").put_parameter(Name=f"/dualtrack-{stage}/anthropic", Value="x", Type="SecureString")
-        aws.client("secretsmanager").create_secret(Name=f"dualtrack-{stage}/github", SecretString="x")
-        aws.client("logs").create_log_group(logGroupName=f"dualtrack-{stage}-chat")
-    return {
-        "table": table,
-        "bucket": bucket,
-        "pool": pool,
-        "key": key,
-        "parameter": f"/{PREFIX}/anthropic",
-        "secret": f"{PREFIX}/github",
-        "log": f"{PREFIX}-chat",
-    }
 
 
 def _things(account: EmulatedAccount) -> dict[str, list[str]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from dualtrack_cli.aws import decide, facts
-from dualtrack_cli.aws.removal import STACK_ORDER
+from dualtrack_cli.aws.things import STACK_ORDER
 
 from infra.settings import NAMES, BadSettings, record_name, refuse_to_drop
 from infra.stages import StageSettings
