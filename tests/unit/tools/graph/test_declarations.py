@@ -7,6 +7,7 @@ import json
 
 from dualtrack.frozen import thaw
 from dualtrack.profiles import all_profiles
+from dualtrack.tools.graph.arguments import MOST
 from dualtrack.tools.graph.spec import GRAPH_TOOLS
 from dualtrack.tools.graph.tools import TOOLS, parameter_of
 
@@ -60,7 +61,9 @@ def test_every_argument_is_described_and_bounded() -> None:
         for name, schema in thaw(spec.input_schema)["properties"].items():
             assert schema["description"], (spec.name, name)
             kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-            bound = {"string": "maxLength", "array": "maxItems", "integer": "maximum", "object": "type"}[
-                kinds[0]
-            ]
+            if kinds[0] == "integer":
+                assert str(MOST[name]) in schema["description"], "the model is told where its number ends"
+                assert "maximum" not in schema, "a schema's maximum refuses the call before it can be lowered"
+                continue
+            bound = {"string": "maxLength", "array": "maxItems", "object": "type"}[kinds[0]]
             assert bound in schema or "enum" in schema, (spec.name, name)

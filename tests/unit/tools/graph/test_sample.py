@@ -11,9 +11,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.graph.needs import GraphNeeds
 from dualtrack.tools.graph.schema import Schema
 from dualtrack.tools.graph.tools import TOOLS
+from dualtrack.tools.registry import IN_HOUSE
 
 from infra.local.sample_graph import EDGES, NODES
 from infra.local.sample_graph.__main__ import water_works, write
@@ -99,6 +101,41 @@ def test_list_nodes() -> None:
         False,
     )
     assert len(told("list_nodes", label="Asset")["nodes"]) == 50
+
+
+@pytest.mark.parametrize("limit", [201, 500, 10**30, 1e300])
+@pytest.mark.parametrize(
+    ("tool", "asked"),
+    [
+        ("list_nodes", {"label": "Asset"}),
+        ("list_related", {"node_id": "loc-0001"}),
+        ("list_related_by_name", {"name": "Northwater Works"}),
+    ],
+)
+def test_a_limit_that_is_too_large_is_lowered_and_said(
+    tool: str, asked: dict[str, Any], limit: float
+) -> None:
+    answer = told(tool, **asked, limit=limit)
+    assert answer.pop("note") == "limit is at most 200: this is the answer for that."
+    assert answer == told(tool, **asked, limit=200) == told(tool, **asked, limit=200.0)
+    assert answer["count"] == 200
+
+
+def test_several_numbers_that_are_too_large_are_said_at_once() -> None:
+    far = told("list_nodes", label="Asset", limit=1000, offset=10**19)
+    assert far["note"] == "limit is at most 200 and offset is at most 1000000: this is the answer for that."
+    assert (far["total_count"], far["nodes"]) == (430, [])
+    deep = told("find_path", from_="Biofilter 11", to="Control Room", max_depth=50)
+    assert deep.pop("note") == "max_depth is at most 6: this is the answer for that."
+    assert deep == told("find_path", from_="Biofilter 11", to="Control Room")
+
+
+@pytest.mark.parametrize(
+    "asked", [{"limit": 0}, {"limit": -1}, {"offset": -1}, {"limit": 2.5}, {"limit": "many"}]
+)
+def test_a_number_without_a_meaning_is_a_bad_argument(asked: dict[str, Any]) -> None:
+    """Nobody can say what was meant, and the refusal costs no credit."""
+    assert invalid_arguments(IN_HOUSE["list_nodes"], {"label": "Asset", **asked}).startswith("bad arguments:")
 
 
 def test_list_categories() -> None:

@@ -5,9 +5,13 @@ It needs Pydantic for that; the functions do not. The string is the description.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-from annotated_types import Ge, Le, MaxLen, MinLen
+from annotated_types import Ge, MaxLen, MinLen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MAX_NAME: Final = 300
 MAX_QUERY: Final = 4_000
@@ -19,6 +23,12 @@ MAX_LIMIT: Final = 200
 MAX_OFFSET: Final = 1_000_000
 MAX_DEPTH: Final = 6
 """Maximum relationships of a chain or a path (PROFILES 4)."""
+
+MOST: Final[Mapping[str, int]] = MappingProxyType(
+    {"limit": MAX_LIMIT, "offset": MAX_OFFSET, "max_depth": MAX_DEPTH}
+)
+"""Arguments that are lowered to this. Their schemas have no maximum but say so: a call beyond a schema's is refused,
+which costs one of a chat's few rounds."""
 
 _Words = Annotated[str, MinLen(1), MaxLen(MAX_NAME)]
 
@@ -39,8 +49,22 @@ Types = Annotated[
 ]
 Scope = Literal["location", "system", "both"]
 ForScope = Annotated[Scope, "Categories of locations, of systems, or of both."]
-Limit = Annotated[int, Ge(1), Le(MAX_LIMIT), "At most this many nodes."]
-Offset = Annotated[int, Ge(0), Le(MAX_OFFSET), "Start here: the next_offset of the result before."]
-Depth = Annotated[int, Ge(1), Le(MAX_DEPTH), "At most this many relationships."]
+Limit = Annotated[int, Ge(1), f"At most this many nodes, up to {MAX_LIMIT}; more counts as {MAX_LIMIT}."]
+Offset = Annotated[
+    int,
+    Ge(0),
+    f"Start here: the next_offset of the result before. More than {MAX_OFFSET} counts as {MAX_OFFSET}.",
+]
+Depth = Annotated[
+    int, Ge(1), f"At most this many relationships, up to {MAX_DEPTH}; more counts as {MAX_DEPTH}."
+]
 Query = Annotated[str, MinLen(1), MaxLen(MAX_QUERY), "One read-only Cypher query with a RETURN."]
 Parameters = Annotated[dict[str, Any], "Values for the query's $parameters by name."]
+
+
+def lowered(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The arguments with no number above `MOST`, and the note that says which were lowered; empty if none was."""
+    numbers = {name: int(arguments[name]) for name in MOST if name in arguments}  # 50.0 is an integer in JSON
+    most = {name: min(number, MOST[name]) for name, number in numbers.items()}
+    over = [f"{name} is at most {most[name]}" for name in most if most[name] < numbers[name]]
+    return {**arguments, **most}, f"{' and '.join(over)}: this is the answer for that." if over else ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, thaw
 from dualtrack.tool import ToolResult, failed
+from dualtrack.tools.graph.arguments import lowered
 from dualtrack.tools.graph.engine import GraphError
 from dualtrack.tools.graph.groups import count_breakdown, count_by_category, list_categories
 from dualtrack.tools.graph.names import BadArgumentError
@@ -63,13 +64,14 @@ def run(running: Running, needs: GraphNeeds) -> ToolResult:
     if needs.problem:
         return failed(needs.problem)
     try:
-        arguments = {parameter_of(name): value for name, value in thaw(running.call.input).items()}
+        given = {name: value for name, value in thaw(running.call.input).items() if value is not None}
+        arguments, note = lowered(given)
         result = TOOLS[running.call.tool](
-            needs, **{name: value for name, value in arguments.items() if value is not None}
+            needs, **{parameter_of(name): value for name, value in arguments.items()}
         )
     except (BadArgumentError, GraphError) as error:
         return failed(str(error))
-    return ToolResult(dumps(result))
+    return ToolResult(dumps({"note": note, **result} if note else result))
 
 
 def parameter_of(argument: str) -> str:
