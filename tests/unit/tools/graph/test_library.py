@@ -86,6 +86,19 @@ def test_a_version_is_fetched_once_and_read(world: World) -> None:
     assert world.on_disk() == ["v1"]
 
 
+def test_the_layers_of_the_sandbox_are_logged_once_for_a_version(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "graph")
+    world.publish("v1", None)
+    for _ in range(2):
+        world.library.needs().engine.read_foreign("RETURN 1", {}, 1)
+    (record,) = [vars(record) for record in caplog.records if record.msg == "graph engine confined"]
+    assert {*record["layers"], *record["refused"]} == {"landlock", "limits", "seccomp"}
+    assert "limits" in record["layers"]
+    assert all(record["refused"].values())
+
+
 def test_another_version_takes_its_place_and_the_former_is_removed(world: World) -> None:
     world.publish("v1", None)
     assert count(world) == ASSETS

@@ -3,10 +3,12 @@
 Started as ``python -I -S -B child.py`` with an empty environment and three descriptors
 (`tools.graph.ladybug`). It reads lines of JSON: first ``{"package", "database", "threads", "pool", "reserve",
 "address_space", "seconds"}``, then ``{"query", "parameters", "limit", "bytes"}`` for each query. It answers each query
-with ``{"columns", "rows", "more"}``, ``{"failed": words}`` or ``{"exhausted": words}``.
+with ``{"columns", "rows", "more"}``, ``{"failed": words}`` or ``{"exhausted": words}``, and with ``"layers"``: each
+layer of the sandbox, and why it is not in force (empty if it is).
 
 The engine's read-only handle does not prevent a query from reading and writing other files (PROFILES 4), so limits of
-the operating system are set first: on memory and processor time, and no file can be written, no core dumped.
+the operating system are set first: on memory and processor time, and no file can be written, no core dumped. With all
+that a query needs loaded and the database open, the process gives up everything else (`sandbox`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import os
 import resource
 import sys
 import time
+from importlib.machinery import SourceFileLoader
 from types import ModuleType
 
 TYPE_CHECKING = False  # typing is not loaded here
@@ -25,6 +28,9 @@ if TYPE_CHECKING:
 
 TOO_MUCH = ("buffer manager", "bad_alloc", "bad alloc", "memory", "interrupted")
 """Parts of the engine's messages when memory or time has run out."""
+
+LOADED_LATE = ("decimal", "signal", "threading", "uuid")
+"""Modules that the engine loads when it first needs them, which it then cannot."""
 
 
 class TooLarge(Exception):
@@ -59,9 +65,28 @@ def engine(package: str) -> Any:
     return _lbug
 
 
-def opened(settings: dict[str, Any]) -> Any:
-    """A connection to the database."""
+def beside(name: str) -> Any:
+    """A module of this folder, which is on no path here."""
+    module = ModuleType(name)
+    SourceFileLoader(name, __file__.replace("child.py", f"{name}.py")).exec_module(module)
+    return module
+
+
+def opened(settings: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    """A connection to the database in the sandbox, and the sandbox's layers."""
+    sandbox = beside("sandbox")
     library = engine(settings["package"])
+    for module in LOADED_LATE:
+        __import__(module)
+    layers = {"landlock": sandbox.refusal(sandbox.landlock, settings["database"])}  # before there are threads
+    connection = connected(library, settings)
+    layers["limits"] = sandbox.refusal(sandbox.limits)
+    layers["seccomp"] = sandbox.refusal(sandbox.seccomp)
+    return connection, layers
+
+
+def connected(library: Any, settings: dict[str, Any]) -> Any:
+    """A connection to the database. The engine starts its threads."""
     database = library.Database(
         database_path=settings["database"],
         buffer_pool_size=settings["pool"],
@@ -147,13 +172,13 @@ def main() -> None:
     limit_process(settings["address_space"])
     limit_query(settings["seconds"])
     try:
-        connection = opened(settings)
+        connection, layers = opened(settings)
     except Exception as error:  # noqa: BLE001 - the parent gets any error
         write(failure(str(error)))
         os._exit(0)
     for line in sys.stdin.buffer:
         limit_query(settings["seconds"])
-        write(reply_to(json.loads(line), connection))
+        write({**reply_to(json.loads(line), connection), "layers": layers})
     os._exit(0)  # the engine's own shutdown takes time and may touch files
 
 

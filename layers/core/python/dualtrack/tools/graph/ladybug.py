@@ -1,8 +1,8 @@
 """The engine ``ladybug`` in a child process that can reach little more than the database file.
 
 The child (`child.py`) shares none of the function's memory, has no environment, and only three descriptors. This module
-limits its time; the child's own limits bound memory and writing. One child answers the queries of our tools until one
-fails; an untrusted query gets its own child, and only one child runs at a time.
+limits its time; the child's own limits bound memory, and its sandbox what it can reach. One child answers the queries
+of our tools until one fails; an untrusted query gets its own child, and only one child runs at a time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.tools.graph.engine import QueryFailed, QueryTimedOut, Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from dualtrack.tools.graph.engine import Value
 
@@ -58,10 +58,14 @@ DEFAULT_LIMITS: Final = Limits()
 
 @dataclass(eq=False, slots=True)
 class Ladybug:
-    """A database file, opened read-only. Its child process ends with this object."""
+    """A database file, opened read-only. Its child process ends with this object.
+
+    ``told`` gets the layers of the first child's sandbox, each with the reason why it is not in force; empty if it
+    is."""
 
     database: Path
     limits: Limits = DEFAULT_LIMITS
+    told: Callable[[Mapping[str, str]], None] | None = None
     _child: _Child | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -71,7 +75,7 @@ class Ladybug:
             child, self._child = self._child, None
             if child is None or child.is_dead:
                 child = _Child(self.database, self.limits)
-            rows = child.read(query, parameters, limit)
+            rows = self._read(child, query, parameters, limit)
             self._child = child  # a child whose query failed is not used again
             return rows
 
@@ -79,7 +83,15 @@ class Ladybug:
         """As `read`, in a child for this query alone."""
         with self._lock:
             self._child = None
-            return _Child(self.database, self.limits).read(query, parameters, limit)
+            return self._read(_Child(self.database, self.limits), query, parameters, limit)
+
+    def _read(self, child: _Child, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
+        try:
+            return child.read(query, parameters, limit)
+        finally:
+            if self.told and child.layers:
+                self.told(child.layers)
+                self.told = None
 
 
 class _Child:
@@ -87,6 +99,7 @@ class _Child:
 
     def __init__(self, database: Path, limits: Limits) -> None:
         self._limits = limits
+        self.layers: Mapping[str, str] = {}
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         self._process = subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-I", "-S", "-B", str(_CHILD)],
@@ -146,6 +159,7 @@ class _Child:
         except ValueError:
             # killed by a limit, or the engine crashed
             raise QueryTimedOut("the engine gave up on the query: ask for less.") from None
+        self.layers = reply.get("layers", {})  # none if it could not open the database
         return reply
 
     def _send(self, line: Mapping[str, Any]) -> None:

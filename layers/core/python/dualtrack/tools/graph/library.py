@@ -99,7 +99,13 @@ class GraphLibrary:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        return GraphNeeds(Ladybug(folder / "graph.lbug"), schema)
+        return GraphNeeds(Ladybug(folder / "graph.lbug", told=self._say), schema)
+
+    def _say(self, layers: Mapping[str, str]) -> None:
+        """Log which layers of the engine's sandbox are in force on this platform."""
+        refused = {layer: reason for layer, reason in layers.items() if reason}
+        in_force = sorted(layers.keys() - refused)
+        self.log.info("graph engine confined", extra={"layers": in_force, "refused": refused})
 
     def _swap(self, version: str, needs: GraphNeeds) -> None:
         former, self._version, self._needs = self._version, version, needs
