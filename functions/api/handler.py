@@ -26,7 +26,8 @@ with collecting_later():
     from dualtrack.runtime.executions import Executions
     from dualtrack.runtime.tracing import trace_header
     from dualtrack.settings import settings_from, split_origins
-    from dualtrack.storage.stores import LazyClient, open_stores
+    from dualtrack.storage.clients import LazyClient
+    from dualtrack.storage.stores import open_stores
     from dualtrack.tools.mcp.tokens import Connections
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ with collecting_later():
     from dualtrack.runtime.metrics import count
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import LazyClient, open_stores
+    from dualtrack.storage.clients import LazyClient
+    from dualtrack.storage.stores import open_stores
     from dualtrack.tools.mcp.calls import run_mcp_call
     from dualtrack.tools.mcp.client import McpClient
     from dualtrack.tools.mcp.config import parse_servers

@@ -7,33 +7,36 @@ streams (CONTRACT 4).
 
 from __future__ import annotations
 
-import os
-import time
-from typing import TYPE_CHECKING, Any, Final
+from dualtrack.runtime.imports import collecting_later
 
-import anyio
-import anyio.to_thread
-import boto3
-from dualtrack.api.id_tokens import verifier_of
-from dualtrack.api.identity import refuse_erased
-from dualtrack.api.parameters import LAST_EVENT_ID, check_ids
-from dualtrack.api.request_log import MESSAGE, NOT_SERVED, request_line
-from dualtrack.api.route import EVENTS_PATH
-from dualtrack.clock import system_clock
-from dualtrack.errors import ApiError, not_found
-from dualtrack.runtime.plain_log import count_broken_stream, log_line
-from dualtrack.settings import settings_from, split_origins
-from dualtrack.storage.deletions import Deletions
-from dualtrack.storage.leases import STREAMS, Leases
-from dualtrack.storage.stores import client_config
-from dualtrack.streaming.follow_events import HEARTBEAT, EventReader
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, StreamingResponse
-from starlette.routing import Route
+with collecting_later():
+    import os
+    import time
+    from typing import TYPE_CHECKING, Any, Final
+
+    import anyio
+    import anyio.to_thread
+    import boto3
+    from dualtrack.api.id_tokens import verifier_of
+    from dualtrack.api.identity import refuse_erased
+    from dualtrack.api.parameters import LAST_EVENT_ID, check_ids
+    from dualtrack.api.request_log import MESSAGE, NOT_SERVED, request_line
+    from dualtrack.api.route import EVENTS_PATH
+    from dualtrack.clock import system_clock
+    from dualtrack.errors import ApiError, not_found
+    from dualtrack.runtime.plain_log import count_broken_stream, log_line
+    from dualtrack.settings import settings_from, split_origins
+    from dualtrack.storage.clients import client_config
+    from dualtrack.storage.deletions import Deletions
+    from dualtrack.storage.leases import STREAMS, Leases
+    from dualtrack.streaming.follow_events import HEARTBEAT, EventReader
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
+    from starlette.middleware.cors import CORSMiddleware
+    from starlette.requests import ClientDisconnect
+    from starlette.responses import JSONResponse, StreamingResponse
+    from starlette.routing import Route
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

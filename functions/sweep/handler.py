@@ -19,7 +19,8 @@ with collecting_later():
     from dualtrack.runtime.time_limit import within
     from dualtrack.runtime.tracing import trace_header
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import LazyClient, open_stores
+    from dualtrack.storage.clients import LazyClient
+    from dualtrack.storage.stores import open_stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

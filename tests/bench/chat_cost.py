@@ -246,7 +246,7 @@ def of_chats(chats: Mapping[str, Counted]) -> Table:
 
 def of_sizes(chat: Counted) -> Table:
     """What a two-tool chat costs, and how long a cold start of `turn` takes, by `turn`'s size."""
-    cpu = json.loads(MEASURED.read_text())["cold_turn_cpu_seconds"]
+    cpu = json.loads(MEASURED.read_text())["cold_cpu_seconds"]["turn"]
     table = Table(title=f"`turn` by its size; a cold start takes {cpu} s of a processor")
     for heading in ("MB", "1,000 two-tool chats", "cold start, s"):
         table.add_column(heading, justify="right")

@@ -1,7 +1,8 @@
-"""Peak memory of each function over a fixed set of chats and jobs on the local stack; processor time of a cold `turn`.
+"""Peak memory of each function over a fixed set of chats and jobs on the local stack; processor time of cold starts.
 
     uv run python -m tests.bench.function_memory            # print the table (two minutes)
     uv run python -m tests.bench.function_memory --write    # and write it to infra/measured.json
+    uv run python -m tests.bench.function_memory --cold     # the cold starts alone (half a minute)
 
 Measured is the peak resident size of a function's processes (``VmHWM``) and their children, which on the local stack
 import exactly what they import on Lambda. The set is the heaviest that the contract allows: twenty results at once, 2
@@ -49,10 +50,16 @@ if TYPE_CHECKING:
     from infra.local.offline_model.server import OfflineModel
 
 FILE: Final = ROOT / "infra" / "measured.json"
-CLIENTS: Final = (
-    "import boto3\nfor name in ('dynamodb', 's3', 'ssm'): boto3.client(name)\n"
-    "from dualtrack.models.anthropic import connect\nconnect('http://127.0.0.1:9', 'none').client"
-)
+_BOTO: Final = "\nimport boto3\nfor name in {}: boto3.client(name)\n"
+COLD: Final = {
+    "api": code_of("api") + _BOTO.format(("dynamodb", "stepfunctions")),
+    "turn": code_of("turn")
+    + _BOTO.format(("dynamodb", "s3", "ssm"))
+    + "from dualtrack.models.anthropic import connect\nconnect('http://127.0.0.1:9', 'none').client",
+    "stream": code_of("stream").replace("import handler", "import uvicorn.protocols.http.auto, app")
+    + _BOTO.format(("dynamodb",)),
+}
+"""What runs in a function before the first token: its imports with bytecode, as layers have it, and its clients."""
 _EVERY_SECONDS: Final = 0.05
 
 
@@ -101,11 +108,13 @@ def _peak(pid: int) -> int:
     return int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0])
 
 
-def cold_turn() -> float:
-    """Processor seconds until `turn` can first call the model: its imports with bytecode, as layers have it, and its
-    clients. The least of several runs, because other work on the machine only adds.
-    """
-    return min(cpu_seconds(f"{code_of('turn')}\n{CLIENTS}") for _ in range(9))
+def cold_starts() -> dict[str, float]:
+    """Processor seconds of each of `COLD`. The least of several runs, because other work on the machine only adds."""
+    least = dict.fromkeys(COLD, math.inf)
+    for _ in range(9):
+        for name, code in COLD.items():
+            least[name] = min(least[name], cpu_seconds(code))
+    return {name: round(seconds, 2) for name, seconds in least.items()}
 
 
 class Work:
@@ -254,26 +263,37 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true")
-    write = parser.parse_args().write
+    parser.add_argument("--cold", action="store_true")
+    arguments = parser.parse_args()
+    figures = {"cold_cpu_seconds": cold_starts()}
+    Console().print(f"Processor seconds of a cold start: {figures['cold_cpu_seconds']}")
+    if not arguments.cold:
+        figures = {"peak_megabytes": peaks_of_all(), **figures}
+    if arguments.write:
+        known = json.loads(FILE.read_text(encoding="utf-8"))
+        FILE.write_text(json.dumps({**known, **figures}, indent=2) + "\n", encoding="utf-8")
+
+
+def peaks_of_all() -> dict[str, float]:
+    """Run the set, print the table, and return the peak of each function."""
     with (
         tempfile.TemporaryDirectory() as folder,
         _stack(Path(folder)) as (root, model),
         Peaks(root) as peaks,
     ):
         Work(root, model, peaks).run()
-    cold = cold_turn()
-    measured = {name: math.ceil(peaks.megabytes[name]) for name in SPECS if name in peaks.megabytes}
+    measured: dict[str, float] = {
+        name: math.ceil(peaks.megabytes[name]) for name in SPECS if name in peaks.megabytes
+    }
     table = Table(title="Peak resident memory, MB")
     for heading in ("function", "peak", "size", "share"):
         table.add_column(heading, justify="left" if heading == "function" else "right")
     for name, peak in measured.items():
         table.add_row(name, str(peak), str(SPECS[name].memory), f"{peak / SPECS[name].memory:.0%}")
-    Console().print(table, f"A cold start of turn takes {cold:.2f} s of a processor.")
+    Console().print(table)
     if missing := [name for name in SPECS if name not in measured]:
         sys.exit(f"Not seen: {', '.join(missing)}")
-    if write:
-        figures = {"peak_megabytes": measured, "cold_turn_cpu_seconds": cold}
-        FILE.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+    return measured
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def test_a_chat_with_two_tools_and_an_idle_month_cost_what_they_may(
 
 
 def test_a_cold_start_of_turn_is_short_enough() -> None:
-    cpu = json.loads(MEASURED.read_text())["cold_turn_cpu_seconds"]
+    cpu = json.loads(MEASURED.read_text())["cold_cpu_seconds"]["turn"]
     assert cold_seconds(cpu, SPECS["turn"].memory) <= MOST_OF_A_COLD_START
 
 

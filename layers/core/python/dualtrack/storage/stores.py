@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +15,7 @@ from dualtrack.storage.api_requests import ApiRequests
 from dualtrack.storage.bodies import Body, BodyStore
 from dualtrack.storage.cache import CacheStore
 from dualtrack.storage.chats import Chat, ChatStore, chat_partition
+from dualtrack.storage.clients import LazyClient, client_config
 from dualtrack.storage.conversations import ConversationStore
 from dualtrack.storage.corpora import CorpusStore
 from dualtrack.storage.corpus_jobs import CorpusJobs
@@ -180,24 +180,3 @@ def open_stores(settings: Settings) -> Stores:
     dynamodb = boto3.client("dynamodb", config=client_config())
     s3: Any = LazyClient("s3")
     return build_stores(settings, dynamodb, s3, s3_vectors=LazyClient("s3vectors", _VECTORS_CONFIG))
-
-
-def client_config() -> Config:
-    """Short timeouts, so that retries fit in the deadline of a step."""
-    return Config(connect_timeout=2, read_timeout=10, retries={"mode": "standard", "max_attempts": 5})
-
-
-class LazyClient:
-    """A boto3 client made at its first use: most steps never touch S3 or Step Functions."""
-
-    def __init__(self, service: str, config: Config | None = None) -> None:
-        self._service = service
-        self._config = config
-        self._client: Any = None
-        self._lock = threading.Lock()
-
-    def __getattr__(self, name: str) -> Any:
-        with self._lock:  # using a client is thread-safe, creating one is not
-            if self._client is None:
-                self._client = boto3.client(self._service, config=self._config or client_config())  # type: ignore[call-overload]
-        return getattr(self._client, name)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dualtrack.storage.stores import LazyClient
+from dualtrack.storage.clients import LazyClient
 from dualtrack.tools.documentation.values import Degraded
 
 if TYPE_CHECKING:

@@ -1,0 +1,30 @@
+"""boto3 clients. Light: the event stream imports this and no stores."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+
+def client_config() -> Config:
+    """Short timeouts, so that retries fit in the deadline of a step."""
+    return Config(connect_timeout=2, read_timeout=10, retries={"mode": "standard", "max_attempts": 5})
+
+
+class LazyClient:
+    """A boto3 client made at its first use: most steps never touch S3 or Step Functions."""
+
+    def __init__(self, service: str, config: Config | None = None) -> None:
+        self._service = service
+        self._config = config
+        self._client: Any = None
+        self._lock = threading.Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        with self._lock:  # using a client is thread-safe, creating one is not
+            if self._client is None:
+                self._client = boto3.client(self._service, config=self._config or client_config())  # type: ignore[call-overload]
+        return getattr(self._client, name)
