@@ -86,6 +86,8 @@ def list_nodes(
         if name_prefix
         else count_by_label(graph, known)["total_count"]
     )
+    if offset >= total:  # the engine may crash on a SKIP far beyond the end
+        return {"label": known, **page([], total, offset)}
     listed = graph.engine.read(
         f"MATCH (n{of(known)}) {f'WHERE {begins} ' if name_prefix else ''}"
         f"RETURN n ORDER BY n.name, n.node_id SKIP {offset} LIMIT {limit}",
