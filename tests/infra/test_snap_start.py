@@ -13,6 +13,7 @@ from aws_cdk import assertions
 from infra.app import build
 from infra.costs import idle_lines
 from infra.settings import STAGES
+from infra.stacks.function_specs import SPECS
 from infra.stacks.functions import snap_start
 from infra.stages import AS_PARAMETERS
 from tests.infra.test_workflow_definition import DEFINITIONS, tasks
@@ -37,7 +38,7 @@ def test_a_stage_enables_it_for_named_functions_and_prints_the_price() -> None:
     }
     assert started == {key: {"ApplyOn": "PublishedVersions"} for key in ("Api", "Turn")}
     (line,) = [idle for idle in idle_lines([template.to_json()]) if idle.item.startswith("Snapshots of 2 ")]
-    gigabytes = (512 + 640) / 1024
+    gigabytes = (SPECS["api"].memory + SPECS["turn"].memory) / 1024
     assert line.dollars == pytest.approx(2 * gigabytes * 3.954, rel=1e-3)  # $3.954 a GB and month
 
 
