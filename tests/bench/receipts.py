@@ -34,7 +34,7 @@ from rich.table import Table
 
 from infra.costs import TWO_TOOLS, chat_lines, counted, prices
 from infra.stacks.function_specs import SPECS
-from tests.bench.chat_cost import ANSWER
+from tests.bench.chat_cost import ANSWER_CHARACTERS, Prose
 from tests.drivers.invariants import account_faults
 from tests.drivers.world import World, make_world
 
@@ -61,7 +61,7 @@ FLOWING: Final = 2.0 / 0.13
 def _asked(world: World, user: str, rounds: Sequence[int]) -> list[Chat]:
     for calls in rounds:
         world.model.script.add({"match": "turn", "content": [READ] * calls})
-    world.model.script.add({"match": "turn", "text": ANSWER})
+    world.model.script.add({"match": "turn", "text": Prose().of(ANSWER_CHARACTERS)})
     return [world.ask(QUESTION, user=user)]
 
 

@@ -230,14 +230,8 @@ def what_no_error_tells_raises_an_alarm(template: Template) -> Iterator[str]:
     ends in its middle, and a listing where there are MCP servers.
     """
     own = {"CreditAccountsLeft", "FirstTextMilliseconds", "BrokenStreams"}
-    github = next(
-        (
-            f
-            for key, f in of_kind(template, "AWS::Lambda::Function").items()
-            if key.startswith("GithubFunction")
-        ),
-        {},
-    )
+    functions = of_kind(template, "AWS::Lambda::Function").items()
+    github: dict[str, Any] = next((f for key, f in functions if key.startswith("GithubFunction")), {})
     if github.get("Environment", {}).get("Variables", {}).get("MCP_SERVERS", "[]") != "[]":
         own.add("McpListingsFailed")
     watched = {metric for namespace, metric, _ in all_watched(template) if namespace == "dualtrack"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
-from dualtrack.ids import FORMS, new_chat_id, new_conversation_id
+from dualtrack.ids import FORMS, new_chat_id
 from dualtrack_cli.id_types import wrong_id
 from dualtrack_cli.interactive import Conversation
 from dualtrack_cli.main import main
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WRONG = ["../../etc/passwd", "..", ".", "", " ", "a/b", "%2e%2e", "q1#", "q1?x=1", "cv_1", "ch_", "\0", "é", "x" * 5_000, "q1\n"]  # fmt: skip
-CV = new_conversation_id()
+CV = "cv_01jd8m3v5q0000000000000000"  # the same for every worker
 COMMANDS = [
     ("explain", "{}"),
     ("watch", "{}"),
