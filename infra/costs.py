@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PRICES_FILE: Final = ROOT / "infra" / "prices.toml"
 COUNTS_FILE: Final = ROOT / "infra" / "chat_counts.json"
+MEASURED_FILE: Final = ROOT / "infra" / "measured.json"
 TWO_TOOLS: Final = "two tools in parallel"
 """The chat used to choose memory sizes."""
 GROWN: Final = f"{TWO_TOOLS}, in a grown conversation"
@@ -129,6 +130,23 @@ def chat_lines(chat: Counted, megabytes: Mapping[str, int]) -> list[Line]:
     }
     work = Work(functions, chat.seconds, chat.states, chat.writes, chat.reads)
     return work_lines(work, megabytes, prices())
+
+
+def cold_lines(chat: Counted, megabytes: Mapping[str, int]) -> list[Line]:
+    """What is added if every function of the chat starts cold: Lambda bills initialisation since August 2025. Tools in
+    parallel start an instance each."""
+    cpu = json.loads(MEASURED_FILE.read_text(encoding="utf-8"))["cold_cpu_seconds"]
+    tools = Counter[str]()
+    for together in map(Counter, chat.rounds):
+        tools |= together
+    return [
+        Line(
+            f"Lambda {name}: {starts} × INIT of {cold_seconds(cpu[name], megabytes[name]):.2f} s, GB-seconds",
+            starts * cold_seconds(cpu[name], megabytes[name]) * megabytes[name] / 1024,
+            prices()["lambda_gb_second"],
+        )
+        for name, starts in {"api": 1, "turn": 1, **tools, "summarise": 1, "stream": 1}.items()
+    ]
 
 
 def sizes(templates: Iterable[Template]) -> dict[str, int]:

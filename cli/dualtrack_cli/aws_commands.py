@@ -85,8 +85,10 @@ def _templates(stage: str, *, with_github: bool) -> list[Template]:
 def bills_of(templates: Sequence[Template]) -> Mapping[str, list[Line]]:
     """The lines of each bill by its title."""
     from infra.costs import (  # noqa: PLC0415
+        GROWN,
         alarms_apart,
         chat_lines,
+        cold_lines,
         counted,
         idle_lines,
         metric_lines,
@@ -98,6 +100,10 @@ def bills_of(templates: Sequence[Template]) -> Mapping[str, list[Line]]:
     idle = idle_lines(templates)
     without = alarms_apart(idle)
     bills = {f"A chat, {name}": chat_lines(chat, megabytes) for name, chat in counted().items()}
+    bills[f"A chat, {GROWN}, every function cold"] = [
+        *chat_lines(counted()[GROWN], megabytes),
+        *cold_lines(counted()[GROWN], megabytes),
+    ]
     bills["A month without chats"] = without
     if alarms := [line for line in idle if line not in without]:
         bills["Alarms of the stage, a month"] = alarms

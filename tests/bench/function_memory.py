@@ -58,8 +58,13 @@ COLD: Final = {
     + "from dualtrack.models.anthropic import connect\nconnect('http://127.0.0.1:9', 'none').client",
     "stream": code_of("stream").replace("import handler", "import uvicorn.protocols.http.auto, app")
     + _BOTO.format(("dynamodb",)),
+    "tool": code_of("tool") + _BOTO.format(("dynamodb", "s3")),
+    "summarise": code_of("summarise")
+    + _BOTO.format(("dynamodb", "s3", "ssm"))
+    + "from dualtrack.models.anthropic import connect\nconnect('http://127.0.0.1:9', 'none').client",
 }
-"""What runs in a function before the first token: its imports with bytecode, as layers have it, and its clients."""
+"""What runs in the functions of a two-tool chat before their work: imports with bytecode, as layers have it, and
+clients."""
 _EVERY_SECONDS: Final = 0.05
 
 
