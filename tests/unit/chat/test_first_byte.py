@@ -12,6 +12,7 @@ from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.chat.run_turn import run_turn
 from dualtrack.credits.account import FREE_CANCEL, FREE_CANCELS, FREE_CANCELS_SECONDS, TOO_MANY_CANCELS
+from dualtrack.credits.aws_cost import PRICES
 from dualtrack.errors import Superseded
 from dualtrack.events import turn_begins
 from dualtrack.models.protocol import CALL_SECONDS, ignore
@@ -171,9 +172,7 @@ def test_the_offline_models_figures_are_called_fictional(world: World) -> None:
 def test_a_waiting_chat_says_what_its_waits_took_before_and_after_it_is_answered(world: World) -> None:
     """Three states and a call of `turn` for each wait."""
     deployment = Deployment(
-        dict.fromkeys(
-            ("lambda_gb_second", "lambda_request", "dynamodb_write", "dynamodb_read", "state_transition",
-             "api_request", "log_gb", "trace"), 1.0),
+        dict.fromkeys(PRICES, 1.0),
         dict.fromkeys(("api", "turn", "stream", "summarise"), 1024),
     )  # fmt: skip
 

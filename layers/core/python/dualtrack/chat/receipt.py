@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _FIXED_WRITES: Final = 55
 _FIXED_READS: Final = 18
 _ROUND_UNITS: Final = 6
-_TOOL_UNITS: Final = 5
+_TOOL_UNITS: Final = 10
 """DynamoDB units, fitted to the counts of `tests.bench.chat_cost`: for a chat without tools, and in addition for each
 turn with tools and each of its calls. Large results take more."""
 

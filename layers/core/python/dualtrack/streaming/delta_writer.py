@@ -12,7 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.errors import Superseded
+from dualtrack.errors import ModelUnavailable, Superseded
 from dualtrack.events import delta
 from dualtrack.models.protocol import ignore
 from dualtrack.text import EchoStripper
@@ -77,7 +77,7 @@ class DeltaWriter:
         with self._changed:
             if kind is None:
                 self._pending += self._stripper.end()
-            else:
+            elif not issubclass(kind, ModelUnavailable):  # the text of a cut call is written: it is counted
                 self._pending = ""
             self._ended = True
             self._changed.notify()
