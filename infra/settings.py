@@ -34,11 +34,15 @@ RECORD_LIMIT: Final = 8_192
 """Bytes of a parameter at most (AWS Systems Manager User Guide, "Managing parameter tiers")."""
 
 Name = Literal[
-    "ALARM_DAILY_DOLLARS", "ALARM_EMAIL", "ALARM_TOPIC_ARN", "ALLOWED_ORIGINS", "ANTHROPIC_BASE_URL", "BEDROCK_BASE_URL", "CERTIFICATE_ARN", "CONTEXT7_BASE_URL", "DOMAIN", "DUALTRACK_COURSE_INDEX", "DUALTRACK_COURSE_RANKING",
-    "DUALTRACK_EFFORT", "DUALTRACK_EMBEDDING_MODEL", "DUALTRACK_GRAPH_ENGINE", "DUALTRACK_GRAPH_URL", "DUALTRACK_GRAPH_USER", "DUALTRACK_MODEL", "DUALTRACK_PROFILES", "DUALTRACK_PROVIDER", "DUALTRACK_PROVIDER_BEFORE",
-    "DUALTRACK_SUMMARY_CHARACTERS", "DUALTRACK_SUMMARY_MODEL", "DUALTRACK_THINKING_TOKENS",
-    "GITHUB_MCP_IMAGE", "GITHUB_MCP_PROBE_IMAGE", "GITHUB_MCP_URL", "MCP_SERVERS", "OIDC_CLIENT_ID", "OIDC_ISSUER",
-    "OIDC_NAME", "OIDC_SECRET_NAME", "OTEL_EXPORTER_OTLP_ENDPOINT", "PAGE_URL", "SAML_METADATA_URL", "SAML_NAME", "SES_FROM", "SES_IDENTITY",
+    "ALARM_DAILY_DOLLARS", "ALARM_EMAIL", "ALARM_TOPIC_ARN", "ALLOWED_ORIGINS", "ANTHROPIC_BASE_URL", "BEDROCK_BASE_URL",
+    "CERTIFICATE_ARN",
+    "CONTEXT7_BASE_URL", "DOMAIN", "DUALTRACK_COURSE_INDEX", "DUALTRACK_COURSE_RANKING", "DUALTRACK_EFFORT",
+    "DUALTRACK_EMBEDDING_MODEL", "DUALTRACK_GRAPH_ENGINE", "DUALTRACK_GRAPH_URL", "DUALTRACK_GRAPH_USER",
+    "DUALTRACK_MAX_COST", "DUALTRACK_MODEL", "DUALTRACK_PROFILES", "DUALTRACK_PROVIDER",
+    "DUALTRACK_PROVIDER_BEFORE", "DUALTRACK_SUMMARY_CHARACTERS", "DUALTRACK_SUMMARY_MODEL",
+    "DUALTRACK_THINKING_TOKENS", "GITHUB_MCP_IMAGE", "GITHUB_MCP_PROBE_IMAGE", "GITHUB_MCP_URL",
+    "MCP_SERVERS", "OIDC_CLIENT_ID", "OIDC_ISSUER", "OIDC_NAME", "OIDC_SECRET_NAME",
+    "OTEL_EXPORTER_OTLP_ENDPOINT", "PAGE_URL", "SAML_METADATA_URL", "SAML_NAME", "SES_FROM", "SES_IDENTITY",
     "VOYAGE_BASE_URL", "WAF",
 ]  # fmt: skip
 """Everything that `infra.app` reads from the environment."""
@@ -109,17 +113,18 @@ def _problems(path: Path, error: ValidationError) -> Iterator[str]:
         where = ".".join(str(part) for part in problem["loc"] if part != "[key]")
         hint = (
             " (a key is no setting: put it into the Parameter Store, docs/aws/settings.md)"
-            if _is_key(where)
+            if is_key(where)
             else ""
         )
         yield f"{path.name}: {where or 'file'}: {problem['msg']}{hint}"
 
 
-def _is_key(name: str) -> bool:
-    return name.endswith(("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD"))
+def is_key(name: str) -> bool:
+    """Whether a setting is a secret, whose place is the Parameter Store."""
+    return name.endswith(("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_HEADERS"))
 
 
-def _text(value: str | int | float | list[Any]) -> str:
+def _text(value: str | float | list[Any]) -> str:
     return json.dumps(value) if isinstance(value, list) else str(value)
 
 

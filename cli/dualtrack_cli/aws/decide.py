@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from dualtrack.models.cost_cap import cap_from
+
 from dualtrack_cli.aws.facts import KEYS
+from dualtrack_cli.target import Missing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -46,6 +49,19 @@ def concurrency_means(limit: int) -> str:
     chats = limit // EXECUTIONS_OF_A_CHAT
     text = f"Lambda allows {limit} concurrent executions here: about {chats} chats at a time"
     return text if limit >= 100 else f"{text}; further ones wait or get 503"
+
+
+def cost_cap(settings: Mapping[str, str]) -> float:
+    """The deployment's cap in dollars on a chat, 0 for none. Raises `Missing` for a setting that is no amount."""
+    try:
+        return cap_from(settings.get("DUALTRACK_MAX_COST", ""))
+    except ValueError as problem:
+        raise Missing(f"DUALTRACK_MAX_COST: {problem}") from None
+
+
+def cost_cap_means(cap: float) -> str:
+    """The cap for a stage's operator."""
+    return f"at most ${cap:g} a chat" if cap else "no cap: DUALTRACK_MAX_COST is not set"
 
 
 def raise_concurrency(region: str) -> str:

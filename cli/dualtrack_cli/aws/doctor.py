@@ -187,6 +187,16 @@ def of_left(left: Left, stage: str) -> Finding:
     return Finding("Versions", "note", seen, mend)
 
 
+def of_cost_cap(cap: float, stage: str) -> Finding:
+    """The cap in dollars on what a chat may cost (docs/credits.md)."""
+    mend = (
+        ""
+        if cap
+        else f"DUALTRACK_MAX_COST = 0.50 in infra/settings.{stage}.toml sets one; a profile has its own"
+    )
+    return Finding("Cost cap", "ok" if cap else "note", decide.cost_cap_means(cap), mend)
+
+
 def of_admins(admins: Sequence[User], stage: str) -> Finding:
     """The administrators."""
     if not admins:
@@ -233,6 +243,7 @@ class Doctor:
         yield from _tried("Stacks", lambda: self._switched_off(stacks))
         yield from _tried("Keys", lambda: [of_keys(stage, account.keys(stage), self._deployed())])
         yield from _tried("Settings", self._drift)
+        yield from _tried("Cost cap", lambda: [of_cost_cap(decide.cost_cap(self._deployed()), stage)])
         yield from _tried("Model", self._model)
         if identity := stacks.get("identity"):
             pool = identity.outputs.get("UserPoolId", "")

@@ -97,6 +97,7 @@ class Up:
         self.settings = {**self.extra, **settings.environment}
         if self.extra:
             self.steps.say(f"Kept from an earlier deployment or set now: {', '.join(sorted(self.extra))}")
+        self.steps.say(f"Cost cap: {decide.cost_cap_means(decide.cost_cap(self.settings))}")
         self._page = settings.stage.page
         return caller.account
 

@@ -273,6 +273,7 @@ def test_a_healthy_stage_has_no_remedies() -> None:
         doctor.of_executions([("ch_2", 1900.0)], 2000.0),
         doctor.of_admins([NEW], "staging"),
         doctor.of_settings([], "staging"),
+        doctor.of_cost_cap(0.25, "staging"),
     ]
     assert all(finding.state == "ok" and not finding.mend for finding in well)
 
@@ -283,6 +284,16 @@ def test_a_new_accounts_limit_is_a_note_with_the_command() -> None:
     assert "about 3 chats" in finding.seen
     assert "L-B99A9384" in finding.mend
     assert doctor.is_well([finding])
+
+
+def test_the_cost_cap_is_said_and_its_absence_too() -> None:
+    capped = doctor.of_cost_cap(decide.cost_cap({"DUALTRACK_MAX_COST": "0.25"}), "staging")
+    assert (capped.state, capped.seen) == ("ok", "at most $0.25 a chat")
+    free = doctor.of_cost_cap(decide.cost_cap({}), "staging")
+    assert (free.state, free.seen) == ("note", "no cap: DUALTRACK_MAX_COST is not set")
+    assert "infra/settings.staging.toml" in free.mend
+    with pytest.raises(Missing, match="DUALTRACK_MAX_COST: must be dollars"):
+        decide.cost_cap({"DUALTRACK_MAX_COST": "a lot"})
 
 
 # down
