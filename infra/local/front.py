@@ -16,7 +16,7 @@ import json
 import re
 import socket
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import httpx
 import uvicorn
@@ -27,7 +27,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, compile_path
 from starlette.staticfiles import StaticFiles
 
@@ -60,10 +60,12 @@ UPLOADS: Final = "/{bucket}/corpora/uploads/{rest:anything}"
 IN_FLIGHT: Final = 8
 """Every concurrent invocation is a process of its own on this machine; further requests wait."""
 
+TARGET_LIMIT: Final = 8 * 1024
+"""CloudFront's limit of an address, path and query, in bytes."""
+
 GATEWAY_SECONDS: Final = 32.0
 """API Gateway gives up after 29 s; the emulator does so itself, at worst a little later."""
 
-PAGE: Final = web.FOLDER
 _API: Final = re.compile(r"/(v1(/|$)|health$|openapi\.json$)")
 _REFUSED: Final = "This stack answers its own page and the programs of this machine"
 _EVENTS: Final = compile_path(EVENTS_PATH)[0]
@@ -223,6 +225,9 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
+            if len(scope["raw_path"]) + len(scope["query_string"]) > TARGET_LIMIT:
+                too_long = error(400, "invalid_request", "The address is too long.")
+                return await too_long(scope, receive, send)
             headers = headers_of(scope)
             others = self._config.origins if _API.match(scope["path"]) else ()
             reason = foreign(headers, origins={*_own(headers), *others})
@@ -273,11 +278,9 @@ class Front:
     async def _page(self, request: Request) -> Response:
         path = request.path_params["path"] or "index.html"
         path = "docs.html" if path == "docs" else path
-        if path == "index.html" and not (PAGE / path).is_file():
-            return HTMLResponse(_placeholder(self._config.status), headers=_PAGE_HEADERS)
-        if not web.is_served(path) or not (PAGE / path).is_file():
+        if path not in web.files():  # the file system is not asked about a name from outside
             return error(404, "not_found", "Not found.")
-        response = await StaticFiles(directory=PAGE).get_response(path, request.scope)
+        response = await StaticFiles(directory=web.FOLDER).get_response(path, request.scope)
         response.headers.update(_PAGE_HEADERS)
         return response
 
@@ -290,14 +293,6 @@ def _own(headers: Mapping[str, str]) -> tuple[str, str]:
 
 def _root(config: FrontConfig) -> Aws:
     return Aws(config.endpoint_url, Credentials(config.access_key, config.secret_key))
-
-
-def _placeholder(status: Mapping[str, Any]) -> str:
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8><title>dualtrack</title>"
-        f"<h1>dualtrack</h1><p>The local stack runs; mode: {status.get('mode', '')}.</p>"
-        "<p>The API: <a href=/openapi.json>/openapi.json</a></p></html>"
-    )
 
 
 def stream_app(module: ModuleType, config: FrontConfig) -> ASGIApp:

@@ -12,10 +12,14 @@ SOURCES: Final = ("*.py", "*.pyc", "__pycache__")
 PERMISSIONS_POLICY: Final = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 
 
-def is_served(path: str) -> bool:
-    """Whether a path of the folder belongs to the page."""
-    wanted = Path(path)
-    return not any(wanted.match(source) or source in wanted.parts for source in SOURCES)
+def files() -> frozenset[str]:
+    """The page's files by their path below the folder, ``js/main.js``."""
+    found = (path.relative_to(FOLDER) for path in FOLDER.rglob("*") if path.is_file())
+    return frozenset(path.as_posix() for path in found if not _is_source(path))
+
+
+def _is_source(path: Path) -> bool:
+    return any(path.match(source) or source in path.parts for source in SOURCES)
 
 
 def content_security_policy(*connect: str) -> str:

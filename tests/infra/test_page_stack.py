@@ -134,8 +134,7 @@ def test_the_api_is_called_at_its_own_host_and_stage() -> None:
 def test_every_route_of_the_api_is_behind_the_page_and_no_file_is() -> None:
     patterns = [pattern.replace("*", "") for pattern in behaviours()]
     assert all(route.path.startswith(tuple(patterns)) for route in ROUTES)
-    files = [f"/{path.relative_to(web.FOLDER)}" for path in web.FOLDER.rglob("*") if path.is_file()]
-    assert not [path for path in files if path.startswith(tuple(patterns))]
+    assert not [path for path in web.files() if f"/{path}".startswith(tuple(patterns))]
 
 
 def test_a_domain_of_its_own_brings_its_certificate() -> None:
@@ -148,11 +147,7 @@ def test_a_domain_of_its_own_brings_its_certificate() -> None:
 
 
 def test_no_source_and_no_local_configuration_is_deployed() -> None:
-    served = {
-        str(path.relative_to(web.FOLDER))
-        for path in web.FOLDER.rglob("*")
-        if path.is_file() and web.is_served(str(path.relative_to(web.FOLDER)))
-    }
+    served = web.files()
     assert {"index.html", "config.json", "js/main.js", "lib/purify.js"} <= served
     assert not any(name.endswith((".py", ".pyc")) for name in served)
     # two sources: the folder, and the configuration written at deployment

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -301,6 +303,57 @@ def test_a_path_with_a_line_break_is_treated_like_any_other(path: str) -> None:
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")
 
 
+HOSTILE_PATHS = {
+    "a segment that no file system takes": "/" + "a" * 256,
+    "the same below a folder": "/css/" + "b" * 256 + "/x.css",
+    "the same, escaped": "/" + "%61" * 256,
+    "a path that no file system takes": "/" + "a/" * 3_000,
+    "dots without end": "/" + "../" * 2_000,
+    "dots": "/js/../js/main.js",
+    "escaped dots": "/js/%2e%2e/web.py",
+    "one dot": "/./index.html",
+    "backslashes": "/js\\..\\web.py",
+    "escaped backslashes": "/js%5c..%5cweb.py",
+    "an overlong form of dots": "/%c0%ae%c0%ae/web.py",
+    "half a surrogate": "/%ed%a0%80",
+    "zero": "/js/main.js%00",
+    "zero first": "/%00/index.html",
+    "a file as a folder": "/index.html/",
+    "a folder": "/js/",
+    "an absolute path": "//etc/passwd",
+    "a pattern": "/[*",
+    "a source": "/web.py",
+    "another scheme": "http://127.0.0.1:1/js/web.py",
+}
+
+
+def status_line(url: str, target: str) -> tuple[int, str]:
+    """Status and body of a GET of exactly these bytes: no client tidies the path."""
+    host, port = url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        request = f"GET {target} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
+        connection.sendall(request.encode())
+        answer = b"".join(iter(lambda: connection.recv(65_536), b"")).decode()
+    return int(answer.split(" ", 2)[1]), answer.split("\r\n\r\n", 1)[1]
+
+
+def test_a_hostile_path_is_not_found_and_no_error() -> None:
+    with serve_in_thread(front.Front(config("http://127.0.0.1:9"), PlainTextResponse("events"))) as url:
+        answers = {name: status_line(url, path) for name, path in HOSTILE_PATHS.items()}
+    assert got("/js/main.js").status_code == 200
+    assert {name for name, (status, _) in answers.items() if status != 404} == set()
+    assert all(json.loads(body)["error"]["code"] == "not_found" for _, body in answers.values())
+
+
+@pytest.mark.parametrize(
+    "path", ["/" + "a" * 70_000, "/v1/chats/" + "a" * 70_000, "/v1/conversations?q=" + "a" * 70_000]
+)
+def test_an_address_over_cloudfronts_limit_is_refused(path: str) -> None:
+    with serve_in_thread(front.Front(config("http://127.0.0.1:9"), PlainTextResponse("events"))) as url:
+        status, body = status_line(url, path)
+    assert (status, json.loads(body)["error"]["code"]) == (400, "invalid_request")
+
+
 @pytest.mark.parametrize(
     "path", ["/", "/dev/token", "/dev/status", "/nothing", "/health/", "/%0a", "/v2/chats"]
 )
@@ -314,7 +367,7 @@ def test_an_internal_error_has_the_contracts_form(monkeypatch: pytest.MonkeyPatc
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("test")
 
-    monkeypatch.setattr(web, "is_served", broken)
+    monkeypatch.setattr(web, "files", broken)
     answer = got("/nothing.js")
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal")
     assert "test" not in answer.text
