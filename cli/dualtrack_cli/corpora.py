@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,7 +83,7 @@ def refusal(path: Path) -> str:
 
 def taken_in(client: ApiClient, corpus: str, files: Sequence[Path], *, reset: bool) -> Mapping[str, Any]:
     """Upload the files and return their job when it has ended."""
-    body = {"files": [{"name": path.name, "size": path.stat().st_size} for path in files]}
+    body = {"files": [_announced(path) for path in files]}
     uploads = client.call("POST", f"{corpus_path(corpus)}/uploads", body=body)["uploads"]
     for path, upload in zip(files, uploads, strict=True):
         report(f"{path.name}: uploading")
@@ -91,6 +92,13 @@ def taken_in(client: ApiClient, corpus: str, files: Sequence[Path], *, reset: bo
     return ended(
         client, client.call("POST", f"{corpus_path(corpus)}/jobs", body={"files": listed, "reset": reset})
     )
+
+
+def _announced(path: Path) -> dict[str, Any]:
+    """A file by its name, size and checksum: the address that it gets takes no other bytes."""
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"name": path.name, "size": path.stat().st_size, "sha256": sha256}
 
 
 def _put(upload: Mapping[str, Any], data: bytes) -> None:

@@ -68,6 +68,7 @@ GATEWAY_SECONDS: Final = 32.0
 
 _API: Final = re.compile(r"/(v1(/|$)|health$|openapi\.json$)")
 _REFUSED: Final = "This stack answers its own page and the programs of this machine"
+_UPLOADED_WITH: Final = ("content-type", "x-amz-checksum-sha256")
 _EVENTS: Final = compile_path(EVENTS_PATH)[0]
 _FILE: Final = compile_path(ATTACHMENT_PATH)[0]
 _ANY_TYPE: Final = ("", "*/*")
@@ -146,7 +147,7 @@ class Gateway:
             return error(413, "too_large", "The file is too large.")
         path, query = request.scope["raw_path"], request.scope["query_string"]
         target = self._base.copy_with(raw_path=path + b"?" + query)
-        kept = {name: value for name, value in request.headers.items() if name == "content-type"}
+        kept = {name: request.headers[name] for name in _UPLOADED_WITH if name in request.headers}
         try:
             return _passed_back(await self._client.request("PUT", target, headers=kept, content=content))
         except httpx.TransportError:

@@ -157,7 +157,7 @@ class DataStack(Stack):
                 s3.CorsRule(
                     allowed_methods=[s3.HttpMethods.PUT],
                     allowed_origins=["*"],
-                    allowed_headers=["content-type"],
+                    allowed_headers=["content-type", "x-amz-checksum-sha256"],
                 )
             ],
             removal_policy=self._removal,

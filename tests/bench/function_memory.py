@@ -38,7 +38,7 @@ from infra.local.sample_docs.server import create_app
 from infra.local.stack import LocalStack
 from infra.stacks.function_specs import SPECS
 from tests.bench.imports import code_of, cpu_seconds
-from tests.clients.stack_client import KEYS, PATIENCE, Person, Root, wait_for
+from tests.clients.stack_client import KEYS, PATIENCE, Person, Root, announced, wait_for
 from tests.drivers.worker_world import deployed_environment
 from tests.servers.processes import free_port
 from tests.servers.tool_server import NAME, serve_tools
@@ -194,7 +194,7 @@ class Work:
     def _ingest(self, corpus: str, name: str, data: bytes) -> None:
         admin = Person(self._root.stack.url, self._root.stack.token("corpus-admin", admin=True))
         address = f"/v1/admin/corpora/{corpus}"
-        body = {"files": [{"name": name, "size": len(data)}]}
+        body = {"files": [announced(name, data)]}
         (upload,) = admin.http.post(f"{address}/uploads", json=body).json()["uploads"]
         httpx.put(upload["url"], content=data, headers=upload["headers"], trust_env=False).raise_for_status()
         files = [{"upload_id": upload["upload_id"], "name": name}]

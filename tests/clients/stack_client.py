@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -286,6 +287,11 @@ def chats_of(stores: Stores, user: str) -> list[Chat]:
             assert chat is not None, chat_id
             chats.append(chat)
     return chats
+
+
+def announced(name: str, data: bytes) -> dict[str, Any]:
+    """A file as a request for an upload address names it."""
+    return {"name": name, "size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
 def wait_for(true: Callable[[], object], seconds: float = PATIENCE) -> None:

@@ -6,6 +6,7 @@ Every call of a step is a delivery to a `Process` of its own, so that one call o
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -115,7 +116,7 @@ class CorpusWorld:
         """Upload files and begin a job; ``started`` False: the request dies before it starts the execution."""
         listed = []
         for number, (name, data) in enumerate(files.items(), start=1):
-            upload_id = new_upload_id()
+            upload_id = new_upload_id(hashlib.sha256(data).hexdigest())
             self.aws.objects[upload_key(self.corpus, upload_id)] = data
             listed.append(JobFile(number, name, upload_id))
         job = Job(self.corpus, new_job_id(), "an-admin", int(self.clock()), reset=reset, remove=tuple(remove))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 from dualtrack.api.event_data import EVENTS
 
-from tests.clients.stack_client import Person, wait_for
+from tests.clients.stack_client import Person, announced, wait_for
 from tests.drivers import api_samples
 from tests.drivers.api_samples import Collector
 
@@ -106,7 +106,7 @@ def _administration(samples: Collector, admin: Person, bob: Person) -> None:
     samples.call(admin, "GET", f"{user}/spending")
     corpus = "/v1/admin/corpora/courses"
     (upload,) = samples.call(
-        admin, "POST", f"{corpus}/uploads", {"files": [{"name": "knots.txt", "size": len(COURSE)}]}
+        admin, "POST", f"{corpus}/uploads", {"files": [announced("knots.txt", COURSE)]}
     ).json()["uploads"]
     put = httpx.put(upload["url"], content=COURSE, headers=upload["headers"], trust_env=False)
     assert put.status_code == 200

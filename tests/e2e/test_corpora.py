@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from tests.clients.stack_client import Person, wait_for
+from tests.clients.stack_client import Person, announced, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +39,7 @@ def admin(root: Root) -> Iterator[Person]:
 
 
 def _upload(admin: Person, name: str, data: bytes, corpus: str = CORPUS) -> dict[str, str]:
-    body = {"files": [{"name": name, "size": len(data)}]}
+    body = {"files": [announced(name, data)]}
     (upload,) = admin.http.post(f"{corpus}/uploads", json=body).json()["uploads"]
     answer = httpx.put(upload["url"], content=data, headers=upload["headers"], trust_env=False)
     assert answer.status_code == 200, answer.text
@@ -89,18 +90,26 @@ def test_an_upload_is_added_and_found(
     assert _titles(admin) == before
 
 
-def test_an_upload_address_refuses_another_size_or_type(admin: Person) -> None:
-    (upload,) = admin.http.post(f"{CORPUS}/uploads", json={"files": [{"name": "a.txt", "size": 5}]}).json()[
-        "uploads"
-    ]
-    for data, headers in ((b"1234567", upload["headers"]), (b"12345", {"Content-Type": "text/html"})):
+def test_an_upload_address_refuses_other_bytes_and_another_type(admin: Person) -> None:
+    body = {"files": [announced("a.txt", b"12345")]}
+    (upload,) = admin.http.post(f"{CORPUS}/uploads", json=body).json()["uploads"]
+    given = upload["headers"]
+    others = announced("a.txt", b"54321")["sha256"]
+    checksum = base64.b64encode(bytes.fromhex(others)).decode()
+    for data, headers, status in (
+        (b"1234567", given, 403),
+        (b"12345", given | {"Content-Type": "text/html"}, 403),
+        (b"54321", given, 400),
+        (b"54321", given | {"x-amz-checksum-sha256": checksum}, 403),
+        (b"54321", {"Content-Type": given["Content-Type"]}, 403),
+    ):
         refused = httpx.put(upload["url"], content=data, headers=headers, trust_env=False)
-        assert refused.status_code == 403
+        assert refused.status_code == status, headers
 
 
 def test_the_page_puts_files_to_its_own_origin(root: Root, admin: Person) -> None:
     """The emulator refuses pages; the front port forwards the uploads of its own page only."""
-    body = {"files": [{"name": "a.txt", "size": 5}]}
+    body = {"files": [announced("a.txt", b"12345")]}
     (upload,) = admin.http.post(f"{CORPUS}/uploads", json=body).json()["uploads"]
     address = root.stack.url + httpx.URL(upload["url"]).raw_path.decode()
     for origin, status in (("https://elsewhere.example", 403), (root.stack.url, 200)):

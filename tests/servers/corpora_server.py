@@ -6,6 +6,8 @@ uploaded to this server.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -84,7 +86,9 @@ class CorporaServer:
         return Response(text, answer.status, media_type="application/json")
 
     def _put(self, upload_id: str, request: Request, body: bytes) -> Response:
-        if self.full or request.headers["content-type"] != "application/octet-stream":
+        checksum = base64.b64encode(hashlib.sha256(body).digest()).decode()
+        as_announced = request.headers.get("x-amz-checksum-sha256") == checksum
+        if self.full or not as_announced or request.headers["content-type"] != "application/octet-stream":
             return Response("<Error/>", 403)
         self.puts.append(len(body))
         key = upload_key(CORPUS, upload_id)

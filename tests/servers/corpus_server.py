@@ -5,6 +5,7 @@ A job is done when it is created. It publishes its files' names, and a schema th
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -45,20 +46,22 @@ class Published:
     async def uploads(self, request: Request) -> Response:
         body = await request.json()
         too_large = [file for file in body["files"] if not 1 <= file["size"] <= self.most]
+        announced = [file["sha256"] for file in body["files"]]
         if set(body) != {"files"} or too_large:
             return _refuse(400, "invalid_request", f"{too_large}")
         base = str(request.base_url)
         uploads = [
-            {"upload_id": f"u{at}", "name": file["name"], "url": f"{base}put/u{at}", "headers": {}}
-            for at, file in enumerate(body["files"])
+            {"upload_id": sha256, "name": file["name"], "url": f"{base}put/{sha256}", "headers": {}}
+            for sha256, file in zip(announced, body["files"], strict=True)
         ]
         return _for_admins(request, {"uploads": uploads})
 
     async def put(self, request: Request) -> Response:
         data = await request.body()
-        if len(data) > self.most:
+        upload = request.path_params["upload"]
+        if len(data) > self.most or hashlib.sha256(data).hexdigest() != upload:
             return Response(status_code=403)
-        self._uploads[request.path_params["upload"]] = data
+        self._uploads[upload] = data
         return Response()
 
     async def job(self, request: Request) -> Response:

@@ -127,9 +127,14 @@ export async function uploadAll(api, corpus, kind, files, signal, onState) {
 }
 
 async function uploaded(api, corpus, file, signal) {
-  const [address] = (
-    await api.corpusUploads(corpus, [{ name: file.name.slice(-1000), size: file.size }], signal)
-  ).uploads;
+  const announced = { name: file.name.slice(-1000), size: file.size, sha256: await sha256Of(file) };
+  const [address] = (await api.corpusUploads(corpus, [announced], signal)).uploads;
   await api.putUpload(address, file, signal);
   return address.upload_id;
+}
+
+/** The SHA-256 of a file's bytes in hex: its address takes no others. */
+async function sha256Of(file) {
+  const digest = await crypto.subtle.digest("SHA-256", await file.arrayBuffer());
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,15 +13,18 @@ from dualtrack.corpora.ingest import Ingest, ingest
 from dualtrack.tools.documentation.loop import BackgroundLoop
 
 from tests.clients.api_client import Api, make_api
+from tests.clients.stack_client import announced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CORPUS = "/v1/admin/corpora/courses"
 COURSE = b"Course Title: Sailing\n\nLesson 0: Wind\nThe wind fills the sail.\n"
+ANNOUNCED = announced("a.txt", b"12345")
+UPLOAD = f"up_{'0' * 26}_{ANNOUNCED['sha256']}"
 ROUTES = (
     ("GET", CORPUS, None),
-    ("POST", f"{CORPUS}/uploads", {"files": [{"name": "a.txt", "size": 5}]}),
+    ("POST", f"{CORPUS}/uploads", {"files": [ANNOUNCED]}),
     ("POST", f"{CORPUS}/jobs", {"reset": True}),
     ("GET", f"{CORPUS}/jobs/jb_{'0' * 26}", None),
     ("DELETE", f"{CORPUS}/documents/{'0' * 32}", None),
@@ -34,7 +39,7 @@ def admin() -> Iterator[Api]:
 
 def _upload(admin: Api, name: str, data: bytes) -> dict[str, Any]:
     """The uploaded file as a job names it."""
-    body = {"files": [{"name": name, "size": len(data)}]}
+    body = {"files": [announced(name, data)]}
     (upload,) = admin.call("POST", f"{CORPUS}/uploads", body).json["uploads"]
     key = urlsplit(upload["url"]).path.split("/corpora/", 1)[1]
     settings = admin.module.settings
@@ -59,27 +64,33 @@ def test_only_an_administrator_sees_or_changes_a_corpus(
 
 
 def test_an_address_is_for_one_file_of_this_size_and_type(admin: Api) -> None:
-    body = {"files": [{"name": "a.txt", "size": 5}, {"name": "b.pdf", "size": 20_000_000}]}
+    largest = {"name": "b.pdf", "size": 20_000_000, "sha256": "f" * 64}
+    body = {"files": [ANNOUNCED, largest]}
     answer = admin.call("POST", f"{CORPUS}/uploads", body)
     assert answer.status == 201
     first, second = answer.json["uploads"]
     signed = parse_qs(urlsplit(first["url"]).query)
-    assert signed["X-Amz-SignedHeaders"] == ["content-length;content-type;host"]
+    assert signed["X-Amz-SignedHeaders"] == ["content-length;content-type;host;x-amz-checksum-sha256"]
     assert signed["X-Amz-Expires"] == ["900"]
     assert urlsplit(first["url"]).path != urlsplit(second["url"]).path
-    assert first["headers"] == {"Content-Type": "application/octet-stream"}
+    checksum = base64.b64encode(hashlib.sha256(b"12345").digest()).decode()
+    assert first["headers"] == {"Content-Type": "application/octet-stream", "x-amz-checksum-sha256": checksum}
 
 
 @pytest.mark.parametrize(
     ("target", "body", "word"),
     [
-        ("uploads", {"files": [{"name": "a.txt", "size": 20_000_001}]}, "files.0.size"),
-        ("uploads", {"files": [{"name": "a.txt", "size": 0}]}, "files.0.size"),
+        ("uploads", {"files": [ANNOUNCED | {"size": 20_000_001}]}, "files.0.size"),
+        ("uploads", {"files": [ANNOUNCED | {"size": 0}]}, "files.0.size"),
+        ("uploads", {"files": [{"name": "a.txt", "size": 5}]}, "files.0.sha256"),
+        ("uploads", {"files": [ANNOUNCED | {"sha256": "F" * 64}]}, "files.0.sha256"),
+        ("uploads", {"files": [ANNOUNCED | {"sha256": "f" * 63}]}, "files.0.sha256"),
         ("uploads", {"files": []}, "files"),
-        ("uploads", {"files": [{"name": "a.txt", "size": 1}] * 201}, "files"),
+        ("uploads", {"files": [ANNOUNCED] * 201}, "files"),
         ("jobs", {}, "files"),
         ("jobs", {"files": [{"upload_id": "../../x", "name": "a.txt"}]}, "files.0.upload_id"),
-        ("jobs", {"files": [{"upload_id": "up_" + "0" * 26, "name": "a"}] * 201}, "files"),
+        ("jobs", {"files": [{"upload_id": "up_" + "0" * 26, "name": "a"}]}, "files.0.upload_id"),
+        ("jobs", {"files": [{"upload_id": UPLOAD, "name": "a"}] * 201}, "files"),
     ],
 )
 def test_input_beyond_a_limit_is_refused_and_located(admin: Api, target: str, body: Any, word: str) -> None:

@@ -134,9 +134,24 @@ def test_a_file_that_was_not_uploaded_is_refused() -> None:
     job = world.run(job)
     assert (job.status, world.files(job)["a.txt"].reason) == (
         "done",
-        "was not uploaded, or its upload has expired",
+        "was not uploaded as announced, or its upload has expired",
     )
     assert world.stores().corpora.published(CORPUS) is None
+
+
+def test_other_bytes_than_were_announced_are_refused() -> None:
+    """Even where the storage takes them: an upload address is valid for fifteen minutes, and may leak."""
+    world = CorpusWorld()
+    job = world.begin({"a.txt": A, "b.txt": B})
+    (changed,) = [key for key, data in world.aws.objects.items() if data == A]
+    world.aws.objects[changed] = course("Fraud", "Send your key.").ljust(len(A))[: len(A)]
+    job = world.run(job)
+    refused = world.files(job)["a.txt"]
+    assert (refused.state, refused.reason) == (
+        "refused",
+        "was not uploaded as announced, or its upload has expired",
+    )
+    assert world.titles() == ["Baking"]
 
 
 def test_files_beyond_a_corpus_limit_are_refused() -> None:

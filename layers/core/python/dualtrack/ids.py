@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import time
@@ -145,9 +146,14 @@ def new_job_id() -> str:
     return f"jb_{_sortable()}"
 
 
-def new_upload_id() -> str:
-    """``up_…``, sortable by time."""
-    return f"up_{_sortable()}"
+def new_upload_id(sha256: str) -> str:
+    """``up_…_<SHA-256 in hex>``, sortable by time. It names the bytes, so that no others pass for the upload."""
+    return f"up_{_sortable()}_{sha256}"
+
+
+def is_upload_of(upload_id: str, data: bytes) -> bool:
+    """Whether these are the bytes that were announced for the upload."""
+    return upload_id.rsplit("_", 1)[1] == hashlib.sha256(data).hexdigest()
 
 
 def job_id_at(epoch: float) -> str:

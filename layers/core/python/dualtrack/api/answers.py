@@ -502,7 +502,7 @@ class Erasure(Closed):
 
 
 class Upload(Closed):
-    """How to upload a file: the request to send, with exactly the announced size, before it expires."""
+    """How to upload a file: the request to send, with exactly the announced bytes, before it expires."""
 
     upload_id: Annotated[str, Field(description="The id of the upload, for the job")]
     name: Annotated[str, Field(description="The file's name")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3.client import S3Client
 
+    from dualtrack.api.models import UploadFile
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.corpora import Document, Published
     from dualtrack.storage.corpus_jobs import Job, JobFile
@@ -51,25 +53,27 @@ def must_be_corpus(name: str) -> str:
     return name
 
 
-def upload_json(services: CorpusServices, corpus: str, name: str, size: int, now: float) -> dict[str, Any]:
-    """A URL for uploading a file of exactly this size: size, type and key are signed."""
-    upload_id = new_upload_id()
+def upload_json(services: CorpusServices, corpus: str, file: UploadFile, now: float) -> dict[str, Any]:
+    """A URL for uploading exactly this file: size, checksum, type and key are signed."""
+    upload_id = new_upload_id(file.sha256)
+    checksum = base64.b64encode(bytes.fromhex(file.sha256)).decode()
     url = services.signer.generate_presigned_url(
         "put_object",
         Params={
             "Bucket": services.bucket,
             "Key": upload_key(corpus, upload_id),
-            "ContentLength": size,
+            "ContentLength": file.size,
             "ContentType": UPLOAD_TYPE,
+            "ChecksumSHA256": checksum,
         },
         ExpiresIn=UPLOAD_SECONDS,
     )
     return {
         "upload_id": upload_id,
-        "name": name,
+        "name": file.name,
         "method": "PUT",
         "url": url,
-        "headers": {"Content-Type": UPLOAD_TYPE},
+        "headers": {"Content-Type": UPLOAD_TYPE, "x-amz-checksum-sha256": checksum},
         "expires_at": iso(now + UPLOAD_SECONDS),
     }
 

@@ -240,6 +240,9 @@ class UploadFile(Body):
     size: Annotated[
         int, Field(ge=1, le=UPLOAD_BYTES, description="Its size in bytes."), BeforeValidator(_whole)
     ]
+    sha256: Annotated[
+        str, Field(pattern="^[0-9a-f]{64}$", description="The SHA-256 of its bytes, in lower-case hex.")
+    ]
 
 
 class UploadsBody(Body):
@@ -254,7 +257,10 @@ class JobFileBody(Body):
     """An uploaded file."""
 
     upload_id: Annotated[
-        str, Field(pattern="^up_[0-9a-v]{26}$", description="The id from the answer about the upload.")
+        str,
+        Field(
+            pattern="^up_[0-9a-v]{26}_[0-9a-f]{64}$", description="The id from the answer about the upload."
+        ),
     ]
     name: FileName
 

@@ -122,7 +122,9 @@ def _file_read(
     try:
         read = kind.read(file.name, deps.stores.corpora.upload(job.corpus, file.upload_id))
     except Gone:
-        return replace(file, state="refused", reason="was not uploaded, or its upload has expired")
+        return replace(
+            file, state="refused", reason="was not uploaded as announced, or its upload has expired"
+        )
     except Refused as refusal:
         return replace(file, state="refused", reason=str(refusal)[:300])
     accepted = replace(file, state="read", title=read.title, digest=read.digest, counts=read.counts)

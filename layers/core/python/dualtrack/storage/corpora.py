@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from botocore.exceptions import ClientError
 
 from dualtrack.errors import Gone
+from dualtrack.ids import is_upload_of
 from dualtrack.storage.dynamo import get, put, transact
 
 if TYPE_CHECKING:
@@ -170,8 +171,12 @@ class CorpusStore:
     # ── objects of jobs ───────────────────────────────────────────────────────────────────────────
 
     def upload(self, corpus: str, upload_id: str) -> bytes:
-        """An uploaded file. Raises `Gone` if there is none."""
-        return self._read(upload_key(corpus, upload_id))
+        """An uploaded file. Raises `Gone` if there is none, or if its bytes are not those that were announced."""
+        key = upload_key(corpus, upload_id)
+        data = self._read(key)
+        if not is_upload_of(upload_id, data):
+            raise Gone(key)
+        return data
 
     def write_part(self, corpus: str, job_id: str, name: str, data: bytes) -> None:
         """Store a part of a job's work; a name always has the same bytes."""

@@ -51,15 +51,13 @@ def get_corpus(request: Request, corpus: str) -> Answer:
     {201: answers.Uploads},
     models.UploadsBody,
     access="admin",
-    description="Each accepts a file of exactly the announced size, up to 20 MB, for 15 minutes. Then start a job.",
+    description="Each accepts the announced bytes alone, up to 20 MB, for 15 minutes. Then start a job.",
 )
 def post_uploads(request: Request, corpus: str) -> Answer:
     must_be_corpus(corpus)
     services, now = request.services.corpora, request.stores.clock()
     files = request.body(models.UploadsBody).files
-    return Answer(
-        201, {"uploads": [upload_json(services, corpus, file.name, file.size, now) for file in files]}
-    )
+    return Answer(201, {"uploads": [upload_json(services, corpus, file, now) for file in files]})
 
 
 @Route(

@@ -92,7 +92,7 @@ def _file_read(stores: Stores, job: Job, file: JobFile, before: Sequence[JobFile
         data = stores.corpora.upload(job.corpus, file.upload_id)
         counts, problems = counted(file.name, data)
     except Gone:
-        return _refused(file, "was not uploaded, or its upload has expired")
+        return _refused(file, "was not uploaded as announced, or its upload has expired")
     except Refused as refusal:
         return _refused(file, str(refusal))
     if problems.count:
