@@ -61,7 +61,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
     reader = EventReader(dynamodb, settings.chats_table, system_clock)
 
     async def events(request: Request) -> Response:
-        identity = await anyio.to_thread.run_sync(verifier.verify, request.headers.get("authorization", ""))
+        identity = await anyio.to_thread.run_sync(verifier.verify, request.headers.getlist("authorization"))
         request.state.user = identity.user
         await anyio.to_thread.run_sync(refuse_erased, deletions, identity.user)
         after = LAST_EVENT_ID.read(request.headers.get(LAST_EVENT_ID.name))

@@ -47,11 +47,11 @@ def test_a_forged_token_is_refused(root: Root, ann: Person) -> None:
         "access": forged(token, token_use="access"),
         "cut": token[:-8],
     }
-    for name, bad_token in tokens.items():
+    headers = {name: f"Bearer {bad_token}" for name, bad_token in tokens.items()}
+    headers |= {"without a scheme": token, "another scheme": f"Token {token}"}
+    for name, header in headers.items():
         for path in ("/v1/credits", f"/v1/admin/users/{ann.id}/credits", f"/v1/chats/{CHAT}/events"):
-            response = httpx.get(
-                root.stack.url + path, headers={"Authorization": f"Bearer {bad_token}"}, timeout=60
-            )
+            response = httpx.get(root.stack.url + path, headers={"Authorization": header}, timeout=60)
             assert (response.status_code, response.json()["error"]["code"]) == (401, "unauthorized"), (
                 name,
                 path,
@@ -63,7 +63,9 @@ def test_a_forged_token_is_refused(root: Root, ann: Person) -> None:
     [
         "/v1/chats/%23", "/v1/chats/a%23b", "/v1/chats/..%2f..", "/v1/chats/%2e%2e", "/v1/chats/%00", "/v1/chats/%ff",
         "/v1/conversations/cv_%F0%9F%92%A1", "/v1/none", "/v2/chats", "/v1/chats/x/y/z",
-        "/v1/conversations/x/records/%23", "/v1/chats/" + "x" * 4_000,
+        "/v1/conversations/x/records/%23", "/v1/chats/" + "x" * 4_000, "/v1/" + "../" * 50 + "x",
+        "/v1/chats/x\\..\\y", "/v1/chats/%ed%a0%80", "/v1/chats/%c0%ae%c0%ae", "/v1/" + "a/" * 1_000,
+        "/" + "a" * 256, "/css/" + "%61" * 256, "/" + "../" * 1_000, "/js/%00", "/js\\..\\web.py",
     ],
 )  # fmt: skip
 def test_an_unknown_path_is_a_404_from_the_gateway_too(ann: Person, target: str) -> None:

@@ -249,9 +249,9 @@ def test_a_token_that_is_not_the_pools_own_id_token_is_refused(
     assert code(stream.get(done.chat_id, {"Authorization": f"Bearer {token}"})) == (401, "unauthorized")
 
 
-@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YTpi"])
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YTpi", "{}", "Token {}"])
 def test_without_a_bearer_token_nothing_is_read(stream: Stream, done: Chat, header: str) -> None:
-    assert code(stream.get(done.chat_id, {"Authorization": header})) == (
+    assert code(stream.get(done.chat_id, {"Authorization": header.format(signed(claims()))})) == (
         401,
         "unauthorized",
     )

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import jwt
 
-from dualtrack.api.identity import Identity, identity_of
+from dualtrack.api.identity import Identity, bearer_token, identity_of
 from dualtrack.errors import ApiError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dualtrack.settings import Settings
 
 
@@ -22,12 +24,10 @@ class TokenVerifier:
     issuer: str
     audience: str
 
-    def verify(self, authorization: str) -> Identity:
-        """The caller, from an ``Authorization: Bearer …`` header; 401 if it is not valid."""
-        scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not token:
-            raise ApiError("unauthorized", "A valid ID token is needed.")
-        return identity_of(self._claims(token.strip()))
+    def verify(self, authorizations: Sequence[str]) -> Identity:
+        """The caller, from a request's Authorization headers; 401 if they have no valid token."""
+        token = bearer_token(authorizations)
+        return identity_of(self._claims(token), token)
 
     def _claims(self, token: str) -> dict[str, Any]:
         try:

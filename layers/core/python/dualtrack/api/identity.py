@@ -40,16 +40,24 @@ class Identity:
             raise ApiError("forbidden", "This needs an administrator.")
 
 
-def identity_of(claims: Mapping[str, Any], authorizations: Sequence[str] = ()) -> Identity:
-    """The identity from an ID token's claims. Raises 401 for an access token.
+def bearer_token(authorizations: Sequence[str]) -> str:
+    """The token of a request's Authorization headers. Raises 401 unless there is one header, ``Bearer <token>``.
 
-    ``authorizations``: the request's Authorization headers. With several, it is unknown which was verified.
+    Both ways in read it: the gateway's authorizer accepts a token without its scheme, and of several headers it is
+    unknown which it has verified.
     """
+    scheme, _, token = authorizations[0].partition(" ") if len(authorizations) == 1 else ("", "", "")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise ApiError("unauthorized", "A valid ID token is needed.")
+    return token.strip()
+
+
+def identity_of(claims: Mapping[str, Any], token: str) -> Identity:
+    """The identity from the verified claims of an ID token. Raises 401 for an access token."""
     user = claims.get("sub")
     if not user or claims.get("token_use") != "id":
         raise ApiError("unauthorized", "A valid ID token is needed.")
-    listed = _listed_groups(authorizations[0]) if len(authorizations) == 1 else ()
-    return Identity(str(user), groups_of(claims.get("cognito:groups"), listed))
+    return Identity(str(user), groups_of(claims.get("cognito:groups"), _listed_groups(token)))
 
 
 def refuse_erased(deletions: Deletions, user: str) -> None:
@@ -72,10 +80,10 @@ def groups_of(claim: object, listed: Sequence[str] = ()) -> frozenset[str]:
     return frozenset(listed) if text in as_text else frozenset()
 
 
-def _listed_groups(authorization: str) -> tuple[str, ...]:
-    """The groups in the token of an Authorization header; empty if it cannot be read."""
+def _listed_groups(token: str) -> tuple[str, ...]:
+    """The groups in a token; empty if it cannot be read."""
     try:
-        payload = authorization.rsplit(" ", maxsplit=1)[-1].split(".")[1]
+        payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
         groups = claims.get("cognito:groups")
     except (ValueError, IndexError, AttributeError, RecursionError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dualtrack.api.identity import Identity, identity_of, refuse_erased
+from dualtrack.api.identity import Identity, bearer_token, identity_of, refuse_erased
 from dualtrack.api.models import Body, parse_body
 from dualtrack.api.rate_limit import count_request
 from dualtrack.api.writes import EVERYTHING
@@ -99,7 +99,7 @@ def _caller(event: APIGatewayProxyEvent) -> Identity:
     authorizations = [
         value for name, values in headers if name.lower() == "authorization" for value in values
     ]
-    return identity_of(claims_of(raw), authorizations)
+    return identity_of(claims_of(raw), bearer_token(authorizations))
 
 
 def claims_of(raw_event: Mapping[str, Any]) -> Mapping[str, Any]:
