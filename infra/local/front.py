@@ -203,6 +203,16 @@ def error(status: int, code: str, message: str) -> JSONResponse:
     return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
 
 
+def _odd_address(scope: Scope) -> Response | None:
+    """The refusal of an address that CloudFront or API Gateway would not pass on either."""
+    if len(scope["raw_path"]) + len(scope["query_string"]) > TARGET_LIMIT:
+        return error(400, "invalid_request", "The address is too long.")
+    # the emulator resolves dots, and would answer for another service of this stack
+    if {b".", b".."} & set(scope["raw_path"].split(b"/")):
+        return error(404, "not_found", "Not found.")
+    return None
+
+
 async def _not_served(_: Request, problem: Exception) -> Response:  # noqa: ARG001 - a path or a method
     return error(404, "not_found", "Not found.")
 
@@ -226,9 +236,8 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            if len(scope["raw_path"]) + len(scope["query_string"]) > TARGET_LIMIT:
-                too_long = error(400, "invalid_request", "The address is too long.")
-                return await too_long(scope, receive, send)
+            if odd := _odd_address(scope):
+                return await odd(scope, receive, send)
             headers = headers_of(scope)
             others = self._config.origins if _API.match(scope["path"]) else ()
             reason = foreign(headers, origins={*_own(headers), *others})

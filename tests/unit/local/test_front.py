@@ -310,6 +310,8 @@ HOSTILE_PATHS = {
     "a path that no file system takes": "/" + "a/" * 3_000,
     "dots without end": "/" + "../" * 2_000,
     "dots": "/js/../js/main.js",
+    "dots out of the API": "/v1/../../bucket/key",
+    "a dot in the API": "/v1/./chats",
     "escaped dots": "/js/%2e%2e/web.py",
     "one dot": "/./index.html",
     "backslashes": "/js\\..\\web.py",
