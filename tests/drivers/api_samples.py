@@ -1,4 +1,7 @@
-"""Samples of what the API takes and sends: collected from a stack, compared by their shapes, shown in docs/api.md."""
+"""Samples of what the API takes and sends: collected from a stack, compared by their shapes, shown in docs/api.md.
+
+``uv run python -m tests.drivers.api_samples`` writes the stored samples and the routes into that document.
+"""
 
 from __future__ import annotations
 
@@ -173,3 +176,7 @@ def _routes() -> str:
 
 def _statuses(route: Route) -> str:
     return ", ".join(map(str, sorted(route.answers)))
+
+
+if __name__ == "__main__":
+    write(stored())
