@@ -230,9 +230,9 @@ def _drop_duplicates(packages: Path, lower: Path) -> None:
 def _compile(packages: Path) -> None:
     """Compile with whatever Python of Lambda's version is installed."""
     python, wasm = lambda_python(), pyodide()
-    if python is not None:
+    if python.path:
         _run(
-            python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash",
+            python.path, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash",
             # the path that a traceback shows is the one on Lambda
             "-s", str(packages), "-p", "/opt/python", str(packages),
         )  # fmt: skip
@@ -241,8 +241,10 @@ def _compile(packages: Path) -> None:
         _run(str(node), str(ROOT / "infra" / "compile_bytecode.mjs"), str(wasm), str(packages), LAMBDA_PYTHON)
     else:
         raise NoCompiler(
-            f"Layers need bytecode of Python {LAMBDA_PYTHON}, which is not installed:"
-            f" run uv python install {LAMBDA_PYTHON}, or .ci/install_pyodide.sh"
+            f"Layers need bytecode of Python {LAMBDA_PYTHON}, and there is no such interpreter. uv says:\n"
+            f"{python.problem}\n"
+            f"Install one (uv python install {LAMBDA_PYTHON}, or the system's packages), let uv fetch it (not with UV_OFFLINE or"
+            " UV_PYTHON_DOWNLOADS=never), or run .ci/install_pyodide.sh, which needs npm."
         )
 
 
@@ -253,14 +255,24 @@ def pyodide() -> Path | None:
     return folder if (folder / "pyodide.mjs").is_file() else None
 
 
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """The path of a Python, or, without one, why uv has none in its own words."""
+
+    path: str = ""
+    problem: str = ""
+
+
 @functools.cache
-def lambda_python() -> str | None:
-    """An interpreter of Lambda's version, which alone can write its bytecode; uv fetches one if it can."""
+def lambda_python() -> Interpreter:
+    """One of Lambda's version, which alone can write its bytecode; uv fetches one if it can."""
     finished = subprocess.run(
         ["uv", "run", "--quiet", "--no-project", "--python", LAMBDA_PYTHON, "python", "-c", "import sys; print(sys.executable)"],
         cwd=tempfile.gettempdir(), capture_output=True, text=True, check=False,
     )  # fmt: skip
-    return finished.stdout.strip() if finished.returncode == 0 else None
+    if finished.returncode:
+        return Interpreter(problem=finished.stderr.strip() or f"nothing (exit code {finished.returncode})")
+    return Interpreter(finished.stdout.strip())
 
 
 def _dependency_key(role: Role, target: Target) -> str:

@@ -141,7 +141,16 @@ def test_a_layer_is_the_same_wherever_it_is_built(built: dict[str, Path], tmp_pa
 def test_without_a_compiler_no_layer_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One without bytecode would differ from CI's, and start at half the speed."""
     (tmp_path / "module.py").write_text("")
-    monkeypatch.setattr(layers, "lambda_python", lambda: None)
-    monkeypatch.setattr(layers, "pyodide", lambda: None)
-    with pytest.raises(layers.NoCompiler, match="uv python install"):
+    for name, value in {
+        "UV_PYTHON_PREFERENCE": "only-managed",
+        "UV_PYTHON_INSTALL_DIR": str(tmp_path / "none"),
+        "UV_OFFLINE": "1",
+        "XDG_CACHE_HOME": str(tmp_path / "no cache"),
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(layers, "lambda_python", layers.lambda_python.__wrapped__)
+    with pytest.raises(layers.NoCompiler) as refused:
         layers._compile(tmp_path)
+    assert "No interpreter found for Python 3.13" in str(refused.value)  # uv's own words
+    assert "offline" in str(refused.value)
+    assert "uv python install 3.13" in str(refused.value)
