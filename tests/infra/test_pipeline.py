@@ -31,6 +31,12 @@ ISSUER: Final = "token.actions.githubusercontent.com"
 PUBLISHERS: Final = ("actions/", "aws-actions/", "./.github/workflows/", "OWNER/dualtrack/.github/workflows/")
 """Owners of trusted actions: GitHub, AWS, and this project."""
 
+COMMIT: Final = re.compile(r"@[0-9a-f]{40}$")
+OWN_TAG: Final = re.compile(r"OWNER/dualtrack/\.github/workflows/[\w.-]+@v\d+\.\d+\.\d+")
+"""A repository of one's own calls its own copy, whose tags nobody else can move."""
+SETUP_NODE: Final = "actions/setup-node@49933ea5288caeca8642d1e84afbd3f7d6820020 # v4.4.0"
+UV: Final = "0.13.9"
+
 BOOTSTRAP_ROLES: Final = {"deploy", "file-publishing", "lookup"}
 READS: Final = {
     "cloudformation:DescribeStackEvents", "cloudformation:DescribeStacks", "cloudformation:GetTemplate",
@@ -86,6 +92,11 @@ def faults(text: str, workflow: dict[Any, Any]) -> Iterator[str]:
     yield from (
         f"it knows {name}" for name in re.findall(r"DUALTRACK_DROP|secrets\b|\w+_KEY\b|_TOKEN\b", text)
     )
+    yield from (
+        f"no release is named: {line}"
+        for line in re.findall(r"@[0-9a-f]{40}\b(?! # v\d+\.\d+\.\d+$).*", text, re.MULTILINE)
+    )
+    yield from (f"any version of uv: {line}" for line in re.findall(r"pip install .*\buv\b(?!==\d).*", text))
     if "pull_request_target" in text:
         yield "untrusted code runs with the repository's permissions"
     if workflow["permissions"] != {"contents": "read"}:
@@ -102,8 +113,8 @@ def job_faults(job: dict[str, Any]) -> Iterator[str]:
         used, run = step.get("uses", ""), step.get("run", "")
         if used and not used.startswith(PUBLISHERS):
             yield f"runs code of {used}"
-        if used and not used.startswith("./") and not re.search(r"@(v\d[\d.]*|[0-9a-f]{40})$", used):
-            yield f"{used} is no release and no commit"
+        if used and not used.startswith("./") and not OWN_TAG.fullmatch(used) and not COMMIT.search(used):
+            yield f"{used} is no commit"
         if "${{" in run:
             yield f"user input becomes part of a command: {run}"
         if (
@@ -123,8 +134,13 @@ def test_a_workflow_has_the_least_permissions_and_no_key(path: Path) -> None:
     [
         ("contents: read\n\njobs", "write-all\n\njobs", "every job may"),
         ("id-token: write", "packages: write", "may {"),
-        ("actions/setup-node@v4", "actions/setup-node@main", "no release"),
-        ("actions/setup-node@v4", "somebody/setup-node@v4", "runs code of"),
+        (SETUP_NODE, "actions/setup-node@main", "no commit"),
+        (SETUP_NODE, "actions/setup-node@v4.4.0", "no commit"),
+        (SETUP_NODE, "actions/setup-node@49933ea", "no commit"),
+        (" # v4.4.0", "", "no release is named"),
+        (" # v4.4.0", " # v4", "no release is named"),
+        ("actions/setup-node@", "somebody/setup-node@", "runs code of"),
+        (f"uv=={UV}", "uv", "any version of uv"),
         ('cp "own/settings.$STAGE.toml"', "cp own/settings.${{ inputs.stage }}.toml", "part of a command"),
         ("STAGE: ${{", "DUALTRACK_DROP: all\n      STAGE: ${{", "DUALTRACK_DROP"),
         ("STAGE: ${{", "KEY: ${{ secrets.KEY }}\n      STAGE: ${{", "secrets"),
@@ -168,6 +184,13 @@ def test_the_pipeline_and_the_command_deploy_with_the_same_cdk() -> None:
     assert versions == {PACKAGE}
 
 
+def test_every_runner_installs_the_same_uv() -> None:
+    texts = [path.read_text() for path in (*WORKFLOWS, ROOT / ".ci" / "run")]
+    installed = [line for text in texts for line in text.splitlines() if "pip install" in line]
+    assert len(installed) == 2
+    assert all(line.endswith(f" uv=={UV}") for line in installed)
+
+
 def test_the_callers_settings_and_profiles_are_put_into_place(tmp_path: Path) -> None:
     """Runs the step's own commands in folders like a runner's."""
     steps = load(str(ROOT / ".github" / "workflows" / REUSABLE))["jobs"]["deploy"]["steps"]
@@ -200,6 +223,11 @@ def test_the_callers_settings_and_profiles_are_put_into_place(tmp_path: Path) ->
 def template() -> dict[str, Any]:
     loaded: dict[str, Any] = json.loads(json.dumps(load(str(TEMPLATE))))
     return loaded
+
+
+def test_the_stages_of_an_account_are_chosen(template: dict[str, Any]) -> None:
+    """With `both`, a compromised staging reaches prod: nobody gets that without saying so."""
+    assert "Default" not in template["Parameters"]["Stages"]
 
 
 def test_cfn_lint_takes_the_template() -> None:
