@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
+from dualtrack import __version__
 
 from dualtrack_cli.aws_commands import aws_commands
 from dualtrack_cli.chat_command import chat
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="dualtrack")
+@click.version_option(__version__)
 def main() -> None:
     """An agent backend that meters, stores and shows every step, locally or in your AWS account."""
 

@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from dualtrack import __version__
 
 from tests.servers.api_server import Script, answered, api_server
 
@@ -47,6 +48,12 @@ def run(installed: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProc
 def test_its_packages_have_the_projects_name(installed: Path) -> None:
     names = {path.name for path in installed.iterdir() if path.suffix != ".dist-info"}
     assert names == {"dualtrack", "dualtrack_cli"}
+
+
+def test_it_has_the_librarys_version(installed: Path, tmp_path: Path) -> None:
+    (about,) = installed.glob("*.dist-info")
+    assert about.name == f"dualtrack-{__version__}.dist-info"
+    assert run(installed, "--version", cwd=tmp_path).stdout.split()[-1] == __version__
 
 
 def test_it_talks_to_a_stack_elsewhere(installed: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import TypeAdapter
 
+from dualtrack import __version__
 from dualtrack.api import answers
 from dualtrack.api.event_data import EVENTS
 from dualtrack.api.parameters import PATH_PARAMETERS
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from dualtrack.api.parameters import Parameter
     from dualtrack.api.route import Route
 
-VERSION: Final = "1.0.0"
 _REF: Final = "#/components/schemas/"
 _SAMPLES: Final = Path(__file__).with_name("samples.json")
 
@@ -86,7 +86,7 @@ def openapi_document(routes: tuple[Route, ...]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {
             "title": "dualtrack",
-            "version": VERSION,
+            "version": __version__,
             "description": DESCRIPTION,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
