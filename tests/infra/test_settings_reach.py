@@ -11,9 +11,10 @@ import pytest
 
 from infra.layers import PROFILES, ROOT
 from infra.local.synth import CACHE
-from infra.settings import FOLDER, is_key, read_settings
+from infra.settings import FOLDER, NAMES, is_key, read_settings
 from infra.stacks.function_specs import SPECS
 from infra.stages import services_from
+from tests.drivers.documents import DOCUMENTS
 from tests.drivers.templates import Stage
 
 if TYPE_CHECKING:
@@ -92,13 +93,18 @@ def test_each_documented_setting_has_its_case() -> None:
     assert len(documented()) > 20
 
 
-@pytest.mark.parametrize("name", sorted(ALL_CHOSEN))
+@pytest.mark.parametrize("name", sorted({*NAMES, *ALL_CHOSEN}))
 def test_file_and_environment_take_it(name: str, tmp_path: Path) -> None:
-    value = ALL_CHOSEN[name]
+    value = ALL_CHOSEN.get(name, "12.5")
     by_file = read_settings("prod", {}, as_file({name: value}, tmp_path))
     by_environment = read_settings("prod", {name: value})
     assert by_file.environment[name] == by_environment.environment[name] == value
     assert by_environment.overriding == {name}
+
+
+def test_each_deployment_setting_is_documented() -> None:
+    guides = "".join(path.read_text() for path in DOCUMENTS if path.name != "CHANGELOG.md")
+    assert [name for name in NAMES if not re.search(rf"\b{name}\b", guides)] == []
 
 
 @pytest.mark.parametrize("name", sorted(ALL_CHOSEN.keys() - ELSEWHERE.keys()))
