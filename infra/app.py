@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
-from dualtrack.tools.mcp.config import dump_servers, parse_servers
+from dualtrack.tools.mcp.config import dump_servers, parse_servers, together
 
 from infra.edge import PLAIN, edge_from
 from infra.settings import FOLDER, last_deployed, read_settings, refuse_to_drop
@@ -107,7 +107,7 @@ def _chat(
 
     mcp = McpStack(app, "Mcp", stage=stage, settings=mcp_settings)
     others = parse_servers(services.mcp_servers or "")
-    services = dataclasses.replace(services, mcp_servers=dump_servers((*mcp.servers(), *others)))
+    services = dataclasses.replace(services, mcp_servers=dump_servers(together((*mcp.servers(), *others))))
     chat = ChatStack(
         app,
         "Chat",

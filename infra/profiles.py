@@ -16,9 +16,10 @@ from dualtrack.tools.registry import IN_HOUSE
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from infra.layers import PROFILES, ROOT
+from infra.stages import server_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
 LIBRARY: Final = ROOT / "layers" / "core" / PROFILES
 
@@ -104,21 +105,23 @@ def own_profiles(environment: Mapping[str, str]) -> tuple[Path, ...]:
     """The deployment's profiles: the JSON files of the folder ``DUALTRACK_PROFILES``, else of ``profiles/`` at the
     project's root, if it is there. A profile replaces one of the library with the same name.
 
-    Raises `BadProfile`, for the library's own files too.
+    Raises `BadProfile`, for the library's own files too, and ValueError for an invalid list of MCP servers.
     """
     named = environment.get("DUALTRACK_PROFILES")
     folder = Path(named) if named else ROOT / "profiles"
     if named and not folder.is_dir():
         raise BadProfile(f"DUALTRACK_PROFILES: there is no folder {named}")
     own = tuple(sorted(folder.glob("*.json")))
-    problems = [problem for path in (*sorted(LIBRARY.glob("*.json")), *own) for problem in _problems(path)]
+    servers = server_names(environment)
+    files = (*sorted(LIBRARY.glob("*.json")), *own)
+    problems = [problem for path in files for problem in _problems(path, servers)]
     if problems:
         raise BadProfile("\n".join(problems))
     return own
 
 
-def _problems(path: Path) -> list[str]:
-    """The problems of a file, a line for each field."""
+def _problems(path: Path, servers: Collection[str]) -> list[str]:
+    """The problems of a file, a line for each field. ``servers``: the MCP servers that it may name."""
     try:
         profile = ProfileFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
@@ -127,4 +130,13 @@ def _problems(path: Path) -> list[str]:
             f"{path}: {'.'.join(map(str, problem['loc'])) or 'file'}: {problem['msg']}"
             for problem in problems
         ]
-    return [] if profile.name == path.stem else [f"{path}: name: must be {path.stem}, like the file's name"]
+    wrong_name = [] if profile.name == path.stem else [f"name: must be {path.stem}, like the file's name"]
+    there_are = (
+        f"there are {', '.join(servers)}" if servers else "none is configured (MCP_SERVERS, GITHUB_MCP_URL)"
+    )
+    no_server = [
+        f"mcp.{place}: there is no MCP server '{name}'; {there_are}"
+        for place, name in enumerate(profile.mcp)
+        if name not in ("*", *servers)
+    ]
+    return [f"{path}: {problem}" for problem in (*wrong_name, *no_server)]

@@ -15,7 +15,7 @@ from dualtrack.models.providers import ANTHROPIC, PROVIDERS
 from dualtrack.models.thinking import DEFAULT_ROOM, EFFORTS
 from dualtrack.tools.courses.settings import DEFAULT, RANKINGS
 from dualtrack.tools.graph.settings import BOLT, DEFAULT_USER, address_from, engine_from
-from dualtrack.tools.mcp.config import dump_servers, github_server, parse_servers
+from dualtrack.tools.mcp.config import dump_servers, github_server, parse_servers, together
 
 Releasing = Literal["in_place", "at_once", "canary", "linear"]
 CourseIndex = Literal["embedded", "s3vectors"]
@@ -227,11 +227,16 @@ def origin_of(url: str) -> str:
 
 
 def _mcp_servers(environment: Mapping[str, str]) -> str:
-    """``MCP_SERVERS`` as it is, or GitHub's server if only its address is given."""
-    if environment.get("MCP_SERVERS"):
-        return dump_servers(parse_servers(environment["MCP_SERVERS"]))
+    """The servers of ``MCP_SERVERS``, behind GitHub's if its address is given."""
     url = environment.get("GITHUB_MCP_URL")
-    return dump_servers((github_server(url),) if url else ())
+    github = (github_server(url),) if url else ()
+    return dump_servers(together((*github, *parse_servers(environment.get("MCP_SERVERS") or ""))))
+
+
+def server_names(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The MCP servers that a profile may name. Raises ValueError for an invalid setting."""
+    own = ("github",) if environment.get("GITHUB_MCP_IMAGE") else ()
+    return (*own, *(server.name for server in parse_servers(_mcp_servers(environment))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from dualtrack.tool import ToolResult
     from dualtrack.tools.mcp.config import McpServer
+    from dualtrack.tools.mcp.refresh import Refreshed
     from dualtrack.tools.running import Running
 
 logger = Logger()
@@ -91,9 +92,20 @@ def execute(running: Running) -> ToolResult:
 
 def refresh() -> dict[str, Any]:
     """List every server's tools again; a server that fails keeps its last list until that is stale."""
-    outcomes = refresh_catalogue(stores.cache, mcp.servers, client, secret=read_secret, now=time.time())
-    failures = sum(not outcome.startswith("listed") for outcome in outcomes.values())
+    done = refresh_catalogue(stores.cache, mcp.servers, client, secret=read_secret, now=time.time())
+    failures = sum(server.has_failed for server in done)
     if failures:  # a metric that is sent every hour costs $0.30 a month, even if it is zero
         count("McpListingsFailed", failures)
+    for server in done:
+        _tell_left_out(server)
+    outcomes = {server.server: server.outcome for server in done}
     logger.info("MCP tools refreshed", servers=outcomes)
     return {"servers": outcomes}
+
+
+def _tell_left_out(server: Refreshed) -> None:
+    """Once for each change of a server's listing."""
+    if server.is_new and server.left_out:
+        count("McpToolsLeftOut", len(server.left_out))
+        tools = {entry.name: entry.reason for entry in server.left_out}
+        logger.warning("Tools cannot be offered", server=server.server, tools=tools)

@@ -20,7 +20,7 @@ with collecting_later():
     from dualtrack.models.thinking import thinking_from
     from dualtrack.models.trouble import Details, named
     from dualtrack.requests import chat_ref
-    from dualtrack.runtime.metrics import MODEL_DOLLARS, count_end, stage_metrics
+    from dualtrack.runtime.metrics import MODEL_DOLLARS, count, count_end, stage_metrics
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
     from dualtrack.tools.arguments import invalid_arguments
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from dualtrack.errors import ModelRefused
     from dualtrack.storage.chats import RecordedTurn
+    from dualtrack.tool import ToolSpec
 
 logger = Logger()
 metrics = stage_metrics()
@@ -63,6 +64,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         served_by=partial(open_model, settings),
         details=details,
         refused=_log_refusal,
+        tool_refused=_count_left_out,
     )
     outcome = run_turn(chat_ref(event), deps)
     if outcome["next"] == "wait":
@@ -82,6 +84,18 @@ def _count_first_text(seconds: float) -> None:
 def _log_refusal(error: ModelRefused) -> None:
     """For the operator; what the user sees depends on the stage."""
     logger.error("The model's service refused the request", answer=named(error), said=error.said)
+
+
+def _count_left_out(tool: ToolSpec, error: ModelRefused) -> None:
+    """A server's tool that the service refuses: it stays out until the server lists something else."""
+    count("McpToolsLeftOut")
+    logger.error(
+        "The model's service refused a tool",
+        server=tool.server,
+        tool=tool.name,
+        answer=named(error),
+        said=error.said,
+    )
 
 
 def _count_turn(turn: RecordedTurn) -> None:

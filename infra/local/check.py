@@ -35,7 +35,7 @@ def main() -> int:
         tools = [
             spec
             for server in servers
-            for spec in specs_of(server, client.list_tools(server, listing_token(server, lambda _: "")))
+            for spec in specs_of(server, client.list_tools(server, listing_token(server, lambda _: ""))).tools
         ]
     except (BadProfile, McpFailure, ValueError) as problem:
         print(problem, file=sys.stderr)

@@ -116,6 +116,8 @@ _SPECS: Final = (
             # the tools of MCP servers, and what chats have pinned
             allow.table("cache", "GetItem"),
             allow.agents(),
+            # a tool that the model's service refuses
+            allow.catalogue(),
             allow.bodies("GetObject", "PutObject"),
             *allow.model(),
         ],
@@ -226,7 +228,8 @@ _SPECS: Final = (
             allow.table("chats", *APPEND),
             allow.table("history", *APPEND, "BatchGetItem"),
             allow.bodies("GetObject", "PutObject"),
-            allow.table("cache", "GetItem", "PutItem", "Query"),
+            allow.table("cache", "GetItem"),
+            allow.catalogue(),
             allow.connections("Decrypt"),
             allow.secrets("github"),
         ],

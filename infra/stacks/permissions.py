@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _LEASE_KEYS: Final = "LEASE#*"
 _AGENT_KEYS: Final = "agent#*"
+_CATALOGUE_KEYS: Final = "mcp#catalogue"
 """`dualtrack.storage.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
 
 COURSE_INDEX_NAMES: Final = "courses-*"
@@ -95,6 +96,12 @@ class Allow:
         """Store a chat's pins; no other item in the cache table."""
         statement = self.table("cache", "PutItem")
         statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_AGENT_KEYS]})
+        return statement
+
+    def catalogue(self) -> iam.PolicyStatement:
+        """Change what MCP servers offer; no other item of the cache table."""
+        statement = self.table("cache", "PutItem", "UpdateItem")
+        statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_CATALOGUE_KEYS]})
         return statement
 
     def bodies(self, *actions: str) -> iam.PolicyStatement:

@@ -115,7 +115,7 @@ def main() -> None:
                 server.arguments = choice.arguments
                 server.start()
                 listed = McpClient().list_tools(choice.server, LISTING_TOKEN)
-            tokens = tokens_of(specs_of(choice.server, listed))
+            tokens = tokens_of(specs_of(choice.server, listed).tools)
             later, later_dollars = deferred(tokens)
             cold, warm = dollars(sum(tokens), warm=False), dollars(sum(tokens), warm=True)
             print(

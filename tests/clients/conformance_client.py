@@ -30,7 +30,7 @@ def main() -> None:
     client = McpClient(seconds=20)
     listed = client.list_tools(server, None)
     asked = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}").get("toolCalls")
-    for spec in specs_of(server, listed):
+    for spec in specs_of(server, listed).tools:
         for arguments in _arguments(spec, listed, asked):
             try:
                 client.call_tool(server, spec, freeze(arguments), None)

@@ -276,8 +276,7 @@ class World:
     def _prepare(self) -> None:
         stores = self.look()
         cache, now = stores.cache, self.clock()
-        version = catalogue.store_version(cache, [_NOTE], now)
-        catalogue.store_listings(cache, [catalogue.Listing("kit", version, int(now))])
+        catalogue.store_listing(cache, "kit", catalogue.ServerTools((_NOTE,)), now)
         if self.scenario.profile == "courses":
             publish(stores, "v1", index_of([BOATS, TABLES]))
         self._use_before(stores)

@@ -37,7 +37,8 @@ class Stack:
         self.specs = self.listed(self.server)
 
     def listed(self, server: McpServer) -> dict[str, ToolSpec]:
-        return {spec.name: spec for spec in specs_of(server, self.client.list_tools(server, LISTING_TOKEN))}
+        listed = self.client.list_tools(server, LISTING_TOKEN)
+        return {spec.name: spec for spec in specs_of(server, listed).tools}
 
     def call(self, user: str, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
         return execute_mcp_call(self.specs[tool], freeze(arguments), user, self.deps)

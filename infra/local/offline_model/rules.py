@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from dualtrack.tool_rules import MAX_TOOLS, broken_rule
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
 
 from . import schemas, signing, wire
 from .media_rules import check_media
@@ -212,9 +211,7 @@ def _check_tools(request: wire.Countable) -> None:
         if any(isinstance(block, wire.ToolUse | wire.ToolResult) for block in blocks):
             raise RefusalError("Requests which include `tool_use` or `tool_result` blocks must define tools")
         return
-    names = [tool.name for tool in request.tools]
-    if len(set(names)) != len(names):
-        raise RefusalError("tools: Tool names must be unique.")
+    names = _tool_names(request.tools)
     if all(tool.defer_loading for tool in request.tools):
         raise RefusalError("At least one tool must have defer_loading=false.")
     for index, tool in enumerate(request.tools):
@@ -229,32 +226,27 @@ def _check_tools(request: wire.Countable) -> None:
             raise RefusalError(f"Tool reference '{block.tool_name}' not found in available tools")
 
 
+def _tool_names(tools: tuple[wire.AnyTool, ...]) -> list[str]:
+    names = [tool.name for tool in tools]
+    if len(names) > MAX_TOOLS:
+        raise RefusalError(
+            f"tools: List should have at most {MAX_TOOLS} items after validation, not {len(names)}"
+        )
+    if len(set(names)) != len(names):
+        raise RefusalError("tools: Tool names must be unique.")
+    return names
+
+
 def _check_tool(tool: wire.Tool, where: str) -> None:
     schema = tool.input_schema
-    if schema.get("type") != "object":
-        raise RefusalError(f"{where}.input_schema.type: Input should be 'object'")
-    if {"oneOf", "allOf", "anyOf"} & schema.keys():
-        raise RefusalError(f"{where}.input_schema: does not support oneOf, allOf, or anyOf at the top level")
-    if not _is_schema(json.dumps(schema)):
-        raise RefusalError(
-            f"{where}.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12"
-        )
+    if problem := broken_rule(tool.name, schema):
+        raise RefusalError(f"{where}.{problem}")
     if tool.strict:
         schemas.check_closed(schema, f"{where}.input_schema")
     validator = Draft202012Validator(schema)
     for index, example in enumerate(tool.input_examples):
         if not validator.is_valid(example):
             raise RefusalError(f"{where}.input_examples.{index}: does not match the input_schema")
-
-
-@lru_cache(maxsize=256)
-def _is_schema(text: str) -> bool:
-    """Whether it is a JSON schema. Every request of a chat has the same ones, and the check takes milliseconds."""
-    try:
-        Draft202012Validator.check_schema(json.loads(text))
-    except SchemaError:
-        return False
-    return True
 
 
 def _check_tool_choice(request: wire.Countable) -> None:

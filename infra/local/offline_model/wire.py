@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
+from dualtrack import tool_rules
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -19,10 +20,9 @@ from pydantic import (
     StringConstraints,
 )
 
-TOOL_NAME = r"^[a-zA-Z0-9_-]{1,128}$"
 BLOCK_ID = r"^[a-zA-Z0-9_-]+$"
 
-ToolName = Annotated[str, StringConstraints(strict=True, pattern=TOOL_NAME)]
+ToolName = Annotated[str, StringConstraints(strict=True, pattern=tool_rules.NAME)]
 BlockId = Annotated[str, StringConstraints(strict=True, pattern=BLOCK_ID)]
 NonEmpty = Annotated[str, StringConstraints(strict=True, min_length=1)]
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.frozen import freeze
-from dualtrack.tools.arguments import invalid_arguments, is_usable
+from dualtrack.tool_rules import schema_problem
+from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -120,7 +121,7 @@ def test_no_schema_stalls_or_breaks_the_check(schema: Any, value: Any) -> None:
     ],
 )
 def test_a_tool_is_offered_if_the_service_accepts_its_schema(schema: Any, usable: bool) -> None:
-    assert is_usable(freeze(schema)) is usable
+    assert (schema_problem(freeze(schema)) == "") is usable
     if not usable:
         assert problem(schema, a=1) == "", "its server decides"
 
@@ -130,7 +131,7 @@ def test_a_schema_too_deep_is_not_usable() -> None:
         schema: dict[str, Any] = {}
         for _ in range(levels):
             schema = {"properties": {"a": schema}}
-        assert is_usable(freeze({"type": "object", **schema})) is usable
+        assert (schema_problem(freeze({"type": "object", **schema})) == "") is usable
 
 
 ANY = st.recursive(

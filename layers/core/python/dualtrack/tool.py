@@ -6,7 +6,6 @@ does not raise errors that the model should know about: it returns an error resu
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -23,16 +22,6 @@ MCP: Final[Kind] = "github"
 PriceClass = Literal["documentation", "github", "other"]
 """How a tool is charged: `credits.plans` has the prices."""
 
-MAX_NAME: Final = 64
-"""Claude's limit on a tool's name: 1 to 64 characters out of letters, digits, ``_`` and ``-``."""
-
-_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
-
-
-def name_of(text: str) -> str:
-    """A valid tool name: the first 64 characters of the text, with ``_`` in place of characters not allowed."""
-    return _NOT_IN_NAMES.sub("_", text[:MAX_NAME])
-
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
@@ -41,7 +30,8 @@ class ToolSpec:
     ``input_schema`` is a frozen JSON Schema (2020-12, type object). ``repeatable``: running it
     twice is harmless (MCP readOnlyHint or idempotentHint); if false, a call is marked as begun before
     it runs and never run again after a crash. ``server`` names the MCP server of the tool and
-    ``remote_name`` its name there. ``runner``, for an in-house tool: ``module:function``, imported only by the
+    ``remote_name`` its name there; ``renamed`` has the server's own names of properties that are offered under others
+    (`dualtrack.tools.mcp.legal`). ``runner``, for an in-house tool: ``module:function``, imported only by the
     Lambda function of its kind (`tools.registry.in_house_tools`), so that offering a tool does not load its code.
     """
 
@@ -54,6 +44,7 @@ class ToolSpec:
     server: str = ""
     remote_name: str = ""
     runner: str = ""
+    renamed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)

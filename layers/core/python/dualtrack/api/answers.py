@@ -400,11 +400,25 @@ class Profile(Closed):
     suggestions: Annotated[list[str], Field(description="Suggested first questions")]
 
 
+class LeftOutTool(Closed):
+    """A tool of an MCP server that cannot be offered."""
+
+    server: Annotated[str, Field(description="The server")]
+    name: Annotated[str, Field(description="The server's own name of it; `*` for several")]
+    reason: Annotated[str, Field(description="Why")]
+
+
 class Tools(Closed):
     """The tools with their prices, and the profiles that offer them."""
 
     tools: Annotated[list[Tool], Field(description="Every tool, with its price")]
     profiles: Annotated[list[Profile], Field(description="The agents")]
+    left_out: NotRequired[
+        Annotated[
+            list[LeftOutTool],
+            Field(description="For administrators: tools of MCP servers that cannot be offered"),
+        ]
+    ]
 
 
 # ── credits and connections ───────────────────────────────────────────────────────────────────────

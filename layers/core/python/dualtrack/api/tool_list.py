@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.credits.plans import price_calls
-from dualtrack.tools.registry import in_house_specs, offered_tools
+from dualtrack.tools.registry import in_house_specs, offer_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,11 +16,16 @@ if TYPE_CHECKING:
     from dualtrack.tools.mcp.catalogue import Catalogue
 
 
-def tools_json(profiles: Iterable[Profile], catalogue: Catalogue, model: str) -> dict[str, Any]:
-    """``{"tools": [...], "profiles": [...]}``; ``model``: the deployment's, for profiles that name no model."""
-    offered = {profile: offered_tools(profile, in_house_specs(profile), catalogue) for profile in profiles}
-    distinct = {name: spec for tools in offered.values() for name, spec in tools.items()}
-    return {
+def tools_json(
+    profiles: Iterable[Profile], catalogue: Catalogue, model: str, *, is_admin: bool = False
+) -> dict[str, Any]:
+    """``{"tools": [...], "profiles": [...]}``; ``model``: the deployment's, for profiles that name no model.
+
+    For administrators also ``left_out``: the tools of MCP servers that cannot be offered.
+    """
+    offers = {profile: offer_of(profile, in_house_specs(profile), catalogue) for profile in profiles}
+    distinct = {name: spec for offer in offers.values() for name, spec in offer.tools.items()}
+    listed = {
         "tools": [_tool(spec) for spec in distinct.values()],
         "profiles": [
             {
@@ -27,13 +33,15 @@ def tools_json(profiles: Iterable[Profile], catalogue: Catalogue, model: str) ->
                 "description": profile.description,
                 "model": profile.model or model,
                 "max_turns": profile.max_turns,
-                "tools": list(tools),
+                "tools": list(offer.tools),
                 "history": {"policy": profile.history.policy},
                 "suggestions": list(profile.suggestions),
             }
-            for profile, tools in offered.items()
+            for profile, offer in offers.items()
         ],
     }
+    left_out = (*catalogue.left_out, *(entry for offer in offers.values() for entry in offer.left_out))
+    return {**listed, "left_out": [asdict(entry) for entry in left_out]} if is_admin else listed
 
 
 def _tool(spec: ToolSpec) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from dualtrack.chat.end_chat import INCOMPLETE, MODEL_BUSY, Ended, Failure, end_
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.chat.query_state import QueryState, read_query
 from dualtrack.chat.receipt import model_nanodollars
+from dualtrack.chat.refused_tools import MOST, go_without, refused_tool
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.chat.turn_request import fixed_tokens, turn_request
 from dualtrack.clock import iso
@@ -130,6 +131,8 @@ class TurnDeps:
     """Which parts of a refusal the user sees."""
     refused: Callable[[ModelRefused], None] = lambda _: None
     """Called if the model's service rejects a request."""
+    tool_refused: Callable[[ToolSpec, ModelRefused], None] = lambda *_: None
+    """Called for a tool of an MCP server for which it does; the turn goes on without that tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,8 @@ class _Run:
     """The turns before it."""
     before: Begun = field(default_factory=Begun)
     """What the turn has behind it."""
+    left_out: tuple[str, ...] = ()
+    """The tools that this attempt has left out because the service refused them."""
 
     @property
     def profile(self) -> Profile:
@@ -305,10 +310,14 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
     view = fit(state.view, room_for(run.profile, run.agent.model, run.agent.thinking, fixed, last))
     view = replace(view, is_read_again=_is_read_again(run, state, frame, view))
     begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit))
-    run.log.append([begins], fence=_no_commit)
+    if not run.left_out:
+        run.log.append([begins], fence=_no_commit)
     asked_at, clock = iso(run.deps.stores.clock()), time.monotonic()
-    with DeltaWriter(run.log, run.number, _no_other_run, partial(_hear, run)) as writer:
-        said = _ask_for_less(run, frame, view, writer)
+    try:
+        with DeltaWriter(run.log, run.number, _no_other_run, partial(_hear, run)) as writer:
+            said = _ask_for_less(run, frame, view, writer)
+    except ModelRefused as refused:
+        return _call_without(run, state, refused, turns)
     said = replace(said, made=_made(run, said, asked_at, time.monotonic() - clock))
     decision = decide(
         said.reply,
@@ -319,6 +328,18 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
         invalid=run.deps.invalid,
     )
     return _record(replace(run, chat=state.chat), state, _with_frame(said, fixed), decision)
+
+
+def _call_without(
+    run: _Run, state: QueryState, refused: ModelRefused, turns: tuple[RecordedTurn, ...]
+) -> dict[str, Any]:
+    """The call without the tool that the service refuses. Raises the refusal if that is no tool of a server."""
+    tool = refused_tool(refused, state.offered)
+    if tool is None or len(run.left_out) >= MOST:
+        raise refused
+    chat = go_without(run.deps.stores, state.chat, tool, refused, len(run.left_out))
+    run.deps.tool_refused(tool, refused)
+    return _call_model(replace(run, chat=chat, left_out=(*run.left_out, tool.name)), turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,13 +359,13 @@ def _made(run: _Run, said: _Said, asked_at: str, seconds: float) -> Made:
     """Data of the call for the receipt."""
     before, model = run.before, run.agent.model
     calls = 0 if said.without_room else said.reply.calls
-    tries, first = before.tries + said.refused + calls, said.reply.first_seconds
+    tries, first = before.tries + len(run.left_out) + said.refused + calls, said.reply.first_seconds
     return Made(asked_at, round(seconds, 3), first, calls, tries, before.lost, model, before.waited)
 
 
 def _hear(run: _Run, first: FirstByte) -> None:
     """Note the first byte of the answer, before anything else of it is written."""
-    heard = Heard(run.number, run.before.tries + 1, run.agent.model, first.served, first.usage)
+    heard = Heard(run.number, run.before.tries + len(run.left_out) + 1, run.agent.model, first.served, first.usage)
     run.deps.stores.chats.hear(run.chat, heard)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.frozen import dumps
 from dualtrack.ids import parse_record_id
 from dualtrack.text import clean, neutralise, one_line
-from dualtrack.tool import name_of
+from dualtrack.tool_rules import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

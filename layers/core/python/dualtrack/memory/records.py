@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from dualtrack.text import clean, neutralise, one_line, tokens_of
-from dualtrack.tool import name_of
+from dualtrack.tool_rules import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """The cache table: cached answers, the tools of MCP servers, connections (and leases.py).
 
     pk <kind>#<hash>      sk v1                  cache of the documentation search, with ttl
-    pk mcp#catalogue      sk current             which version of each server's tools is offered
+    pk mcp#catalogue      sk listings            which version of each server's tools is offered: an attribute each
                           sk v#<version>         one server's tools as they were listed, with ttl
     pk user#<user>        sk connection#github   a user's encrypted token
     pk agent#<hash>       sk v1                  a pinned agent, with ttl (agents.py)
@@ -12,14 +12,25 @@ Entries past their ``ttl`` are not read, whether or not DynamoDB has deleted the
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.storage.dynamo import batch_get, delete, delete_partition, get, put, put_all, transact
+from dualtrack.storage.dynamo import (
+    Lost,
+    batch_get,
+    delete,
+    delete_partition,
+    get,
+    put,
+    put_all,
+    transact,
+    update,
+)
 from dualtrack.storage.leases import KEY_PREFIX as LEASE_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
@@ -27,7 +38,9 @@ if TYPE_CHECKING:
 
 _ENTRY: Final = "v1"
 _CATALOGUE: Final = "mcp#catalogue"
-_CURRENT: Final = "current"
+_LISTINGS: Final = {"pk": _CATALOGUE, "sk": "listings"}
+_SERVER: Final = "server "
+"""Before the name of a server's attribute."""
 _WRITE_ATTEMPTS: Final = 4
 _MAX_ENTRY: Final = 380_000
 """Bytes; DynamoDB's item limit is 400 KB."""
@@ -68,15 +81,42 @@ class CacheStore:
         )
         put_all(self.client, self.table, items, attempts=_WRITE_ATTEMPTS)
 
-    def listings(self) -> Sequence[Mapping[str, Any]]:
+    def listings(self) -> Mapping[str, Mapping[str, Any]]:
         """The stored note on each MCP server's listing; eventually consistent."""
-        item = get(self.client, self.table, {"pk": _CATALOGUE, "sk": _CURRENT}, consistent=False)
-        return item["servers"] if item else ()
+        item = get(self.client, self.table, _LISTINGS, consistent=False) or {}
+        return {name.removeprefix(_SERVER): note for name, note in item.items() if name.startswith(_SERVER)}
 
-    def save_listings(self, listings: Sequence[Mapping[str, Any]]) -> None:
-        """Replace the stored notes by these."""
-        item = {"pk": _CATALOGUE, "sk": _CURRENT, "servers": list(listings)}
-        transact(self.client, [put("current", self.table, item)])
+    def save_listing(self, server: str, note: Mapping[str, Any]) -> None:
+        """Replace the note on a server; the others stay as they are."""
+        self._change_listing(server, "SET #server = :note", {":note": note})
+
+    def renew_listing(self, server: str, listed: str, listed_at: int) -> bool:
+        """The server has listed the same again; false if its note is about another listing."""
+        return self._change_listing(
+            server,
+            "SET #server.listed_at = :at",
+            {":at": listed_at, ":listed": listed},
+            "#server.listed = :listed",
+        )
+
+    def replace_version(self, server: str, old: str, new: str) -> bool:
+        """Offer another version of what the server has listed; false if the old one is no longer offered."""
+        values = {":old": old, ":new": new}
+        return self._change_listing(server, "SET #server.version = :new", values, "#server.version = :old")
+
+    def forget_listing(self, server: str) -> None:
+        """Delete the note on a server."""
+        self._change_listing(server, "REMOVE #server")
+
+    def _change_listing(
+        self, server: str, expression: str, values: Mapping[str, Any] | None = None, condition: str = ""
+    ) -> bool:
+        names = {"#server": f"{_SERVER}{server}"}
+        change = update("listing", self.table, _LISTINGS, expression, condition, values, names)
+        with suppress(Lost):
+            transact(self.client, [change])
+            return True
+        return False
 
     def tools(self, version: str) -> bytes | None:
         """A version of a server's tools, as it was saved."""
@@ -87,6 +127,17 @@ class CacheStore:
         """Keep a version of a server's tools until ``expires`` (epoch seconds)."""
         item = {**_tools_key(version), "tools": body, "ttl": expires}
         transact(self.client, [put("version", self.table, item)])
+
+    def keep_tools(self, version: str, expires: int) -> bool:
+        """Keep a stored version until ``expires``; false if there is none."""
+        change = update(
+            "version", self.table, _tools_key(version), "SET #ttl = :ttl", "attribute_exists(pk)", {":ttl": expires},
+            {"#ttl": "ttl"},
+        )  # fmt: skip
+        with suppress(Lost):
+            transact(self.client, [change])
+            return True
+        return False
 
     def token(self, user: str) -> StoredToken | None:
         """The user's token, if there is one."""

@@ -235,6 +235,19 @@ class ChatStore:
             raise Gone(chat.chat_id) from error
         return chat_of(from_wire(answer["Attributes"]))
 
+    def move_pin(self, chat: Chat, pin: Pin) -> Chat:
+        """Replace the pin of a running chat. Raises `Superseded` if it has another pin by now, or has ended."""
+        key = {"pk": chat.pk, "sk": "STATE"}
+        before = _pin_json(chat.pin) if chat.pin else ""
+        values = {":pin": _pin_json(pin), ":before": before, ":running": "running"}
+        condition = "pin = :before AND #status = :running"
+        moved = update("pin", self.table, key, "SET pin = :pin", condition, values, {"#status": "status"})
+        try:
+            transact(self.client, [moved])
+        except Lost as lost:
+            raise Superseded("the pin") from lost
+        return replace(chat, pin=pin)
+
     def pin_action(self, chat: Chat, pin: Pin) -> Action:
         """The pin of a chat without a pin or a turn, to be written together with what it names."""
         key = {"pk": chat.pk, "sk": "STATE"}

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.frozen import dumps, strict_loads, thaw
+from dualtrack.frozen import dumps, thaw
+from dualtrack.tool_rules import schema_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -25,12 +26,6 @@ if TYPE_CHECKING:
     from jsonschema.protocols import Validator
 
     from dualtrack.tool import ToolSpec
-
-MAX_SCHEMA: Final = 50_000
-"""Maximum characters of a schema; a larger one would also cost a chat more than 12,000 tokens a call."""
-
-MAX_SCHEMA_DEPTH: Final = 60
-"""Maximum nesting of its JSON: checking it against the meta-schema takes 8 of Python's 1,000 frames per level."""
 
 MAX_PROBLEMS: Final = 3
 MAX_PROBLEM: Final = 300
@@ -75,18 +70,6 @@ def invalid_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
     return f"bad arguments: {'; '.join(problems)}" if problems else ""
 
 
-def is_usable(schema: Mapping[str, Any]) -> bool:
-    """Whether a tool with this schema can be offered: the model's service refuses all tools if one is broken."""
-    from jsonschema import Draft202012Validator  # noqa: PLC0415
-    from jsonschema.exceptions import SchemaError  # noqa: PLC0415
-
-    try:
-        Draft202012Validator.check_schema(strict_loads(dumps(schema), MAX_SCHEMA, MAX_SCHEMA_DEPTH))
-    except (SchemaError, ValueError, RecursionError):
-        return False
-    return True
-
-
 def _problems(schema: str, arguments: Any) -> tuple[str, ...]:
     """The problems; none if the schema cannot be applied."""
     _work.set(_Work(reference=len(schema) // 20 + 10))
@@ -106,7 +89,7 @@ def _validator(text: str) -> Validator | None:
 
     schema = json.loads(text)
     schema.pop("$schema", None)
-    if not is_usable(schema) or '"$schema":' in dumps(schema):
+    if schema_problem(schema) or '"$schema":' in dumps(schema):
         return None
     return _bounded()(schema, registry=Registry())
 

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.frozen import dumps
 from dualtrack.runtime.imports import collecting_later
+from dualtrack.text import cautious_tokens
 from dualtrack.tool import unknown
+from dualtrack.tool_rules import MAX_TOOLS
 from dualtrack.tools.conversation.spec import SEARCH_CONVERSATION
 from dualtrack.tools.courses.spec import GET_COURSE_OUTLINE, SEARCH_COURSE_CONTENT
 from dualtrack.tools.documentation.spec import RETRIEVE_DOCUMENTATION
 from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
 from dualtrack.tools.graph.spec import GRAPH_TOOLS
+from dualtrack.tools.mcp.catalogue import LeftOut
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.profiles import Profile
     from dualtrack.tool import Kind, ToolResult, ToolSpec
@@ -64,9 +69,51 @@ def in_house_specs(profile: Profile) -> tuple[ToolSpec, ...]:
     return tuple(IN_HOUSE[name] for name in profile.tools)
 
 
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A profile's tools by name, in an order that never changes for the same catalogue; and the tools of servers for
+    which there is no room."""
+
+    tools: Mapping[str, ToolSpec]
+    left_out: tuple[LeftOut, ...] = ()
+
+
 def offered_tools(
     profile: Profile, in_house: tuple[ToolSpec, ...], catalogue: Catalogue
 ) -> Mapping[str, ToolSpec]:
-    """The profile's tools by name, in an order that never changes for the same catalogue."""
-    mcp = [spec for spec in catalogue.tools if "*" in profile.mcp or spec.server in profile.mcp]
-    return MappingProxyType({spec.name: spec for spec in (*in_house, *mcp)})
+    """The tools of the profile's offer."""
+    return offer_of(profile, in_house, catalogue).tools
+
+
+def offer_of(profile: Profile, in_house: tuple[ToolSpec, ...], catalogue: Catalogue) -> Offer:
+    """What a profile offers: its in-house tools, which win over servers' with the same names, and its servers'.
+
+    The servers' tools get half of the profile's context. If they need more, small servers come first: a server with
+    many or large tools takes the place of its own, not of the others'.
+    """
+    own = {spec.name: spec for spec in in_house}
+    wanted = [
+        spec
+        for name, spec in catalogue.named().items()
+        if name not in own and ("*" in profile.mcp or spec.server in profile.mcp)
+    ]
+    fitting = _fitting(wanted, profile.context_tokens // 2, MAX_TOOLS - len(own))
+    reason = f"the tools of servers would take more than half of the context of the agent {profile.name}"
+    return Offer(
+        MappingProxyType({**own, **{spec.name: spec for spec in wanted if spec.name in fitting}}),
+        tuple(LeftOut(spec.server, spec.remote_name, reason) for spec in wanted if spec.name not in fitting),
+    )
+
+
+def _fitting(wanted: Sequence[ToolSpec], tokens: int, number: int) -> frozenset[str]:
+    """The names of the tools for which there is room."""
+    sizes = {spec.name: cautious_tokens(dumps([spec.description, spec.input_schema])) for spec in wanted}
+    servers: Counter[str] = Counter()
+    for spec in wanted:
+        servers[spec.server] += sizes[spec.name]
+    fitting: list[str] = []
+    for spec in sorted(wanted, key=lambda spec: (servers[spec.server], spec.server)):
+        tokens -= sizes[spec.name]
+        if tokens >= 0 and len(fitting) < number:
+            fitting.append(spec.name)
+    return frozenset(fitting)

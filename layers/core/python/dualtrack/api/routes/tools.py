@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     "/v1/tools",
     "List tools and profiles",
     {200: answers.Tools},
-    description="Tools of MCP servers are listed as `<server>_<name>`; the list is updated from time to time.",
+    description="Tools of MCP servers are listed as `<server>_<name>`; the list is updated from time to time."
+    " Administrators also see which ones cannot be offered, and why.",
 )
 def get_tools(request: Request) -> Answer:
     stores = request.stores
     catalogue = load_catalogue(stores.cache, stores.clock())
-    return Answer(200, tools_json(all_profiles().values(), catalogue, request.services.model))
+    listed = tools_json(all_profiles().values(), catalogue, request.services.model, is_admin=request.is_admin)
+    return Answer(200, listed)

@@ -2,12 +2,14 @@
 
 It has two parts (storage/cache.py):
 
-- versions: the tools of a server as they were listed. A version is the hash of its content, so it never changes, and a
-  chat can pin it for all its turns.
-- listings: each server's current version, and when it was listed.
+- versions: the tools of a server as they were listed, and those that were left out. A version is the hash of its
+  content, so it never changes, and a chat can pin it for all its turns.
+- listings: each server's current version, and when it was listed. Each is written by itself, so that neither a refresh
+  of another server nor a second refresh is lost.
 
 A server that cannot be listed keeps its last version until that expires; then its tools are not offered, which is never
-an error (DESIGN 5).
+an error (DESIGN 5). A tool that the model's service refuses is left out by a new version; it stays out while the server
+lists the same (`leave_out`).
 """
 
 from __future__ import annotations
@@ -32,8 +34,22 @@ STALE_AFTER: Final = 6 * 3600
 KEEP_VERSION: Final = 7 * 86_400
 """Seconds for which a version is kept after its last listing; a chat that pinned it lives 15 minutes."""
 
-MAX_STORED: Final = 350_000
-"""Maximum compressed bytes of a version; a DynamoDB item has at most 400 KB."""
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A tool that cannot be offered, by the server's own name, and why."""
+
+    server: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTools:
+    """What is offered of a server, and what cannot be."""
+
+    tools: tuple[ToolSpec, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +58,31 @@ class Catalogue:
 
     version: str = ""
     tools: tuple[ToolSpec, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    def named(self) -> Mapping[str, ToolSpec]:
+        """The tools by name; of tools with the same name the first.
+
+        The one answer to which tool a name means: for what the model is shown, and for the server that is called.
+        """
+        named: dict[str, ToolSpec] = {}
+        for tool in self.tools:
+            named.setdefault(tool.name, tool)
+        return named
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A server's version and when it was listed, in epoch seconds."""
+    """A server's version and when it was listed, in epoch seconds.
+
+    ``listed``: the version as the server listed it; ``version`` may be another, without what the model's service
+    refused.
+    """
 
     server: str
     version: str
     listed_at: int
-
-
-class CatalogueTooLarge(ValueError):
-    """A server lists more than fits in an item; the configuration must name fewer tools."""
+    listed: str = ""
 
 
 def load_catalogue(cache: CacheStore, now: float, *, version: str | None = None) -> Catalogue:
@@ -64,33 +92,72 @@ def load_catalogue(cache: CacheStore, now: float, *, version: str | None = None)
     """
     versions = tuple(filter(None, version.split("+"))) if version is not None else _fresh(cache, now)
     readable = [
-        (server_version, tools)
+        (server_version, content)
         for server_version in versions
-        if (tools := _tools_of(cache, server_version)) is not None
+        if (content := _content_of(cache, server_version)) is not None
     ]
-    tools = tuple(tool for _, tools in readable for tool in tools)
-    return Catalogue("+".join(server_version for server_version, _ in readable), tools)
+    return Catalogue(
+        "+".join(server_version for server_version, _ in readable),
+        tuple(tool for _, content in readable for tool in content.tools),
+        tuple(left_out for _, content in readable for left_out in content.left_out),
+    )
 
 
 def load_listings(cache: CacheStore) -> tuple[Listing, ...]:
-    """Each server's listing from the pointer, stale or not."""
-    return tuple(Listing(**entry) for entry in cache.listings())
+    """Each server's listing, stale or not, by the server's name."""
+    stored = cache.listings()
+    return tuple(Listing(server, **stored[server]) for server in sorted(stored))
 
 
-def store_version(cache: CacheStore, tools: Sequence[ToolSpec], now: float) -> str:
+def store_version(cache: CacheStore, content: ServerTools, now: float) -> str:
     """Store the tools of a server under the hash of their content. Returns the version."""
-    content = dumps([_plain(tool) for tool in tools]).encode()
-    version = hashlib.sha256(content).hexdigest()[:32]
-    body = zlib.compress(content, 9)
-    if len(body) > MAX_STORED:
-        raise CatalogueTooLarge(f"{len(tools)} tools take {len(body)} bytes, at most {MAX_STORED} fit.")
-    cache.save_tools(version, body, int(now) + KEEP_VERSION)
+    entries = [*map(_plain, content.tools), *(asdict(entry) for entry in content.left_out)]
+    text = dumps(entries).encode()
+    version = hashlib.sha256(text).hexdigest()[:32]
+    cache.save_tools(version, zlib.compress(text, 9), int(now) + KEEP_VERSION)
     return version
 
 
-def store_listings(cache: CacheStore, listings: Sequence[Listing]) -> None:
-    """Make these the current ones."""
-    cache.save_listings([asdict(listing) for listing in listings])
+def store_listing(cache: CacheStore, server: str, content: ServerTools, now: float) -> bool:
+    """Make this the server's current listing. Returns whether it differs from the one before.
+
+    If the server lists the same as before, what the model's service refused stays out.
+    """
+    listed = store_version(cache, content, now)
+    before = next((listing for listing in load_listings(cache) if listing.server == server), None)
+    if before and before.listed == listed and _renewed(cache, before, now):
+        return False
+    cache.save_listing(server, {"version": listed, "listed_at": int(now), "listed": listed})
+    return True
+
+
+def _renewed(cache: CacheStore, listing: Listing, now: float) -> bool:
+    return cache.keep_tools(listing.version, int(now) + KEEP_VERSION) and cache.renew_listing(
+        listing.server, listing.listed, int(now)
+    )
+
+
+def leave_out(
+    cache: CacheStore, pinned: str, tool: ToolSpec, reason: str, now: float, *, all_of: bool
+) -> str:
+    """The pinned version without a tool that the model's service refuses, or without ``all_of`` its server's tools.
+
+    It becomes the server's current version too, if the pinned one still is.
+    """
+    versions = pinned.split("+")
+    for place, version in enumerate(versions):
+        content = _content_of(cache, version)
+        if content and tool in content.tools:
+            versions[place] = store_version(cache, _without(content, tool, reason, all_of=all_of), now)
+            cache.replace_version(tool.server, version, versions[place])
+    return "+".join(versions)
+
+
+def _without(content: ServerTools, tool: ToolSpec, reason: str, *, all_of: bool) -> ServerTools:
+    gone = content.tools if all_of else (tool,)
+    left_out = tuple(LeftOut(each.server, each.remote_name[:100], reason) for each in gone)
+    kept = tuple(each for each in content.tools if each not in gone)
+    return ServerTools(kept, (*content.left_out, *left_out))
 
 
 def is_fresh(listing: Listing, now: float) -> bool:
@@ -98,29 +165,31 @@ def is_fresh(listing: Listing, now: float) -> bool:
     return now - listing.listed_at < STALE_AFTER
 
 
-def find_tool(catalogue: Catalogue, name: str) -> ToolSpec | None:
-    """The tool with this name, or None."""
-    return next((tool for tool in catalogue.tools if tool.name == name), None)
-
-
 def _fresh(cache: CacheStore, now: float) -> tuple[str, ...]:
     return tuple(listing.version for listing in load_listings(cache) if is_fresh(listing, now))
 
 
 # Content-addressed, so an entry can never be wrong; bounded, because a process may live for hours.
-_DECODED: Final[dict[str, tuple[ToolSpec, ...]]] = {}
+_DECODED: Final[dict[str, ServerTools]] = {}
 _MAX_DECODED: Final = 32
 
 
-def _tools_of(cache: CacheStore, version: str) -> tuple[ToolSpec, ...] | None:
+def _content_of(cache: CacheStore, version: str) -> ServerTools | None:
     if version not in _DECODED:
         body = cache.tools(version)
         if body is None:
             return None
         if len(_DECODED) >= _MAX_DECODED:
             _DECODED.clear()
-        _DECODED[version] = tuple(_spec(entry) for entry in json.loads(zlib.decompress(body)))
+        _DECODED[version] = _decoded(json.loads(zlib.decompress(body)))
     return _DECODED[version]
+
+
+def _decoded(entries: Sequence[Mapping[str, Any]]) -> ServerTools:
+    return ServerTools(
+        tuple(_spec(entry) for entry in entries if "reason" not in entry),
+        tuple(LeftOut(**entry) for entry in entries if "reason" in entry),
+    )
 
 
 def _plain(tool: ToolSpec) -> dict[str, Any]:
@@ -132,8 +201,10 @@ def _plain(tool: ToolSpec) -> dict[str, Any]:
         "repeatable": tool.repeatable,
         "server": tool.server,
         "remote_name": tool.remote_name,
+        **({"renamed": tool.renamed} if tool.renamed else {}),
     }
 
 
 def _spec(entry: Mapping[str, Any]) -> ToolSpec:
-    return ToolSpec(**{**entry, "input_schema": freeze(entry["input_schema"])}, kind=MCP)
+    frozen = {name: freeze(entry[name]) for name in ("input_schema", "renamed") if name in entry}
+    return ToolSpec(**{**entry, **frozen}, kind=MCP)

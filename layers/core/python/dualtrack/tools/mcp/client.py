@@ -26,7 +26,9 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
 from dualtrack.frozen import freeze, thaw
+from dualtrack.tools.mcp.bounded import CALL, LISTING, Bounded
 from dualtrack.tools.mcp.failures import Failure, FailureKind, McpFailure, kind_of_status, may_repeat
+from dualtrack.tools.mcp.legal import own_arguments
 from dualtrack.tools.mcp.results import tool_result
 from dualtrack.tools.mcp.specs import ListedTool
 
@@ -43,7 +45,8 @@ logging.getLogger("httpx2").setLevel(logging.WARNING)
 T = TypeVar("T")
 
 CONNECT_SECONDS: Final = 5.0
-MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
+LISTING_SECONDS: Final = 15.0
+"""For a listing, including retries."""
 MAX_PAGES: Final = 20
 _TIMED_OUT: Final = -32001
 _NOT_SPOKEN: Final = frozenset({400, 404, 405, 406, 415, 426})
@@ -81,12 +84,14 @@ class McpClient:
 
     def list_tools(self, server: McpServer, token: str | None) -> tuple[ListedTool, ...]:
         """Every tool that the server lists. Raises `McpFailure`."""
-        return self._with_retries(server, token, _listing, repeatable=True)
+        return self._with_retries(
+            server, token, _listing, repeatable=True, seconds=min(LISTING_SECONDS, self.seconds)
+        )
 
     def call_tool(
         self, server: McpServer, spec: ToolSpec, arguments: Mapping[str, Any], token: str | None
     ) -> ToolResult:
-        """Call a tool; ``arguments`` have been validated. Raises `McpFailure`.
+        """Call a tool; ``arguments`` have been validated, and have the names that were offered. Raises `McpFailure`.
 
         Retries if the server is down, and the tool is repeatable or was not reached.
         """
@@ -95,9 +100,12 @@ class McpClient:
             await (
                 client.list_tools()
             )  # from `_KnownTool`, without a request, so that the client knows the headers
-            return tool_result(await client.call_tool(spec.remote_name, thaw(arguments)))
+            return tool_result(await client.call_tool(spec.remote_name, thaw(own)))
 
-        return self._with_retries(server, token, call, repeatable=spec.repeatable, known=spec)
+        own = own_arguments(arguments, spec.renamed)
+        return self._with_retries(
+            server, token, call, repeatable=spec.repeatable, known=spec, seconds=self.seconds
+        )
 
     def _with_retries(
         self,
@@ -106,9 +114,10 @@ class McpClient:
         act: Callable[[Client], Awaitable[T]],
         *,
         repeatable: bool,
+        seconds: float,
         known: ToolSpec | None = None,
     ) -> T:
-        deadline = self.clock() + self.seconds
+        deadline = self.clock() + seconds
         attempt = 0
         while True:
             try:
@@ -169,6 +178,7 @@ class _Seen:
     status: int | None = None
     retry_after: str = ""
     answered: bool = False
+    too_large: bool = False
 
     async def request(self, request: httpx2.Request) -> None:
         if request.method == "POST":
@@ -191,11 +201,14 @@ async def _exchange(
     transport: httpx2.AsyncBaseTransport | None,
 ) -> T:
     seen = _Seen()
+    bounded = Bounded(
+        transport or httpx2.AsyncHTTPTransport(trust_env=False), CALL if request.known else LISTING
+    )
     http = httpx2.AsyncClient(
         headers=_headers(request),
         timeout=httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
         event_hooks={"request": [seen.request], "response": [seen.response]},
-        transport=transport,
+        transport=bounded,
         trust_env=False,
     )
     try:
@@ -204,7 +217,7 @@ async def _exchange(
                 http,
                 Client(
                     streamable_http_client(
-                        request.server.url, http_client=http, max_sse_event_size=MAX_EVENT_BYTES
+                        request.server.url, http_client=http, max_sse_event_size=bounded.limits.bytes
                     ),
                     mode=request.mode,
                     cache=_known(request.known),
@@ -216,6 +229,7 @@ async def _exchange(
         cause = _cause(error)
         if cause is None:
             raise
+        seen.too_large = bounded.exceeded
         raise McpFailure(_failure(request.server, cause, seen)) from None
 
 
@@ -277,7 +291,9 @@ class _KnownTool:
 def _known(spec: ToolSpec | None) -> CacheConfig | None:
     if spec is None:
         return None
-    tool = Tool(name=spec.remote_name, input_schema=thaw(spec.input_schema))
+    schema = thaw(spec.input_schema)
+    schema["properties"] = own_arguments(schema.get("properties", {}), spec.renamed)
+    tool = Tool(name=spec.remote_name, input_schema=schema)
     return CacheConfig(store=_KnownTool(ListToolsResult(tools=[tool])), partition="call", target_id="call")
 
 
@@ -303,7 +319,8 @@ def _cause(error: BaseException) -> BaseException | None:
 
 
 def _failure(server: McpServer, cause: BaseException, seen: _Seen) -> Failure:
-    kind, detail = _kind(cause, seen)
+    kind: FailureKind
+    kind, detail = ("too_large", "") if seen.too_large else _kind(cause, seen)
     reached = seen.answered or not isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout)
     if seen.status is not None and seen.status in _NOT_SPOKEN | {401, 403, 429}:
         reached = False

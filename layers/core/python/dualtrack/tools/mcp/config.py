@@ -11,6 +11,7 @@ Only ``name`` and ``url`` are required.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from dataclasses import dataclass, field
@@ -104,11 +105,22 @@ def parse_servers(text: str) -> tuple[McpServer, ...]:
     entries = json.loads(text) if text.strip() else []
     if not isinstance(entries, list) or len(entries) > MAX_SERVERS:
         raise ValueError(f"MCP_SERVERS must be a JSON list of at most {MAX_SERVERS} servers.")
-    servers = tuple(_server(position, entry) for position, entry in enumerate(entries))
-    for what in ("name", "prefix"):
-        values = [getattr(server, what) for server in servers]
-        if len(set(values)) != len(values):
-            raise ValueError(f"MCP_SERVERS: two servers have the same {what}.")
+    return together(tuple(_server(position, entry) for position, entry in enumerate(entries)))
+
+
+def together(servers: tuple[McpServer, ...]) -> tuple[McpServer, ...]:
+    """The servers, if each tool's name says whose it is. Raises ValueError."""
+    for one, other in itertools.combinations(servers, 2):
+        if one.name == other.name:
+            raise ValueError(
+                f"MCP_SERVERS: two servers have the same name {one.name} (GITHUB_MCP_URL and GITHUB_MCP_IMAGE"
+                " each add a server github)."
+            )
+        if f"{one.prefix}_".startswith(f"{other.prefix}_") or f"{other.prefix}_".startswith(f"{one.prefix}_"):
+            raise ValueError(
+                f"MCP_SERVERS: the tool prefixes {one.prefix} of {one.name} and {other.prefix} of {other.name}"
+                " overlap: set another tool_prefix."
+            )
     return servers
 
 

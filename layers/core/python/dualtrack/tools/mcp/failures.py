@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 FailureKind = Literal[
-    "unauthorized", "forbidden", "rate_limited", "not_found", "refused", "protocol", "timeout", "down"
+    "unauthorized",
+    "forbidden",
+    "rate_limited",
+    "not_found",
+    "refused",
+    "protocol",
+    "timeout",
+    "down",
+    "too_large",
 ]
 
 DOWN_STATUSES: Final = frozenset({500, 502, 503, 504, 529})
@@ -55,6 +63,7 @@ _SENTENCES: Final[dict[FailureKind, str]] = {
     "protocol": "the MCP server {server} gave an answer that does not follow the protocol",
     "timeout": "the MCP server {server} did not answer in time",
     "down": "the MCP server {server} cannot be reached at the moment",
+    "too_large": "the MCP server {server} sent more than can be read: ask for less",
 }
 
 

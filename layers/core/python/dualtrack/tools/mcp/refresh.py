@@ -1,16 +1,19 @@
-"""Updates the stored catalogue: lists the tools of every server (on schedule and at deployment)."""
+"""Updates the stored catalogue: lists the tools of every server (on schedule and at deployment).
+
+All servers are asked at once, and each listing is stored as it comes: a server that hangs, fails or sends too much
+costs its own tools alone.
+"""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from dualtrack.tools.mcp.catalogue import (
-    CatalogueTooLarge,
-    Listing,
-    load_listings,
-    store_listings,
-    store_version,
-)
+from dualtrack.errors import TookTooLong
+from dualtrack.runtime.time_limit import within
+from dualtrack.tools.mcp.catalogue import load_listings, store_listing
 from dualtrack.tools.mcp.failures import McpFailure
 from dualtrack.tools.mcp.specs import specs_of
 
@@ -18,17 +21,37 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dualtrack.storage.cache import CacheStore
+    from dualtrack.tools.mcp.catalogue import LeftOut, ServerTools
     from dualtrack.tools.mcp.config import McpServer
     from dualtrack.tools.mcp.specs import ListedTool
 
 LISTING_TOKEN: Final = "github_pat_listing_only"  # noqa: S105 - no secret: see `listing_token`
+SERVER_SECONDS: Final = 25.0
+"""For a server's listing and the check of what it lists; the requests alone have less (`client.LISTING_SECONDS`)."""
 
 
 class ListsTools(Protocol):
     """The part of `McpClient` that this module uses."""
 
     def list_tools(self, server: McpServer, token: str | None) -> tuple[ListedTool, ...]:
-        """Every tool of a server; raises `McpFailure`."""
+        """Every tool that the server lists; raises `McpFailure`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """How a server's refresh went: ``listed 23``, or ``failed: <reason>``, with which it keeps its earlier tools until
+    they are stale. ``left_out``: tools that cannot be offered; ``is_new``: its listing has changed.
+    """
+
+    server: str
+    outcome: str
+    left_out: tuple[LeftOut, ...] = ()
+    is_new: bool = False
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether there is no listing."""
+        return self.outcome.startswith("failed")
 
 
 def refresh_catalogue(
@@ -38,31 +61,31 @@ def refresh_catalogue(
     *,
     secret: Callable[[str], str],
     now: float,
-) -> dict[str, str]:
-    """Store what the servers offer now. Returns an outcome for each server, for the log and the caller.
+) -> tuple[Refreshed, ...]:
+    """Store what the servers offer now, and forget servers that are no longer configured."""
+    for gone in {listing.server for listing in load_listings(cache)} - {server.name for server in servers}:
+        cache.forget_listing(gone)
+    refresh = partial(_refreshed, cache, client, secret, now)
+    with ThreadPoolExecutor(max(len(servers), 1)) as pool:
+        return tuple(pool.map(refresh, servers))
 
-    ``listed 23``, or ``failed: <reason>``: then the server keeps its earlier tools until they are stale.
-    """
-    before = {listing.server: listing for listing in load_listings(cache)}
-    outcomes: dict[str, str] = {}
-    listings: list[Listing] = []
-    for server in servers:
-        try:
-            specs = specs_of(server, client.list_tools(server, listing_token(server, secret)))
-            version = store_version(cache, specs, now)
-        except McpFailure as failed:
-            outcomes[server.name] = f"failed: {failed.failure.kind}"
-            kept = before.get(server.name)
-        except CatalogueTooLarge:
-            outcomes[server.name] = "failed: too large"
-            kept = before.get(server.name)
-        else:
-            outcomes[server.name] = f"listed {len(specs)}"
-            kept = Listing(server.name, version, int(now))
-        if kept:
-            listings.append(kept)
-    store_listings(cache, listings)
-    return outcomes
+
+def _refreshed(
+    cache: CacheStore, client: ListsTools, secret: Callable[[str], str], now: float, server: McpServer
+) -> Refreshed:
+    def listed() -> ServerTools:
+        return specs_of(server, client.list_tools(server, listing_token(server, secret)))
+
+    try:
+        content = within(SERVER_SECONDS, listed, f"list-{server.name}")
+    except McpFailure as failed:
+        return Refreshed(server.name, f"failed: {failed.failure.kind}")
+    except TookTooLong:
+        return Refreshed(server.name, "failed: timeout")
+    except Exception as error:  # noqa: BLE001 - one server never takes away the tools of the others
+        return Refreshed(server.name, f"failed: {type(error).__name__}")
+    is_new = store_listing(cache, server.name, content, now)
+    return Refreshed(server.name, f"listed {len(content.tools)}", content.left_out, is_new)
 
 
 def listing_token(server: McpServer, secret: Callable[[str], str]) -> str | None:

@@ -1,24 +1,29 @@
-"""Converts the tools that an MCP server lists to `ToolSpec`: name, schema, and whether they may be repeated."""
+"""Converts the tools that an MCP server lists to `ToolSpec`, in a form that the Messages API accepts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.frozen import freeze
-from dualtrack.text import clean
-from dualtrack.tool import MCP, ToolSpec, name_of
-from dualtrack.tools.arguments import is_usable
+from dualtrack.frozen import dumps, freeze, thaw
+from dualtrack.text import clean, one_line, preview
+from dualtrack.tool import MCP, ToolSpec
+from dualtrack.tool_rules import MAX_DESCRIPTION, MAX_NAME, broken_rule, name_of
+from dualtrack.tools.mcp.catalogue import LeftOut, ServerTools
+from dualtrack.tools.mcp.legal import NoLegalFormError, legal_names, legal_schema
+from dualtrack.tools.registry import IN_HOUSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from dualtrack.tools.mcp.config import McpServer
 
-MAX_TOOLS: Final = 200
-MAX_DESCRIPTION: Final = 4_000
-
-_NOT_AT_TOP: Final = {"anyOf", "oneOf", "allOf"}
+MAX_SERVER_TOOLS: Final = 200
+MAX_SERVER_BYTES: Final = 300_000
+"""Of a server's tools as JSON: four times what the largest known server has, and less than an item of DynamoDB."""
+MAX_LEFT_OUT: Final = 50
+"""Tools that are listed as left out; the rest are counted."""
+_SHOWN: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,37 +37,40 @@ class ListedTool:
     idempotent: bool = False
 
 
-def offered_name(prefix: str, remote_name: str) -> str:
-    """The name for the model: ``github_list_issues``. Characters that Claude refuses become ``_``."""
-    return name_of(f"{prefix}_{remote_name}")
+def specs_of(server: McpServer, listed: Iterable[ListedTool]) -> ServerTools:
+    """The tools of a server that this deployment offers, sorted by name, so that the same list has the same bytes; and
+    those that it cannot offer, with the reason. What the configuration does not allow is neither.
 
-
-def specs_of(server: McpServer, listed: Iterable[ListedTool]) -> tuple[ToolSpec, ...]:
-    """The tools of a server that this deployment offers, sorted by name, so that the same list has the same bytes.
-
-    Left out: tools that the configuration does not allow; those with a schema for which Claude's service would refuse
-    all tools (not an object schema, invalid, too large or too deep); those whose offered name is already in use; and
-    those beyond `MAX_TOOLS`.
+    A tool gets a legal name and legal properties; built-in tools keep their names.
     """
+    allowed = [tool for tool in listed if server.allows(tool.name, read_only=tool.read_only)]
+    names = _names(server, allowed)
     specs: dict[str, ToolSpec] = {}
-    for tool in sorted(listed, key=lambda tool: tool.name):
-        spec = _spec(server, tool)
-        if spec and spec.name not in specs and len(specs) < MAX_TOOLS:
+    left_out: list[LeftOut] = []
+    room = MAX_SERVER_BYTES
+    for tool in sorted(allowed, key=lambda tool: tool.name):
+        try:
+            spec = _spec(server, tool, names)
+            room -= _checked(spec, specs, room)
+        except NoLegalFormError as problem:
+            left_out.append(_left_out(server, tool.name, str(problem)))
+        else:
             specs[spec.name] = spec
-    return tuple(specs[name] for name in sorted(specs))
+    return ServerTools(tuple(specs[name] for name in sorted(specs)), _bounded(server, left_out))
 
 
-def _spec(server: McpServer, tool: ListedTool) -> ToolSpec | None:
-    if not server.allows(tool.name, read_only=tool.read_only):
-        return None
-    if tool.input_schema.get("type") != "object":
-        return None
-    # Claude refuses these at the top level of a schema; the server still checks them.
-    schema = {key: value for key, value in tool.input_schema.items() if key not in _NOT_AT_TOP}
-    if clean(tool.name) != tool.name or not is_usable(schema):
-        return None
+def _names(server: McpServer, tools: Iterable[ListedTool]) -> Mapping[str, str]:
+    """The name for the model by the server's: ``github_list_issues``."""
+    offered = (f"{server.prefix}_{tool.name}" for tool in tools if clean(tool.name) == tool.name)
+    return legal_names(offered, name_of, IN_HOUSE, MAX_NAME)
+
+
+def _spec(server: McpServer, tool: ListedTool, names: Mapping[str, str]) -> ToolSpec:
+    if clean(tool.name) != tool.name:
+        raise NoLegalFormError("its name is not valid Unicode")
+    schema, renamed = legal_schema(thaw(tool.input_schema))
     return ToolSpec(
-        name=offered_name(server.prefix, tool.name),
+        name=names[f"{server.prefix}_{tool.name}"],
         description=clean(tool.description[:MAX_DESCRIPTION]),
         input_schema=freeze(schema),
         kind=MCP,
@@ -70,4 +78,30 @@ def _spec(server: McpServer, tool: ListedTool) -> ToolSpec | None:
         repeatable=tool.read_only or tool.idempotent,
         server=server.name,
         remote_name=tool.name,
+        renamed=freeze(renamed),
     )
+
+
+def _checked(spec: ToolSpec, specs: Mapping[str, ToolSpec], room: int) -> int:
+    """The bytes of a tool that can be offered beside the others. Raises `NoLegalFormError`."""
+    if problem := broken_rule(spec.name, spec.input_schema):
+        raise NoLegalFormError(problem)
+    if spec.name in specs:
+        raise NoLegalFormError("the server lists it twice")
+    if len(specs) >= MAX_SERVER_TOOLS:
+        raise NoLegalFormError(f"the server lists more than {MAX_SERVER_TOOLS} tools")
+    size = len(dumps([spec.name, spec.description, spec.input_schema]).encode())
+    if size > room:
+        raise NoLegalFormError(f"the server's tools have more than {MAX_SERVER_BYTES:,} bytes")
+    return size
+
+
+def _left_out(server: McpServer, name: str, reason: str) -> LeftOut:
+    return LeftOut(server.name, preview(one_line(clean(name)), _SHOWN), reason)
+
+
+def _bounded(server: McpServer, left_out: list[LeftOut]) -> tuple[LeftOut, ...]:
+    if len(left_out) <= MAX_LEFT_OUT:
+        return tuple(left_out)
+    more = LeftOut(server.name, "*", f"{len(left_out) - MAX_LEFT_OUT} more cannot be offered")
+    return (*left_out[:MAX_LEFT_OUT], more)
