@@ -6,7 +6,6 @@ Consecutive messages of one role are one turn to the API, so pairing is checked 
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
