@@ -65,11 +65,11 @@ def beginning(request: Any) -> bytes:
     return f'{{"jsonrpc": "2.0", "id": {request["id"]}, "result": {opened[:cut]}'.encode()
 
 
-def small_values(request: Any) -> bytes:
-    """12 MB of 400,000 blocks, or of as many tools."""
+def small_values(request: Any, blocks: int = 400_000) -> bytes:
+    """12 MB of so many blocks, or of as many tools."""
     if request["method"] == "tools/list":
-        return message(request, {**result_of("tools/list"), "tools": [TOOL] * 150_000})
-    return message(request, {"resultType": "complete", "content": [{"type": "text", "text": "a"}] * 400_000})
+        return message(request, {**result_of("tools/list"), "tools": [TOOL] * (blocks * 3 // 8)})
+    return message(request, {"resultType": "complete", "content": [{"type": "text", "text": "a"}] * blocks})
 
 
 def zipped(begin: bytes, times: int = 1) -> bytes:
@@ -192,10 +192,10 @@ class _Handler(socketserver.StreamRequestHandler):
         self._body([b'event: message\n: "\ndata: ', small_values(request), b"\n\n"])
 
     def blocks_utf_7(self, request: Any) -> None:
-        """SSE in an encoding that hides the structure from who counts bytes."""
+        """SSE in an encoding that hides the structure from who counts bytes, of which there are few enough."""
         self._head(SSE + "; charset=utf-7")
         hidden = (
-            small_values(request).decode().replace("{", "+AHs-").replace("[", "+AFs-").replace(",", "+ACw-")
+            small_values(request, 50_000).decode().replace("{", "+AHs-").replace("[", "+AFs-").replace(",", "+ACw-")
         )
         self._body([b"event: message\ndata: ", hidden.encode(), b"\n\n"])
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -148,7 +150,7 @@ def use(urls: str) -> None:
     from contextlib import suppress
 
     def peak() -> int:
-        with open("/proc/self/status") as status:
+        with Path("/proc/self/status").open() as status:
             return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) // 1024
 
     def ask(url: str) -> None:
@@ -189,7 +191,7 @@ def test_structure_is_counted_wherever_the_pieces_end(
 ) -> None:
     raw = json.dumps(value, indent=indent).encode()
     counter, places = Values(), [0, *sorted(min(cut, len(raw)) for cut in cuts), len(raw)]
-    for begin, end in zip(places, places[1:], strict=False):
+    for begin, end in itertools.pairwise(places):
         counter.take(raw[begin:end])
     assert counter.count == values_of(value)
 

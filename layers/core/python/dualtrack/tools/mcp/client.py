@@ -21,7 +21,7 @@ import httpx2
 from mcp import Client, MCPError
 from mcp.client.caching import CacheConfig, CacheEntry, CacheKey
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CONNECTION_CLOSED, HEADER_MISMATCH, INVALID_PARAMS, ListToolsResult, Tool
+from mcp_types import CONNECTION_CLOSED, HEADER_MISMATCH, INVALID_PARAMS, PARSE_ERROR, ListToolsResult, Tool
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
@@ -156,6 +156,8 @@ def _may_shake_hands(failure: Failure, known: ToolSpec | None) -> bool:
 
     Some older servers run a call without a handshake, and answer in a form that is invalid in the new protocol.
     """
+    if failure.kind == "too_large":
+        return False
     if failure.kind == "protocol":
         return known is None or known.repeatable
     return failure.status in _NOT_SPOKEN and not failure.detail
@@ -346,4 +348,6 @@ def _kind_of_code(error: MCPError) -> tuple[FailureKind, str]:
         return "timeout", ""
     if error.code == CONNECTION_CLOSED:
         return "down", ""
+    if error.code == PARSE_ERROR:
+        return "protocol", ""
     return "refused", error.message[:500]
