@@ -195,7 +195,11 @@ class _Handler(socketserver.StreamRequestHandler):
         """SSE in an encoding that hides the structure from who counts bytes, of which there are few enough."""
         self._head(SSE + "; charset=utf-7")
         hidden = (
-            small_values(request, 50_000).decode().replace("{", "+AHs-").replace("[", "+AFs-").replace(",", "+ACw-")
+            small_values(request, 50_000)
+            .decode()
+            .replace("{", "+AHs-")
+            .replace("[", "+AFs-")
+            .replace(",", "+ACw-")
         )
         self._body([b"event: message\ndata: ", hidden.encode(), b"\n\n"])
 
