@@ -59,9 +59,9 @@ IDLE_GB: Final = 1.0
 
 
 CHAT_METRICS: Final = 12
-EVENT_METRICS: Final = 27
+EVENT_METRICS: Final = 29
 """Custom metrics of a stage: those that every chat sends, and those of certain events (a busy model, a degraded search,
-missing summaries, an end other than complete, leftovers); each set of dimensions counts as one
+missing summaries, tools left out, an end other than complete, leftovers); each set of dimensions counts as one
 (tests/infra/test_metrics.py counts what functions write)."""
 
 

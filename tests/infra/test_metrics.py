@@ -19,11 +19,16 @@ import pytest
 from aws_lambda_powertools.utilities.parameters import clear_caches
 from dualtrack.chat.credit_reset import Report
 from dualtrack.chat.sweep import sweep
+from dualtrack.frozen import freeze
 from dualtrack.models.spent import Asked, Side
 from dualtrack.models.turn import Usage
 from dualtrack.runtime.metrics import ENDS, PARTS
 from dualtrack.runtime.plain_log import NAMESPACE, count_broken_stream
 from dualtrack.tool import ToolResult
+from dualtrack.tools.mcp.catalogue import LeftOut, store_listing
+from dualtrack.tools.mcp.config import McpServer
+from dualtrack.tools.mcp.refresh import Refreshed
+from dualtrack.tools.mcp.specs import ListedTool, specs_of
 
 from infra.costs import CHAT_METRICS, EVENT_METRICS
 from infra.layers import ROOT
@@ -114,6 +119,27 @@ def turns(world: World, patch: pytest.MonkeyPatch) -> None:
             outcome = module.handler({**payload, "turn": 0, "waits": True}, Context())
             if outcome["next"] == "tools":
                 module.handler({**payload, "turn": 1, "waits": True}, Context())
+        refuse_a_tool(world, module)
+
+
+def refuse_a_tool(world: World, module: Any) -> None:
+    """A chat whose first request is refused for a tool of an MCP server."""
+    schema = freeze({"type": "object"})
+    content = specs_of(McpServer("docs", "http://x/"), [ListedTool("odd", "", schema, read_only=True)])
+    store_listing(world.stores.cache, "docs", content, world.clock())
+    world.model.reset()
+    ask(world, module, "odd-1")
+    names = [tool["name"] for tool in world.model.requests[-1].body["tools"]]
+    said = f"tools.{names.index('docs_odd')}.custom.input_schema: no"
+    world.model.script.add({"match": "turn", "status": 400, "error_message": said})
+    ask(world, module, "odd-2")
+
+
+def ask(world: World, module: Any, user: str) -> None:
+    """The first turn of a chat."""
+    chat = world.start("Find it.", user=user)
+    payload = {"user": chat.user, "chat_id": chat.chat_id, "conversation_id": chat.conversation_id}
+    module.handler({**payload, "turn": 0, "waits": True}, Context())
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +156,8 @@ def emitted() -> set[Metric]:
             "github", capture, MCP_SERVERS=json.dumps(servers), GITHUB_TOKEN_SECRET="", CONNECTIONS_KEY="key"
         ) as module:
             module.refresh()
+            listed = Refreshed("docs", "listed 1", (LeftOut("docs", "odd", "why"),), is_new=True)
+            module._tell_left_out(listed)
         with function("search", capture) as module:
             side = Side("2026-11-22T00:00:00Z", "voyage-3-large", 0.1, 1, 1, Usage(10))
             module._count(ToolResult("", left_out=PARTS), [Asked("embedding", side)])

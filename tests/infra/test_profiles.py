@@ -78,6 +78,21 @@ def test_a_bad_profile_fails_the_synthesis(tmp_path: Path, own: Path) -> None:
         core_asset(tmp_path)
 
 
+def test_a_profile_that_names_no_configured_server_is_refused_with_what_there_is(own: Path) -> None:
+    path = own / "helper.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"mcp": ["githup"]}))
+    environment = {"DUALTRACK_PROFILES": str(own)}
+    problem = r"helper\.json: mcp\.0: there is no MCP server 'githup'; "
+    with pytest.raises(BadProfile, match=problem + r"none is configured \(MCP_SERVERS, GITHUB_MCP_URL\)"):
+        own_profiles(environment)
+    environment["MCP_SERVERS"] = '[{"name": "docs", "url": "http://127.0.0.1:1/"}]'
+    environment["GITHUB_MCP_URL"] = "http://127.0.0.1:2/"
+    with pytest.raises(BadProfile, match=problem + "there are github, docs$"):
+        own_profiles(environment)
+    path.write_text(path.read_text().replace("githup", "docs"))
+    assert path in own_profiles(environment)
+
+
 def test_the_local_stacks_zip_has_them(tmp_path: Path, own: Path) -> None:
     content = zip_folder(layers.ROOT / "layers" / "core", own_profiles({"DUALTRACK_PROFILES": str(own)}))
     zipfile.ZipFile(io.BytesIO(content)).extractall(tmp_path / "unpacked")

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 GIGABYTE = 1_000_000_000
 PIECE = 65_536
 TOOL = {"name": "find", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+ODATA = {
+    "type": "object",
+    "properties": {"$top": {"type": "integer"}, "@odata.type": {"type": "string"}},
+    "required": ["$top"],
+}
 JSON = "application/json"
 SSE = "text/event-stream"
 
@@ -144,6 +149,15 @@ class _Handler(socketserver.StreamRequestHandler):
         self._head(JSON)
         self._body([message(request, result_of(request["method"]))])
 
+    def odata(self, request: Any) -> None:
+        """A tool with a property whose name the Messages API refuses; its result is the arguments that came."""
+        tool = {**TOOL, "inputSchema": ODATA}
+        came = request.get("params", {}).get("arguments")
+        content = [{"type": "text", "text": json.dumps(came)}]
+        own = {"tools": [tool]} if request["method"] == "tools/list" else {"content": content}
+        self._head(JSON)
+        self._body([message(request, {**result_of(request["method"]), **own})])
+
     def zipped_and_honest(self, request: Any) -> None:
         self._head(JSON, content_encoding="gzip")
         self._body([gzip.compress(message(request, result_of(request["method"])))])
@@ -195,7 +209,7 @@ class _Handler(socketserver.StreamRequestHandler):
         """SSE in an encoding that hides the structure from who counts bytes, of which there are few enough."""
         self._head(SSE + "; charset=utf-7")
         hidden = (
-            small_values(request, 50_000)
+            small_values(request, 20_000)
             .decode()
             .replace("{", "+AHs-")
             .replace("[", "+AFs-")

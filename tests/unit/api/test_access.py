@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
@@ -13,6 +14,10 @@ from dualtrack.api.rate_limit import REQUESTS_PER_WINDOW
 from dualtrack.api.request_log import user_hash
 from dualtrack.api.table import ROUTES
 from dualtrack.api.users import UserPool
+from dualtrack.frozen import freeze
+from dualtrack.tools.mcp.catalogue import store_listing
+from dualtrack.tools.mcp.config import McpServer
+from dualtrack.tools.mcp.specs import ListedTool, specs_of
 
 from tests.clients.api_client import BODIES, ORIGIN, OTHER_ORIGIN, Api, items, make_api
 
@@ -119,6 +124,17 @@ def test_groups_are_those_of_the_token(claim: object, listed: list[str], expecte
 
 
 def test_two_tokens_in_one_request_are_refused(api: Api) -> None:
+def test_administrators_alone_see_which_tools_cannot_be_offered(api: Api) -> None:
+    union = ListedTool("odd", "", freeze({"type": "string"}), read_only=True)
+    content = specs_of(McpServer("docs", "http://docs/"), [union])
+    store_listing(api.world.stores.cache, "docs", content, time.time())
+    (entry,) = api.of(api.user, "admin").get("/v1/tools")["left_out"]
+    reason = "input_schema.type: Input should be 'object'"
+    assert entry == {"server": "docs", "name": "odd", "reason": reason}
+    assert "left_out" not in api.get("/v1/tools")
+
+
+def test_two_tokens_in_one_request_are_both_ignored(api: Api) -> None:
     """The gateway verifies only one of them; the other could be forged."""
     event = api.event("GET", "/v1/credits")
     own = event["multiValueHeaders"]["Authorization"]

@@ -71,6 +71,15 @@ def test_githubs_server_is_a_list_of_one() -> None:
     assert outside.status()["mcp"] is True
 
 
+def test_githubs_server_and_others_add_up() -> None:
+    other = '[{"name": "docs", "url": "http://127.0.0.1:8765/mcp"}]'
+    both = outside_from({"GITHUB_MCP_URL": "http://127.0.0.1:8082/", "MCP_SERVERS": other})
+    assert [server["name"] for server in json.loads(both.parameters()["McpServers"])] == ["github", "docs"]
+    twice = '[{"name": "github", "url": "http://127.0.0.1:8765/mcp"}]'
+    with pytest.raises(ValueError, match="two servers have the same name github"):
+        outside_from({"GITHUB_MCP_URL": "http://127.0.0.1:8082/", "MCP_SERVERS": twice})
+
+
 def test_a_wrong_list_of_servers_is_refused_before_anything_starts() -> None:
     with pytest.raises(ValueError, match="MCP_SERVERS"):
         outside_from({"MCP_SERVERS": '[{"name": "x"}]'})
