@@ -62,6 +62,7 @@ SCENARIOS: Final = (
     Scenario("too long for the model", rounds=((DOCUMENTATION,) * 2,), charged=15, result=LONG, window=9_000),
     Scenario("the last resort", rounds=((DOCUMENTATION,),), stop="context_window", window=1),
     Scenario("refused by the model", status="failed", stop="", charged=0, refused_by_model=True),
+    Scenario("a tool refused by the model", rounds=((DOCUMENTATION,),), charged=15, refused_tool=NOTE.tool),
     Scenario("a busy model", rounds=((NOTE,),), charged=8, busy=2),
     Scenario("busy to the end", status="failed", stop="", charged=0, busy=1_000),
     Scenario("cancelled while the model is busy", stopped_after="turn 1", status="cancelled", stop="cancelled", busy=1_000, charged=0),

@@ -161,6 +161,9 @@ class Scenario:
     """Text that the next turn has streamed when the chat is stopped; its worker dies before recording it."""
 
     refused_by_model: bool = False
+    refused_tool: str = ""
+    """A tool for which the model's service refuses every request that has it."""
+
     busy: int = 0
     """Attempts of each turn of the first query that the model answers with 529."""
 
@@ -411,6 +414,10 @@ class World:
         self.tries[query, turn] += 1
         if query == 1 and self.tries[query, turn] <= self.scenario.busy:
             return httpx2.Response(529, json=error_body(529, "scripted", "req_1"))
+        names = [tool.name for tool in request.tools]
+        if self.scenario.refused_tool in names:
+            words = f"tools.{names.index(self.scenario.refused_tool)}.custom.input_schema: scripted"
+            return httpx2.Response(400, json=error_body(400, words, "req_1"))
         if self.scenario.refused_by_model and query == 1:
             return httpx2.Response(400, json=error_body(400, "scripted", "req_1"))
         rounds = self.scenario.rounds if query == 1 or self.scenario.always_asks else ()

@@ -30,7 +30,7 @@ Key = tuple[str, str]
 QUERY_PAGE: Final = 30
 """Page size of S3 Vectors' answers, which the service does not document."""
 ITEM_BYTES: Final = 400 * 1024
-_TOKEN: Final = re.compile(r"\s*(<>|<=|>=|[()=<>,]|[#:]?\w+)")
+_TOKEN: Final = re.compile(r"\s*(<>|<=|>=|[()=<>,]|[#:]?\w+(?:\.\w+)?)")
 _INDEX_ORDER: Final[Mapping[str, tuple[str, str]]] = {"open": ("deadline", "N"), "active": ("day", "S")}
 
 
@@ -51,7 +51,16 @@ class _Names:
         return self.names[token] if token.startswith("#") else token
 
     def operand(self, token: str, item: Wire) -> Any:
-        return self.values[token] if token.startswith(":") else item.get(self.path(token))
+        """A value, an attribute, or a member of a map."""
+        name, _, member = token.partition(".")
+        value = self.values[name] if name.startswith(":") else item.get(self.path(name))
+        return value.get("M", {}).get(member) if value and member else value
+
+    def assign(self, token: str, item: Wire, value: Any) -> None:
+        """Set an attribute, or a member of a map that is there."""
+        name, _, member = token.partition(".")
+        path = self.path(name)
+        item[path] = {"M": {**item[path]["M"], member: value}} if member else value
 
 
 class _Parser:
@@ -138,7 +147,8 @@ class _Parser:
 
         def assign(names: _Names, old: Wire, new: Wire) -> None:
             operand = names.operand(value, old)
-            new[names.path(path)] = names.operand(fallback, old) if operand is None and fallback else operand
+            value_now = names.operand(fallback, old) if operand is None and fallback else operand
+            names.assign(path, new, value_now)
 
         return assign
 

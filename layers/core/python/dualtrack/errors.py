@@ -37,7 +37,6 @@ GraphError                    tools/graph/engine.py: a query has failed
 └── QueryTimedOut             it exceeded its time limit
 BadArgumentError              tools/graph/names.py: what the model asked for does not exist
 TooLarge                      tools/graph/child.py: the rows exceed their size limit
-TooLargeError                 tools/mcp/bounded.py: a server sent more than it may
 NoLegalFormError              tools/mcp/legal.py: a tool cannot be offered in any form
 NoToken                       tools/mcp/execute.py: there is no token to call this server with
 McpFailure                    tools/mcp/failures.py: a call or a listing failed
