@@ -414,18 +414,21 @@ class World:
         self.tries[query, turn] += 1
         if query == 1 and self.tries[query, turn] <= self.scenario.busy:
             return httpx2.Response(529, json=error_body(529, "scripted", "req_1"))
-        names = [tool.name for tool in request.tools]
-        if self.scenario.refused_tool in names:
-            words = f"tools.{names.index(self.scenario.refused_tool)}.custom.input_schema: scripted"
+        if words := self._refusal(query, request):
             return httpx2.Response(400, json=error_body(400, words, "req_1"))
-        if self.scenario.refused_by_model and query == 1:
-            return httpx2.Response(400, json=error_body(400, "scripted", "req_1"))
         rounds = self.scenario.rounds if query == 1 or self.scenario.always_asks else ()
         last = request.tool_choice is not None and request.tool_choice.type == "none"
         if turn > len(rounds) or last:
             return _stream(Reply(({"type": "text", "text": f"({number}) {ANSWER}"},)))
         said = {"type": "text", "text": f"({number}) Let me look."}
         return _stream(Reply((said, *map(_tool_use, rounds[turn - 1])), "tool_use"))
+
+    def _refusal(self, query: int, request: wire.Request) -> str:
+        """Why the scenario's service refuses the request; empty if it does not."""
+        names = [tool.name for tool in request.tools]
+        if self.scenario.refused_tool in names:
+            return f"tools.{names.index(self.scenario.refused_tool)}.custom.input_schema: scripted"
+        return "scripted" if self.scenario.refused_by_model and query == 1 else ""
 
     # ── tools ─────────────────────────────────────────────────────────────────────────────────────
 

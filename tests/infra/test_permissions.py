@@ -34,7 +34,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Chats": CHANGE,
         "History": {*CHANGE, "BatchGetItem"},
         "Credits": {"GetItem", "PutItem", "UpdateItem"},
-        "Cache": {"GetItem", "PutItem"},
+        "Cache": {"GetItem", "PutItem", "UpdateItem"},
     },
     "Tool": {"Chats": APPEND, "History": {*APPEND, "BatchGetItem"}},
     "Graph": {"Chats": APPEND, "History": {*APPEND, "BatchGetItem"}},
@@ -46,7 +46,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
     "Github": {
         "Chats": APPEND,
         "History": {*APPEND, "BatchGetItem"},
-        "Cache": {"GetItem", "PutItem", "Query"},
+        "Cache": {"GetItem", "PutItem", "UpdateItem"},
     },
     "Summarise": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}, "Cache": {"GetItem"}},
     "Abort": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}, "Credits": CHANGE},
@@ -174,15 +174,24 @@ def test_only_leases_of_the_cache_can_be_updated(aws_stage: Stage, function: str
     assert updates["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{KEY_PREFIX}*"]}}
 
 
-def test_a_turn_puts_nothing_but_agents_into_the_cache(aws_stage: Stage) -> None:
-    (puts,) = [
+def test_a_turn_puts_nothing_but_agents_and_catalogues_into_the_cache(aws_stage: Stage) -> None:
+    puts = [
         s
         for s in _policy(aws_stage, "Turn")
-        if "dynamodb:PutItem" in _many(s["Action"])
+        if {"dynamodb:PutItem", "dynamodb:UpdateItem"} & set(_many(s["Action"]))
         and {_table(readable(r)) for r in _many(s["Resource"])} == {"Cache"}
     ]
-    assert _many(puts["Action"]) == ["dynamodb:PutItem"]
-    assert puts["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{AGENTS}*"]}}
+    allowed = {key: set(_many(s["Action"])) for s in puts for key in _leading(s["Condition"])}
+    assert allowed == {
+        f"{AGENTS}*": {"dynamodb:PutItem"},
+        "mcp#catalogue": {"dynamodb:PutItem", "dynamodb:UpdateItem"},
+    }
+
+
+def _leading(condition: Any) -> list[str]:
+    """The keys of a statement that is limited to them."""
+    keys: list[str] = condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+    return keys
 
 
 @pytest.mark.parametrize("function", ["Ingest", "GraphLoad"])

@@ -10,7 +10,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dualtrack.tool_rules import MAX_TOOLS, broken_rule
+from dualtrack.tool_check import broken_rule
+from dualtrack.tool_rules import MAX_TOOLS
 from jsonschema import Draft202012Validator
 
 from . import schemas, signing, wire

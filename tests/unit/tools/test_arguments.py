@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.frozen import freeze
-from dualtrack.tool_rules import schema_problem
+from dualtrack.tool_check import schema_problem
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
 from hypothesis import given, settings

@@ -13,7 +13,7 @@ from dualtrack.frozen import freeze
 from dualtrack.profiles import profile_named
 from dualtrack.storage.cache import CacheStore
 from dualtrack.tool import ToolSpec
-from dualtrack.tool_rules import broken_rule
+from dualtrack.tool_check import broken_rule
 from dualtrack.tools.mcp import catalogue as module
 from dualtrack.tools.mcp.catalogue import (
     KEEP_VERSION,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dualtrack.tool_rules import PROPERTY, broken_rule, name_of, property_of
+from dualtrack.tool_check import broken_rule
+from dualtrack.tool_rules import PROPERTY, name_of, property_of
 from dualtrack.tools.mcp.legal import NoLegalFormError, legal_names, legal_schema, own_arguments
 from hypothesis import given
 from hypothesis import strategies as st

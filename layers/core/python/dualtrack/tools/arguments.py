@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, thaw
-from dualtrack.tool_rules import schema_problem
+from dualtrack.tool_check import schema_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
