@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.chat.attached_files import File
 from dualtrack.chat.refused_tools import MOST, SINGLY
 from dualtrack.chat.run_turn import run_turn
 from dualtrack.frozen import freeze
@@ -14,6 +15,7 @@ from dualtrack.tools.mcp.catalogue import load_catalogue, store_listing
 from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.specs import ListedTool, specs_of
 
+from tests.drivers.images import png
 from tests.drivers.world import World, make_world, ref_of
 
 if TYPE_CHECKING:
@@ -94,6 +96,19 @@ def test_the_chat_goes_on_without_the_tool_and_later_chats_are_not_offered_it(wo
     world.ask("Again.")
     assert "docs_odd" not in sent_names(world)
     assert left_out(world) == ["odd"]
+
+
+def test_a_files_chat_keeps_its_files(world: World) -> None:
+    """A refusal for a tool is no reason to send the request without its files."""
+    listing(world, "docs", "find", "odd")
+    known(world)
+    world.model.script.add(*refuses(world, "docs_odd"))
+    before = len(turns_sent(world))
+    chat = world.run(world.start("Look.", files=(File("image/png", png(bytes(2_000)), "chart.png"),)))
+    assert chat.status == "done"
+    sent = turns_sent(world)[before:]
+    assert [call["messages"] == sent[0]["messages"] for call in sent] == [True, True]
+    assert any(block["type"] == "image" for block in sent[1]["messages"][-1]["content"])
 
 
 def test_a_retried_turn_sends_the_same(world: World) -> None:

@@ -28,6 +28,11 @@ SINGLY: Final = 3
 _NAMED: Final = re.compile(r"\btools\.(\d{1,4})\b")
 
 
+def names_a_tool(refused: ModelRefused) -> bool:
+    """Whether the service refuses the request for one of its tools."""
+    return refused.status == 400 and _NAMED.search(refused.said) is not None
+
+
 def refused_tool(refused: ModelRefused, offered: Mapping[str, ToolSpec]) -> ToolSpec | None:
     """The server's tool that a refusal names by its place in the request; None if it names none, or one of ours."""
     named = _NAMED.search(refused.said) if refused.status == 400 else None

@@ -23,7 +23,7 @@ from dualtrack.chat.end_chat import INCOMPLETE, MODEL_BUSY, Ended, Failure, end_
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.chat.query_state import QueryState, read_query
 from dualtrack.chat.receipt import model_nanodollars
-from dualtrack.chat.refused_tools import MOST, go_without, refused_tool
+from dualtrack.chat.refused_tools import MOST, go_without, names_a_tool, refused_tool
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.chat.turn_request import fixed_tokens, turn_request
 from dualtrack.clock import iso
@@ -404,7 +404,7 @@ def _reduced(view: View, sent: Sent, refused: ModelRefused, steps: Iterator[Step
     """What to send after a rejection: each step is taken once, each file left out once, alone if it is named."""
     if refused.too_long:
         return smaller(view, steps)
-    if refused.status != _FOR_ITS_CONTENT or not sent.files:
+    if refused.status != _FOR_ITS_CONTENT or not sent.files or names_a_tool(refused):
         return None
     return without_file(view, sent.messages, named_file(refused.said)) or without_files(view)
 
