@@ -123,7 +123,6 @@ def test_groups_are_those_of_the_token(claim: object, listed: list[str], expecte
     assert groups_of(claim, listed) == expected
 
 
-def test_two_tokens_in_one_request_are_refused(api: Api) -> None:
 def test_administrators_alone_see_which_tools_cannot_be_offered(api: Api) -> None:
     union = ListedTool("odd", "", freeze({"type": "string"}), read_only=True)
     content = specs_of(McpServer("docs", "http://docs/"), [union])
@@ -134,7 +133,7 @@ def test_administrators_alone_see_which_tools_cannot_be_offered(api: Api) -> Non
     assert "left_out" not in api.get("/v1/tools")
 
 
-def test_two_tokens_in_one_request_are_both_ignored(api: Api) -> None:
+def test_two_tokens_in_one_request_are_refused(api: Api) -> None:
     """The gateway verifies only one of them; the other could be forged."""
     event = api.event("GET", "/v1/credits")
     own = event["multiValueHeaders"]["Authorization"]
