@@ -113,7 +113,7 @@ def test_waiting_for_a_busy_model_takes_three_states_and_costs_nothing(
     assert turns == [("turn", 1), ("retrying", 1), ("turn", 1), ("retrying", 1), ("turn", 1)]
     waits = [event.data for event in events if event.kind == "retrying"]
     assert [data["reason"] for data in waits] == ["rate_limited", "overloaded"]
-    assert 1 <= waits[0]["seconds"] <= 3
+    assert 2 <= waits[0]["seconds"] <= 4  # half to a whole step, whatever `retry-after` says
     chat = ann.chat(started["chat_id"])
     assert (chat["status"], chat["stop"], chat["response"]) == ("done", "complete", "Well again.")
     assert (chat["turns"], chat["credits_used"], ann.credits()["available"]) == (1, 5, DAILY - 5)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tests.clients.stack_client import Root
 
 KEY = {"pk": {"S": "LEASE#least-privilege"}, "sk": {"S": "PROBE"}}
-"""A lease's key. `api` and `stream` may update only leases of the cache; the emulator does not enforce that condition
-(tests/infra/test_permissions.py does).
+"""A lease's key. `api` and `stream` may update only leases of the cache, `turn` and `github` only what MCP servers
+offer; the emulator does not enforce that condition (tests/infra/test_permissions.py does).
 """
 
 NEVER = "attribute_exists(pk) AND attribute_not_exists(pk)"
@@ -178,13 +178,13 @@ ALLOWED: dict[str, set[str]] = {
     }
     | {"look users up", "delete users"},
     "Turn": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE, "cache": LOOK})
-    | {*BODIES, "secret anthropic", "secret bedrock", "put cache"},
+    | {*BODIES, "secret anthropic", "secret bedrock", "put cache", "update cache"},
     "Tool": _tables_of({"chats": APPEND, "history": APPEND}) | BODIES,
     "Graph": _tables_of({"chats": APPEND, "history": APPEND}) | {*BODIES, "secret graph"},
     "Search": _tables_of({"chats": APPEND, "history": APPEND, "cache": APPEND})
     | {*BODIES, "secret anthropic", "secret bedrock", "secret voyage", "secret context7"}
     | {"run the local model"},
-    "Github": _tables_of({"chats": APPEND, "history": APPEND, "cache": APPEND})
+    "Github": _tables_of({"chats": APPEND, "history": APPEND, "cache": CHANGE})
     | {*BODIES, "secret github", "decrypt connections"},
     "Summarise": _tables_of({"chats": CHANGE, "history": CHANGE, "cache": LOOK})
     | {*BODIES, "secret anthropic", "secret bedrock", "secret otlp"},
