@@ -134,6 +134,7 @@ class Variant:
 
 
 def with_everything(stage: str = "prod", **changes: Any) -> Variant:
-    """All settings at once."""
+    """All settings at once; of the two ways to GitHub's tools the server in the account."""
     together = {name: value for settings in SETTINGS.values() for name, value in settings.items()}
+    del together["GITHUB_MCP_URL"]
     return Variant(stage, together, changes)

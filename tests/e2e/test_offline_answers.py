@@ -59,7 +59,8 @@ def examples() -> list[tuple[str, str, bool]]:
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         if path.name == "extend.md":
             continue
-        for line in re.findall(r"^.*\bdualtrack (chat [^`\n]*)", path.read_text(), re.MULTILINE):
+        # what is piped into a command is part of its question: tests/e2e/test_documents.py runs these
+        for line in re.findall(r"^[^|\n]*\bdualtrack (chat [^`\n]*)", path.read_text(), re.MULTILINE):
             words = shlex.split(line, comments=True) if line.count('"') % 2 == 0 else []
             words = [word for word in words if not word.startswith((">", "<"))]
             if len(words) < 2 or words[-1] in {"…", "MESSAGE"} or '"' not in line or "--file" in words:

@@ -41,6 +41,7 @@ ALL_CHOSEN: Final[dict[str, str]] = {
     "DUALTRACK_GRAPH_USER": "reader",
     "CONTEXT7_BASE_URL": "https://context7.example",
     "GITHUB_MCP_URL": "https://mcp.example",
+    "MCP_SERVERS": '[{"name": "docs", "url": "https://docs.example/mcp"}]',
     "DUALTRACK_PROFILES": str(OWN_PROFILES),
     "OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector.example",
     "ALLOWED_ORIGINS": "https://page.example",
@@ -50,9 +51,10 @@ ALL_CHOSEN: Final[dict[str, str]] = {
 ELSEWHERE: Final = {
     "DUALTRACK_COURSE_INDEX": "COURSE_VECTORS",
     "GITHUB_MCP_URL": "MCP_SERVERS",
+    "MCP_SERVERS": "MCP_SERVERS",
     "DUALTRACK_PROFILES": "",
 }
-"""What reaches a function under another name; nothing of the profiles, which are in the library's layer."""
+"""What reaches a function under another name or in another form; nothing of the profiles, which are in the library's layer."""
 
 
 def documented() -> set[str]:
@@ -121,7 +123,11 @@ def test_under_other_names_too(
     environments: Mapping[str, Mapping[str, Any]], assembly: Callable[..., Path]
 ) -> None:
     for function in ("api", "turn", "github"):
-        assert ALL_CHOSEN["GITHUB_MCP_URL"] in environments[function]["MCP_SERVERS"]
+        servers = json.loads(environments[function]["MCP_SERVERS"])
+        assert {server["url"] for server in servers} >= {
+            ALL_CHOSEN["GITHUB_MCP_URL"],
+            "https://docs.example/mcp",
+        }
     for function in ("search", "ingest", "sweep"):
         assert environments[function]["COURSE_VECTORS"]
     assembled = assembly("prod", ALL_CHOSEN)
