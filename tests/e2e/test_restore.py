@@ -15,6 +15,7 @@ from dualtrack_cli.aws.restore import run_restore
 from infra.local.aws import REGION
 from infra.local.stack import LocalStack
 from tests.clients.stack_client import KEYS, Person, Root
+from tests.drivers.images import png
 from tests.servers.provider import model_settings, serve_model
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     import pytest
 
-PNG = b"\x89PNG\r\n\x1a\n"
 TABLES = ("HistoryTable", "ChatsTable", "CreditsTable")
 
 
@@ -70,7 +70,7 @@ def test_tables_and_objects_go_back_to_one_moment(tmp_path: Path, monkeypatch: p
 
 def _ask_with_picture(ann: Person) -> dict[str, Any]:
     """400 KB that cannot be compressed: too large for an item, so it is in the bucket."""
-    data = base64.b64encode(PNG + os.urandom(400_000)).decode()
+    data = base64.b64encode(png(os.urandom(400_000))).decode()
     body = {"message": "Hello there.", "attachments": [{"media_type": "image/png", "data": data}]}
     response = ann.http.post("/v1/chats", json=body)
     assert response.status_code == 202, response.text

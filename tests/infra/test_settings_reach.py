@@ -54,7 +54,7 @@ ELSEWHERE: Final = {
     "MCP_SERVERS": "MCP_SERVERS",
     "DUALTRACK_PROFILES": "",
 }
-"""What reaches a function under another name or in another form; nothing of the profiles, which are in the library's layer."""
+"""What reaches a function under another name or in another form; nothing of the profiles: they are in a layer."""
 
 
 def documented() -> set[str]:
