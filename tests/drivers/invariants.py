@@ -387,8 +387,9 @@ def _receipt(stores: Stores, chat: Chat, events: Sequence[StoredEvent]) -> Itera
     told = {line["turn"]: line["tries"] for line in receipt["lines"] if line["kind"] == "wait"}
     if waits != told:
         yield f"receipt: waits of turns {told}, announced {dict(waits)}"
-    if chat.heard and chat.heard.turn > chat.turn and not chat.usage.get("input_tokens"):
-        yield "a call was cut after its first byte, and its prompt is not counted"
+    prompt = sum(chat.usage.get(f"{kind}_tokens", 0) for kind in ("input", "cache_read", "cache_write"))
+    if chat.heard and chat.heard.turn > chat.turn and chat.heard.usage.tokens and not prompt:
+        yield f"a call was cut after its first byte, and its prompt is not counted: {chat.heard}, {chat.spent}"
 
 
 def _leftovers(stores: Stores, chat: Chat) -> Iterator[str]:

@@ -365,9 +365,7 @@ def _made(run: _Run, said: _Said, asked_at: str, seconds: float) -> Made:
 
 def _hear(run: _Run, first: FirstByte) -> None:
     """Note the first byte of the answer, before anything else of it is written."""
-    heard = Heard(
-        run.number, run.before.tries + len(run.left_out) + 1, run.agent.model, first.served, first.usage
-    )
+    heard = Heard(run.number, run.before.tries + 1, run.agent.model, first.served, first.usage)
     run.deps.stores.chats.hear(run.chat, heard)
 
 
