@@ -17,7 +17,7 @@ from typing import IO, Any
 def serve(source: IO[bytes], sink: IO[bytes]) -> None:
     """Serve until the parent closes the pipe."""
     # the earlier release's, by PYTHONPATH
-    theirs, clock = import_module("tests.fakes.crash_world"), import_module("tests.fakes.world").FakeClock
+    theirs, clock = import_module("tests.drivers.crash_world"), import_module("tests.drivers.world").FakeClock
     rounds = ((theirs.DOCUMENTATION, theirs.NOTE, theirs.UNKNOWN), (theirs.READ,))
     scenario = theirs.Scenario("an earlier release", rounds=rounds, charged=20, always_asks=True)
     while frame := read(source):

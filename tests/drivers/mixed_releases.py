@@ -1,6 +1,6 @@
-"""Chats in which each step is run by release 1's code or by today's, at random: what a deploy can mix, and more.
+"""Chats in which each step is run by an earlier release's code or by today's, at random, as no deploy mixes them.
 
-Release 1 is taken from the repository's history into a folder, and its steps run in a process of their own
+The earlier release is taken from the repository's history into a folder, and its steps run in a process of their own
 (`tests.drivers.earlier_steps`) on the same tables. The workflow, the clock and the invariants are those of today's
 crash world.
 """
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from tests.drivers.faults import Process
     from tests.drivers.memory_aws import MemoryAws
 
-RELEASE_1: Final = "2d4ddca"
+EARLIER: Final = "HEAD"
+"""The tag of the release before, once there is one: what it wrote has to be read from 1.0.0 on (docs/releases.md)."""
 SCENARIO: Final = Scenario(
     "a deploy", rounds=((DOCUMENTATION, NOTE, UNKNOWN), (READ,)), charged=20, always_asks=True
 )
@@ -42,7 +43,7 @@ class NoHistory(Exception):
 
 
 class Earlier:
-    """A process with release 1's code; used as a context manager."""
+    """A process with the earlier release's code; used as a context manager."""
 
     def __init__(self, folder: Path) -> None:
         """``folder``: an empty one, for the release's sources. Raises `NoHistory`."""
@@ -66,7 +67,7 @@ class Earlier:
             write(_open(self._process.stdin), (account, world.clock.now, name, arguments))
             frame = read(_open(self._process.stdout))
             if frame is None:
-                raise AssertionError("release 1's process is gone")
+                raise AssertionError("the earlier release's process is gone")
             (tables, aws.objects, aws.executions), world.clock.now, outcome, error = frame
             for table_name, items in tables.items():
                 _take_over(aws, table_name, items)
@@ -96,10 +97,10 @@ def _take_over(aws: MemoryAws, name: str, items: dict[tuple[str, str], Any]) -> 
 
 
 def _unpack(folder: Path) -> None:
-    """Unpack the sources of release 1 from the repository's history."""
+    """Unpack the sources of the earlier release from the repository's history."""
     archive = folder / "release.tar"
     done = subprocess.run(
-        ["git", "-C", ROOT, "archive", "-o", archive, RELEASE_1, *_PARTS], capture_output=True, check=False
+        ["git", "-C", ROOT, "archive", "-o", archive, EARLIER, *_PARTS], capture_output=True, check=False
     )
     if done.returncode:
         raise NoHistory(done.stderr.decode().strip())

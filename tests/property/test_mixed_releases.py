@@ -1,4 +1,7 @@
-"""A deploy in the middle of chats: each step runs release 1's code or today's; no chat is lost or charged twice.
+"""A deploy in the middle of chats: each step runs an earlier release's code or today's; none is lost or charged twice.
+
+1.0.0 is the first release, so that until its tag is there the earlier code is that of the last commit
+(`tests.drivers.mixed_releases.EARLIER`): a step that reads what it no longer writes is seen before it is committed.
 
 A real deploy mixes less than these tests: an execution started by the workflow's alias stays on one release, and only
 calls from outside (the API, the sweep, the rule on an execution's end) may run another's. Executions of release 1
@@ -14,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.drivers.crash_world import BIG, IMAGE, SEARCH, TEXT_FILE, USER, Scenario, ref_of
+from tests.drivers.crash_world import BIG, IMAGE, SEARCH, USER, Scenario, ref_of
 from tests.drivers.faults import Process
 from tests.drivers.invariants import account_faults, chat_faults
 from tests.drivers.mixed_releases import SCENARIO, Earlier, MixedWorld, NoHistory
@@ -39,7 +42,7 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Earlier]:
     try:
         process = Earlier(tmp_path_factory.mktemp("release-1"))
     except NoHistory as problem:
-        pytest.skip(f"release 1 is not in this clone's history: {problem}")
+        pytest.skip(f"the earlier release is not in this clone's history: {problem}")
     with process:
         yield process
 
@@ -163,22 +166,3 @@ def test_release_1_continues_chats_of_today(
     assert (chat.status, chat.stop, chat.credits_used) == (scenario.status, scenario.stop, scenario.charged)
     assert wrong(world) == []
     assert "1" in {release for _, release in world.ran}
-
-
-@pytest.mark.parametrize(
-    "scenario",
-    [
-        replace(SCENARIO, files=(TEXT_FILE,)),
-        replace(SCENARIO, profile="courses"),
-        replace(SCENARIO, earlier=4, forked=True),
-    ],
-    ids=["a text file", "another profile", "a fork"],
-)
-def test_what_release_1_cannot_read(earlier: Earlier, scenario: Scenario) -> None:
-    """Exactly what a stage with ``writes = 1`` refuses (tests/unit/api/test_writes.py); nothing of it is charged."""
-    world = MixedWorld(scenario, earlier=earlier)
-    world.is_earlier = by_today_up_to(1)(world)
-    world.run()
-    (chat,) = world.chats()
-    assert chat.status != "done"
-    assert chat.credits_used == 0
