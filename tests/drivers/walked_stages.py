@@ -43,6 +43,7 @@ SETTINGS: Final[Mapping[str, dict[str, str]]] = MappingProxyType(
         "Context7's address": {"CONTEXT7_BASE_URL": "https://context7.example.org"},
         "course index": {"DUALTRACK_COURSE_INDEX": "s3vectors"},
         "ranking": {"DUALTRACK_COURSE_RANKING": "keywords"},
+        "cost cap": {"DUALTRACK_MAX_COST": "0.5"},
         "effort": {"DUALTRACK_EFFORT": "low"},
         "embeddings": {
             "DUALTRACK_EMBEDDING_MODEL": "voyage-3-lite",
