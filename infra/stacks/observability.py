@@ -334,7 +334,7 @@ class Observability(Construct):
 
     def _chats(self) -> Watched:
         """A new version that fails all of its chats is detected at its first step: where releases move by steps, the
-        share is half of that step, over a shorter time. A share of a fifth in a quarter of an hour contains it."""
+        share is half of that step, a fifth at most, over a shorter time: so a fifth in a quarter of an hour raises it too."""
         machine = self._machine
         by_steps = self._stage.moves_by_steps
         period = _PERIOD if by_steps else _WINDOW
@@ -343,11 +343,12 @@ class Observability(Construct):
             machine.metric_failed(period=period),
             "succeeded",
             machine.metric_succeeded(period=period),
+            period,
         )
         return {
             "ChatsFail": (
                 failing,
-                self._stage.release_percent / 2 if by_steps else 20,
+                min(20, self._stage.release_percent / 2) if by_steps else 20,
                 "Too many of the chats that ended in five minutes failed; a release in progress is rolled back"
                 if by_steps
                 else "A fifth of the chats that ended in a quarter of an hour failed",

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from infra.stages import Services, StageSettings
 
 _LEASE_KEYS: Final = "LEASE#*"
+"""`dualtrack.storage.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
 _AGENT_KEYS: Final = "agent#*"
 _CATALOGUE_KEYS: Final = "mcp#catalogue"
-"""`dualtrack.storage.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
+"""`dualtrack.storage.agents`, `dualtrack.storage.cache`, likewise."""
 
 COURSE_INDEX_NAMES: Final = "courses-*"
 """`dualtrack.storage.vector_indexes.index_name`, likewise."""

@@ -54,6 +54,8 @@ def test_a_release_of_prod_first_gets_a_fifth_of_the_chats(prod: Stage) -> None:
         "ObservabilityAbortFails",
     ]
     assert corpus["Type"] == "ALL_AT_ONCE"
+    failing = prod.resources("Chat", "AWS::CloudWatch::Alarm")[alarms[0]]["Metrics"]
+    assert {query["MetricStat"]["Period"] for query in failing if "MetricStat" in query} == {300}
 
 
 def test_staging_switches_at_once_and_the_local_stack_has_no_versions(
