@@ -334,7 +334,8 @@ class Observability(Construct):
 
     def _chats(self) -> Watched:
         """A new version that fails all of its chats is detected at its first step: where releases move by steps, the
-        share is half of that step, a fifth at most, over a shorter time: so a fifth in a quarter of an hour raises it too."""
+        share is half of that step, a fifth at most, over a shorter time, so a fifth in a quarter of an hour raises it.
+        """
         machine = self._machine
         by_steps = self._stage.moves_by_steps
         period = _PERIOD if by_steps else _WINDOW
