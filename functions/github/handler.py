@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
-    from dualtrack.tool import ToolResult
+    from dualtrack.tool_values import ToolResult
     from dualtrack.tools.mcp.config import McpServer
     from dualtrack.tools.mcp.refresh import Refreshed
     from dualtrack.tools.running import Running

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from dualtrack.models.protocol import Model
     from dualtrack.models.spent import Asked
-    from dualtrack.tool import ToolResult
+    from dualtrack.tool_values import ToolResult
 
 logger = Logger()
 settings = settings_from(os.environ)

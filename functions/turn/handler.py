@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from dualtrack.errors import ModelRefused
     from dualtrack.storage.chats import RecordedTurn
-    from dualtrack.tool import ToolSpec
+    from dualtrack.tool_values import ToolSpec
 
 logger = Logger()
 metrics = stage_metrics()

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.storage.leases import STREAMS
 from dualtrack.streaming.delta_writer import WRITE_SECONDS
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 from rich.console import Console
 from rich.table import Table
 

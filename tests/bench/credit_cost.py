@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.credits.account import Account, Decision
-    from dualtrack.tool import PriceClass
+    from dualtrack.tool_values import PriceClass
 
 WRITE_DOLLARS: Final = 0.625e-6
 READ_DOLLARS: Final = 0.125e-6

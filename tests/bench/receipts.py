@@ -28,7 +28,7 @@ from dualtrack.errors import ModelUnavailable
 from dualtrack.events import turn_begins
 from dualtrack.models.metering import asking
 from dualtrack.models.turn import Usage
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 from rich.console import Console
 from rich.table import Table
 

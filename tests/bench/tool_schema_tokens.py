@@ -21,7 +21,7 @@ from tests.servers.github_api import FakeGitHub
 from tests.servers.github_mcp_server import GitHubMcpServer, binary
 
 if TYPE_CHECKING:
-    from dualtrack.tool import ToolSpec
+    from dualtrack.tool_values import ToolSpec
 
 FEW: Final = (
     "search_repositories",

@@ -19,7 +19,7 @@ from dualtrack.tools.mcp.specs import ListedTool, specs_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.tool import ToolSpec
+    from dualtrack.tool_values import ToolSpec
 
 EXAMPLES = {"string": "x", "number": 2, "integer": 2, "boolean": True, "array": [], "object": {}}
 ECHO = "json_schema_echo"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dualtrack.storage.stores import Stores
-    from dualtrack.tool import ToolResult
+    from dualtrack.tool_values import ToolResult
     from dualtrack.tools.courses.settings import CourseSettings
     from dualtrack.tools.courses.values import Course
     from dualtrack.tools.documentation.dependencies import Embedder

@@ -51,7 +51,7 @@ from dualtrack.storage.conversations import Conversation
 from dualtrack.storage.dynamo import from_wire
 from dualtrack.storage.history import record_key
 from dualtrack.storage.stores import Stores, build_stores
-from dualtrack.tool import Source, ToolResult, ToolSpec
+from dualtrack.tool_values import Source, ToolResult, ToolSpec
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.conversation.search import run as search_conversation
 from dualtrack.tools.courses.tools import get_course_outline, search_course_content

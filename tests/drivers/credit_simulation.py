@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
 
     from dualtrack.storage.dynamo import Action
-    from dualtrack.tool import PriceClass
+    from dualtrack.tool_values import PriceClass
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     Step = Generator[None, None, None]

@@ -23,7 +23,7 @@ from tests.servers.voyage import FakeVoyage, serve_voyage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dualtrack.tool import ToolResult
+    from dualtrack.tool_values import ToolResult
 
 QUESTION = "How do I set up OAuth for Twitter ads?"
 LIBRARY = "/websites/developer_x_ads"

@@ -27,7 +27,7 @@ from infra.local import sample_graph
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from dualtrack.tool import ToolResult
+    from dualtrack.tool_values import ToolResult
     from dualtrack.tools.graph.engine import Value
     from dualtrack.tools.graph.schema import PropertyType
 

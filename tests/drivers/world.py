@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from dualtrack.models.protocol import Model
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
-    from dualtrack.tool import ToolResult
+    from dualtrack.tool_values import ToolResult
     from dualtrack.tools.documentation.dependencies import Embedder
     from dualtrack.tools.registry import InHouseTools
     from dualtrack.tools.running import Running

@@ -19,7 +19,7 @@ from tests.servers.github_mcp_server import GitHubMcpServer, required_binary
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dualtrack.tool import ToolResult, ToolSpec
+    from dualtrack.tool_values import ToolResult, ToolSpec
 
 TOKENS = {"github_pat_ana": "ana", "github_pat_ben": "ben"}
 USERS = {"ana": "github_pat_ana", "ben": "github_pat_ben", "eve": "github_pat_wrong"}

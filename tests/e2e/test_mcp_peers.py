@@ -23,7 +23,7 @@ from tests.servers.processes import free_port
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.tool import ToolResult
+    from dualtrack.tool_values import ToolResult
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 30

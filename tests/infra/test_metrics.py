@@ -24,7 +24,7 @@ from dualtrack.models.spent import Asked, Side
 from dualtrack.models.turn import Usage
 from dualtrack.runtime.metrics import ENDS, PARTS
 from dualtrack.runtime.plain_log import NAMESPACE, count_broken_stream
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 from dualtrack.tools.mcp.catalogue import LeftOut, store_listing
 from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.refresh import Refreshed

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import pytest
 from dualtrack.corpora.jobs import CORPORA
 from dualtrack.storage.chats import CHAT_SECONDS, LAST_CALL_SECONDS
-from dualtrack.tool import Kind
+from dualtrack.tool_values import Kind
 
 from infra.layers import ROOT
 from infra.local.synth import node

@@ -11,7 +11,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.tool import Media, Source, ToolResult
+from dualtrack.tool_values import Media, Source, ToolResult
 from dualtrack.tools.mcp.results import tool_result
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 
 from tests.clients.api_client import Answer, Api, items, make_api, objects
 from tests.drivers.world import SETTINGS

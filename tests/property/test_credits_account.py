@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dualtrack.tool import PriceClass
+    from dualtrack.tool_values import PriceClass
 
     Move = Callable[[Account, float], object]
 

@@ -11,7 +11,7 @@ from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.errors import ModelUnavailable
 from dualtrack.storage.event_log import read_events
 from dualtrack.streaming.follow_events import EventReader, Pace
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 

@@ -24,7 +24,7 @@ from dualtrack.memory.summaries import LONG_QUERY
 from dualtrack.message_files import clean_name
 from dualtrack.profiles import all_profiles
 from dualtrack.text import cautious_tokens, neutralise
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 from dualtrack.tools.conversation.search import run as search_conversation
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import pytest
 from dualtrack.api.attachments import BINARY_TYPES, PIECE_BYTES
-from dualtrack.tool import Media, ToolResult
+from dualtrack.tool_values import Media, ToolResult
 
 from tests.clients.api_client import Api, items, make_api, objects
 from tests.drivers.images import pdf, png

@@ -12,7 +12,7 @@ from dualtrack.api import conversations
 from dualtrack.memory.records import Record
 from dualtrack.storage.bodies import partition
 from dualtrack.storage.event_log import read_events
-from dualtrack.tool import Source, ToolResult
+from dualtrack.tool_values import Source, ToolResult
 
 from tests.clients.api_client import Api, items, make_api, objects
 from tests.drivers.world import store

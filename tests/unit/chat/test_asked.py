@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dualtrack.storage.chats import Chat
-    from dualtrack.tool import ToolResult
+    from dualtrack.tool_values import ToolResult
     from dualtrack.tools.running import Running
 
 MODEL: Final = "claude-haiku-4-5"

@@ -11,7 +11,7 @@ from dualtrack.events import delta, turn_begins
 from dualtrack.frozen import thaw
 from dualtrack.models.spent import Heard
 from dualtrack.models.turn import Usage
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 
 from tests.drivers.invariants import account_faults, chat_faults
 from tests.drivers.world import World, make_world

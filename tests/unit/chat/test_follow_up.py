@@ -12,7 +12,7 @@ from dualtrack.errors import ChatClosed
 from dualtrack.memory.records import Block, QueryTrack
 from dualtrack.storage.bodies import Body
 from dualtrack.storage.dynamo import query as items_of
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 
 from tests.drivers.invariants import chat_faults
 from tests.drivers.world import World, make_world

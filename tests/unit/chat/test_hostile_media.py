@@ -11,7 +11,7 @@ import pytest
 from dualtrack.chat.attached_files import File
 from dualtrack.media import MAX_IMAGE, MAX_SENT
 from dualtrack.memory.refused_files import MOST_NAMED
-from dualtrack.tool import Media, Source, ToolResult
+from dualtrack.tool_values import Media, Source, ToolResult
 
 from tests.drivers.images import png, png_of
 from tests.drivers.world import World, make_world

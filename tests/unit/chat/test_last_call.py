@@ -10,7 +10,7 @@ from dualtrack.chat.run_turn import limit_of
 from dualtrack.errors import ModelUnavailable
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.chats import CHAT_SECONDS, Chat
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 
 from tests.drivers.invariants import account_faults, chat_faults
 from tests.drivers.world import World, make_world

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dualtrack.errors import ModelRefused
-    from dualtrack.tool import ToolSpec
+    from dualtrack.tool_values import ToolSpec
 
 SCHEMA = freeze({"type": "object", "properties": {"q": {"type": "string"}}})
 

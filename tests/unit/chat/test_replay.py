@@ -15,7 +15,7 @@ from dualtrack.events import delta, turn_begins
 from dualtrack.memory.estimate import message_tokens
 from dualtrack.profiles import History, all_profiles
 from dualtrack.storage.stores import build_stores
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 
 from tests.drivers.world import SETTINGS, World, make_world
 

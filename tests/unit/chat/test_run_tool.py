@@ -14,7 +14,7 @@ from dualtrack.errors import Contended
 from dualtrack.memory.sending import Sending
 from dualtrack.models.turn import Decision, ModelReply, ToolCall
 from dualtrack.storage.event_log import read_events
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 
 from tests.drivers.world import World, make_world, ref_of, store
 

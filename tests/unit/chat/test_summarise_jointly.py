@@ -19,7 +19,7 @@ from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.memory.joint_summaries import WARM_SECONDS
 from dualtrack.models.thinking import Thinking
 from dualtrack.profiles import all_profiles
-from dualtrack.tool import Media, ToolResult
+from dualtrack.tool_values import Media, ToolResult
 
 from tests.drivers.images import png
 from tests.drivers.world import World, make_world

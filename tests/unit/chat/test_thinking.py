@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.frozen import dumps
 from dualtrack.models.thinking import Thinking
-from dualtrack.tool import Media, ToolResult
+from dualtrack.tool_values import Media, ToolResult
 from dualtrack.tools.documentation.questions import Questions
 from pydantic import BaseModel
 

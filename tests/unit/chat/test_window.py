@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.profiles import all_profiles
-from dualtrack.tool import Media, ToolResult
+from dualtrack.tool_values import Media, ToolResult
 
 from infra.local.offline_model import tokens, wire
 from infra.local.offline_model.summary import is_summary_request

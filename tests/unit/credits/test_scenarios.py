@@ -11,7 +11,7 @@ from dualtrack.credits.audit import audit
 from dualtrack.credits.plans import price_chat
 
 if TYPE_CHECKING:
-    from dualtrack.tool import PriceClass
+    from dualtrack.tool_values import PriceClass
 
 NOON = "2026-11-21T12:00:00Z"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dualtrack.tool import Source, ToolResult
+from dualtrack.tool_values import Source, ToolResult
 from dualtrack.tools.documentation.markdown import documentation_result
 from dualtrack.tools.documentation.values import Chunk, Library
 

@@ -11,7 +11,7 @@ import pytest
 from dualtrack.api.openapi import openapi_document
 from dualtrack.api.table import ROUTES
 from dualtrack.credits.plans import CALL_PRICES, price_calls
-from dualtrack.tool import MCP, Kind, PriceClass
+from dualtrack.tool_values import MCP, Kind, PriceClass
 from dualtrack.tools.registry import IN_HOUSE, in_house_tools
 
 from tests.unit.runtime.test_imports import ENVIRONMENT

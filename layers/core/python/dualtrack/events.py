@@ -11,7 +11,7 @@ from dualtrack.text import preview
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dualtrack.tool import Source
+    from dualtrack.tool_values import Source
 
 TERMINAL: Final = frozenset({"done", "error"})
 

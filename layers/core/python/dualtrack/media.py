@@ -18,7 +18,7 @@ from dualtrack.text import preview
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from dualtrack.tool import Media
+    from dualtrack.tool_values import Media
 
 _SIGNATURES: Final[dict[str, tuple[bytes, ...]]] = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),

@@ -12,7 +12,7 @@ import pytest
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.storage import search_index
 from dualtrack.storage.dynamo import query as items_of
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 from dualtrack.tools.conversation import search as search_tool
 from dualtrack.tools.conversation.settings import ConversationSearch
 from dualtrack.tools.documentation.context7 import Context7

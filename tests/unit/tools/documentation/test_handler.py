@@ -14,7 +14,7 @@ from aws_lambda_powertools.utilities.parameters import clear_caches
 from dualtrack.frozen import freeze
 from dualtrack.models.spent import Asked, Side
 from dualtrack.models.turn import Usage
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 from moto import mock_aws
 from starlette.responses import Response
 

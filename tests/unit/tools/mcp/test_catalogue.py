@@ -12,8 +12,8 @@ import pytest
 from dualtrack.frozen import freeze
 from dualtrack.profiles import profile_named
 from dualtrack.storage.cache import CacheStore
-from dualtrack.tool import ToolSpec
 from dualtrack.tool_check import broken_rule
+from dualtrack.tool_values import ToolSpec
 from dualtrack.tools.mcp import catalogue as module
 from dualtrack.tools.mcp.catalogue import (
     KEEP_VERSION,

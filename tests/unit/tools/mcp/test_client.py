@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 from dualtrack.frozen import freeze
-from dualtrack.tool import ToolSpec
+from dualtrack.tool_values import ToolSpec
 from dualtrack.tools.mcp.client import McpClient, Retries
 from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.failures import Failure, McpFailure

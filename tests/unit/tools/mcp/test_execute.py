@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 from dualtrack.frozen import freeze
-from dualtrack.tool import Media, Source, ToolResult, ToolSpec, failed
+from dualtrack.tool_values import Media, Source, ToolResult, ToolSpec, failed
 from dualtrack.tools.mcp.config import Auth, McpServer, github_server
 from dualtrack.tools.mcp.execute import McpDeps, execute_mcp_call
 from dualtrack.tools.mcp.failures import Failure, McpFailure

@@ -14,7 +14,7 @@ import boto3
 import pytest
 from dualtrack.frozen import freeze
 from dualtrack.storage.cache import CacheStore
-from dualtrack.tool import ToolSpec
+from dualtrack.tool_values import ToolSpec
 from dualtrack.tools.mcp import catalogue as module
 from dualtrack.tools.mcp.bounded import CALL, LISTING, Values
 from dualtrack.tools.mcp.catalogue import load_catalogue

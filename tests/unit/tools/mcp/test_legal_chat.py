@@ -16,7 +16,7 @@ from tests.drivers.world import make_world
 from tests.servers.hostile_mcp import serve_hostile
 
 if TYPE_CHECKING:
-    from dualtrack.tool import ToolResult
+    from dualtrack.tool_values import ToolResult
     from dualtrack.tools.running import Running
 
 ASKED = {"_top": 3, "_odata.type": "x"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dualtrack.tool import Media, Source, ToolResult
+from dualtrack.tool_values import Media, Source, ToolResult
 from dualtrack.tools.mcp.results import tool_result
 from mcp_types import CallToolResult
 

@@ -16,7 +16,7 @@ from dualtrack.profiles import Policy
 from dualtrack.storage.chats import Status
 from dualtrack.storage.corpus_jobs import Outcome
 from dualtrack.storage.corpus_jobs import Status as JobStatus
-from dualtrack.tool import Kind
+from dualtrack.tool_values import Kind
 
 Count = Annotated[int, Field(ge=0)]
 Seconds = Annotated[float, Field(ge=0)]

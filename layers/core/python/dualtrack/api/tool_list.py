@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dualtrack.profiles import Profile
-    from dualtrack.tool import ToolSpec
+    from dualtrack.tool_values import ToolSpec
     from dualtrack.tools.mcp.catalogue import Catalogue
 
 

@@ -20,7 +20,7 @@ from dualtrack.frozen import dumps, freeze
 from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.thinking import Thinking
 from dualtrack.profiles import History, Profile, all_profiles
-from dualtrack.tool import ToolSpec
+from dualtrack.tool_values import ToolSpec
 from dualtrack.tools.registry import in_house_specs
 
 if TYPE_CHECKING:

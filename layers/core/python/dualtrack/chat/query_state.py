@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.stores import Stores
-    from dualtrack.tool import ToolSpec
+    from dualtrack.tool_values import ToolSpec
     from dualtrack.tools.mcp.catalogue import Catalogue
 
 T = TypeVar("T")

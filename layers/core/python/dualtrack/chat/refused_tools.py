@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dualtrack.errors import ModelRefused
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
-    from dualtrack.tool import ToolSpec
+    from dualtrack.tool_values import ToolSpec
 
 MOST: Final = 8
 """Requests of a turn that are refused for a tool, before the chat fails."""

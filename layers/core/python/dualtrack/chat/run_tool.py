@@ -17,7 +17,7 @@ from dualtrack.errors import ChatClosed, Gone, TookTooLong, Transient
 from dualtrack.models.metering import Meter
 from dualtrack.models.spent import Asked
 from dualtrack.runtime.time_limit import within
-from dualtrack.tool import ToolResult, failed
+from dualtrack.tool_values import ToolResult, failed
 from dualtrack.tools.running import Running
 
 if TYPE_CHECKING:

@@ -88,7 +88,7 @@ if TYPE_CHECKING:
     from dualtrack.requests import ChatRef
     from dualtrack.storage.event_log import EventLog
     from dualtrack.storage.stores import Stores
-    from dualtrack.tool import Source, ToolSpec
+    from dualtrack.tool_values import Source, ToolSpec
 
 _OVERTAKES: Final = 6
 _POLL_SECONDS: Final = 1.0

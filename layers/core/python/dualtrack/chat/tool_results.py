@@ -12,7 +12,7 @@ from dualtrack.media import viewable
 from dualtrack.memory.records import Record, ToolCallDetail
 from dualtrack.storage.dynamo import Lost
 from dualtrack.text import clean, preview
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 
 if TYPE_CHECKING:
     from dualtrack.models.spent import Asked
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.bodies import Body
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.stores import Stores
-    from dualtrack.tool import Source
+    from dualtrack.tool_values import Source
 
 MAX_RESULT_BYTES: Final = 2_000_000
 """Maximum size of a stored result in UTF-8, including the note that it was cut (CONTRACT 6)."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from dualtrack.chat.agent import Agent
     from dualtrack.models.turn import Limit
-    from dualtrack.tool import ToolSpec
+    from dualtrack.tool_values import ToolSpec
 
 
 def turn_request(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dualtrack.frozen import Json
-    from dualtrack.tool import PriceClass
+    from dualtrack.tool_values import PriceClass
 
 Source = Literal["allowance", "pack"]
 Kind = Literal["hold", "settle", "release", "expire", "grant", "plan"]

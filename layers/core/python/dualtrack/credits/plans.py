@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dualtrack.frozen import Json
-    from dualtrack.tool import PriceClass
+    from dualtrack.tool_values import PriceClass
 
 
 @dataclass(frozen=True, slots=True)

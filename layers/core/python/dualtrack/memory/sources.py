@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.tool import Source
+from dualtrack.tool_values import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

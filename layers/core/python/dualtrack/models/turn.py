@@ -15,7 +15,7 @@ from dualtrack.text import strip_echoes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from dualtrack.tool import Kind, PriceClass, ToolSpec
+    from dualtrack.tool_values import Kind, PriceClass, ToolSpec
 
     Check = Callable[[Mapping[str, Any], ToolSpec], str]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from jsonschema.protocols import Validator
 
-    from dualtrack.tool import ToolSpec
+    from dualtrack.tool_values import ToolSpec
 
 MAX_PROBLEMS: Final = 3
 MAX_PROBLEM: Final = 300

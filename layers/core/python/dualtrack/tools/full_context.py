@@ -10,7 +10,7 @@ from dualtrack.errors import Gone
 from dualtrack.frozen import freeze
 from dualtrack.ids import parse_digest_id, parse_record_id
 from dualtrack.profiles import all_profiles
-from dualtrack.tool import Media, ToolResult, ToolSpec
+from dualtrack.tool_values import Media, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

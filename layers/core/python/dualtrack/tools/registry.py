@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.frozen import dumps
 from dualtrack.runtime.imports import collecting_later
 from dualtrack.text import cautious_tokens
-from dualtrack.tool import unknown
 from dualtrack.tool_rules import MAX_TOOLS
+from dualtrack.tool_values import unknown
 from dualtrack.tools.conversation.spec import SEARCH_CONVERSATION
 from dualtrack.tools.courses.spec import GET_COURSE_OUTLINE, SEARCH_COURSE_CONTENT
 from dualtrack.tools.documentation.spec import RETRIEVE_DOCUMENTATION
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.profiles import Profile
-    from dualtrack.tool import Kind, ToolResult, ToolSpec
+    from dualtrack.tool_values import Kind, ToolResult, ToolSpec
     from dualtrack.tools.mcp.catalogue import Catalogue
     from dualtrack.tools.running import Runner, Running
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dualtrack.tool import ToolResult
+from dualtrack.tool_values import ToolResult
 
 if TYPE_CHECKING:
     from dualtrack.models.turn import ToolCall

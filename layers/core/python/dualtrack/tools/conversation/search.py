@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dualtrack.text import clean
-from dualtrack.tool import ToolResult, failed
+from dualtrack.tool_values import ToolResult, failed
 from dualtrack.tools.conversation.excerpt import excerpt
 from dualtrack.tools.conversation.index import up_to_date
 from dualtrack.tools.conversation.meaning import closeness

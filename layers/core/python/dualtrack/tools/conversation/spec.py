@@ -6,7 +6,7 @@ from typing import Final
 
 from dualtrack.frozen import freeze
 from dualtrack.memory.passages import SEARCH_TOOL
-from dualtrack.tool import ToolSpec
+from dualtrack.tool_values import ToolSpec
 
 DEFAULT_HITS: Final = 8
 MAX_HITS: Final = 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dualtrack.frozen import freeze
-from dualtrack.tool import ToolSpec
+from dualtrack.tool_values import ToolSpec
 
 MAX_QUERY_CHARACTERS: Final = 1_000
 MAX_NAME_CHARACTERS: Final = 300

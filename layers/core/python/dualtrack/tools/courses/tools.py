@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.text import clean, one_line
-from dualtrack.tool import Source, ToolResult, failed, titles
+from dualtrack.tool_values import Source, ToolResult, failed, titles
 from dualtrack.tools.courses.names import resolve
 from dualtrack.tools.courses.ranking import search
 from dualtrack.tools.courses.spec import MAX_NAME_CHARACTERS, MAX_QUERY_CHARACTERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dualtrack.tool import Source, ToolResult, titles
+from dualtrack.tool_values import Source, ToolResult, titles
 from dualtrack.tools.documentation.boundaries import tagged
 from dualtrack.tools.documentation.chunking import one_line
 

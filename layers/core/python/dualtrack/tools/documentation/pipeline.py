@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.tool import failed
+from dualtrack.tool_values import failed
 from dualtrack.tools.documentation.library import find_sections
 from dualtrack.tools.documentation.markdown import documentation_result
 from dualtrack.tools.documentation.ranking import begin_query_vector, fused_order
@@ -26,7 +26,7 @@ from dualtrack.tools.documentation.values import Context7Error, LibraryUnavailab
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.tool import ToolResult
+    from dualtrack.tool_values import ToolResult
     from dualtrack.tools.documentation.dependencies import Dependencies, SearchNeeds
     from dualtrack.tools.documentation.library import Sections
     from dualtrack.tools.documentation.values import Chunk

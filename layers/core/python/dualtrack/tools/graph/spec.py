@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Final
 
 from dualtrack.frozen import freeze
-from dualtrack.tool import ToolSpec
+from dualtrack.tool_values import ToolSpec
 
 RUNNER: Final = "dualtrack.tools.graph.tools:run"
 

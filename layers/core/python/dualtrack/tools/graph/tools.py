@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, thaw
-from dualtrack.tool import ToolResult, failed
+from dualtrack.tool_values import ToolResult, failed
 from dualtrack.tools.graph.arguments import lowered
 from dualtrack.tools.graph.engine import GraphError
 from dualtrack.tools.graph.groups import count_breakdown, count_by_category, list_categories

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dualtrack.tool import failed
+from dualtrack.tool_values import failed
 from dualtrack.tools.mcp.catalogue import load_catalogue
 from dualtrack.tools.mcp.execute import execute_mcp_call
 
 if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
-    from dualtrack.tool import ToolResult
+    from dualtrack.tool_values import ToolResult
     from dualtrack.tools.mcp.execute import McpDeps
     from dualtrack.tools.running import Running
 

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, freeze
-from dualtrack.tool import MCP, ToolSpec
+from dualtrack.tool_values import MCP, ToolSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

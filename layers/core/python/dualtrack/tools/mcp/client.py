@@ -35,7 +35,7 @@ from dualtrack.tools.mcp.specs import ListedTool
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
-    from dualtrack.tool import ToolResult, ToolSpec
+    from dualtrack.tool_values import ToolResult, ToolSpec
     from dualtrack.tools.mcp.config import McpServer
 
 # The SDK logs what it cannot parse, which may be users' data.

@@ -24,7 +24,7 @@ from dualtrack.credits.plans import CALL_PRICES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dualtrack.tool import PriceClass
+    from dualtrack.tool_values import PriceClass
 
 AuthType = Literal["none", "github_connection", "secret"]
 """No token; the user's GitHub token, else the deployment's; or a bearer token of the deployment."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote
 
-from dualtrack.tool import Source, failed
+from dualtrack.tool_values import Source, failed
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.mcp.config import find_server
 from dualtrack.tools.mcp.failures import McpFailure
@@ -14,7 +14,7 @@ from dualtrack.tools.mcp.failures import McpFailure
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dualtrack.tool import ToolResult, ToolSpec
+    from dualtrack.tool_values import ToolResult, ToolSpec
     from dualtrack.tools.mcp.config import McpServer
     from dualtrack.tools.mcp.failures import Failure
 

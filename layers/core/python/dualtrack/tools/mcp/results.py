@@ -16,7 +16,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from dualtrack.tool import Media, Source, ToolResult, failed
+from dualtrack.tool_values import Media, Source, ToolResult, failed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, freeze, thaw
 from dualtrack.text import clean, one_line, preview
-from dualtrack.tool import MCP, ToolSpec
 from dualtrack.tool_check import broken_rule
 from dualtrack.tool_rules import MAX_DESCRIPTION, MAX_NAME, name_of
+from dualtrack.tool_values import MCP, ToolSpec
 from dualtrack.tools.mcp.catalogue import LeftOut, ServerTools
 from dualtrack.tools.mcp.legal import NoLegalFormError, legal_names, legal_schema
 from dualtrack.tools.registry import IN_HOUSE
