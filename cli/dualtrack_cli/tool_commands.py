@@ -57,6 +57,11 @@ def tool_lines(answer: Mapping[str, Any]) -> Iterator[str]:
         yield click.style(one_line(entry["name"], 60), bold=True) + f"  at most {entry['max_turns']} turns"
         yield from _indented(entry["description"])
         yield from _indented("Tools: " + (", ".join(entry["tools"]) or "none"))
+    if left_out := answer.get("left_out"):
+        yield ""
+        yield click.style("tools of MCP servers that cannot be offered", bold=True)
+    for entry in left_out or ():
+        yield from _indented(f"{entry['server']}: {entry['name']}: {entry['reason']}")
 
 
 def _indented(text: str) -> list[str]:

@@ -32,19 +32,22 @@ def main() -> int:
         ]
         servers = parse_servers(services_from(os.environ).mcp_servers or "")
         client = McpClient()
-        tools = [
-            spec
+        contents = [
+            specs_of(server, client.list_tools(server, listing_token(server, lambda _: "")))
             for server in servers
-            for spec in specs_of(server, client.list_tools(server, listing_token(server, lambda _: ""))).tools
         ]
     except (BadProfile, McpFailure, ValueError) as problem:
         print(problem, file=sys.stderr)
         return 1
     profiles = all_profiles() | {profile.name: profile for profile in own}
-    listed = tools_json(profiles.values(), Catalogue("", tuple(tools)), "")
+    tools = tuple(spec for content in contents for spec in content.tools)
+    left_out = tuple(entry for content in contents for entry in content.left_out)
+    listed = tools_json(profiles.values(), Catalogue("", tools, left_out), "", is_admin=True)
     prices = {tool["name"]: tool["price"] for tool in listed["tools"]}
     for profile in listed["profiles"]:
         print(f"{profile['name']}: {', '.join(f'{name} ({prices[name]})' for name in profile['tools'])}")
+    for entry in listed["left_out"]:
+        print(f"cannot be offered: {entry['server']}: {entry['name']}: {entry['reason']}")
     return 0
 
 

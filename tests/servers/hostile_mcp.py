@@ -14,6 +14,7 @@ import socketserver
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def small_values(request: Any, blocks: int = 400_000) -> bytes:
     return message(request, {"resultType": "complete", "content": [{"type": "text", "text": "a"}] * blocks})
 
 
+@cache
 def zipped(begin: bytes, times: int = 1) -> bytes:
     """600 MB of text behind this beginning, compressed so many times."""
     buffer = io.BytesIO()

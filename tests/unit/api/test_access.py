@@ -18,6 +18,7 @@ from dualtrack.frozen import freeze
 from dualtrack.tools.mcp.catalogue import store_listing
 from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.specs import ListedTool, specs_of
+from dualtrack_cli.tool_commands import tool_lines
 
 from tests.clients.api_client import BODIES, ORIGIN, OTHER_ORIGIN, Api, items, make_api
 
@@ -127,10 +128,12 @@ def test_administrators_alone_see_which_tools_cannot_be_offered(api: Api) -> Non
     union = ListedTool("odd", "", freeze({"type": "string"}), read_only=True)
     content = specs_of(McpServer("docs", "http://docs/"), [union])
     store_listing(api.world.stores.cache, "docs", content, time.time())
-    (entry,) = api.of(api.user, "admin").get("/v1/tools")["left_out"]
+    listed = api.of(api.user, "admin").get("/v1/tools")
+    (entry,) = listed["left_out"]
     reason = "input_schema.type: Input should be 'object'"
     assert entry == {"server": "docs", "name": "odd", "reason": reason}
     assert "left_out" not in api.get("/v1/tools")
+    assert list(tool_lines(listed))[-1] == f"  docs: odd: {reason}"
 
 
 def test_two_tokens_in_one_request_are_refused(api: Api) -> None:

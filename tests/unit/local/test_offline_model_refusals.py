@@ -203,6 +203,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         request(tools=[{**TOOL, "input_schema": {"type": "string"}}]),
         "should be 'object'",
     ),
+    "tool with a property that is no identifier": (
+        request(tools=[TOOL, {**TOOL, "name": "b", "input_schema": {**SCHEMA, "properties": {"$top": {}}}}]),
+        "tools.1.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'",
+    ),
+    "too many tools": (
+        request(tools=[{**TOOL, "name": f"t{number}"} for number in range(501)]),
+        "tools: List should have at most 500 items",
+    ),
     "tool schema with anyOf on top": (
         request(tools=[{**TOOL, "input_schema": {**SCHEMA, "anyOf": [{}]}}]),
         "at the top level",

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import pytest
 from dualtrack.frozen import freeze
+from dualtrack.tool_check import broken_rule
 from dualtrack.tool_values import ToolSpec
+from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.mcp.client import McpClient, Retries
 from dualtrack.tools.mcp.config import McpServer
+from dualtrack.tools.mcp.execute import McpDeps, execute_mcp_call
 from dualtrack.tools.mcp.failures import Failure, McpFailure
-from dualtrack.tools.mcp.specs import ListedTool
+from dualtrack.tools.mcp.specs import ListedTool, specs_of
 from mcp_types.version import LATEST_MODERN_VERSION
 
 if TYPE_CHECKING:
@@ -84,6 +87,21 @@ def test_a_call_is_one_post_with_token_headers_and_mirrored_arguments() -> None:
     assert request.headers["mcp-protocol-version"] == LATEST_MODERN_VERSION
     assert request.headers["mcp-param-owner"] == "ana"
     assert json.loads(request.content)["params"]["arguments"] == {"owner": "ana", "tags": ["a"]}
+
+
+def test_a_renamed_property_reaches_the_server_under_its_own_name() -> None:
+    schema = {"type": "object", "properties": {"$top": {"type": "integer", "x-mcp-header": "top"}}}
+    listed = [ListedTool("find", "", freeze({**schema, "required": ["$top"]}), read_only=True)]
+    (spec,) = specs_of(SERVER, listed).tools
+    assert broken_rule(spec.name, spec.input_schema) == ""
+    assert invalid_arguments(spec, {"$top": 3}).endswith("'_top' is a required property")
+    assert invalid_arguments(spec, {"_top": 3}) == ""
+    wire = Wire(said("found"))
+    deps = McpDeps((SERVER,), wire.client(), lambda _: None, lambda _: "")
+    assert execute_mcp_call(spec, freeze({"_top": 3}), "ann", deps).content == "found"
+    (request,) = wire.requests
+    assert json.loads(request.content)["params"]["arguments"] == {"$top": 3}
+    assert request.headers["mcp-param-top"] == "3"
 
 
 def test_without_a_token_none_is_sent() -> None:

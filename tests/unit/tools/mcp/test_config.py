@@ -86,6 +86,29 @@ def test_a_wrong_list_is_refused_entirely(text: str) -> None:
         parse_servers(text)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"name": "git"}, {"name": "git-hub"}),
+        ({"name": "git-hub"}, {"name": "git"}),
+        ({"name": "a", "tool_prefix": "git"}, {"name": "b", "tool_prefix": "git_"}),
+        ({"name": "a", "tool_prefix": "x"}, {"name": "x"}),
+    ],
+)
+def test_prefixes_that_overlap_are_refused(one: dict[str, str], other: dict[str, str]) -> None:
+    """``git_hub_find`` would be ``hub_find`` of the one or ``find`` of the other."""
+    listed = json.dumps([{"url": "http://x/", **one}, {"url": "http://y/", **other}])
+    with pytest.raises(
+        ValueError, match=rf"prefixes \w+ of {one['name']} and \w+ of {other['name']} overlap"
+    ):
+        parse_servers(listed)
+
+
+def test_prefixes_that_only_begin_alike_are_taken() -> None:
+    listed = json.dumps([{"name": "git", "url": "http://x/"}, {"name": "github", "url": "http://y/"}])
+    assert [server.prefix for server in parse_servers(listed)] == ["git", "github"]
+
+
 def test_find_server() -> None:
     servers = parse_servers(server_list())
     assert find_server(servers, "docs") is servers[0]
