@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections import Counter
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.credits.aws_cost import STEP_SECONDS, Line, Work, work_lines
 
 from infra.layers import ROOT
+from infra.prices import prices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     Template = Mapping[str, Any]
 
-PRICES_FILE: Final = ROOT / "infra" / "prices.toml"
 COUNTS_FILE: Final = ROOT / "infra" / "chat_counts.json"
 MEASURED_FILE: Final = ROOT / "infra" / "measured.json"
 TWO_TOOLS: Final = "two tools in parallel"
@@ -81,19 +80,6 @@ class Counted:
         waiting = self.model_calls * (MODEL_SECONDS + STEP_SECONDS)
         waiting += len(self.rounds) * (TOOL_SECONDS + STEP_SECONDS)
         return waiting + SUMMARY_SECONDS + STEP_SECONDS
-
-
-def prices() -> Mapping[str, float]:
-    """Dollars by name."""
-    table = tomllib.loads(PRICES_FILE.read_text(encoding="utf-8"))
-    return MappingProxyType(
-        {name: price["dollars"] for name, price in table.items() if isinstance(price, dict)}
-    )
-
-
-def prices_read_on() -> str:
-    """The date of the price table, ``2026-11-22``."""
-    return str(tomllib.loads(PRICES_FILE.read_text(encoding="utf-8"))["date"])
 
 
 def counted() -> Mapping[str, Counted]:

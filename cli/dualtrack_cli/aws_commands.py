@@ -54,7 +54,7 @@ def cost(*, stage: str, github: bool, as_json: bool) -> None:
     """
     with exit_codes():
         need_checkout()
-        from infra.costs import prices_read_on  # noqa: PLC0415 - an installed wheel has none
+        from infra.prices import prices_read_on  # noqa: PLC0415 - an installed wheel has none
 
         bills = bills_of(_templates(stage, with_github=github))
         if as_json:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
-from dualtrack.message_files import FILES_BYTES
+from dualtrack.message_files import FILES_BYTES, MESSAGE_CHARACTERS
 
 from dualtrack_cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
+from dualtrack_cli.conversation_commands import latest
 from dualtrack_cli.files import STDIN, BadFile, piped_text, read_files
 from dualtrack_cli.id_types import CONVERSATION, QUERY
 from dualtrack_cli.piped import Unfinished, piped
-from dualtrack_cli.target import Missing, command_line, open_target
+from dualtrack_cli.target import command_line, open_target
 from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from dualtrack_cli.files import LocalFile
     from dualtrack_cli.talk import Outcome, Question
     from dualtrack_cli.target import Target, Wanted
-
-MESSAGE_CHARACTERS: Final = 32_000
-"""The API's limit (CONTRACT 4)."""
 
 
 @click.command()
@@ -154,14 +152,6 @@ def _files(paths: tuple[Path, ...], data: bytes = b"") -> tuple[LocalFile, ...]:
         return read_files(paths, data)
     except BadFile as problem:
         raise click.UsageError(str(problem)) from problem
-
-
-def latest(client: ApiClient) -> str:
-    """The id of the conversation with the latest query; raises `Missing` if there is none."""
-    listed = client.call("GET", "/v1/conversations", params={"limit": "1"})["conversations"]
-    if not listed:
-        raise Missing("There is no conversation yet: start one with `dualtrack chat`.")
-    return str(listed[0]["conversation_id"])
 
 
 def _ask(client: ApiClient, target: Target, question: Question, *, as_json: bool) -> tuple[Started, Outcome]:

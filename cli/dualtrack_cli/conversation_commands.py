@@ -11,10 +11,9 @@ from urllib.parse import quote
 import click
 from dualtrack.frozen import freeze
 
-from dualtrack_cli.chat_command import latest
 from dualtrack_cli.command import exit_codes, json_option, moment, print_json, report, stack_options
 from dualtrack_cli.id_types import wrong_id
-from dualtrack_cli.target import open_target
+from dualtrack_cli.target import Missing, open_target
 from dualtrack_cli.transcript import clean, describe, one_line
 
 if TYPE_CHECKING:
@@ -109,6 +108,14 @@ def show(stack: Wanted, what: str | None, *, track: str, as_json: bool) -> None:
         return
     for line in lines:
         click.echo(line)
+
+
+def latest(client: ApiClient) -> str:
+    """The id of the conversation with the latest query; raises `Missing` if there is none."""
+    listed = client.call("GET", "/v1/conversations", params={"limit": "1"})["conversations"]
+    if not listed:
+        raise Missing("There is no conversation yet: start one with `dualtrack chat`.")
+    return str(listed[0]["conversation_id"])
 
 
 def _parts(what: str) -> tuple[str, str]:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from dualtrack.message_files import MESSAGE_CHARACTERS
 from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings
 
-from dualtrack_cli.chat_command import MESSAGE_CHARACTERS
 from dualtrack_cli.client import ClientError, Refused
 from dualtrack_cli.command import Terminated, refusal
 from dualtrack_cli.conversation_commands import (

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
-    from dualtrack.tools.documentation.dependencies import Embedder
+    from dualtrack.tools.documentation.embeddings import Embedder
 
 logger = Logger()
 stores = open_stores(settings_from(os.environ))

@@ -19,7 +19,8 @@ with collecting_later():
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
-    from dualtrack.tools.courses.library import CourseLibrary, open_library
+    from dualtrack.tools.courses.library import CourseLibrary
+    from dualtrack.tools.courses.settings import course_settings
     from dualtrack.tools.documentation.dependencies import (
         Dependencies,
         SearchNeeds,
@@ -80,7 +81,16 @@ def _dependencies(model: Model, secrets: tuple[str, ...]) -> Dependencies:
 @lru_cache(maxsize=1)
 def _courses(model: Model, secrets: tuple[str, ...]) -> CourseLibrary:
     """The index of the course materials, which stays in memory."""
-    return open_library(_dependencies(model, secrets), stores, local, environment.course_ranking)
+    documentation = _dependencies(model, secrets)
+    known = (documentation.embedder, local)
+    return CourseLibrary(
+        stores.corpora,
+        {embedder.model: embedder for embedder in known if embedder},
+        documentation.loop,
+        logger,
+        course_settings(environment.course_ranking),
+        vector_indexes=stores.vector_indexes,
+    )
 
 
 execute = in_house_tools("search", _needs)

@@ -12,7 +12,7 @@ with collecting_later():
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.summarise import SummariseDeps, summarise
-    from dualtrack.memory.summaries import characters_from
+    from dualtrack.memory.summaries import SummarySettings, characters_from
     from dualtrack.models.open_model import open_model
     from dualtrack.models.prices import dollars
     from dualtrack.models.providers import ANTHROPIC
@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 logger = Logger()
 settings = settings_from(os.environ)
 stores = open_stores(settings)
-thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
-characters = characters_from(settings.dualtrack_summary_characters)
+summaries = SummarySettings(
+    settings.dualtrack_summary_model,
+    thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort),
+    characters_from(settings.dualtrack_summary_characters),
+)
 provider = settings.dualtrack_provider or ANTHROPIC
 
 
@@ -42,9 +45,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     deps = SummariseDeps(
         stores,
         open_model(settings),
-        settings.dualtrack_summary_model,
-        thinking=thinking,
-        characters=characters,
+        summaries,
         provider=provider,
         served_by=partial(open_model, settings),
         made=_count_summaries,

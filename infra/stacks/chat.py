@@ -10,8 +10,8 @@ from dualtrack.credits.aws_cost import PRICES
 from dualtrack.models.providers import bedrock_region, bedrock_url
 from dualtrack.tools.mcp.config import dump_servers
 
-from infra.costs import prices
 from infra.edge import PLAIN
+from infra.prices import prices
 from infra.stacks.findings import accept
 from infra.stacks.function_specs import SPECS
 from infra.stacks.functions import Function, Layers, Network, reserved_concurrency
@@ -70,9 +70,8 @@ class ChatStack(Stack):
         self.corpus_workflow = Workflow(self, "Corpus", CORPUS, stage=stage, functions=self.functions)
         settings = self._settings()
         embed = self.functions["embed"].alias
-        allow = Allow(
-            data, identity.pool, self.workflow, self.corpus_workflow, embed, services, course_vectors_arn
-        )
+        machines = {"chat": self.workflow.machine, "corpus": self.corpus_workflow.machine}
+        allow = Allow(stage, data, identity.pool, machines, embed, services, course_vectors_arn)
         for function in self.functions.values():
             function.connect(settings, allow)
         self._accept_projects(services)

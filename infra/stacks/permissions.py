@@ -18,14 +18,14 @@ from infra.stacks.data import (
 from infra.stacks.vectors import course_vectors_export
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from aws_cdk import Stack
     from aws_cdk import aws_cognito as cognito
     from aws_cdk import aws_lambda as lambda_
+    from aws_cdk import aws_stepfunctions as sfn
 
     from infra.stacks.data import DataStack
-    from infra.stacks.workflow import Workflow
     from infra.stages import Services, StageSettings
 
 _LEASE_KEYS: Final = "LEASE#*"
@@ -42,14 +42,15 @@ _CORPUS_KEYS: Final = "CORPUS#*"
 
 
 class Allow:
-    """Statements about the resources of one stage. Actions are named without their service: ``GetItem``."""
+    """Statements about the resources of one stage. Actions are named without their service: ``GetItem``. ``machines``
+    by name: ``chat``, ``corpus``."""
 
     def __init__(
         self,
+        stage: StageSettings,
         data: DataStack,
         pool: cognito.IUserPool,
-        workflow: Workflow,
-        corpus_workflow: Workflow,
+        machines: Mapping[str, sfn.IStateMachine],
         embed: lambda_.IAlias,
         services: Services,
         course_vectors_arn: str = "",
@@ -59,7 +60,8 @@ class Allow:
         self._embed = embed
         self._data = data
         self._pool = pool
-        self._workflows = {"chat": workflow, "corpus": corpus_workflow}
+        self._stage = stage
+        self._machines = machines
         self._tables = {
             "history": data.history,
             "chats": data.chats,
@@ -177,14 +179,14 @@ class Allow:
 
     def machine(self, name: str, action: str) -> iam.PolicyStatement:
         """On a workflow itself, ``chat`` or ``corpus``; `executions` is for actions on an execution."""
-        return _statement("states", [action], self._workflows[name].machine.state_machine_arn)
+        return _statement("states", [action], self._machines[name].state_machine_arn)
 
     def executions(self, name: str, action: str) -> iam.PolicyStatement:
         """On the executions of a workflow."""
         arn = self._data.format_arn(
             service="states",
             resource="execution",
-            resource_name=f"{self._workflows[name].name}:*",
+            resource_name=f"{self._stage.prefix}-{name}:*",
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
         return _statement("states", [action], arn)

@@ -32,7 +32,8 @@ from dualtrack.tool_values import ToolResult
 from rich.console import Console
 from rich.table import Table
 
-from infra.costs import TWO_TOOLS, chat_lines, counted, prices
+from infra.costs import TWO_TOOLS, chat_lines, counted
+from infra.prices import prices
 from infra.stacks.function_specs import SPECS
 from tests.bench.chat_cost import ANSWER_CHARACTERS, Prose
 from tests.drivers.invariants import account_faults

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dualtrack.tool_values import ToolResult
     from dualtrack.tools.courses.settings import CourseSettings
     from dualtrack.tools.courses.values import Course
-    from dualtrack.tools.documentation.dependencies import Embedder
+    from dualtrack.tools.documentation.embeddings import Embedder
 
 SAMPLES = ROOT / "infra" / "local" / "sample_courses"
 

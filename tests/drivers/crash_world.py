@@ -40,6 +40,7 @@ from dualtrack.ids import new_conversation_id, parse_record_id, query_id
 from dualtrack.memory.digests import Digest
 from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.records import Block, QueryTrack
+from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.anthropic import Claude
 from dualtrack.models.metering import asking
 from dualtrack.models.spent import Heard
@@ -763,7 +764,10 @@ class World:
     def summarise(self, ref: ChatRef, process: Process) -> Any:
         """One delivery of the state behind the answer."""
         return summarise(
-            ref, SummariseDeps(self.stores(process), self.claude(process), MODEL, self.clock.sleep)
+            ref,
+            SummariseDeps(
+                self.stores(process), self.claude(process), SummarySettings(MODEL), self.clock.sleep
+            ),
         )
 
     def end(self, ref: ChatRef, error: str, process: Process) -> Any:

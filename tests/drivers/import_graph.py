@@ -1,7 +1,7 @@
-"""Every module that a function may import, read from the sources; lazy imports included, types not.
+"""What the sources import, lazy imports included: which modules a function may load, and whether there are circles.
 
 An import counts anywhere: at the top, in a function, in a method; so does a literal name in a call of `import_module`,
-`__import__` or `on_demand`. ``if TYPE_CHECKING`` blocks are skipped.
+`__import__` or `on_demand`. ``if TYPE_CHECKING`` blocks count only where it says so.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 _IMPORTING_CALLS = frozenset({"import_module", "__import__", "on_demand"})
@@ -49,9 +50,31 @@ def outside_imports(entry: Path, roots: Sequence[Path]) -> set[Import]:
     return outside
 
 
-def imports_of(source: Path, package: str = "") -> tuple[Import, ...]:
-    """The imports of a source; ``package`` is the base of its relative ones."""
-    nodes = _executed(ast.parse(source.read_text(encoding="utf-8")))
+def circle_in(roots: Mapping[Path, Sequence[Path]]) -> list[Path]:
+    """A circle of imports among the sources, imports of types included; its first source comes last again. Empty if
+    there is none. ``roots``: the folders with the packages, and the sources of each."""
+    graph = {
+        source: {
+            path
+            for imported in imports_of(source, _package(source, [root]), with_types=True)
+            if (path := _source(imported, roots)) and path != source
+        }
+        for root, sources in roots.items()
+        for source in sources
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle: list[Path] = error.args[1]
+        return circle
+    return []
+
+
+def imports_of(source: Path, package: str = "", *, with_types: bool = False) -> tuple[Import, ...]:
+    """The imports of a source; ``package`` is the base of its relative ones. ``with_types``: also those that only a
+    type checker reads."""
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    nodes = ast.walk(tree) if with_types else _executed(tree)
     return tuple(
         Import(module, name, source, node.lineno)  # type: ignore[attr-defined]
         for node in nodes
@@ -118,6 +141,13 @@ def _sources(imported: Import, roots: Sequence[Path]) -> Iterator[Path]:
                 for path in (*paths, _find(f"{imported.module}.{imported.name}", root))
                 if path and path.is_file()
             )
+
+
+def _source(imported: Import, roots: Iterable[Path]) -> Path | None:
+    """The source that an import names, without the packages around it."""
+    names = (f"{imported.module}.{imported.name}", imported.module)
+    found = (_find(name, root) for name in names for root in roots)
+    return next((path for path in found if path and path.is_file()), None)
 
 
 @cache

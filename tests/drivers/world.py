@@ -22,6 +22,7 @@ from dualtrack.chat.run_turn import TurnDeps, run_turn
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.chat.summarise import SummariseDeps, summarise
 from dualtrack.memory.passages import SEARCH_TOOL
+from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.anthropic import connect
 from dualtrack.models.thinking import Thinking
 from dualtrack.requests import ChatRef
@@ -30,7 +31,7 @@ from dualtrack.storage.bodies import Body
 from dualtrack.storage.dynamo import Action, transact
 from dualtrack.storage.stores import Stores, build_stores
 from dualtrack.tools.arguments import invalid_arguments
-from dualtrack.tools.courses.library import open_library
+from dualtrack.tools.courses.library import CourseLibrary
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.dependencies import Dependencies, SearchNeeds
 from dualtrack.tools.documentation.settings import RetrievalSettings
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
     from dualtrack.tool_values import ToolResult
-    from dualtrack.tools.documentation.dependencies import Embedder
+    from dualtrack.tools.documentation.embeddings import Embedder
     from dualtrack.tools.registry import InHouseTools
     from dualtrack.tools.running import Running
 
@@ -136,8 +137,8 @@ class World:
     @property
     def summarise_deps(self) -> SummariseDeps:
         """What `summarise` needs."""
-        model = self.summary_model or self.model_name
-        return SummariseDeps(self.stores, self.claude, model, self.clock.sleep, self.thinking)
+        settings = SummarySettings(self.summary_model or self.model_name, self.thinking)
+        return SummariseDeps(self.stores, self.claude, settings, self.clock.sleep)
 
     def start(self, message: str, user: str = "ann", conversation_id: str = "", **more: Any) -> Chat:
         """Admit a chat as POST /v1/chats does."""
@@ -207,7 +208,9 @@ def search_needs(
     stores: Stores, documentation: Dependencies = KEYLESS, local: Embedder | None = None
 ) -> SearchNeeds:
     """What the function `search` gives its tools."""
-    return SearchNeeds(documentation, stores, open_library(documentation, stores, None, ""), local)
+    embedders = {embedder.model: embedder for embedder in [documentation.embedder] if embedder}
+    library = CourseLibrary(stores.corpora, embedders, documentation.loop, documentation.logger)
+    return SearchNeeds(documentation, stores, library, local)
 
 
 def store(stores: Stores, writes: Sequence[Write]) -> None:

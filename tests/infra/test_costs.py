@@ -17,13 +17,13 @@ from infra.costs import (
     cold_seconds,
     counted,
     idle_lines,
-    prices,
     runs_a_month,
     sizes,
     total,
     unpriced,
 )
 from infra.layers import ROOT
+from infra.prices import prices
 from infra.stacks.function_specs import SPECS
 from tests.bench.chat_cost import CHATS, count
 from tests.bench.function_memory import FILE as MEASURED

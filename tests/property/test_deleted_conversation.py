@@ -21,6 +21,7 @@ from dualtrack.chat.start_chat import NewChat, Repeat, first_chat, start_chat
 from dualtrack.chat.summarise import SummariseDeps, summarise
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.errors import ApiError
+from dualtrack.memory.summaries import SummarySettings
 from dualtrack.storage.bodies import partition
 
 from infra.local.offline_model.reply import Reply
@@ -127,7 +128,9 @@ def test_summarise_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     world.turn(ref, Process(world.trace, "turn 1"))
 
     def late(process: Process) -> object:
-        return summarise(ref, SummariseDeps(world.stores(process), world.claude(process), MODEL))
+        return summarise(
+            ref, SummariseDeps(world.stores(process), world.claude(process), SummarySettings(MODEL))
+        )
 
     held(world, "summarise", late, lambda: delete(world, ref))
     nothing_is_left(world)
@@ -177,7 +180,7 @@ def test_an_end_leaves_nothing() -> None:
 
 def steps_of(world: World, ref: ChatRef) -> dict[str, Callable[[Process], object]]:
     """Every step of a chat with one round of tools."""
-    deps = partial(SummariseDeps, model_name=MODEL)
+    deps = partial(SummariseDeps, settings=SummarySettings(MODEL))
     query = next(chat.query for chat in world.chats() if chat.chat_id == ref.chat_id)
     return {
         "turn 1": lambda process: world.turn(ref, process),

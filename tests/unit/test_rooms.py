@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 from typing import Final
 
-LIBRARY: Final = Path(__file__).parents[2] / "layers" / "core" / "python" / "dualtrack"
+from tests.drivers.import_graph import circle_in, imports_of
+
+ROOT: Final = Path(__file__).parents[2]
+LIBRARY: Final = ROOT / "layers" / "core" / "python" / "dualtrack"
 
 ROOMS: Final = (
     "",  # plain values at the top level
@@ -30,36 +32,48 @@ def _room(dotted: str) -> str:
     return parts[1] if len(parts) > 1 and (LIBRARY / parts[1] / "__init__.py").is_file() else ""
 
 
-def _imports(source: str) -> set[str]:
-    """The library's modules that a source imports, at any depth, also for type checking."""
-    modules: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dualtrack":
-            module = str(node.module)
-            modules |= (
-                {f"{module}.{alias.name}" for alias in node.names} if module == "dualtrack" else {module}
-            )
-        elif isinstance(node, ast.Import):
-            modules |= {alias.name for alias in node.names if alias.name.split(".")[0] == "dualtrack"}
-    return modules
-
-
-def _upward(module: str, source: str) -> list[str]:
+def _upward(path: Path, module: str) -> list[str]:
+    """Imports of a higher layer, at any depth, also for type checking."""
     height = ROOMS.index(_room(module))
-    return [
-        f"{module} imports {imported}"
-        for imported in sorted(_imports(source))
-        if ROOMS.index(_room(imported)) > height
-    ]
+    imported = {
+        f"{found.module}.{found.name}" if found.module == "dualtrack" else found.module
+        for found in imports_of(path, with_types=True)
+        if found.module.split(".")[0] == "dualtrack"
+    }
+    return [f"{module} imports {name}" for name in sorted(imported) if ROOMS.index(_room(name)) > height]
 
 
 def test_imports_run_downwards() -> None:
     wrong: list[str] = []
     for path in sorted(LIBRARY.rglob("*.py")):
         relative = path.relative_to(LIBRARY).with_suffix("")
-        module = ".".join(("dualtrack", *(part for part in relative.parts if part != "__init__")))
-        wrong += _upward(module, path.read_text(encoding="utf-8"))
+        wrong += _upward(path, ".".join(("dualtrack", *relative.parts)))
     assert wrong == []
+
+
+def test_no_modules_import_each_other() -> None:
+    """Nor for type checking: to understand a module, those that it imports are enough."""
+    functions = [folder for folder in (ROOT / "functions").iterdir() if folder.is_dir()]
+    packages = {LIBRARY.parent: LIBRARY, ROOT / "cli": ROOT / "cli", ROOT: ROOT / "infra"}
+    packages |= {folder: folder for folder in functions}
+    assert circle_in({root: sorted(folder.rglob("*.py")) for root, folder in packages.items()}) == []
+
+
+def test_a_circle_is_reported(tmp_path: Path) -> None:
+    """Also one of which a part is lazy and a part for type checking."""
+    sources = {
+        "a.py": "from pack import b",
+        "b.py": "def f():\n    import pack.c",
+        "c.py": "if TYPE_CHECKING:\n    from pack.a import x",
+        "d.py": "import pack.a",
+    }
+    (tmp_path / "pack").mkdir()
+    for name, source in sources.items():
+        (tmp_path / "pack" / name).write_text(source)
+    files = sorted(tmp_path.rglob("*.py"))
+    assert {path.name for path in circle_in({tmp_path: files})} == {"a.py", "b.py", "c.py"}
+    files[2].write_text("")
+    assert circle_in({tmp_path: files}) == []
 
 
 def test_every_room_is_in_the_order() -> None:
@@ -67,10 +81,13 @@ def test_every_room_is_in_the_order() -> None:
     assert rooms == set(ROOMS) - {""}
 
 
-def test_an_upward_import_is_reported() -> None:
+def test_an_upward_import_is_reported(tmp_path: Path) -> None:
     """In both forms, and also under TYPE_CHECKING."""
-    source = "if TYPE_CHECKING:\n    from dualtrack.api.models import ChatBody\nfrom dualtrack import chat\n"
-    assert _upward("dualtrack.storage.chats", source) == [
+    source = tmp_path / "chats.py"
+    source.write_text(
+        "if TYPE_CHECKING:\n    from dualtrack.api.models import ChatBody\nfrom dualtrack import chat\n"
+    )
+    assert _upward(source, "dualtrack.storage.chats") == [
         "dualtrack.storage.chats imports dualtrack.api.models",
         "dualtrack.storage.chats imports dualtrack.chat",
     ]

@@ -25,7 +25,7 @@ from dualtrack.tools.documentation.vectors import pack
 from rich.console import Console
 from rich.table import Table
 
-from infra.costs import prices
+from infra.prices import prices
 from tests.bench.chat_cost import Meter
 from tests.bench.conversation_search.__main__ import running
 from tests.bench.conversation_search.corpus import Talk, put

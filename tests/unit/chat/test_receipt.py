@@ -15,7 +15,8 @@ from dualtrack.events import turn_begins
 from dualtrack.models.prices import dollars
 from dualtrack.models.turn import Usage
 
-from infra.costs import chat_lines, counted, prices, total
+from infra.costs import chat_lines, counted, total
+from infra.prices import prices
 from infra.stacks.function_specs import SPECS
 from tests.drivers.invariants import account_faults
 from tests.drivers.world import World, make_world

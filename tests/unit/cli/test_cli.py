@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
-from dualtrack_cli.chat_command import MESSAGE_CHARACTERS
+from dualtrack.message_files import MESSAGE_CHARACTERS
 from dualtrack_cli.main import main
 
 from tests.clients.terminal import Terminal
@@ -280,11 +280,6 @@ class TestChat:
             result = run("chat", "--url", url, "How?")
         assert result.exit_code == 0
         assert "75 % saved" in result.stdout
-
-    def test_the_limit_of_a_message_is_that_of_the_api(self) -> None:
-        from dualtrack.api import models
-
-        assert MESSAGE_CHARACTERS == models.MESSAGE_CHARACTERS
 
     def test_a_stack_elsewhere_needs_a_token(self) -> None:
         result = run("chat", "--url", "https://api.example.com", "How?")

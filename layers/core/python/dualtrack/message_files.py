@@ -1,4 +1,5 @@
-"""Files attached to a message: their limits and names, and which of them are text (images and PDFs: media.py).
+"""What a message may carry: the limits of its text and its files, files' names, and which of them are text (images and
+PDFs: media.py).
 
 Types, names and contents are untrusted, so every function here takes linear time.
 """
@@ -11,6 +12,7 @@ from typing import Final
 
 from dualtrack.text import INVISIBLE, neutralise, one_line
 
+MESSAGE_CHARACTERS: Final = 32_000
 MAX_FILES: Final = 5
 FILES_BYTES: Final = 4 * 1024 * 1024
 """Maximum decoded size of all files of a message together, in bytes."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dualtrack.memory.records import Record
     from dualtrack.tools.courses.index import Index
     from dualtrack.tools.courses.library import CourseLibrary
-    from dualtrack.tools.documentation.dependencies import Embedder
+    from dualtrack.tools.documentation.embeddings import Embedder
 
     from tests.drivers.world import World
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
-from dualtrack.api.conversations import Track
 from dualtrack.api.models import PlanName
+from dualtrack.api.parameters import Track
 from dualtrack.credits.account import Kind as Movement
 from dualtrack.memory.records import RecordType, Role
 from dualtrack.profiles import Policy

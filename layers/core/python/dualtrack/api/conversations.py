@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.api.attachments import attachment_json, files_of
 from dualtrack.chat.replay import records_to_send
@@ -25,10 +25,9 @@ from dualtrack.tools.full_context import read_reference
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from dualtrack.api.parameters import Track
     from dualtrack.memory.records import Record
     from dualtrack.storage.stores import Stores
-
-Track = Literal["full", "summarised"]
 
 PAGE_RECORDS: Final = 100
 PAGE_BYTES: Final = 1_000_000

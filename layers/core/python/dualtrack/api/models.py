@@ -29,6 +29,7 @@ from dualtrack.media import VIEWABLE, refusal
 from dualtrack.message_files import (
     FILES_BYTES,
     MAX_FILES,
+    MESSAGE_CHARACTERS,
     TEXT_TYPE_PATTERN,
     clean_name,
     is_text_type,
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
-MESSAGE_CHARACTERS: Final = 32_000
 MEDIA_TYPE_CHARACTERS: Final = 200
 NAME_CHARACTERS: Final = 1_000
 

@@ -17,9 +17,9 @@ from dualtrack.text import clean
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dualtrack.api.conversations import Track
-
 T = TypeVar("T")
+
+Track = Literal["full", "summarised"]
 
 MAX_WAIT_SECONDS: Final = 25.0
 MAX_SEARCHED: Final = 200

@@ -18,17 +18,19 @@ from dualtrack.models.spent import Side
 from dualtrack.storage.dynamo import Lost
 
 if TYPE_CHECKING:
-    from dualtrack.chat.summarise import SummariseDeps
+    from dualtrack.memory.summaries import SummarySettings
+    from dualtrack.models.protocol import Model
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat
+    from dualtrack.storage.stores import Stores
 
 _CALL_SECONDS: Final = 25.0
 """Time that the step has left after its summaries."""
 
 
-def fold_ahead(chat: Chat, profile: Profile, deps: SummariseDeps) -> None:
+def fold_ahead(stores: Stores, chat: Chat, profile: Profile, model: Model, settings: SummarySettings) -> None:
     """Write the digest for a later query, if the past up to this chat approaches its budget."""
-    stores, budget = deps.stores.across(chat.ancestry), track_budget(profile)
+    stores, budget = stores.across(chat.ancestry), track_budget(profile)
     digest, ahead = stores.digests.newest(chat.user, chat.conversation_id)
     after = digest.through if digest else 0
     if ahead or after >= chat.query:
@@ -38,13 +40,13 @@ def fold_ahead(chat: Chat, profile: Profile, deps: SummariseDeps) -> None:
     if not folded or len(tracks) < chat.query - after:
         return
     try:
-        request = digest_call(digest, folded, deps.model_name, deps.thinking)
+        request = digest_call(digest, folded, settings.model, settings.thinking)
         at, clock = iso(stores.clock()), time.monotonic()
-        said, usage = deps.model.complete(request, _CALL_SECONDS)
+        said, usage = model.complete(request, _CALL_SECONDS)
     except (ModelRefused, ModelUnavailable):
         return
     if text := words_of_model(said):
         written = digest_of(digest, folded, text, budget, iso(stores.clock()))
         with contextlib.suppress(Lost):  # another run wrote it, or the conversation is being deleted
             seconds = round(time.monotonic() - clock, 3)
-            stores.write_ahead(chat, written, Side(at, deps.model_name, seconds, 1, 1, usage))
+            stores.write_ahead(chat, written, Side(at, settings.model, seconds, 1, 1, usage))

@@ -18,17 +18,10 @@ from dualtrack.chat.fold_ahead import fold_ahead
 from dualtrack.chat.summarise_jointly import joint_request, joint_summaries, new_mark
 from dualtrack.clock import iso
 from dualtrack.errors import Gone, ModelRefused, ModelUnavailable, Superseded
-from dualtrack.memory.summaries import (
-    DEFAULT_CHARACTERS,
-    SummaryRequest,
-    fitted,
-    summary_call,
-    summary_requests,
-)
+from dualtrack.memory.summaries import SummaryRequest, fitted, summary_call, summary_requests
 from dualtrack.models.protocol import ignore
 from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.spent import Side
-from dualtrack.models.thinking import Thinking
 from dualtrack.models.turn import Usage
 from dualtrack.storage.dynamo import Lost
 
@@ -36,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.chat.agent import Agent
+    from dualtrack.memory.summaries import SummarySettings
     from dualtrack.models.protocol import Model
     from dualtrack.models.turn import ModelReply
     from dualtrack.requests import ChatRef
@@ -53,15 +47,12 @@ _PARALLEL: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class SummariseDeps:
-    """What the step needs beside the stores. ``model_name``: the model that summarises record by record."""
+    """What the step needs beside the stores. ``model`` is that of ``settings``."""
 
     stores: Stores
     model: Model
-    model_name: str
+    settings: SummarySettings
     sleep: Callable[[float], None] = time.sleep
-    thinking: Thinking = field(default_factory=Thinking)
-    characters: int = DEFAULT_CHARACTERS
-    """Maximum length of a summary."""
     provider: str = ANTHROPIC
     served_by: Callable[[str], Model] | None = None
     """Opens the model of another provider than ``provider``, for a chat that began with that one."""
@@ -111,21 +102,21 @@ def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
     made = _make(chat, agent, requests, deps, tries) if agent else _Made({})
     seconds, missing = round(time.monotonic() - clock, 3), len(requests) - sum(map(bool, made.texts.values()))
     spent = Side(at, made.model, seconds, made.calls, tries.count, made.usage, missing)
-    summaries = {record_id: fitted(text, deps.characters) for record_id, text in made.texts.items()}
+    summaries = {record_id: fitted(text, deps.settings.characters) for record_id, text in made.texts.items()}
     try:
         finish(deps.stores, chat, records, summaries, spent)
     except (Superseded, Lost):
         return {}
     deps.made(spent)
     if agent:
-        fold_ahead(chat, agent.profile, deps)
+        fold_ahead(deps.stores, chat, agent.profile, deps.model, deps.settings)
     return {}
 
 
 def _agent_if_summarised(chat: Chat, deps: SummariseDeps) -> Agent | None:
     """The chat's agent, if its policy sends summaries; None also if the agent no longer exists."""
     try:
-        agent = agent_of(deps.stores, chat, deps.model_name, deps.thinking, deps.provider)
+        agent = agent_of(deps.stores, chat, deps.settings.model, deps.settings.thinking, deps.provider)
     except Gone:
         return None
     return agent if agent.profile.history.is_summarised else None
@@ -154,7 +145,7 @@ def _jointly(
     tries: _Tries,
 ) -> _Made | None:
     mark = new_mark()
-    request = joint_request(chat, agent, requests, mark, deps)
+    request = joint_request(deps.stores, chat, agent, requests, mark, deps.settings, deps.sleep)
     if request is None:
         return None
 
@@ -174,14 +165,14 @@ def _one_by_one(
         answers = list(pool.map(lambda request: _summarise_record(request, deps, deadline, tries), requests))
     texts = {request.record_id: text for request, (text, _) in zip(requests, answers, strict=True)}
     usages = [usage for _, usage in answers if usage.tokens]
-    return _Made(texts, sum(usages, Usage()), deps.model_name, len(usages))
+    return _Made(texts, sum(usages, Usage()), deps.settings.model, len(usages))
 
 
 def _summarise_record(
     request: SummaryRequest, deps: SummariseDeps, deadline: float, tries: _Tries
 ) -> tuple[str, Usage]:
     """The summary and its usage; empty if the model refused or did not finish in time."""
-    body = summary_call(request, deps.model_name, deps.thinking, deps.characters)
+    body = summary_call(request, deps.settings.model, deps.settings.thinking, deps.settings.characters)
 
     def ask(seconds: float) -> tuple[str, Usage]:
         return deps.model.complete(body, min(_CALL_SECONDS, seconds))

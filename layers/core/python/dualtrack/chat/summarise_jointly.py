@@ -22,13 +22,13 @@ from dualtrack.models.turn import limit_from_stop
 from dualtrack.storage.chats import Pin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from dualtrack.chat.agent import Agent
-    from dualtrack.chat.summarise import SummariseDeps
-    from dualtrack.memory.summaries import SummaryRequest
-    from dualtrack.models.turn import ModelReply, Usage
+    from dualtrack.memory.summaries import SummaryRequest, SummarySettings
+    from dualtrack.models.turn import ModelReply
     from dualtrack.storage.chats import Chat, RecordedTurn
+    from dualtrack.storage.stores import Stores
 
 _NOT_FOLLOWED: Final = ("refusal", "context_window")
 """Stop reasons after which nothing more can be asked: the model has declined, or there is no room."""
@@ -36,16 +36,24 @@ _CUT: Final = ("max_tokens", "refusal", "model_context_window_exceeded")
 
 
 def joint_request(
-    chat: Chat, agent: Agent, requests: Sequence[SummaryRequest], mark: str, deps: SummariseDeps
+    stores: Stores,
+    chat: Chat,
+    agent: Agent,
+    requests: Sequence[SummaryRequest],
+    mark: str,
+    settings: SummarySettings,
+    sleep: Callable[[float], None],
 ) -> dict[str, Any] | None:
     """The body of the call to the Messages API; None if the summaries have to be made record by record."""
     try:
-        loaded = deps.stores.chats.load_with_turns(chat.user, chat.chat_id)
+        loaded = stores.chats.load_with_turns(chat.user, chat.chat_id)
         turns = loaded[1] if loaded else ()
-        if not turns or not _can_be_followed(chat, turns[-1], requests, deps):
+        if not turns or not _can_be_followed(chat, turns[-1], requests, settings, stores.clock()):
             return None
-        ask = ask_for_all(requests, mark, deps.characters)
-        return _request_after(chat, agent, turns, ask, len(requests), deps)
+        ask = ask_for_all(requests, mark, settings.characters)
+        # a token for each character is enough in any script
+        room = len(requests) * (settings.characters + 50)
+        return _request_after(stores, chat, agent, turns, ask, room, sleep)
     except Gone:
         return None
 
@@ -63,7 +71,7 @@ def new_mark() -> str:
 
 
 def _can_be_followed(
-    chat: Chat, last: RecordedTurn, requests: Sequence[SummaryRequest], deps: SummariseDeps
+    chat: Chat, last: RecordedTurn, requests: Sequence[SummaryRequest], settings: SummarySettings, now: float
 ) -> bool:
     """Whether the answer can be sent back with a question after it, and whether that costs less."""
     kinds = [block["type"] for block in last.content]
@@ -71,28 +79,30 @@ def _can_be_followed(
         return False
     if "tool_use" in kinds or kinds[-1:] != ["text"]:
         return False
-    return is_cheaper_jointly(_last_call(chat, last.usage, deps), requests, deps.model_name, deps.characters)
-
-
-def _last_call(chat: Chat, usage: Usage, deps: SummariseDeps) -> LastCall:
-    return LastCall(chat.model, usage, deps.stores.clock() - epoch_of(chat.ended_at))
+    last_call = LastCall(chat.model, last.usage, now - epoch_of(chat.ended_at))
+    return is_cheaper_jointly(last_call, requests, settings.model, settings.characters)
 
 
 def _request_after(
-    chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], ask: str, count: int, deps: SummariseDeps
+    stores: Stores,
+    chat: Chat,
+    agent: Agent,
+    turns: Sequence[RecordedTurn],
+    ask: str,
+    room: int,
+    sleep: Callable[[float], None],
 ) -> dict[str, Any]:
-    """The last turn's request, its answer, and the question after it."""
+    """The last turn's request, its answer, and the question after it; ``room`` for the summaries, in tokens."""
     limit = limit_from_stop(chat.stop, is_after_rounds=turns[-1].number > agent.profile.max_turns)
     pinned = replace(chat, pin=chat.pin or Pin())  # no pin: there was nothing to pin when the query started
-    state = read_query(deps.stores, pinned, agent, turns[:-1], limit, _nothing_to_complete, deps.sleep)
+    state = read_query(stores, pinned, agent, turns[:-1], limit, _nothing_to_complete, sleep)
     sent = replace(state.view, cuts=turns[-1].sending.cuts)
     messages = [
         *build(sent).messages,
         {"role": "assistant", "content": thaw(turns[-1].content)},
         user_message([text_block(ask)]),
     ]
-    # a token for each character is enough in any script
-    return turn_request(agent, state.offered, limit, messages, count * (deps.characters + 50))
+    return turn_request(agent, state.offered, limit, messages, room)
 
 
 def _nothing_to_complete(turn: RecordedTurn) -> None:

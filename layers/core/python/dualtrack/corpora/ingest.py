@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.corpus_jobs import Job, JobFile
     from dualtrack.storage.stores import Stores
-    from dualtrack.tools.documentation.dependencies import Embedder
+    from dualtrack.tools.documentation.embeddings import Embedder
     from dualtrack.tools.documentation.loop import BackgroundLoop
 
 Next = Literal["again", "done"]

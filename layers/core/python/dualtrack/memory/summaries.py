@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps
@@ -16,13 +16,11 @@ from dualtrack.memory.records import (
     files_named,
     full_tokens,
 )
-from dualtrack.models.thinking import short_fields
+from dualtrack.models.thinking import Thinking, short_fields
 from dualtrack.text import clean, neutralise, one_line, strip_echoes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from dualtrack.models.thinking import Thinking
 
 OWN_SUMMARY: Final = 200
 """Up to this length a record is its own summary: no summary would be shorter."""
@@ -59,6 +57,15 @@ NO_ANSWER: Final[Mapping[str, str]] = {
     "failed": "(no answer: failed)",
     "cancelled": "(no answer: cancelled)",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class SummarySettings:
+    """How a deployment makes summaries record by record, and digests. ``characters``: maximum length of a summary."""
+
+    model: str
+    thinking: Thinking = field(default_factory=Thinking)
+    characters: int = DEFAULT_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
     from dualtrack.tools.conversation.index import Index
     from dualtrack.tools.conversation.settings import ConversationSearch
-    from dualtrack.tools.documentation.dependencies import Embedder, SearchNeeds
+    from dualtrack.tools.documentation.dependencies import SearchNeeds
+    from dualtrack.tools.documentation.embeddings import Embedder
     from dualtrack.tools.running import Running
 
 

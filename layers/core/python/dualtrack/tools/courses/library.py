@@ -13,40 +13,21 @@ from dualtrack.errors import Gone
 from dualtrack.storage.vector_indexes import MAX_NEAREST, index_name
 from dualtrack.tools.courses import vector_index
 from dualtrack.tools.courses.index import BadIndex, load
-from dualtrack.tools.courses.settings import DEFAULT, course_settings
+from dualtrack.tools.courses.settings import DEFAULT
 from dualtrack.tools.documentation.values import Degraded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dualtrack.storage.corpora import CorpusStore, Published
-    from dualtrack.storage.stores import Stores
     from dualtrack.storage.vector_indexes import VectorIndexes
     from dualtrack.tools.courses.index import Index
     from dualtrack.tools.courses.settings import CourseSettings
-    from dualtrack.tools.documentation.dependencies import Dependencies, Embedder
+    from dualtrack.tools.documentation.embeddings import Embedder
     from dualtrack.tools.documentation.loop import BackgroundLoop
     from dualtrack.tools.documentation.stages import StageLogger
-    from dualtrack.tools.local_embeddings import LocalEmbedder
 
 CORPUS: Final = "courses"
-
-
-def open_library(
-    documentation: Dependencies, stores: Stores, local: LocalEmbedder | None, ranking: str
-) -> CourseLibrary:
-    """The library with the available embedders. ``ranking``: see `course_settings`."""
-    known: tuple[Embedder | None, ...] = (documentation.embedder, local)
-    embedders = {embedder.model: embedder for embedder in known if embedder is not None}
-    settings = course_settings(ranking)
-    return CourseLibrary(
-        stores.corpora,
-        embedders,
-        documentation.loop,
-        documentation.logger,
-        settings,
-        vector_indexes=stores.vector_indexes,
-    )
 
 
 @dataclass(slots=True)

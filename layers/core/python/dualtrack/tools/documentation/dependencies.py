@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import httpx
 
@@ -14,28 +14,14 @@ from dualtrack.tools.documentation.questions import Questions
 from dualtrack.tools.documentation.settings import RetrievalSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from dualtrack.models.protocol import Model
     from dualtrack.storage.cache import CacheStore
     from dualtrack.storage.stores import Stores
     from dualtrack.tools.courses.library import CourseLibrary
-    from dualtrack.tools.documentation.embeddings import InputType
+    from dualtrack.tools.documentation.embeddings import Embedder
     from dualtrack.tools.documentation.stages import StageLogger
-
-
-class Embedder(Protocol):
-    """Texts to little-endian float32 vectors; raises `Degraded` if it fails."""
-
-    @property
-    def model(self) -> str:
-        """The name that identifies its vectors."""
-
-    async def embed(self, texts: Sequence[str], input_type: InputType, timeout: float) -> tuple[bytes, ...]:
-        """One vector per text, in order."""
-
-    async def close(self) -> None:
-        """Close the connections."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, Protocol
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -21,6 +21,22 @@ if TYPE_CHECKING:
     from dualtrack.tools.documentation.settings import RetrievalSettings
 
 InputType = Literal["query", "document"]
+
+
+class Embedder(Protocol):
+    """Texts to little-endian float32 vectors; raises `Degraded` if it fails."""
+
+    @property
+    def model(self) -> str:
+        """The name that identifies its vectors."""
+
+    async def embed(self, texts: Sequence[str], input_type: InputType, timeout: float) -> tuple[bytes, ...]:
+        """One vector per text, in order."""
+
+    async def close(self) -> None:
+        """Close the connections."""
+
+
 _CHARACTERS_PER_TOKEN = 3
 
 _LOOK_AT: Final = {

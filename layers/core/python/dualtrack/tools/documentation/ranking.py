@@ -13,8 +13,7 @@ from dualtrack.tools.documentation.vectors import vector_scores
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.tools.documentation.dependencies import Embedder
-    from dualtrack.tools.documentation.embeddings import InputType
+    from dualtrack.tools.documentation.embeddings import Embedder, InputType
     from dualtrack.tools.documentation.session import Session
     from dualtrack.tools.documentation.values import Chunk
 
