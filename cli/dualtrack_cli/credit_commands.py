@@ -24,7 +24,7 @@ from dualtrack_cli.command import (
     state_dir_option,
 )
 from dualtrack_cli.id_types import wrong_id
-from dualtrack_cli.target import OPERATOR, Missing, Wanted, claims_of, dev_token, open_target
+from dualtrack_cli.target import OPERATOR, Missing, Wanted, claims_of, dev_token, need, open_target
 from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ def audit(user: str, stage: str | None, state_dir: Path, *, as_json: bool) -> No
 
 
 def _prove_deployed(user: str, stage: str) -> Proof:
+    need("deploy", "`dualtrack credits audit --stage`")
     from dualtrack_cli.credit_audit import prove  # noqa: PLC0415 - boto3 loads for this command alone
 
     if problem := wrong_id("user_id", user):

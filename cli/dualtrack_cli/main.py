@@ -16,7 +16,7 @@ from dualtrack_cli.course_commands import course_commands
 from dualtrack_cli.credit_commands import credit_commands
 from dualtrack_cli.explain_commands import explain
 from dualtrack_cli.graph_commands import graph_commands
-from dualtrack_cli.target import need_checkout
+from dualtrack_cli.target import need_local
 from dualtrack_cli.tool_commands import tools
 from dualtrack_cli.user_commands import user_commands
 from dualtrack_cli.watch_commands import cancel, watch
@@ -54,7 +54,7 @@ main.add_command(explain)
 def dev(port: int, state_dir: Path, reset: bool) -> None:
     """Run the local stack until Ctrl-C: API, events and web page on one port."""
     with exit_codes():
-        need_checkout()
+        need_local()
     from infra.local.runner import serve  # noqa: PLC0415 - an installed wheel has none
 
     sys.exit(serve(state_dir, port=port, reset=reset, report=report))

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.extras import how_to_install, is_installed
 from dualtrack.frozen import loads
 
 from dualtrack_cli.client import ApiClient, ClientError, Refused, Unreachable, is_loopback
@@ -21,6 +22,8 @@ from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from dualtrack.extras import Extra
 
     Report = Callable[[str], None]
 
@@ -100,13 +103,25 @@ def open_target(wanted: Wanted, report: Report) -> Iterator[Target]:
 
 
 def _enter_local(held: ExitStack, state_dir: Path, report: Report) -> str:
-    need_checkout()
+    need_local()
     from infra.local.shared import shared_stack  # noqa: PLC0415 - an installed wheel has none
 
     try:
         return held.enter_context(shared_stack(state_dir, report))
     except RuntimeError as error:  # CannotStart, DeployFailed, ChildDied: the last two are slow to import
         raise Unreachable(f"The local stack cannot start. {error}") from error
+
+
+def need(extra: Extra, what: str) -> None:
+    """Raise `Missing` if the packages that a command needs are not installed."""
+    if not is_installed(extra):
+        raise Missing(f"{what} needs the extra `{extra}`: {how_to_install(extra)}.")
+
+
+def need_local() -> None:
+    """Raise `Missing` where no local stack can start."""
+    need("local", "The local stack (a command without --url)")
+    need_checkout()
 
 
 def need_checkout() -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from dualtrack.extras import how_to_install, is_installed
 from dualtrack.models.providers import BEDROCK, bedrock_url
 from dualtrack.settings import split_origins
 
@@ -69,6 +70,11 @@ class Outside:
 
     def problem(self) -> str:
         """What is missing, and how to fix it; empty if nothing is."""
+        if self._key("voyage") != SECRET_NOT_SET and not is_installed("voyage"):
+            return (
+                f"VOYAGE_API_KEY needs the extra `voyage`: {how_to_install('voyage')};"
+                " without the key, documentation is ranked by keywords alone."
+            )
         if self.services.provider != BEDROCK or self.settings.get("BEDROCK_BASE_URL"):
             return ""
         if self._credentials() == SECRET_NOT_SET:

@@ -298,10 +298,14 @@ class LocalStack:
             return _bind(0)
 
     def _bring_up(self) -> None:
-        from infra.local.synth import Synthesis  # noqa: PLC0415 - the light part of this module starts fast
+        from infra.local.synth import NoCdk, Synthesis  # noqa: PLC0415 - the light part of this module starts fast
 
         now = self._now
-        with Synthesis() as synthesis:
+        try:
+            prepared = Synthesis()
+        except NoCdk as problem:
+            raise CannotStart(str(problem)) from problem
+        with prepared as synthesis:
             self._report("Starting the emulated account")
             if not synthesis.cached:
                 self._report("Synthesising the templates (once for each change of the infrastructure)")

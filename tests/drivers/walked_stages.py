@@ -14,7 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from infra.local.synth import CACHE, IN_PLACE, content_key, context, node
+from infra.local.synth import CACHE, IN_PLACE, content_key, context
+from infra.node import node
 from tests.drivers.templates import WITH_MCP
 from tests.infra.cloudformation import stacks_of
 from tests.infra.rules.registry import ALL_SET

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.drivers.node import node
+from infra.node import node
 from tests.servers.cutting_proxy import cutting
 
 if TYPE_CHECKING:

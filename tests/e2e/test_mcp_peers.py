@@ -17,7 +17,8 @@ from dualtrack.tools.mcp.client import McpClient
 from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.specs import specs_of
 
-from tests.drivers.node import node, npm_script
+from infra.node import node
+from tests.drivers.node import npm_script
 from tests.servers.processes import free_port
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infra import layers
-from infra.local.synth import CACHE, Synthesis, node
+from infra.local.synth import CACHE, Synthesis
+from infra.node import node
 from tests.drivers.templates import Stage
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from dualtrack.storage.chats import CHAT_SECONDS, LAST_CALL_SECONDS
 from dualtrack.tool_values import Kind
 
 from infra.layers import ROOT
-from infra.local.synth import node
+from infra.node import node
 from infra.stacks.function_specs import SPECS
 from infra.stacks.workflow import CHAT, CORPUS, steps_of
 

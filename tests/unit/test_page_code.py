@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.drivers.node import node, npm_script
+from infra.node import node
+from tests.drivers.node import npm_script
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "infra/page"

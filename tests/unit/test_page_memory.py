@@ -11,7 +11,7 @@ from dualtrack.api.tool_list import tools_json
 from dualtrack.profiles import all_profiles
 from dualtrack.tools.mcp.catalogue import Catalogue
 
-from tests.drivers.node import node
+from infra.node import node
 
 PAGE = Path(__file__).parents[2] / "infra" / "page" / "js"
 

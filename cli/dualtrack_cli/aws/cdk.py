@@ -80,7 +80,7 @@ class Cdk:
             )
 
     def _environment(self) -> dict[str, str]:
-        from infra.local.synth import node  # noqa: PLC0415 - an installed wheel has none
+        from infra.node import node  # noqa: PLC0415 - an installed wheel has none
 
         here = f"{Path(node()).parent}{os.pathsep}{os.environ.get('PATH', '')}"
         # AWS_REGION wins over a profile's in every SDK
@@ -101,7 +101,7 @@ def own_app() -> str:
 def _command() -> list[str]:
     if command := os.environ.get(COMMAND_VARIABLE):
         return shlex.split(command)
-    from infra.local.synth import node  # noqa: PLC0415
+    from infra.node import node  # noqa: PLC0415
 
     npx = Path(node()).parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npx-cli.js"
     return [node(), str(npx), "--yes", PACKAGE]

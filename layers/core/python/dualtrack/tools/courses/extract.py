@@ -14,6 +14,7 @@ import sys
 import zipfile
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.extras import how_to_install
 from dualtrack.tools.courses.values import Refused
 
 if TYPE_CHECKING:
@@ -62,6 +63,9 @@ def main(kind: str) -> int:
         sys.stdout.buffer.write(_joined(parts).encode("utf-8", "replace"))
     except Refused as reason:
         sys.stdout.buffer.write(str(reason).encode())
+        return _REFUSED
+    except ModuleNotFoundError:  # the layer always has it
+        sys.stdout.buffer.write(f"needs the extra `documents`: {how_to_install('documents')}".encode())
         return _REFUSED
     return 0
 
