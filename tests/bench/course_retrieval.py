@@ -1,4 +1,5 @@
-"""Quality of retrieval in course materials: ``uv run python -m tests.bench.course_retrieval`` (see docs/retrieval.md).
+"""Quality of retrieval in course materials: ``uv run --group test python -m tests.bench.course_retrieval`` (see
+docs/retrieval.md).
 
 Reads, cuts, indexes and ranks courses as the product does, by keywords, by meaning and by both, with and without the
 prefix that a chunk's text gets before it is embedded. The five hits that the tool returns count. Vectors come from the

@@ -1,7 +1,7 @@
 """The crash matrix, printed (docs/faults.md). Exit code 1 if a case did not recover.
 
-    uv run python -m tests.bench.crash_matrix [SCENARIO]                       all cases, in memory: minutes
-    uv run python -m tests.bench.crash_matrix [SCENARIO] --workers [CASES]     the handlers on the emulator
+    uv run --group test python -m tests.bench.crash_matrix [SCENARIO]                     all cases, in memory: minutes
+    uv run --group test python -m tests.bench.crash_matrix [SCENARIO] --workers [CASES]   the handlers on the emulator
 
 ``SCENARIO`` selects the scenarios whose name contains it. A case of ``--workers`` takes a second or two and there are
 thousands: without a number all of them run, with a number that many, drawn by ``DUALTRACK_CRASH_SEED``.

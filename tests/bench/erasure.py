@@ -1,7 +1,7 @@
 """An erasure with every fault at every call, and the AWS requests of deleting a long conversation (docs/faults.md).
 
-uv run python -m tests.bench.erasure              all cases: minutes. Exit code 1 if one did not recover uv run python
--m tests.bench.erasure --long 4300  requests of deleting this many queries, seven items each
+uv run --group test python -m tests.bench.erasure               all cases: minutes; exit code 1 if one did not recover
+uv run --group test python -m tests.bench.erasure --long 4300   requests of deleting so many queries of seven items
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A follow-up sent at the moment of the answer, while the previous query's summaries are still being written.
 
-    uv run python -m tests.bench.follow_up [--seconds 0 2 4 8] [--times 5] [--port PORT]
+    uv run --group test python -m tests.bench.follow_up [--seconds 0 2 4 8] [--times 5] [--port PORT]
 
 Runs on the local stack. Each conversation has three queries: one with two tools; one sent at the ``answer`` event of
 the first; one sent when nothing is pending. Measures the time from the POST to the arrival of the model call for the

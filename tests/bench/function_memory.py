@@ -1,8 +1,8 @@
 """Peak memory of each function over a fixed set of chats and jobs on the local stack; processor time of cold starts.
 
-    uv run python -m tests.bench.function_memory            # print the table (two minutes)
-    uv run python -m tests.bench.function_memory --write    # and write it to infra/measured.json
-    uv run python -m tests.bench.function_memory --cold     # the cold starts alone (half a minute)
+    uv run --group test python -m tests.bench.function_memory            # print the table (two minutes)
+    uv run --group test python -m tests.bench.function_memory --write    # and write it to infra/measured.json
+    uv run --group test python -m tests.bench.function_memory --cold     # the cold starts alone (half a minute)
 
 Measured is the peak resident size of a function's processes (``VmHWM``) and their children, which on the local stack
 import exactly what they import on Lambda. The set is the heaviest that the contract allows: twenty results at once, 2

@@ -1,6 +1,6 @@
 """Mutated queries against the guard; those that pass also run on the engine in its child process.
 
-    uv run python -m tests.bench.graph_guard 1000000 --runs 2000 --traced 200
+    uv run --group test python -m tests.bench.graph_guard 1000000 --runs 2000 --traced 200
 
 Every mutation is parsed; one that passes may contain only known words. The first ``--runs`` different ones run beside a
 file that none may read and in folders that none may change; the first ``--traced`` of those run under strace, which

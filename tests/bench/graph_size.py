@@ -1,6 +1,6 @@
 """What a large graph costs: seconds to load, bytes of the file, milliseconds and memory of each tool, cold and warm.
 
-    uv run python -m tests.bench.graph_size 1000000 5000000
+    uv run --group test python -m tests.bench.graph_size 1000000 5000000
 
 Assets are located in nested locations, belong to systems, and feed one another at random. Loading is what the function
 `graph_load` does with the files; cold is the first query on a file that is not in the page cache (if it can be

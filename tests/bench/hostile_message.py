@@ -1,6 +1,6 @@
 """Mean time of a chat with a message designed to stall, beside a harmless one of the same length, in one run.
 
-    uv run python -m tests.bench.hostile_message
+    uv run --group test python -m tests.bench.hostile_message
 
 Each message is sent in its own conversation, followed by several short questions, because every later query reads the
 message again. The model answers at once.

@@ -1,6 +1,6 @@
 """CPU of importing each handler beside creating a boto3 DynamoDB client, in fresh interpreters.
 
-    uv run python -m tests.bench.imports
+    uv run --group test python -m tests.bench.imports
 
 Each figure is the least of several runs of user + system time, less that of an empty interpreter; the runs of all rows
 are interleaved, so that the machine's other work affects all of them equally. The development environment has more

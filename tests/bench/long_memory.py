@@ -1,6 +1,6 @@
 """Very long conversations through the local stack, with a strict model with a window of 200,000 tokens.
 
-    uv run python -m tests.bench.long_memory [--scale 1.0] [--only NAME …] [--port PORT] [--state-dir DIR]
+    uv run --group test python -m tests.bench.long_memory [--scale 1.0] [--only NAME …] [--port PORT] [--state-dir DIR]
 
 400 queries of 32,000 characters; 1,000 ordinary ones; 15 turns with two results of 100,000 characters each; 20 such
 results in one turn; 8 images of 4 MB together. Every chat must end ``done`` with its answer, every record be returned

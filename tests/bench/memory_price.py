@@ -1,6 +1,7 @@
 """What conversation memory costs in tokens and dollars: dualtrack on the local stack, compared with other strategies.
 
-    uv run python -m tests.bench.memory_price [--queries 20] [--draw 0] [--picture PICTURE.svg] [--langchain]
+    uv run --group test python -m tests.bench.memory_price [--queries 20] [--draw 0] [--langchain]
+    … --picture PICTURE.svg
 
 Fixed data: every query has two tool results of 5 to 40 KB and an answer of 2 to 4 KB, and takes two model calls.
 Weighted: a token written to the cache counts 1.25, one read from it 0.1, any other 1, one of an answer 5, as in the

@@ -1,6 +1,6 @@
 """Time from the model's first token to the browser's first text, on the local stack.
 
-``uv run python -m tests.bench.page_first_text [ROUNDS]``. The model and the browser are on this machine,
+``uv run --group test python -m tests.bench.page_first_text [ROUNDS]``. The model and the browser are on this machine,
 so one clock serves both. Needs Chromium (``bash .ci/install_chromium.sh``).
 """
 

@@ -1,7 +1,7 @@
 """The page's size and first paint, without a stack: the sign-in page, nothing cached.
 
-``uv run python -m tests.bench.page_load [ROUNDS]``. Bytes are uncompressed (CloudFront compresses them). Needs Chromium
-(``bash .ci/install_chromium.sh``).
+``uv run --group test python -m tests.bench.page_load [ROUNDS]``. Bytes are uncompressed (CloudFront compresses them).
+Needs Chromium (``bash .ci/install_chromium.sh``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Receipts of many chats of all kinds, compared with the ledger and with `tests.bench.chat_cost`.
 
-    uv run python -m tests.bench.receipts             # 200 chats, five minutes
-    uv run python -m tests.bench.receipts --chats 20
+    uv run --group test python -m tests.bench.receipts             # 200 chats, five minutes
+    uv run --group test python -m tests.bench.receipts --chats 20
 
 The chats run through the real steps over moto. For each chat, its lines must add up to the chat's and to its user's
 ledger (`differences`, and line by line here), and its dollars to their sum; for each user, every line of the ledger

@@ -1,4 +1,4 @@
-"""CPU time and round trips of a documentation search: ``uv run python -m tests.bench.search_speed``.
+"""CPU time and round trips of a documentation search: ``uv run --group test python -m tests.bench.search_speed``.
 
 First the CPU time of every stage on a 50,000-token document (real sections of Fastify's
 documentation, 1,024-dimensional vectors), then the sequential round trips, counted by giving every

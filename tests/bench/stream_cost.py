@@ -1,7 +1,7 @@
 """What a reader of an event stream costs: reads counted on the wire, and the delay of text.
 
-    uv run python -m tests.bench.stream_cost            # reads, read units and dollars
-    uv run python -m tests.bench.stream_cost --latency  # and first token to first text, on the local stack
+    uv run --group test python -m tests.bench.stream_cost            # reads, read units and dollars
+    uv run --group test python -m tests.bench.stream_cost --latency  # and first token to first text, on the local stack
 
 The reader is the function's own `EventReader` over DynamoDB as moto emulates it; units are computed from each recorded
 request and the size of its answer: a strongly consistent read takes one unit per started 4 KB, an eventually consistent

@@ -1,7 +1,7 @@
 """The effect of the length of summaries: share of right answers, records fetched, cost.
 
-    ANTHROPIC_API_KEY=… uv run python -m tests.bench.summary_quality [MODEL]
-    uv run python -m tests.bench.summary_quality --offline
+    ANTHROPIC_API_KEY=… uv run --group test python -m tests.bench.summary_quality [MODEL]
+    uv run --group test python -m tests.bench.summary_quality --offline
 
 It needs a real model and stops without a key. ``--offline`` runs it with the built-in model, which only shows that it
 runs: that model follows rules, and its figures say nothing about summaries.

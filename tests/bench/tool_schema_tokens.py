@@ -1,6 +1,6 @@
 """What the schemas of GitHub's tools cost in context: all, the server's default, ours, a few, deferred.
 
-``uv run python -m tests.bench.tool_schema_tokens``: needs the real server (.ci/install_github_mcp.sh)
+``uv run --group test python -m tests.bench.tool_schema_tokens``: needs the real server (.ci/install_github_mcp.sh)
 and no network. Tokens are the library's plain estimate (four characters each); compare them with each other.
 """
 

@@ -1,4 +1,5 @@
-"""Chats through a storm on the deployed stack: ``uv run python -m tests.bench.whole_stack_faults [CHATS] [SEED]``.
+"""Chats through a storm on the deployed stack: ``uv run --group test python -m tests.bench.whole_stack_faults [CHATS]
+[SEED]``.
 
 5,000 chats by default; prints progress. After Ctrl-C no further chat begins, and those begun are checked. Exit code 1
 if anything is wrong (docs/faults.md).

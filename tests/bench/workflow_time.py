@@ -1,6 +1,6 @@
 """Time of a chat's workflow compared with a bare one of the same shape, and chats per second.
 
-    uv run python -m tests.bench.workflow_time
+    uv run --group test python -m tests.bench.workflow_time
 
 Both workflows run on the same emulator in the same run, alternating. The bare one is ``infra/chat.asl.json`` over a
 function that immediately returns what the steps return. The model answers at once, so the difference is our own code

@@ -1,6 +1,6 @@
 """Samples of what the API takes and sends: collected from a stack, compared by their shapes, shown in docs/api.md.
 
-``uv run python -m tests.drivers.api_samples`` writes the stored samples and the routes into that document.
+``uv run --group test python -m tests.drivers.api_samples`` writes the stored samples and the routes into that document.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from tests.drivers.documents import DOCUMENTS, FENCED, ROOT, inline_code, shell_blocks
+from tests.drivers.documents import DOCUMENTS, FENCED, ROOT, inline_code, shell_blocks, without_uv_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,7 +34,8 @@ SHOWN: Final = re.compile(r"[…\\|]|\b[A-Z]{4,}\b|\bdualtrack dev\b|--offline")
 
 def kind_of(command: str) -> str:
     """One of `KINDS`; ``""`` for a command of none."""
-    return next((kind for kind, pattern in KINDS.items() if pattern.search(command)), "")
+    plain = without_uv_options(command)
+    return next((kind for kind, pattern in KINDS.items() if pattern.search(plain)), "")
 
 
 def commands_of(path: Path) -> Iterator[str]:

@@ -23,6 +23,7 @@ FENCED: Final = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL
 )
 _SHELL: Final = frozenset({"sh", "bash"})
+_UV_OPTIONS: Final = re.compile(r"\buv run(?: --(?:extra|group|with) \S+)+")
 _INLINE: Final = re.compile(r"`([^`\n]+)`")
 
 
@@ -42,9 +43,14 @@ def commands(text: str, program: str) -> Iterator[str]:
     """What follows ``program`` wherever a document has it as code: in a block or in a line."""
     blocks = "\n".join(block["text"].replace("\\\n", " ") for block in FENCED.finditer(text))
     inline = "\n".join(inline_code(text))
-    for line in f"{blocks}\n{inline}".splitlines():
+    for line in without_uv_options(f"{blocks}\n{inline}").splitlines():
         for part in line.split(program)[1:]:
             yield re.split(r"\s#|[|;&<>)]", part)[0].strip()
+
+
+def without_uv_options(text: str) -> str:
+    """``uv run pytest`` for ``uv run --group test pytest``: which packages a command needs does not matter here."""
+    return _UV_OPTIONS.sub("uv run", text)
 
 
 @dataclass(frozen=True, slots=True)

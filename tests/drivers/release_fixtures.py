@@ -1,8 +1,8 @@
 """Accounts of a release in the middle of chats: fixtures that later releases must be able to finish.
 
-``uv run python -m tests.drivers.release_fixtures tests/fixtures/release-N`` writes them, once, when release N is made,
-and never again (docs/faults.md). It also writes the release's state machine, which its executions keep, and its
-templates, which the next deploy changes.
+``uv run --group test python -m tests.drivers.release_fixtures tests/fixtures/release-N`` writes them, once, when
+release N is made, and never again (docs/faults.md). It also writes the release's state machine, which its executions
+keep, and its templates, which the next deploy changes.
 """
 
 from __future__ import annotations

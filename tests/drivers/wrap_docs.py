@@ -1,6 +1,6 @@
 """One width for the prose of the documents: tables, code, addresses and headings have theirs.
 
-uv run python -m tests.drivers.wrap_docs        wraps what is too long, and nothing else
+uv run --group test python -m tests.drivers.wrap_docs        wraps what is too long, and nothing else
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The samples in the OpenAPI document and in docs/api.md are what the stack sends.
 
-``DUALTRACK_WRITE_SAMPLES=1 uv run pytest -n0 tests/e2e/test_api_samples.py`` rewrites them.
+``DUALTRACK_WRITE_SAMPLES=1 uv run --group test pytest -n0 tests/e2e/test_api_samples.py`` rewrites them.
 """
 
 from __future__ import annotations

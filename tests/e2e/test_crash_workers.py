@@ -1,7 +1,7 @@
 """Crashes at outside calls of the real handlers, in processes that are killed (docs/faults.md).
 
-A sample of what ``uv run python -m tests.bench.crash_matrix --workers`` runs; ``DUALTRACK_CRASH_SEED`` selects another
-sample, ``DUALTRACK_WORKER_CASES`` sets the number of cases per scenario.
+A sample of what ``uv run --group test python -m tests.bench.crash_matrix --workers`` runs; ``DUALTRACK_CRASH_SEED``
+selects another sample, ``DUALTRACK_WORKER_CASES`` sets the number of cases per scenario.
 """
 
 from __future__ import annotations

@@ -65,4 +65,4 @@ def test_the_shipped_templates_are_those_of_the_sources() -> None:
     """A fresh machine starts from them; ``python -m infra.local.synth`` rewrites them."""
     from infra.local.synth import content_key, shipped_key
 
-    assert shipped_key() == content_key(), "run: uv run python -m infra.local.synth"
+    assert shipped_key() == content_key(), "run: uv run --extra deploy python -m infra.local.synth"

@@ -111,7 +111,7 @@ def test_a_large_dashboard_is_on_the_bill() -> None:
 
 
 def test_the_counts_are_those_of_today() -> None:
-    """If it fails: uv run python -m tests.bench.chat_cost --write."""
+    """If it fails: uv run --group test python -m tests.bench.chat_cost --write."""
     assert set(counted()) == set(CHATS)
     names = CHATS if LONG else set(CHATS) - {GROWN}
     today = count(names)

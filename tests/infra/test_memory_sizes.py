@@ -16,7 +16,7 @@ MOST = 0.6
 
 @pytest.mark.parametrize("name", SPECS)
 def test_a_functions_peak_is_known_and_far_below_its_size(name: str) -> None:
-    assert name in PEAKS, "measure it: uv run python -m tests.bench.function_memory --write"
+    assert name in PEAKS, "measure it: uv run --group test python -m tests.bench.function_memory --write"
     assert PEAKS[name] <= MOST * SPECS[name].memory
 
 

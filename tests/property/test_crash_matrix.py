@@ -1,8 +1,8 @@
 """Crashes, duplicates and zombies at every outside call of every step (docs/faults.md).
 
-The whole matrix takes minutes (``uv run python -m tests.bench.crash_matrix``). This runs a sample: every site with one
-kind of fault, and every kind of fault; the short form takes an eighth of the sites. ``DUALTRACK_CRASH_SEED`` selects
-another sample.
+The whole matrix takes minutes (``uv run --group test python -m tests.bench.crash_matrix``). This runs a sample: every
+site with one kind of fault, and every kind of fault; the short form takes an eighth of the sites.
+``DUALTRACK_CRASH_SEED`` selects another sample.
 """
 
 from __future__ import annotations

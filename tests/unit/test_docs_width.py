@@ -24,7 +24,7 @@ def test_no_line_of_prose_is_too_long(path: Path) -> None:
         if prose and too_long(passage)
         for line in passage
     ]
-    assert long == [], "uv run python -m tests.drivers.wrap_docs"
+    assert long == [], "uv run --group test python -m tests.drivers.wrap_docs"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""How well `search_conversation` finds: ``uv run python -m tests.bench.conversation_search`` (docs/retrieval.md).
+"""How well `search_conversation` finds: ``uv run --group test python -m tests.bench.conversation_search``
+(docs/retrieval.md).
 
 175 questions about four conversations, labelled with the records that answer them before any run, through the product's
 own stores, index and ranking, with the local model that the function `embed` runs. *Behind a digest*: at least one

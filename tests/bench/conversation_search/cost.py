@@ -1,4 +1,5 @@
-"""What a search costs in a conversation of 1,000 queries: ``uv run python -m tests.bench.conversation_search.cost``.
+"""What a search costs in a conversation of 1,000 queries: ``uv run --group test python -m
+tests.bench.conversation_search.cost``.
 
 Requests to DynamoDB with their read and write units (`tests.bench.chat_cost` weighs them), to S3, texts embedded,
 seconds over moto in this process, and dollars. The first of two searches writes the index that the second reads.

@@ -1,4 +1,4 @@
-"""The retrieval evaluation: ``uv run python -m tests.bench.retrieval`` (see docs/retrieval.md).
+"""The retrieval evaluation: ``uv run --group test python -m tests.bench.retrieval`` (see docs/retrieval.md).
 
 Ranks every section of a library's documentation for each of 136 questions labelled before any run, with the product's
 own keyword ranking, embedding client, vector ranking and fusion. Embeddings come from the local model behind a

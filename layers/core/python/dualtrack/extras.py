@@ -29,6 +29,4 @@ def is_installed(extra: Extra) -> bool:
 
 def how_to_install(extra: Extra) -> str:
     """The commands, for a checkout of dualtrack and for a project that depends on it."""
-    return (
-        f"in a checkout `uv run --extra {extra} dualtrack …`, in a project `uv add --dev 'dualtrack[{extra}]'`"
-    )
+    return f"in a checkout `uv run --extra {extra} dualtrack …`, in a project `uv add --dev 'dualtrack[{extra}]'`"
