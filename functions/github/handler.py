@@ -87,7 +87,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def execute(running: Running) -> ToolResult:
     """What `run_tool` runs."""
-    return run_mcp_call(running, stores, deps)
+    return run_mcp_call(running, stores.cache, deps)
 
 
 def refresh() -> dict[str, Any]:

@@ -218,7 +218,7 @@ def count(names: Iterable[str] = tuple(CHATS)) -> dict[str, Counted]:
     """These chats, counted."""
     prose = Prose()
     with make_world(retrieve_documentation=lambda _: ToolResult(prose.of(RESULT_CHARACTERS))) as world:
-        dynamodb: Any = world.stores.dynamodb
+        dynamodb: Any = world.stores.chats.client
         meter = Meter(dynamodb, quiet=True)
         dynamodb.meta.events.register("provide-client-params.dynamodb", meter.sent)
         dynamodb.meta.events.register("after-call.dynamodb", meter.answered)

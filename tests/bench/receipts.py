@@ -159,7 +159,7 @@ class Seen:
 
 def look(world: World, kind: str, chat: Chat, seen: Seen) -> dict[str, Any]:
     """Check that the chat's receipt adds up; returns it."""
-    receipt = receipt_of(evidence(world.stores, chat), DEPLOYMENT)
+    receipt = receipt_of(evidence(world.stores, chat, world.stores.ledger), DEPLOYMENT)
     lines, totals = receipt["lines"], receipt["totals"]
     seen.chats += 1
     seen.lines += len(lines)

@@ -133,7 +133,7 @@ def measure(world: World, name: str, per_second: float, *, resumed: bool) -> Non
         world.stores.log(chat).append([delta(1, DELTA_TEXT)] * 20)
         after = 22
     reads = Reads()
-    client = Counting(world.stores.dynamodb, reads)
+    client = Counting(world.stores.chats.client, reads)
     started = time.monotonic()
     with writing(world, chat, per_second):
         asyncio.run(_read(world, chat, client, after, SECONDS))
@@ -146,7 +146,7 @@ def measure(world: World, name: str, per_second: float, *, resumed: bool) -> Non
 def lease_writes(world: World, others: int) -> int:
     """Writes of a stream's lease while the user has this many other streams."""
     reads = Reads()
-    client: Any = Counting(world.stores.dynamodb, reads)
+    client: Any = Counting(world.stores.chats.client, reads)
     for _ in range(others):
         world.stores.leases.take(f"leases-{others}", STREAMS)
     leases = replace(world.stores.leases, client=client)

@@ -238,7 +238,7 @@ def _token(groups: Any) -> str:
 
 def items(world: World, table: str) -> list[dict[str, Any]]:
     """Every item of a table, as stored."""
-    pages = world.stores.dynamodb.get_paginator("scan").paginate(TableName=table)
+    pages = world.stores.chats.client.get_paginator("scan").paginate(TableName=table)
     return [dict(item) for page in pages for item in page["Items"]]
 
 

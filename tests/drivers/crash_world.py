@@ -293,7 +293,7 @@ class World:
         conversation = Conversation(self.user, conversation_id, "", "assistant", now, now, queries=count)
         stores.conversations.create(conversation)
         key: Any = {"pk": {"S": f"USER#{self.user}"}, "sk": {"S": f"CONV#{conversation_id}"}}
-        stores.dynamodb.update_item(
+        stores.chats.client.update_item(
             TableName=SETTINGS.history_table, Key=key, UpdateExpression="SET queries = :n",
             ExpressionAttributeValues={":n": {"N": str(count)}},
         )  # fmt: skip

@@ -96,7 +96,7 @@ def free_cancels(movements: Sequence[Movement], end: Movement) -> int:
 
 def _turns_cost(stores: Stores, chat: Chat) -> int:
     """What the turns and their tools cost by the chat's receipt, in 10⁻⁹ dollars."""
-    return spent_nanodollars(receipt_of(evidence(stores, chat), Deployment())["lines"])
+    return spent_nanodollars(receipt_of(evidence(stores, chat, stores.ledger), Deployment())["lines"])
 
 
 def prefix_faults(starts: Mapping[int, Sequence[str]]) -> list[str]:
@@ -127,7 +127,7 @@ def digest_faults(stores: Stores, chat: Chat) -> list[str]:
     """
     stores, shared = stores.across(chat.ancestry), chat.ancestry.digests
     pk = partition(chat.user, chat.conversation_id)
-    keys = [item["sk"] for item in query(stores.dynamodb, stores.history.table, pk, prefix="D#")]
+    keys = [item["sk"] for item in query(stores.chats.client, stores.history.table, pk, prefix="D#")]
     taken = [int(key[2:8]) for key in keys if key.endswith("#taken")]
     numbers = [int(key[2:]) for key in keys if not key.endswith("#taken")]
     last = max(taken, default=shared)
@@ -173,7 +173,7 @@ def what_is_left(stores: Stores, user: str, secret: str) -> list[str]:
     hidden = (f"USER#{user} CONV#", f"USER#{user} FORK#")
     faults = []
     for table in (stores.history.table, stores.chats.table, stores.cache.table):
-        for page in stores.dynamodb.get_paginator("scan").paginate(TableName=table):
+        for page in stores.chats.client.get_paginator("scan").paginate(TableName=table):
             for item in page["Items"]:
                 key = f"{item['pk']['S']} {item['sk']['S']}"
                 if secret in str(item):
@@ -197,7 +197,7 @@ def erasure_faults(stores: Stores, user: str, secret: str, before: Books | None 
     """
     faults, kept = [], set()
     for table in (stores.history.table, stores.chats.table, stores.cache.table, stores.ledger.table):
-        for page in stores.dynamodb.get_paginator("scan").paginate(TableName=table):
+        for page in stores.chats.client.get_paginator("scan").paginate(TableName=table):
             for item in page["Items"]:
                 key = f"{table} {item['pk']['S']} {item['sk']['S']}"
                 faults += [f"{key} is left"] if names(user, item) or secret in str(item) else []
@@ -237,7 +237,7 @@ def turns_of(stores: Stores, chat: Chat) -> list[RecordedTurn]:
 
 def _events(stores: Stores, chat: Chat) -> tuple[list[StoredEvent], list[str]]:
     """All events as stored, and what is wrong with their numbers."""
-    items = list(query(stores.dynamodb, stores.chats.table, chat.pk, prefix="EV#"))
+    items = list(query(stores.chats.client, stores.chats.table, chat.pk, prefix="EV#"))
     events = [event for item in items for event in unpack(item)]
     expected = list(range(1, len(events) + 1))
     wrong = [f"events {[event.id for event in events]}"] if [event.id for event in events] != expected else []
@@ -367,7 +367,7 @@ def _price(chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEve
 
 def _receipt(stores: Stores, chat: Chat, events: Sequence[StoredEvent]) -> Iterator[str]:
     """The receipt adds up, and has exactly one line for every announced call of the model."""
-    receipt = receipt_of(evidence(stores, chat), Deployment())
+    receipt = receipt_of(evidence(stores, chat, stores.ledger), Deployment())
     yield from (f"receipt: {difference}" for difference in receipt["differences"])
     if not receipt["recorded"] or any(turn.made is None for turn in turns_of(stores, chat)):
         return
@@ -397,6 +397,6 @@ def _leftovers(stores: Stores, chat: Chat) -> Iterator[str]:
     if conversation is None or conversation.lease == chat.chat_id:
         yield "its conversation is not free"
     key: Any = {"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
-    item = stores.dynamodb.get_item(TableName=stores.chats.table, Key=key)["Item"]
+    item = stores.chats.client.get_item(TableName=stores.chats.table, Key=key)["Item"]
     if "open" in item:
         yield "it is still in the index of open chats"

@@ -218,7 +218,7 @@ def store(stores: Stores, writes: Sequence[Write]) -> None:
     for write in writes:
         if isinstance(write, Body):
             stores.bodies.write(write)
-    transact(stores.dynamodb, [write for write in writes if isinstance(write, Action)])
+    transact(stores.chats.client, [write for write in writes if isinstance(write, Action)])
 
 
 def ref_of(chat: Chat) -> ChatRef:

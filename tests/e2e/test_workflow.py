@@ -145,7 +145,7 @@ def _seed(root: Root, user: str, queries: int, tools: int, size: int) -> str:
         "updated_at": now,
         "queries": queries,
     }
-    transact(stores.dynamodb, [put("conversation", stores.history.table, item)])
+    transact(stores.chats.client, [put("conversation", stores.history.table, item)])
     return conversation_id
 
 

@@ -33,7 +33,7 @@ def counted(world: World, conversation_id: str) -> tuple[Requests, Chat]:
 
     world.model.reset()
     world.model.script.add({"match": "turn", "text": "An answer."})
-    events = world.stores.dynamodb.meta.events
+    events = world.stores.chats.client.meta.events
     events.register("before-call.dynamodb", sent)
     chat = world.start("A question?", "ann", conversation_id)
     now = "prepare"

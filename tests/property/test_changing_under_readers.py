@@ -88,7 +88,7 @@ class Ground:
             copied = {**item, "pk": _renamed(item["pk"], f"#{self.api.user}", f"#{user}")}
             if "body" in item:
                 copied["body"] = _renamed(item["body"], f"s3:{self.api.user}/", f"s3:{user}/")
-            self.api.world.stores.dynamodb.put_item(TableName=table, Item=copied)
+            self.api.world.stores.chats.client.put_item(TableName=table, Item=copied)
         s3, bucket = self.api.world.stores.bodies.s3, SETTINGS.bodies_bucket
         for key in self.objects:
             name = key.replace(self.api.user, user, 1)
@@ -104,7 +104,7 @@ def _renamed(value: dict[str, str], old: str, new: str) -> dict[str, str]:
 def ground() -> Iterator[Ground]:
     with make_api(retrieve_documentation=results) as api:
         calls = Calls()
-        for client in (api.world.stores.dynamodb, api.world.stores.bodies.s3):
+        for client in (api.world.stores.chats.client, api.world.stores.bodies.s3):
             client.meta.events.register("before-call", calls)
         ids = asked(api)
         tables = (SETTINGS.history_table, SETTINGS.chats_table)

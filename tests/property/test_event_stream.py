@@ -86,7 +86,7 @@ async def receive(stream: AsyncIterator[bytes], stored: int, reader: Reader, siz
 
 
 def stored_events(world: World, chat: Chat) -> list[StoredEvent]:
-    return list(read_events(world.stores.dynamodb, "chats", chat.pk, consistent=True))
+    return list(read_events(world.stores.chats.client, "chats", chat.pk, consistent=True))
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
@@ -105,7 +105,7 @@ def test_a_reconnecting_client_gets_every_event_once_and_the_answers_text(
 ) -> None:
     key = f"{uuid.uuid4().hex}:"
     chat = world.start(f"{key} please look it up.", user=key)
-    events = EventReader(world.stores.dynamodb, "chats", world.clock, QUICK)
+    events = EventReader(world.stores.chats.client, "chats", world.clock, QUICK)
     clients = [Reader() for _ in range(readers)]
     for step, sizes in zip(
         [lambda: None, *steps_of(world, chat, key, end, cuts)], [*breaks, *[[]] * 8], strict=False

@@ -35,6 +35,7 @@ from tests.drivers.world import make_world, search_needs
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dualtrack.storage.history import HistoryStore
     from dualtrack.storage.stores import Stores
     from dualtrack.tools.documentation.dependencies import SearchNeeds
     from dualtrack.tools.running import Running
@@ -96,9 +97,9 @@ def running(talk: Talk, question: str) -> Running:
     return search_call  # type: ignore[no-any-return]
 
 
-def folded(stores: Stores, talk: Talk) -> int:
+def folded(history: HistoryStore, talk: Talk) -> int:
     """The last query that the digest covers when the chat after the last query is sent."""
-    tracks = stores.history.tracks(USER, talk.conversation_id, len(talk.queries))
+    tracks = history.tracks(USER, talk.conversation_id, len(talk.queries))
     past, budget = Past(None, ()), TrackBudget(TRACK_TOKENS)
     for track in tracks:
         past = past_to_send(Past(past.digest, (*past.tracks, track)), budget, AT, cold=False)
@@ -114,12 +115,14 @@ def measure() -> Found:
             embedder=InProcess(),
         )
         needs = search_needs(world.stores, deps)
-        return [row for talk in talks() for row in _of_talk(talk, needs)]
+        return [row for talk in talks() for row in _of_talk(talk, world.stores, needs)]
 
 
-def _of_talk(talk: Talk, needs: SearchNeeds) -> Iterator[tuple[frozenset[str], dict[tuple[str, int], float]]]:
-    put(needs.stores, talk)
-    hidden = folded(needs.stores, talk)
+def _of_talk(
+    talk: Talk, stores: Stores, needs: SearchNeeds
+) -> Iterator[tuple[frozenset[str], dict[tuple[str, int], float]]]:
+    put(stores, talk)
+    hidden = folded(stores.history, talk)
     queries, records = len(talk.queries), sum(map(len, talk.queries))
     print(
         f"{talk.conversation_id}: {queries} queries, {records} records, q1 to q{hidden} behind a digest, "

@@ -123,8 +123,8 @@ def main() -> None:
         talk = talk_of(QUERIES)
         put(world.stores, talk)
         local: Any = LocalVectors()
-        meter, objects = Meter(world.stores.dynamodb), Objects()
-        events: Any = world.stores.dynamodb.meta.events
+        meter, objects = Meter(world.stores.chats.client), Objects()
+        events: Any = world.stores.chats.client.meta.events
         events.register("provide-client-params.dynamodb", meter.sent)
         events.register("after-call.dynamodb", meter.answered)
         s3_events: Any = world.stores.bodies.s3.meta.events

@@ -387,7 +387,7 @@ def test_a_burst_of_a_hundred_requests_is_served_then_refused_with_retry_after(a
 def _use_up(api: Api) -> None:
     """Count the rest of the window's requests as sent."""
     window = int(api.world.clock.now) // 60 * 60
-    api.world.stores.dynamodb.update_item(
+    api.world.stores.chats.client.update_item(
         TableName="chats",
         Key={"pk": {"S": f"USER#{api.user}"}, "sk": {"S": f"RATE#{window}"}},
         UpdateExpression="SET requests = :all",

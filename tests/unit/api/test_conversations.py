@@ -129,7 +129,7 @@ def test_a_conversation_of_an_earlier_release_is_listed_after_newer_queries(api:
 
 
 def _as_an_earlier_release_left_it(api: Api, conversation_id: str) -> None:
-    api.world.stores.dynamodb.update_item(
+    api.world.stores.chats.client.update_item(
         TableName="history",
         Key={"pk": {"S": f"USER#{api.user}"}, "sk": {"S": f"CONV#{conversation_id}"}},
         UpdateExpression="REMOVE listed, latest, asked",
@@ -301,7 +301,7 @@ def test_a_poll_of_a_chat_reads_only_two_bodies(api: Api) -> None:
     chat = ask_with_tools(api, "Many results.", calls=6)
     reads: list[str] = []
     stores = api.world.stores
-    events = {stores.dynamodb: ("GetItem", "BatchGetItem"), stores.bodies.s3: ("GetObject",)}
+    events = {stores.chats.client: ("GetItem", "BatchGetItem"), stores.bodies.s3: ("GetObject",)}
     for client, names in events.items():
         for name in names:
             client.meta.events.register(
@@ -520,7 +520,7 @@ def test_an_answered_chat_is_closed_before_it_is_deleted(api: Api) -> None:
 
 def _dies_at(name: str, api: Api, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """The deletion's process dies at this request."""
-    client = api.world.stores.dynamodb if name != "delete_objects" else api.world.stores.bodies.s3
+    client = api.world.stores.chats.client if name != "delete_objects" else api.world.stores.bodies.s3
 
     class Died(BaseException):
         pass
@@ -583,7 +583,7 @@ def test_a_cancelled_chats_running_tool_writes_nothing_into_a_deleted_conversati
     remaining = [item for item in items(api.world, "chats") if item["pk"]["S"] == chat.pk]
     assert [(item["closed"]["BOOL"], item["data"]["S"]) for item in remaining] == [(True, "[]")]
     assert int(remaining[0]["ttl"]["N"]) <= chat.deadline + 60
-    assert list(read_events(api.world.stores.dynamodb, "chats", chat.pk)) == []
+    assert list(read_events(api.world.stores.chats.client, "chats", chat.pk)) == []
 
 
 def test_the_profiles_are_listed(api: Api) -> None:

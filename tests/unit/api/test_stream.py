@@ -104,7 +104,7 @@ def stream() -> Iterator[Stream]:
             allowed_origins=f"{ORIGIN}, https://b.example",
         )
         module = _load()
-        yield Stream(world, module, module.create_app(settings, world.stores.dynamodb), settings.jwks_url)
+        yield Stream(world, module, module.create_app(settings, world.stores.chats.client), settings.jwks_url)
 
 
 def _load() -> ModuleType:
@@ -262,7 +262,7 @@ def test_unreadable_keys_are_a_server_error(stream: Stream, done: Chat) -> None:
     settings = replace(
         SETTINGS, jwks_url="http://127.0.0.1:9/keys", token_issuer=ISSUER, token_audience=AUDIENCE
     )
-    broken = replace(stream, app=_load().create_app(settings, stream.world.stores.dynamodb))
+    broken = replace(stream, app=_load().create_app(settings, stream.world.stores.chats.client))
     assert code(broken.as_ann(done.chat_id)) == (503, "unavailable")
 
 
@@ -295,7 +295,7 @@ def test_events_can_be_read_for_a_day_after_the_end(stream: Stream, hours: float
     ended = world.load(chat)
     assert ended.ended_at
     world.clock.now += hours * 3600
-    reader = EventReader(world.stores.dynamodb, "chats", world.clock)
+    reader = EventReader(world.stores.chats.client, "chats", world.clock)
     if is_there:
         assert reader.chat(chat.user, chat.chat_id) == ended
     else:
@@ -335,14 +335,14 @@ def test_the_preflight_allows_what_a_reader_sends(stream: Stream) -> None:
 
 
 def open_streams(stream: Stream, user: str) -> int:
-    item = stream.world.stores.dynamodb.get_item(
+    item = stream.world.stores.chats.client.get_item(
         TableName="cache", Key={"pk": {"S": f"LEASE#{user}"}, "sk": {"S": "STREAMS"}}, ConsistentRead=True
     ).get("Item", {})
     return len(item.get("leases", {"M": {}})["M"])
 
 
 def take_all(stream: Stream, user: str) -> tuple[Leases, list[Lease]]:
-    leases = Leases(stream.world.stores.dynamodb, "cache", time.time)
+    leases = Leases(stream.world.stores.chats.client, "cache", time.time)
     return leases, [leases.take(user, STREAMS) for _ in range(STREAMS.limit)]
 
 
@@ -378,7 +378,7 @@ def test_a_stream_that_cannot_be_counted_is_not_opened(stream: Stream, done: Cha
         token_issuer=ISSUER,
         token_audience=AUDIENCE,
     )
-    broken = replace(stream, app=_load().create_app(settings, stream.world.stores.dynamodb))
+    broken = replace(stream, app=_load().create_app(settings, stream.world.stores.chats.client))
     assert code(broken.as_ann(done.chat_id)) == (503, "unavailable")
 
 
@@ -480,7 +480,7 @@ def test_a_client_that_reads_nothing_is_disconnected_before_its_lease_ends(
 
 
 def follow(world: World, chat: Chat, after: int, pace: Pace) -> AsyncIterator[bytes]:
-    return EventReader(world.stores.dynamodb, "chats", world.clock, pace).follow(chat, after)
+    return EventReader(world.stores.chats.client, "chats", world.clock, pace).follow(chat, after)
 
 
 IMPATIENT = Pace(heartbeat=0.0, busy=0.0, idle=0.0, busy_for=0.0)
@@ -527,7 +527,7 @@ class Counting:
 def test_a_reader_makes_one_query_per_poll(stream: Stream, after: int, searches: int) -> None:
     """A reader that reconnects needs one query more to find its position; after that it costs the same."""
     chat = stream.world.start("Hello.", user=f"looks-{after}")
-    client: Any = Counting(stream.world.stores.dynamodb)
+    client: Any = Counting(stream.world.stores.chats.client)
     looks = 8
 
     async def pieces() -> list[bytes]:
@@ -550,7 +550,7 @@ def test_a_reader_that_waits_for_events_behind_the_end_is_disconnected(stream: S
         if end == "ended":
             await asyncio.to_thread(world.abort, chat)
         else:
-            world.stores.dynamodb.delete_item(
+            world.stores.chats.client.delete_item(
                 TableName="chats", Key={"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
             )
         return [first, *[piece async for piece in reading]]

@@ -79,7 +79,7 @@ def searched() -> Iterator[tuple[World, FakeClaude, FakeVoyage]]:
 
 
 def receipt(world: World, chat: Chat) -> dict[str, Any]:
-    return receipt_of(evidence(world.stores, chat), Deployment())
+    return receipt_of(evidence(world.stores, chat, world.stores.ledger), Deployment())
 
 
 def test_model_calls_of_a_search_are_in_the_receipt_and_the_ledger(
@@ -212,9 +212,11 @@ def test_a_record_of_an_earlier_release_has_no_model_calls(
     read = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}}
     world.model.script.add({"match": "turn", "content": [read]})
     chat = world.ask("Read it.")
-    items = world.stores.dynamodb.scan(TableName="history")["Items"]
+    items = world.stores.chats.client.scan(TableName="history")["Items"]
     (meta,) = [item["meta"]["S"] for item in items if "#t#" in item["sk"]["S"] and "meta" in item]
     assert "asked" not in meta
-    (record,) = [stored for stored in evidence(world.stores, chat).records if stored.call]
+    (record,) = [
+        stored for stored in evidence(world.stores, chat, world.stores.ledger).records if stored.call
+    ]
     assert record.call is not None
     assert record.call == replace(record.call, asked=())

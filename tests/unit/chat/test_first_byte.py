@@ -48,7 +48,7 @@ def cancel(world: World, chat: Chat) -> Chat:
 
 
 def receipt(world: World, chat: Chat) -> dict[str, Any]:
-    return receipt_of(evidence(world.stores, chat), Deployment())
+    return receipt_of(evidence(world.stores, chat, world.stores.ledger), Deployment())
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ def test_a_waiting_chat_says_what_its_waits_took_before_and_after_it_is_answered
     )  # fmt: skip
 
     def work() -> tuple[float, float]:
-        body = receipt_of(evidence(world.stores, world.load(chat)), deployment)
+        body = receipt_of(evidence(world.stores, world.load(chat), world.stores.ledger), deployment)
         amounts = {line["item"]: line["amount"] for line in body["lines"] if line["kind"] == "aws"}
         turns = next(
             int(item.split(": ")[1].split(" ")[0]) for item in amounts if item.startswith("Lambda turn")

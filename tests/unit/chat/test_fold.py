@@ -136,7 +136,7 @@ def test_a_chat_sends_its_pinned_digest_to_its_end(world: World) -> None:
     chat = world.start("And now?", conversation_id=first.conversation_id)
     text = json.dumps({"stand_in": [], "catalogue": ""})
     key: Any = {"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
-    world.stores.dynamodb.update_item(
+    world.stores.chats.client.update_item(
         TableName="chats", Key=key, UpdateExpression="SET pin = :pin",
         ExpressionAttributeValues={":pin": {"S": text}},
     )  # fmt: skip
@@ -150,7 +150,7 @@ def test_two_concurrent_first_attempts_send_the_same(world: World) -> None:
     first = converse(world, 3)
     shrink_the_budget()
     chat = world.start("Again?", conversation_id=first.conversation_id)
-    client: Any = world.stores.dynamodb
+    client: Any = world.stores.chats.client
     folds: list[bool] = []
 
     def fold_before(params: Any, **_: Any) -> None:
@@ -175,7 +175,7 @@ def test_two_concurrent_first_attempts_send_the_same(world: World) -> None:
 def test_a_late_digest_is_not_written_to_a_deleted_conversation(world: World) -> None:
     chat = converse(world, 3)
     shrink_the_budget()
-    client: Any = world.stores.dynamodb
+    client: Any = world.stores.chats.client
     deleted: list[bool] = []
 
     def delete_first(params: Any, **_: Any) -> None:
@@ -286,7 +286,7 @@ def _counts_of_three_queries(world: World, length: int) -> list[Counter[str]]:
         track = QueryTrack(number, blocks, 5_000)
         store(world.stores, world.stores.history.track_writes("ann", first.conversation_id, track))
     key: Any = {"pk": {"S": "USER#ann"}, "sk": {"S": f"CONV#{first.conversation_id}"}}
-    world.stores.dynamodb.update_item(
+    world.stores.chats.client.update_item(
         TableName="history", Key=key, UpdateExpression="SET queries = :n",
         ExpressionAttributeValues={":n": {"N": str(length)}},
     )  # fmt: skip
@@ -297,7 +297,7 @@ def _counts_of_three_queries(world: World, length: int) -> list[Counter[str]]:
         counts["items"] += len(parsed.get("Items", ())) + ("Item" in parsed)
         counts["items"] += sum(len(items) for items in parsed.get("Responses", {}).values())
 
-    client: Any = world.stores.dynamodb
+    client: Any = world.stores.chats.client
     client.meta.events.register("after-call.dynamodb", count)
     totals = []
     for _ in range(3):

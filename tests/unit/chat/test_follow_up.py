@@ -12,6 +12,7 @@ from dualtrack.errors import ChatClosed
 from dualtrack.memory.records import Block, QueryTrack
 from dualtrack.storage.bodies import Body
 from dualtrack.storage.dynamo import query as items_of
+from dualtrack.storage.past_writes import write_past
 from dualtrack.tool_values import ToolResult
 
 from tests.drivers.invariants import chat_faults
@@ -103,7 +104,7 @@ def test_summaries_that_arrive_while_it_waits_are_sent(world: World) -> None:
 def test_a_closing_chat_uses_a_track_that_was_stored_first(world: World, closer: str) -> None:
     """The follow-up stores its track after the summariser has read that there is none, before it commits."""
     first = answered(world)
-    client: Any = world.stores.dynamodb
+    client: Any = world.stores.chats.client
     came: list[Chat] = []
 
     def follow_up_before_the_commit(**_: Any) -> None:
@@ -138,10 +139,10 @@ def test_no_track_comes_into_a_conversation_that_the_chat_does_not_hold(world: W
     track = QueryTrack(1, (Block("q1", "user", "Which port? " * 200, "now"),), 1)
     writes = world.stores.history.track_writes(chat.user, chat.conversation_id, track)
     key = f"CONV#{chat.user}#{chat.conversation_id}"
-    before = list(items_of(world.stores.dynamodb, "history", key))
+    before = list(items_of(world.stores.chats.client, "history", key))
     with pytest.raises(ChatClosed):
-        world.stores.write_past(chat, writes)
-    assert list(items_of(world.stores.dynamodb, "history", key)) == before
+        write_past(world.stores, chat, writes)
+    assert list(items_of(world.stores.chats.client, "history", key)) == before
 
 
 def test_an_object_is_not_written_for_a_chat_that_has_ended(world: World) -> None:
@@ -158,7 +159,7 @@ def test_an_object_is_not_written_for_a_chat_that_has_ended(world: World) -> Non
         for write in writes
     ]
     with pytest.raises(ChatClosed):
-        world.stores.write_past(chat, big)
+        write_past(world.stores, chat, big)
     assert world.stores.bodies.s3.list_objects_v2(Bucket="bodies").get("Contents", []) == []
 
 

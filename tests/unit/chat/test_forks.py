@@ -110,9 +110,9 @@ def test_a_fork_is_found_by_the_latest_shared_queries() -> None:
     parent = world.look().conversations.find(USER, world.conversation_id)
     assert parent is not None
     known = tuple((number, f"known {number}") for number in range(6, 26))
-    fork = asked_up_to(world.look(), replace(parent, asked=known), 10)
+    fork = asked_up_to(world.look().history, replace(parent, asked=known), 10)
     assert fork == known[:5], "of the others this scenario has no records"
-    more = asked_up_to(world.look(), replace(parent, asked=known), 25, "a" * 200)
+    more = asked_up_to(world.look().history, replace(parent, asked=known), 25, "a" * 200)
     assert [number for number, _ in more] == list(range(7, 27))
     assert more[-1] == (26, "a" * 100)
 

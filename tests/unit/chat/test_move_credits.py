@@ -62,7 +62,7 @@ def has_body(world: World, chat: Chat) -> bool:
     """Whether the thought's text is stored."""
     body = body_of(partition(chat.user, chat.conversation_id), LONG.encode())
     key = {"pk": {"S": body.pk}, "sk": {"S": body.pointer}}
-    return "Item" in world.stores.dynamodb.get_item(TableName=world.stores.history.table, Key=key)
+    return "Item" in world.stores.chats.client.get_item(TableName=world.stores.history.table, Key=key)
 
 
 def bodies_put(world: World) -> list[Any]:
@@ -73,7 +73,7 @@ def bodies_put(world: World) -> list[Any]:
         if "z" in params["Item"]:
             seen.append(params)
 
-    world.stores.dynamodb.meta.events.register("provide-client-params.dynamodb.PutItem", see)
+    world.stores.chats.client.meta.events.register("provide-client-params.dynamodb.PutItem", see)
     return seen
 
 
@@ -89,11 +89,11 @@ def test_a_record_agrees_with_the_account_after_the_payment(world: World, chat: 
         return account.hold_tools(chat.chat_id, ["github"], documentation_paid=False, now=now)
 
     bodies = bodies_put(world)
-    decision = move_credits(world.stores, known(world, chat), "ann", decide, thinks(world, chat))
+    decision = move_credits(world.stores.ledger, known(world, chat), "ann", decide, thinks(world, chat))
     assert (seen, len(bodies)) == ([1, 2], 1)
     assert decision.account == ledger.load("ann")
     assert world.stores.history.record("ann", chat.conversation_id, "q1-a1") == THOUGHT
-    events = read_events(world.stores.dynamodb, world.stores.chats.table, chat.pk)
+    events = read_events(world.stores.chats.client, world.stores.chats.table, chat.pk)
     assert [event.data["available"] for event in events if event.event == "credits"] == [45, 50 - 5 - 5 - 3]
 
 
@@ -102,7 +102,7 @@ def test_a_refusal_writes_nothing(world: World, chat: Chat) -> None:
         return account.hold("ch_dear", 500, world.clock())
 
     before = world.stores.ledger.load("ann")
-    refused = move_credits(world.stores, known(world, chat), "ann", decide, thinks(world, chat))
+    refused = move_credits(world.stores.ledger, known(world, chat), "ann", decide, thinks(world, chat))
     assert isinstance(refused, Refused)
     assert world.stores.ledger.load("ann") == before
     assert not has_body(world, chat)
@@ -117,7 +117,7 @@ def test_after_a_chats_end_no_credits_move_and_no_body_is_written(world: World, 
         return account.settle(chat.chat_id, 5, world.clock())
 
     with pytest.raises(ChatClosed):
-        move_credits(world.stores, late, "ann", decide, thinks(world, chat))
+        move_credits(world.stores.ledger, late, "ann", decide, thinks(world, chat))
     assert world.stores.ledger.load("ann") == before
     assert not has_body(world, chat)
 
@@ -134,5 +134,5 @@ def test_reading_the_log_before_a_body_does_not_move_the_fence(world: World, cha
         raise Superseded(event.event)
 
     with pytest.raises(Superseded, match="turn"):
-        move_credits(world.stores, late, "ann", decide, thinks(world, chat), fence)
+        move_credits(world.stores.ledger, late, "ann", decide, thinks(world, chat), fence)
     assert chat.chat_id in world.stores.ledger.load("ann").holds

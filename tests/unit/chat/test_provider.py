@@ -61,7 +61,7 @@ def test_turns_and_summaries_keep_the_provider_they_began_with(world: World) -> 
 def test_an_agent_without_a_provider_uses_anthropic(world: World) -> None:
     """As pinned by earlier releases."""
     chat = world.start("Anything.")
-    agent = agent_of(world.stores, chat, "claude-haiku-5-5", Thinking(), "bedrock")
+    agent = agent_of(world.stores.agents, chat, "claude-haiku-5-5", Thinking(), "bedrock")
     assert agent_from(agent.text) == agent
     older = agent.text.replace('"provider":"bedrock"', '"other":"bedrock"')
     assert older != agent.text

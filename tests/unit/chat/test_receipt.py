@@ -40,7 +40,7 @@ def world() -> Iterator[World]:
 
 def receipt(world: World, chat: Chat) -> dict[str, Any]:
     """As the API makes it."""
-    return receipt_of(evidence(world.stores, chat), DEPLOYMENT)
+    return receipt_of(evidence(world.stores, chat, world.stores.ledger), DEPLOYMENT)
 
 
 def lines(body: dict[str, Any], kind: str) -> list[dict[str, Any]]:

@@ -139,7 +139,7 @@ def test_a_pin_from_before_sends_the_windows_queries_in_the_template_to_its_end(
     assert pinned is not None
     use(monkeypatch, history=WINDOW, query_template="Answer this: {query}")
     deployed = replace(
-        world, stores=build_stores(SETTINGS, world.stores.dynamodb, world.stores.bodies.s3, world.clock)
+        world, stores=build_stores(SETTINGS, world.stores.chats.client, world.stores.bodies.s3, world.clock)
     )
     agent = json.loads(world.stores.agents.load(pinned.agent) or "")
     del agent["profile"]["history"]["as_written"]
@@ -341,7 +341,7 @@ def test_a_deploy_in_the_middle_of_a_chat_changes_nothing_for_it(
         max_turns=1,
     )
     deployed = replace(
-        world, stores=build_stores(SETTINGS, world.stores.dynamodb, world.stores.bodies.s3, world.clock)
+        world, stores=build_stores(SETTINGS, world.stores.chats.client, world.stores.bodies.s3, world.clock)
     )
     chat = deployed.run(chat)
     assert (chat.status, chat.stop) == ("done", "complete")

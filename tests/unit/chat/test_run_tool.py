@@ -55,7 +55,7 @@ def result(world: World, chat: Chat) -> Record:
 
 
 def event_names(world: World, chat: Chat) -> list[str]:
-    events = read_events(world.stores.dynamodb, world.stores.chats.table, chat.pk, consistent=True)
+    events = read_events(world.stores.chats.client, world.stores.chats.table, chat.pk, consistent=True)
     return [event.event for event in events]
 
 
@@ -133,7 +133,7 @@ def test_a_non_repeatable_call_runs_once_and_its_retry_reports_an_unknown_outcom
     turn = world.stores.chats.turn(chat, 1)
     assert turn is not None
     (call,) = turn.calls
-    world.stores.dynamodb.delete_item(
+    world.stores.chats.client.delete_item(
         TableName=world.stores.chats.table, Key={"pk": {"S": chat.pk}, "sk": {"S": "TURN#001"}}
     )
     _store_turn(world, chat, replace(call, repeatable=False))

@@ -136,7 +136,9 @@ def test_a_cancelled_chat_is_sent_and_a_running_one_is_not(world: World, collect
 
 def test_bedrock_is_named_as_the_conventions_do(world: World) -> None:
     chat = world.ask("Hello.")
-    document = spans_of(receipt_of(evidence(world.stores, chat), Deployment()), "bedrock")
+    document = spans_of(
+        receipt_of(evidence(world.stores, chat, world.stores.ledger), Deployment()), "bedrock"
+    )
     assert document is not None
     assert problems(document) == []
     assert "aws.bedrock" in json.dumps(document)

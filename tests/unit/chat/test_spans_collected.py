@@ -68,7 +68,9 @@ def test_it_receives_every_span_as_it_was_sent(world: World, collector: RealColl
     taken = collector.documents(len(ended))
     for chat, document in zip(ended, taken, strict=True):
         error = (chat.error or {}).get("code", "")
-        wanted = spans_of(receipt_of(evidence(world.stores, chat), Deployment()), "anthropic", error)
+        wanted = spans_of(
+            receipt_of(evidence(world.stores, chat, world.stores.ledger), Deployment()), "anthropic", error
+        )
         assert wanted is not None
         assert [plain(span) for span in all_spans(document)] == [plain(span) for span in all_spans(wanted)]
         assert document["resourceSpans"][0]["resource"] == wanted["resourceSpans"][0]["resource"]

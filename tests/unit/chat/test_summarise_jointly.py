@@ -55,7 +55,7 @@ def summary_calls(world: World) -> list[dict[str, Any]]:
 
 def missing(world: World, chat: Chat) -> int:
     """The summaries that the model did not make, by the chat's receipt."""
-    lines = receipt_of(evidence(world.stores, chat), Deployment())["lines"]
+    lines = receipt_of(evidence(world.stores, chat, world.stores.ledger), Deployment())["lines"]
     (line,) = [line for line in lines if line["kind"] == "summary"]
     return int(line["missing"])
 
@@ -203,7 +203,7 @@ def test_a_turn_of_the_first_release_is_summarised_record_by_record(world: World
     chat = world.start("How do I set up OAuth for Twitter ads?")
     assert world.answer(chat) == "answered"
     key = {"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
-    world.stores.dynamodb.update_item(TableName="chats", Key=key, UpdateExpression="REMOVE asked")
+    world.stores.chats.client.update_item(TableName="chats", Key=key, UpdateExpression="REMOVE asked")
     world.summarise(chat)
     assert world.load(chat).status == "done"
     assert all("tools" not in body for body in summary_calls(world))

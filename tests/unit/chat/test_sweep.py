@@ -54,7 +54,7 @@ def admitted(stores: Stores, user: str) -> Chat:
 def poison(stores: Stores, chat: Chat) -> None:
     """The chat's query cannot be read, so that no sweep can end it."""
     key = {"pk": f"CONV#{chat.user}#{chat.conversation_id}", "sk": record_key(RecordId(1))}
-    transact(stores.dynamodb, [put("record", stores.history.table, {**key, "meta": "{"})])
+    transact(stores.chats.client, [put("record", stores.history.table, {**key, "meta": "{"})])
 
 
 def status(stores: Stores, chat: Chat) -> str:
@@ -108,7 +108,9 @@ def test_a_chat_that_an_earlier_sweep_could_not_end_comes_last(stores: Stores, c
 def _mend(stores: Stores, chat: Chat) -> None:
     meta = '{"type":"message","role":"user","at":"2026-11-22T00:00:00.000Z","turn":0}'
     key = {"pk": f"CONV#{chat.user}#{chat.conversation_id}", "sk": record_key(RecordId(1))}
-    transact(stores.dynamodb, [put("record", stores.history.table, {**key, "meta": meta, "text": "Hello?"})])
+    transact(
+        stores.chats.client, [put("record", stores.history.table, {**key, "meta": meta, "text": "Hello?"})]
+    )
 
 
 class Hanging(NoExecutions):
@@ -178,7 +180,7 @@ def test_a_chat_that_runs_is_not_written_to(stores: Stores, clock: FakeClock) ->
 def test_a_deleted_chat_is_not_recreated(stores: Stores) -> None:
     """Its conversation may be deleted while the sweep looks at it."""
     chat = admitted(stores, "ann")
-    stores.dynamodb.delete_item(
+    stores.chats.client.delete_item(
         TableName=stores.chats.table, Key={"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
     )
     with pytest.raises(Exception, match="chat"):

@@ -151,7 +151,7 @@ def test_a_chat_of_the_first_release_goes_on_with_the_deployments_model(world: W
     (call,) = earlier.turn(chat, 0)["calls"]
     earlier.tool(chat, 1, call["id"])
     key = {"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
-    world.stores.dynamodb.update_item(TableName="chats", Key=key, UpdateExpression="REMOVE asked, pin")
+    world.stores.chats.client.update_item(TableName="chats", Key=key, UpdateExpression="REMOVE asked, pin")
     assert world.turn(chat, 1)["next"] == "answered"
     assert bodies(world)[-1]["model"] == "claude-haiku-5-5"
 

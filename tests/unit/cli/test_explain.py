@@ -13,7 +13,7 @@ from tests.unit.chat.test_receipt import DEPLOYMENT, READ
 def test_every_line_is_shown_with_its_price() -> None:
     with make_world() as world:
         world.model.script.add({"match": "turn", "content": [READ, {**READ, "name": "nothing_of_that_name"}]})
-        receipt = receipt_of(evidence(world.stores, world.ask("Read it.")), DEPLOYMENT)
+        receipt = receipt_of(evidence(world.stores, world.ask("Read it."), world.stores.ledger), DEPLOYMENT)
     text = "\n".join(text_of(receipt))
     for part in (
         "turn 1",
@@ -32,7 +32,7 @@ def test_every_line_is_shown_with_its_price() -> None:
 
 def test_data_that_an_earlier_release_lacks_is_named() -> None:
     with make_world() as world:
-        receipt = receipt_of(evidence(world.stores, world.ask("Hello.")), DEPLOYMENT)
+        receipt = receipt_of(evidence(world.stores, world.ask("Hello."), world.stores.ledger), DEPLOYMENT)
     odd = {**receipt, "recorded": False, "price_known": False, "differences": ["tokens"]}
     text = "\n".join(text_of(odd))
     assert "by an earlier release" in text

@@ -21,7 +21,7 @@ def with_dead_holds(world: World) -> None:
     at = int(world.clock()) - HOLD_SECONDS - 60
     holds = {f"ch_{number}": Hold(at + number // 60, (Part("pack", "", 5),)) for number in range(DEAD)}
     account = Account("ann", seq=1, day="2026-11-18", pack=5 * DEAD, holds=holds)
-    transact(world.stores.dynamodb, [put("account", world.stores.ledger.table, account_item(account))])
+    transact(world.stores.chats.client, [put("account", world.stores.ledger.table, account_item(account))])
 
 
 def test_the_next_chat_starts_and_a_few_chats_later_all_holds_are_expired() -> None:

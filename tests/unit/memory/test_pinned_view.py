@@ -18,7 +18,7 @@ def test_a_turn_sends_the_view_that_another_attempt_has_pinned() -> None:
         world.model.reset()
         world.model.script.add({"match": "turn", "text": "Yes.", "always": True})
         chat = world.start("two", conversation_id=first.conversation_id)
-        client: Any = world.stores.dynamodb
+        client: Any = world.stores.chats.client
         pinned: list[bool] = []
 
         def pin_first(**_: Any) -> None:

@@ -29,7 +29,7 @@ NO_BODIES: Any = None
 def dynamodb() -> Iterator[Any]:
     """Tables on moto."""
     with make_world() as world:
-        yield world.stores.dynamodb
+        yield world.stores.chats.client
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ def ids(result: str) -> list[str]:
 def kept(world: World, conversation: str, prefix: str) -> list[str]:
     """The sort keys of the index's items."""
     stores = world.stores
-    stored = items_of(stores.dynamodb, stores.history.table, f"CONV#ann#{conversation}", prefix=prefix)
+    stored = items_of(stores.chats.client, stores.history.table, f"CONV#ann#{conversation}", prefix=prefix)
     return [item["sk"] for item in stored]
 
 
@@ -248,7 +248,7 @@ def test_a_concurrent_searchs_index_is_kept_and_nothing_is_missing(
     """The other search knew only the first query: this one's conflicting segment and its vectors are not stored."""
     conversation = say(world, "Our cat is called Mochi.").conversation_id
     say(world, "The gateway listens on port 8443.", conversation)
-    stores, events = world.stores, world.stores.dynamodb.meta.events
+    stores, events = world.stores, world.stores.chats.client.meta.events
     world.local = LocalVectors()
     world.model.script.add(
         {"match": "turn", "content": [SEARCH_PET, SEARCH_PET]}, {"match": "turn", "text": "Found."}
@@ -327,5 +327,5 @@ def test_a_late_search_writes_nothing_to_a_deleted_conversation(world: World) ->
     with meaning(world, FakeVoyage(embed=deleted_meanwhile)):
         world.tool(chat, outcome["turn"], outcome["calls"][0]["id"])
     assert not held
-    remaining = list(items_of(stores.dynamodb, stores.history.table, f"CONV#ann#{conversation}"))
+    remaining = list(items_of(stores.chats.client, stores.history.table, f"CONV#ann#{conversation}"))
     assert remaining == []

@@ -27,7 +27,7 @@ def test_a_chat_calls_a_tool_whose_properties_were_renamed() -> None:
     module._DECODED.clear()
 
     def call(running: Running) -> ToolResult:
-        return run_mcp_call(running, world.stores, deps)
+        return run_mcp_call(running, world.stores.cache, deps)
 
     with serve_hostile() as board, make_world(ms_find=call) as world:
         server, client = McpServer("ms", board.at("odata")), McpClient()

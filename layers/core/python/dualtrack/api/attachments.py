@@ -17,7 +17,7 @@ from dualtrack.media import VIEWABLE
 if TYPE_CHECKING:
     from dualtrack.memory.records import Attachment, Record
     from dualtrack.storage.conversations import Conversation
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.history import HistoryStore
 
 BINARY_TYPES: Final = (*sorted(VIEWABLE), "application/octet-stream")
 """Types of which ``Accept`` must name one first: for any other, API Gateway returns base64 instead of bytes."""
@@ -46,9 +46,11 @@ def attachment_json(file: Attachment) -> dict[str, Any]:
     return shown | ({"record_id": file.record_id} if file.record_id else {})
 
 
-def find_attachment(stores: Stores, conversation: Conversation, record_id: str, number: str) -> Attachment:
+def find_attachment(
+    history: HistoryStore, conversation: Conversation, record_id: str, number: str
+) -> Attachment:
     """A record's file by its number from 1; 404 if there is none."""
-    record = stores.across(conversation.ancestry).history.record(
+    record = history.across(conversation.ancestry).record(
         conversation.user, conversation.conversation_id, record_id
     )
     files = files_of(record) if record else ()
@@ -58,13 +60,18 @@ def find_attachment(stores: Stores, conversation: Conversation, record_id: str, 
 
 
 def read_attachment(
-    stores: Stores, conversation: Conversation, record_id: str, file: Attachment, accept: str, offset: int
+    history: HistoryStore,
+    conversation: Conversation,
+    record_id: str,
+    file: Attachment,
+    accept: str,
+    offset: int,
 ) -> Answer:
     """The bytes of the file from ``offset`` on, at most `PIECE_BYTES`; 400 if API Gateway would send their base64."""
     if accept.split(",", 1)[0].split(";", 1)[0].strip().lower() not in BINARY_TYPES:
         raise invalid_request("Send the header Accept: application/octet-stream to read a file.")
     try:
-        history, parsed = stores.across(conversation.ancestry).history, parse_record_id(record_id)
+        history, parsed = history.across(conversation.ancestry), parse_record_id(record_id)
         query = parsed.query if parsed else 0
         data = history.load_file(conversation.user, conversation.conversation_id, query, file)
     except Gone:

@@ -11,30 +11,29 @@ from dualtrack.ids import query_id, response_id
 from dualtrack.storage.leases import WAITS
 
 if TYPE_CHECKING:
-    from dualtrack.storage.chats import Chat
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.chats import Chat, ChatStore
+    from dualtrack.storage.history import HistoryStore
+    from dualtrack.storage.leases import Leases
 
 _POLL_SECONDS: Final = 0.25
 
 
-def find_chat(stores: Stores, user: str, chat_id: str) -> Chat:
+def find_chat(chats: ChatStore, user: str, chat_id: str) -> Chat:
     """The user's chat; 404 for any other."""
-    chat = stores.chats.load(user, chat_id)
+    chat = chats.load(user, chat_id)
     if chat is None:
         raise not_found("There is no such chat.")
     return chat
 
 
-def show_chat(stores: Stores, chat: Chat) -> dict[str, Any]:
+def show_chat(history: HistoryStore, chat: Chat) -> dict[str, Any]:
     """The chat object. Reads only the response's text. 404 if records are missing: the chat is being deleted."""
     response = response_id(chat.query)
-    records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts={response})
+    records = history.query_records(chat.user, chat.conversation_id, chat.query, texts={response})
     expected = {query_id(chat.query)} | ({response} if chat.status in WITH_RESPONSE else set())
     if not expected <= {record.record_id for record in records}:
         raise not_found("There is no such chat.")
-    track = (
-        stores.history.track(chat.user, chat.conversation_id, chat.query) if chat.status == "done" else None
-    )
+    track = history.track(chat.user, chat.conversation_id, chat.query) if chat.status == "done" else None
     return chat_json(chat, records, track)
 
 
@@ -51,23 +50,23 @@ def started_json(chat: Chat) -> dict[str, Any]:
     }
 
 
-def await_answer(stores: Stores, chat: Chat, seconds: float) -> Chat:
+def await_answer(chats: ChatStore, leases: Leases, chat: Chat, seconds: float) -> Chat:
     """The chat once it is answered or ended; its current state if time runs out or too many requests wait already."""
     if chat.status != "running" or not seconds:
         return chat
     try:
-        lease = stores.leases.take(chat.user, WAITS)
+        lease = leases.take(chat.user, WAITS)
     except ApiError:
         return chat  # the chat was started, and the response says so
     try:
-        return _poll(stores, chat, seconds)
+        return _poll(chats, chat, seconds)
     finally:
-        stores.leases.free(lease)
+        leases.free(lease)
 
 
-def _poll(stores: Stores, chat: Chat, seconds: float) -> Chat:
+def _poll(chats: ChatStore, chat: Chat, seconds: float) -> Chat:
     deadline = time.monotonic() + seconds
     while chat.status == "running" and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
-        chat = stores.chats.load(chat.user, chat.chat_id) or chat
+        chat = chats.load(chat.user, chat.chat_id) or chat
     return chat

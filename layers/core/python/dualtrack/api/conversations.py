@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from dualtrack.api.parameters import Track
     from dualtrack.memory.records import Record
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import ConversationStores
 
 PAGE_RECORDS: Final = 100
 PAGE_BYTES: Final = 1_000_000
@@ -66,7 +66,7 @@ def conversation_json(conversation: Conversation, now: float) -> dict[str, Any]:
 
 
 def record_json(
-    stores: Stores, user: str, conversation_id: str, record: Record, offset: int = 0
+    stores: ConversationStores, user: str, conversation_id: str, record: Record, offset: int = 0
 ) -> dict[str, Any]:
     """A record as the API shows it; a stored reference is replaced by the text that it refers to.
 
@@ -100,7 +100,7 @@ def record_json(
     return body | ({"stop": record.stop} if record.stop else {})
 
 
-def _text_of(stores: Stores, user: str, conversation_id: str, record: Record) -> str:
+def _text_of(stores: ConversationStores, user: str, conversation_id: str, record: Record) -> str:
     if record.call and record.call.reference:
         return read_reference(stores, user, conversation_id, record.call.reference)
     return record.content
@@ -123,7 +123,7 @@ def _end_of_piece(text: str, offset: int) -> int:
     return end
 
 
-def create_conversation(stores: Stores, user: str, title: str, profile: str) -> Conversation:
+def create_conversation(stores: ConversationStores, user: str, title: str, profile: str) -> Conversation:
     """Create an empty conversation."""
     now = iso(stores.clock())
     conversation = Conversation(
@@ -133,7 +133,7 @@ def create_conversation(stores: Stores, user: str, title: str, profile: str) -> 
     return conversation
 
 
-def find_conversation(stores: Stores, user: str, conversation_id: str) -> Conversation:
+def find_conversation(stores: ConversationStores, user: str, conversation_id: str) -> Conversation:
     """The user's conversation; 404 for any other, and for one that is being deleted."""
     conversation = stores.conversations.find(user, conversation_id)
     if conversation is None or conversation.is_being_deleted:
@@ -141,7 +141,9 @@ def find_conversation(stores: Stores, user: str, conversation_id: str) -> Conver
     return conversation
 
 
-def list_conversations(stores: Stores, user: str, cursor: str, limit: int, searched: str = "") -> Page:
+def list_conversations(
+    stores: ConversationStores, user: str, cursor: str, limit: int, searched: str = ""
+) -> Page:
     """A page of a user's conversations, by their last query, latest first.
 
     ``searched``: only those with all of its words in the title or in the beginnings of the latest queries. A request
@@ -171,12 +173,12 @@ def _searched_in(conversation: Conversation) -> list[str]:
     return [conversation.title, *(start for _, start in conversation.asked)]
 
 
-def _listed(stores: Stores, page: Iterable[Conversation], cursor: str = "") -> Page:
+def _listed(stores: ConversationStores, page: Iterable[Conversation], cursor: str = "") -> Page:
     now = stores.clock()
     return Page(tuple(conversation_json(conversation, now) for conversation in page), cursor)
 
 
-def list_forks(stores: Stores, user: str, forked_from: str, cursor: str, limit: int) -> Page:
+def list_forks(stores: ConversationStores, user: str, forked_from: str, cursor: str, limit: int) -> Page:
     """A page of the direct forks of a conversation, which may be deleted, newest first; 404 if there are no forks and
     no conversation."""
     before = position_of(cursor)
@@ -201,7 +203,9 @@ def list_forks(stores: Stores, user: str, forked_from: str, cursor: str, limit: 
     return _listed(stores, page[:limit], more)
 
 
-def rename_conversation(stores: Stores, user: str, conversation_id: str, title: str) -> Conversation:
+def rename_conversation(
+    stores: ConversationStores, user: str, conversation_id: str, title: str
+) -> Conversation:
     """Change the title."""
     conversation = find_conversation(stores, user, conversation_id)
     now = iso(stores.clock())
@@ -215,7 +219,7 @@ def rename_conversation(stores: Stores, user: str, conversation_id: str, title: 
 # ── records ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def list_records(stores: Stores, conversation: Conversation, track: Track, cursor: str) -> Page:
+def list_records(stores: ConversationStores, conversation: Conversation, track: Track, cursor: str) -> Page:
     """A page of a conversation's records in order. The cursor is a position: query, and record within it.
 
     Like the messages that are sent, the summarised track begins with the digest in force, at position 0. With a policy
@@ -241,7 +245,9 @@ def list_records(stores: Stores, conversation: Conversation, track: Track, curso
     return Page(tuple(taken))
 
 
-def _sent_as_records(stores: Stores, conversation: Conversation) -> Mapping[int, list[Record]] | None:
+def _sent_as_records(
+    stores: ConversationStores, conversation: Conversation
+) -> Mapping[int, list[Record]] | None:
     """Records by query, if the conversation's policy sends records; None if it sends the summarised track."""
     profile = all_profiles().get(conversation.profile)
     if profile is None or profile.history.is_summarised or not conversation.queries:
@@ -259,7 +265,7 @@ def _bytes(shown: dict[str, Any] | str) -> int:
 
 
 def _track_records(
-    stores: Stores, conversation: Conversation, track: Track, number: int, skip: int
+    stores: ConversationStores, conversation: Conversation, track: Track, number: int, skip: int
 ) -> Iterator[Record]:
     user, conversation_id = conversation.user, conversation.conversation_id
     if number == 0:
@@ -269,12 +275,14 @@ def _track_records(
     return iter(_summarised_track(stores, user, conversation_id, number)[skip:])
 
 
-def _digest_in_force(stores: Stores, user: str, conversation_id: str) -> Iterator[Record]:
+def _digest_in_force(stores: ConversationStores, user: str, conversation_id: str) -> Iterator[Record]:
     digest, _ = stores.digests.newest(user, conversation_id)
     return iter([digest_record(digest)] if digest else [])
 
 
-def _summarised_track(stores: Stores, user: str, conversation_id: str, number: int) -> list[Record]:
+def _summarised_track(
+    stores: ConversationStores, user: str, conversation_id: str, number: int
+) -> list[Record]:
     """Reads the track before the records: the records that it names are written with it or before it."""
     track = stores.history.track(user, conversation_id, number)
     blocks = track.blocks if track else ()
@@ -287,7 +295,9 @@ def _summarised_track(stores: Stores, user: str, conversation_id: str, number: i
     return [by_id[block.record_id] for block in blocks if block.record_id in by_id]
 
 
-def find_record(stores: Stores, conversation: Conversation, record_id: str, offset: int) -> dict[str, Any]:
+def find_record(
+    stores: ConversationStores, conversation: Conversation, record_id: str, offset: int
+) -> dict[str, Any]:
     """A record of either track, from character ``offset`` of its text on; 404 if there is none."""
     user, conversation_id = conversation.user, conversation.conversation_id
     stores = stores.across(conversation.ancestry)

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
     from dualtrack.api.models import UploadFile
     from dualtrack.runtime.executions import Executions
-    from dualtrack.storage.corpora import Document, Published
+    from dualtrack.storage.corpora import CorpusStore, Document, Published
     from dualtrack.storage.corpus_jobs import Job, JobFile
-    from dualtrack.storage.stores import Stores
 
 UPLOAD_SECONDS: Final = 900
 """How long an upload URL is valid."""
@@ -111,9 +110,9 @@ def _file_json(job: Job, file: JobFile) -> dict[str, Any]:
     return shown | ({"outcome": outcome} if outcome else {})
 
 
-def corpus_json(stores: Stores, corpus: str) -> dict[str, Any]:
+def corpus_json(corpora: CorpusStore, corpus: str) -> dict[str, Any]:
     """The published version."""
-    published, documents = _current(stores, corpus)
+    published, documents = _current(corpora, corpus)
     return {
         "corpus": corpus,
         "version": published.version if published else None,
@@ -121,31 +120,31 @@ def corpus_json(stores: Stores, corpus: str) -> dict[str, Any]:
         "counts": dict(published.counts) if published else {},
         "updated_at": iso(published.at) if published else None,
         "documents": [_document_json(document) for document in documents],
-        **({"schema": _schema_json(stores, published)} if corpus == GRAPH else {}),
+        **({"schema": _schema_json(corpora, published)} if corpus == GRAPH else {}),
     }
 
 
-def _schema_json(stores: Stores, published: Published | None) -> Any:
+def _schema_json(corpora: CorpusStore, published: Published | None) -> Any:
     """Labels and types of the current graph; None before the first, or if the version was just replaced."""
     try:
-        return json.loads(stores.corpora.schema(GRAPH, published.version)) if published else None
+        return json.loads(corpora.schema(GRAPH, published.version)) if published else None
     except Gone:
         return None
 
 
-def current_documents(stores: Stores, corpus: str) -> tuple[Document, ...]:
+def current_documents(corpora: CorpusStore, corpus: str) -> tuple[Document, ...]:
     """The documents of the current version."""
-    return _current(stores, corpus)[1]
+    return _current(corpora, corpus)[1]
 
 
-def _current(stores: Stores, corpus: str) -> tuple[Published | None, tuple[Document, ...]]:
+def _current(corpora: CorpusStore, corpus: str) -> tuple[Published | None, tuple[Document, ...]]:
     """The current version and its documents; if it is replaced meanwhile, the new version's."""
     for _ in range(3):
-        published = stores.corpora.published(corpus)
+        published = corpora.published(corpus)
         if published is None:
             return None, ()
         try:
-            return published, stores.corpora.documents(corpus, published.version)
+            return published, corpora.documents(corpus, published.version)
         except Gone:
             continue
     raise Gone(corpus)

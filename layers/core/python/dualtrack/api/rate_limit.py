@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.errors import ApiError
 
 if TYPE_CHECKING:
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.api_requests import ApiRequests
 
 WINDOW_SECONDS: Final = 60
 REQUESTS_PER_WINDOW: Final = 600
 
 
-def count_request(stores: Stores, user: str) -> None:
-    """Count a request of the user; 429 with `retry_after` seconds once the window is full."""
-    now = int(stores.clock())
+def count_request(requests: ApiRequests, user: str, now: int) -> None:
+    """Count a request of the user; 429 with `retry_after` seconds once the window is full. ``now`` in epoch seconds."""
     window = now - now % WINDOW_SECONDS
-    if stores.requests.count(user, window, window + 10 * WINDOW_SECONDS) > REQUESTS_PER_WINDOW:
+    if requests.count(user, window, window + 10 * WINDOW_SECONDS) > REQUESTS_PER_WINDOW:
         wait = window + WINDOW_SECONDS - now
         raise ApiError("rate_limited", f"Too many requests; try again in {wait} s.", {"retry_after": wait})

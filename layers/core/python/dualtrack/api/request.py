@@ -86,7 +86,7 @@ def admit(event: APIGatewayProxyEvent, services: Services, access: Access) -> Re
         return Request(event, services)
     identity = _caller(event)
     refuse_erased(services.stores.deletions, identity.user)
-    count_request(services.stores, identity.user)
+    count_request(services.stores.requests, identity.user, int(services.stores.clock()))
     if access == "admin":
         identity.require_admin()
     return Request(event, services, identity.user, identity.is_admin)

@@ -26,8 +26,8 @@ from dualtrack.tools.registry import in_house_specs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dualtrack.storage.agents import AgentStore
     from dualtrack.storage.chats import Chat
-    from dualtrack.storage.stores import Stores
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,9 @@ class Agent:
         return hashlib.sha256(self.text.encode()).hexdigest()[:32]
 
 
-def agent_of(stores: Stores, chat: Chat, model: str, thinking: Thinking, provider: str = ANTHROPIC) -> Agent:
+def agent_of(
+    agents: AgentStore, chat: Chat, model: str, thinking: Thinking, provider: str = ANTHROPIC
+) -> Agent:
     """The chat's agent: the pinned one, else today's. ``model``, ``thinking``, ``provider``: the deployment's.
 
     Pinned agents are kept in a cache. If the entry is missing, the chat continues with today's agent. Raises `Gone`
@@ -69,7 +71,7 @@ def agent_of(stores: Stores, chat: Chat, model: str, thinking: Thinking, provide
     pinned = chat.pin.agent if chat.pin else ""
     today = _today(chat, model, thinking, provider)
     if pinned and (today is None or today.version != pinned):
-        text = stores.agents.load(pinned)
+        text = agents.load(pinned)
         if text is not None:
             return agent_from(text)
     if today is None:

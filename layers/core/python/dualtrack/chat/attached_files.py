@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.bodies import Body
     from dualtrack.storage.chats import Chat
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.history import HistoryStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ class Attached:
     texts: tuple[Record, ...]
 
 
-def attached_files(stores: Stores, chat: Chat, files: Sequence[File]) -> Attached:
+def attached_files(history: HistoryStore, chat: Chat, files: Sequence[File]) -> Attached:
     """The files of the query that starts ``chat``."""
     pictures = [file for file in files if not is_text_type(file.media_type)]
-    kept, bodies = stores.history.files(
+    kept, bodies = history.files(
         chat.user, chat.conversation_id, ((file.media_type, file.data) for file in pictures)
     )
     named = iter(

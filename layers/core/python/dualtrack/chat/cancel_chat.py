@@ -11,10 +11,10 @@ from dualtrack.requests import ChatRef
 if TYPE_CHECKING:
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import ChatStores
 
 
-def cancel_chat(stores: Stores, executions: Executions, chat: Chat) -> Chat:
+def cancel_chat(stores: ChatStores, executions: Executions, chat: Chat) -> Chat:
     """Cancel the chat and return its new state. The log is closed first, which fences off steps that still run."""
     if chat.status != "running":
         return chat

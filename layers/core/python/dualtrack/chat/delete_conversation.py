@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.conversations import Conversation
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import DeletionStores
 
 _LATE_SECONDS: Final = 60
 WRITERS_SECONDS: Final = CHAT_SECONDS + _LATE_SECONDS
@@ -51,7 +51,7 @@ _AT_ONCE: Final = 8
 
 
 def delete_conversation(
-    stores: Stores, user: str, conversation_id: str, has_time: Callable[[], bool] = lambda: True
+    stores: DeletionStores, user: str, conversation_id: str, has_time: Callable[[], bool] = lambda: True
 ) -> None:
     """Hide it at once and delete it while there is time; the sweep does the rest. 409 while a chat runs in it."""
     conversation = stores.conversations.find(user, conversation_id)
@@ -60,13 +60,13 @@ def delete_conversation(
     continue_deletion(stores, hide(stores, _free(stores, conversation)), has_time)
 
 
-def note_conversation(stores: Stores, user: str, conversation_id: str) -> None:
+def note_conversation(stores: DeletionStores, user: str, conversation_id: str) -> None:
     """Note a conversation before it is created: if its creation fails, the sweep deletes what was written for it."""
     now = int(stores.clock())
     stores.deletions.note(Deletion("CONV", user, conversation_id, now, now + WRITERS_SECONDS))
 
 
-def delete_leftovers(stores: Stores, user: str, conversation_id: str) -> None:
+def delete_leftovers(stores: DeletionStores, user: str, conversation_id: str) -> None:
     """Remove what was written for a conversation that does not exist or is being deleted; otherwise do nothing.
 
     The sweep does what is left when the time is up: such a conversation is in the list of deletions.
@@ -78,7 +78,7 @@ def delete_leftovers(stores: Stores, user: str, conversation_id: str) -> None:
         _empty_but_kept(stores, conversation, _kept(stores, conversation), has_time)
 
 
-def hide(stores: Stores, conversation: Conversation, *, take_over: bool = False) -> Deletion:
+def hide(stores: DeletionStores, conversation: Conversation, *, take_over: bool = False) -> Deletion:
     """Hide a conversation and note its deletion. Raises 409 if a chat has started meanwhile."""
     now = int(stores.clock())
     deletion = Deletion("CONV", conversation.user, conversation.conversation_id, now, now + _REQUEST_SECONDS)
@@ -90,7 +90,7 @@ def hide(stores: Stores, conversation: Conversation, *, take_over: bool = False)
     return deletion
 
 
-def _free(stores: Stores, conversation: Conversation) -> Conversation:
+def _free(stores: DeletionStores, conversation: Conversation) -> Conversation:
     """The conversation when no chat runs in it; ends a dead chat. Raises 409 if a chat is running."""
     if not conversation.lease or conversation.is_being_deleted:
         return conversation
@@ -100,7 +100,7 @@ def _free(stores: Stores, conversation: Conversation) -> Conversation:
     return conversation
 
 
-def continue_deletion(stores: Stores, deletion: Deletion, has_time: Callable[[], bool]) -> None:
+def continue_deletion(stores: DeletionStores, deletion: Deletion, has_time: Callable[[], bool]) -> None:
     """Delete what is left while there is time. Idempotent."""
     conversation = stores.conversations.find(deletion.user, deletion.what)
     if conversation and not conversation.is_being_deleted:
@@ -120,7 +120,7 @@ def continue_deletion(stores: Stores, deletion: Deletion, has_time: Callable[[],
         continue_deletion(stores, other, has_time)
 
 
-def _release(stores: Stores, conversation: Conversation) -> list[Deletion]:
+def _release(stores: DeletionStores, conversation: Conversation) -> list[Deletion]:
     """Note that a deleted fork no longer shows queries of other conversations. Deletions of those conversations
     restart: they may have less to keep now. Returns these deletions."""
     waiting = []
@@ -130,13 +130,13 @@ def _release(stores: Stores, conversation: Conversation) -> list[Deletion]:
     return waiting
 
 
-def _released(stores: Stores, conversation: Conversation, other: str) -> list[Deletion]:
+def _released(stores: DeletionStores, conversation: Conversation, other: str) -> list[Deletion]:
     for _ in range(_TRIES):
         source, now = stores.conversations.find(conversation.user, other), int(stores.clock())
         actions = stores.forks.release_actions(conversation.user, other, conversation.conversation_id, source)
         try:
             if source is None or not source.is_being_deleted:
-                stores.commit(actions)
+                stores.forks.commit(actions)
                 return []
             restarted = Deletion("CONV", conversation.user, other, now, now + _REQUEST_SECONDS)
             stores.deletions.note(restarted, actions)
@@ -146,7 +146,7 @@ def _released(stores: Stores, conversation: Conversation, other: str) -> list[De
     raise Contended("A conversation that was shared changed too often.")
 
 
-def _kept(stores: Stores, conversation: Conversation) -> Kept:
+def _kept(stores: DeletionStores, conversation: Conversation) -> Kept:
     """What existing forks show of a conversation that is being deleted. This can only become less from now on:
 
     no new fork can be made of it, and a fork of a fork shares no more than that fork does.
@@ -156,7 +156,7 @@ def _kept(stores: Stores, conversation: Conversation) -> Kept:
             return Kept()
         kept = stores.forks.kept_of(conversation.user, conversation.conversation_id)
         try:
-            stores.commit([stores.forks.keep_action(conversation, kept)])
+            stores.forks.commit([stores.forks.keep_action(conversation, kept)])
         except Lost:
             current = stores.conversations.find(conversation.user, conversation.conversation_id)
             if current is None:
@@ -168,7 +168,7 @@ def _kept(stores: Stores, conversation: Conversation) -> Kept:
 
 
 def _empty_but_kept(
-    stores: Stores, conversation: Conversation, kept: Kept, has_time: Callable[[], bool]
+    stores: DeletionStores, conversation: Conversation, kept: Kept, has_time: Callable[[], bool]
 ) -> bool:
     """Delete the conversation's items except what is kept, and all its chats; returns whether that is done."""
     user, conversation_id = conversation.user, conversation.conversation_id
@@ -196,7 +196,7 @@ def _is_kept(sk: str, kept: Kept) -> bool:
     return sk.startswith(("F#", "S#")) and query_number(sk) <= kept.through
 
 
-def _empty(stores: Stores, user: str, conversation_id: str, has_time: Callable[[], bool]) -> bool:
+def _empty(stores: DeletionStores, user: str, conversation_id: str, has_time: Callable[[], bool]) -> bool:
     """Delete the conversation's items, each query's chat before the item that names it; return whether all are gone."""
     while items := stores.history.last_items(user, conversation_id):
         chats = [item["chat"] for item in items if "chat" in item]
@@ -207,7 +207,7 @@ def _empty(stores: Stores, user: str, conversation_id: str, has_time: Callable[[
     return True
 
 
-def _conclude(stores: Stores, deletion: Deletion) -> None:
+def _conclude(stores: DeletionStores, deletion: Deletion) -> None:
     """Nothing is left: cross the deletion out if no late writer is possible any more, else check again later."""
     last_write_at = deletion.since + WRITERS_SECONDS
     if stores.clock() < last_write_at:
@@ -216,13 +216,15 @@ def _conclude(stores: Stores, deletion: Deletion) -> None:
         stores.deletions.cross_out(deletion)
 
 
-def continue_chat_deletion(stores: Stores, deletion: Deletion) -> None:
+def continue_chat_deletion(stores: DeletionStores, deletion: Deletion) -> None:
     """The second pass over a chat: delete what late writers have left, and the blank end that kept them out."""
     stores.chats.delete(deletion.user, deletion.what)
     stores.deletions.cross_out(deletion)
 
 
-def _delete_chats(stores: Stores, user: str, chat_ids: list[str], has_time: Callable[[], bool]) -> bool:
+def _delete_chats(
+    stores: DeletionStores, user: str, chat_ids: list[str], has_time: Callable[[], bool]
+) -> bool:
     """Delete chats while there is time; returns whether all are gone."""
 
     def delete(chat_id: str) -> bool:
@@ -237,7 +239,7 @@ def _delete_chats(stores: Stores, user: str, chat_ids: list[str], has_time: Call
         return all(pool.map(delete, chat_ids)) and has_time()
 
 
-def _delete_chat(stores: Stores, user: str, chat_id: str) -> None:
+def _delete_chat(stores: DeletionStores, user: str, chat_id: str) -> None:
     chat = stores.chats.load(user, chat_id)
     if chat and stores.clock() <= chat.deadline + _LATE_SECONDS:
         now, due = int(stores.clock()), chat.deadline + _LATE_SECONDS
@@ -247,7 +249,7 @@ def _delete_chat(stores: Stores, user: str, chat_id: str) -> None:
     stores.chats.delete(user, chat_id, keep=_blank_end(stores, chat) if chat else "")
 
 
-def _finish(stores: Stores, chat: Chat) -> None:
+def _finish(stores: DeletionStores, chat: Chat) -> None:
     """Close a chat whose summaries are still being written, so that its followers see the end."""
     try:
         end_chat(stores, ChatRef(chat.user, chat.chat_id, chat.conversation_id), Failure("internal", ""))
@@ -255,7 +257,7 @@ def _finish(stores: Stores, chat: Chat) -> None:
         return
 
 
-def _blank_end(stores: Stores, chat: Chat) -> str:
+def _blank_end(stores: DeletionStores, chat: Chat) -> str:
     """The sort key of the only item that stays of a chat that was just interrupted: the end of its log, blanked.
 
     A tool or a model call of the chat may still be running. The log stays closed until none can be, so that

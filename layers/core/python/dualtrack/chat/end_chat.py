@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.event_log import EventLog
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import ChatStores, ToolStores
 
 _TRIES = 8
 
@@ -84,7 +84,7 @@ Ended: TypeAlias = Callable[[str, str], None]
 
 
 def end_chat(
-    stores: Stores, ref: ChatRef, how: Failure | Cancelled, ended: Ended = lambda *_: None
+    stores: ChatStores, ref: ChatRef, how: Failure | Cancelled, ended: Ended = lambda *_: None
 ) -> Chat | None:
     """End the chat if it has not ended; returns the chat afterwards, or None if there is none.
 
@@ -124,7 +124,7 @@ def _too_late(chat: Chat, how: Failure | Cancelled) -> bool:
 
 
 def finish(
-    stores: Stores,
+    stores: ToolStores,
     chat: Chat,
     records: tuple[Record, ...],
     summaries: Mapping[str, str],
@@ -150,7 +150,7 @@ def finish(
 
 
 def _close_answered(
-    stores: Stores,
+    stores: ToolStores,
     chat: Chat,
     after: Chat,
     records: tuple[Record, ...],
@@ -179,7 +179,7 @@ class _End:
 
 
 def _end_running(
-    stores: Stores,
+    stores: ChatStores,
     log: EventLog,
     chat: Chat,
     how: Failure | Cancelled,
@@ -197,7 +197,7 @@ def _end_running(
     def decide(account: Account) -> Credits:
         return _charged(account, end).costing(cost)
 
-    move_credits(stores, log, chat.user, decide, partial(_recorded_end, stores, end), fence)
+    move_credits(stores.ledger, log, chat.user, decide, partial(_recorded_end, stores, end), fence)
 
 
 def _with_cut_calls(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent]) -> Chat:
@@ -213,7 +213,7 @@ def _with_cut_calls(chat: Chat, how: Failure | Cancelled, events: Sequence[Store
     return replace(counted, spent=spent, model=chat.model or (chat.heard.model if chat.heard else ""))
 
 
-def _cost(stores: Stores, chat: Chat, records: Sequence[Record]) -> int:
+def _cost(stores: ChatStores, chat: Chat, records: Sequence[Record]) -> int:
     """What the model calls of the chat's turns and tools cost (10⁻⁹ dollars), whatever the user is charged."""
     if not chat.turn:
         return model_nanodollars(chat, (), ())
@@ -233,7 +233,7 @@ def _response(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent
     return Record(response_id(chat.query), "message", "assistant", text, now, turn, stop=stop)
 
 
-def _recorded_end(stores: Stores, end: _End, credits: Credits) -> Recorded:  # noqa: A002
+def _recorded_end(stores: ChatStores, end: _End, credits: Credits) -> Recorded:  # noqa: A002
     chat, now = end.chat, iso(end.now)
     after = _after(end, credits)
     events = [

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.conversations import Conversation
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import ErasureStores
 
 _DAY_SECONDS: Final = 86_400
 _CLOCKS_SECONDS: Final = 300
@@ -50,7 +50,7 @@ class Retention:
     token_hours: int
 
 
-def begin_erasure(stores: Stores, user: str, retention: Retention) -> Deletion:
+def begin_erasure(stores: ErasureStores, user: str, retention: Retention) -> Deletion:
     """Refuse the user from now on and note the erasure. Idempotent."""
     now = int(stores.clock())
     terms = Terms(
@@ -65,7 +65,11 @@ def begin_erasure(stores: Stores, user: str, retention: Retention) -> Deletion:
 
 
 def stop_user(
-    stores: Stores, executions: Executions, users: Users, erasure: Deletion, has_time: Callable[[], bool]
+    stores: ErasureStores,
+    executions: Executions,
+    users: Users,
+    erasure: Deletion,
+    has_time: Callable[[], bool],
 ) -> bool:
     """End the user's chats, hide their conversations, remove them from the pool; returns whether anything was left.
 
@@ -88,7 +92,7 @@ def stop_user(
     return was_left
 
 
-def _hide(stores: Stores, executions: Executions, conversation: Conversation) -> None:
+def _hide(stores: ErasureStores, executions: Executions, conversation: Conversation) -> None:
     if conversation.is_being_deleted:
         return
     is_overdue = conversation.lease_until <= stores.clock()
@@ -112,7 +116,11 @@ def _hide(stores: Stores, executions: Executions, conversation: Conversation) ->
 
 
 def continue_erasure(
-    stores: Stores, executions: Executions, users: Users, erasure: Deletion, has_time: Callable[[], bool]
+    stores: ErasureStores,
+    executions: Executions,
+    users: Users,
+    erasure: Deletion,
+    has_time: Callable[[], bool],
 ) -> None:
     """Delete what is left of the user while there is time; close the account when nothing else is left."""
     if erasure.terms is None:

@@ -12,11 +12,12 @@ from dualtrack.profiles import all_profiles
 
 if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.ledger import Ledger
+    from dualtrack.storage.stores import ToolStores
 
 
-def evidence(stores: Stores, chat: Chat, *, with_ledger: bool = True) -> Evidence:
-    """The evidence; 404 if the chat is being deleted. ``with_ledger=False`` needs no permission to read the ledger."""
+def evidence(stores: ToolStores, chat: Chat, ledger: Ledger | None) -> Evidence:
+    """The evidence; 404 if the chat is being deleted. ``ledger``: None if its lines are not wanted."""
     try:
         loaded = stores.chats.load_with_turns(chat.user, chat.chat_id)
     except Gone:
@@ -25,8 +26,8 @@ def evidence(stores: Stores, chat: Chat, *, with_ledger: bool = True) -> Evidenc
         raise not_found("There is no such chat.")
     chat, turns = loaded
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=())
-    numbers = chat.spent.ledger if chat.spent and with_ledger else ()
-    entries = stores.ledger.lines(chat.user, numbers) if numbers else ()
+    numbers = chat.spent.ledger if chat.spent else ()
+    entries = ledger.lines(chat.user, numbers) if ledger and numbers else ()
     if chat.status == "running" and chat.spent:  # what is not recorded yet is in its events
         waited = waits_of(stores.log(chat).events(), chat.turn + 1)
         chat = replace(chat, spent=replace(chat.spent, waited=waited))

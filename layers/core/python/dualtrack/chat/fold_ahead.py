@@ -16,19 +16,22 @@ from dualtrack.errors import ModelRefused, ModelUnavailable
 from dualtrack.memory.digests import Past, digest_call, digest_of, to_fold_ahead, words_of_model
 from dualtrack.models.spent import Side
 from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.past_writes import write_ahead
 
 if TYPE_CHECKING:
     from dualtrack.memory.summaries import SummarySettings
     from dualtrack.models.protocol import Model
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import ToolStores
 
 _CALL_SECONDS: Final = 25.0
 """Time that the step has left after its summaries."""
 
 
-def fold_ahead(stores: Stores, chat: Chat, profile: Profile, model: Model, settings: SummarySettings) -> None:
+def fold_ahead(
+    stores: ToolStores, chat: Chat, profile: Profile, model: Model, settings: SummarySettings
+) -> None:
     """Write the digest for a later query, if the past up to this chat approaches its budget."""
     stores, budget = stores.across(chat.ancestry), track_budget(profile)
     digest, ahead = stores.digests.newest(chat.user, chat.conversation_id)
@@ -49,4 +52,4 @@ def fold_ahead(stores: Stores, chat: Chat, profile: Profile, model: Model, setti
         written = digest_of(digest, folded, text, budget, iso(stores.clock()))
         with contextlib.suppress(Lost):  # another run wrote it, or the conversation is being deleted
             seconds = round(time.monotonic() - clock, 3)
-            stores.write_ahead(chat, written, Side(at, settings.model, seconds, 1, 1, usage))
+            write_ahead(stores, chat, written, Side(at, settings.model, seconds, 1, 1, usage))

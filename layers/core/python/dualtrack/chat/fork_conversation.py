@@ -21,18 +21,19 @@ from dualtrack.requests import ChatRef
 from dualtrack.storage.api_requests import FirstRequest
 from dualtrack.storage.conversations import Conversation
 from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.past_writes import write_track
 
 if TYPE_CHECKING:
     from dualtrack.chat.start_chat import Repeat
     from dualtrack.memory.ancestry import Ancestry
     from dualtrack.storage.dynamo import Action
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import AdmissionStores
 
 _REMEMBERED_SECONDS: Final = 24 * 3600
 _TRIES: Final = 8
 
 
-def first_fork(stores: Stores, user: str, repeat: Repeat) -> Conversation | None:
+def first_fork(stores: AdmissionStores, user: str, repeat: Repeat) -> Conversation | None:
     """The fork that this key made in the last 24 hours, or None. Raises 409 for another request, 404 if it is gone."""
     first = stores.requests.first(user, repeat.key, stores.clock())
     if first is None:
@@ -46,7 +47,7 @@ def first_fork(stores: Stores, user: str, repeat: Repeat) -> Conversation | None
 
 
 def fork_conversation(
-    stores: Stores, user: str, conversation_id: str, before: int, repeat: Repeat | None = None
+    stores: AdmissionStores, user: str, conversation_id: str, before: int, repeat: Repeat | None = None
 ) -> Conversation:
     """A new conversation whose past is the queries before number ``before``. Raises `ApiError`: 400, 404, 409, 503."""
     for _ in range(_TRIES):
@@ -60,7 +61,7 @@ def fork_conversation(
 
 
 def _fork(
-    stores: Stores, user: str, conversation_id: str, before: int, repeat: Repeat | None
+    stores: AdmissionStores, user: str, conversation_id: str, before: int, repeat: Repeat | None
 ) -> Conversation:
     parent, through = _parent(stores, user, conversation_id, before), before - 1
     ancestry = _ancestry(stores, parent, through)
@@ -76,18 +77,18 @@ def _fork(
         queries=through,
         ancestry=ancestry,
         forked_from=parent.conversation_id,
-        asked=asked_up_to(stores, parent, through),
+        asked=asked_up_to(stores.history, parent, through),
     ).listed(now)
     actions = [
         stores.conversations.create_action(fork),
         *stores.forks.share_actions(fork),
         *_repeat_actions(stores, fork, repeat),
     ]
-    stores.commit(actions)
+    stores.forks.commit(actions)
     return fork
 
 
-def _parent(stores: Stores, user: str, conversation_id: str, before: int) -> Conversation:
+def _parent(stores: AdmissionStores, user: str, conversation_id: str, before: int) -> Conversation:
     """The conversation, if every query before ``before`` has ended; ends a dead chat among them."""
     parent = stores.conversations.find(user, conversation_id)
     if parent is None or parent.is_being_deleted:
@@ -106,7 +107,7 @@ def _parent(stores: Stores, user: str, conversation_id: str, before: int) -> Con
     return parent
 
 
-def _ancestry(stores: Stores, parent: Conversation, through: int) -> Ancestry:
+def _ancestry(stores: AdmissionStores, parent: Conversation, through: int) -> Ancestry:
     """What the fork shares. Of the digests, those that the parent's next query sent or would have sent."""
     ancestry, cut = parent.ancestry.forked(parent.conversation_id, through)
     if len(ancestry.parts) > MAX_PARTS:
@@ -118,7 +119,7 @@ def _ancestry(stores: Stores, parent: Conversation, through: int) -> Ancestry:
     return ancestry.with_digests(stores.digests.in_force_at(parent.user, cut, through + 1))
 
 
-def _make_final(stores: Stores, parent: Conversation, ancestry: Ancestry) -> None:
+def _make_final(stores: AdmissionStores, parent: Conversation, ancestry: Ancestry) -> None:
     """Write mechanical tracks for the parent's own queries that are still being summarised, as a follow-up does.
 
     So a fork finds the track of every query that it shares. It must never write into another conversation, because
@@ -129,7 +130,7 @@ def _make_final(stores: Stores, parent: Conversation, ancestry: Ancestry) -> Non
         return
     profile = all_profiles().get(parent.profile)
     is_summarised = profile is not None and profile.history.is_summarised
-    digest = stores.across(ancestry).digests.find(user, own, ancestry.digests) if ancestry.digests else None
+    digest = stores.digests.across(ancestry).find(user, own, ancestry.digests) if ancestry.digests else None
     after = max(digest.through if digest else 0, parent.ancestry.through)
     after = after if is_summarised else max(after, ancestry.through - 1)
     written = stores.history.written_tracks(user, own, after, ancestry.through)
@@ -138,10 +139,10 @@ def _make_final(stores: Stores, parent: Conversation, ancestry: Ancestry) -> Non
             records = stores.history.query_records(user, own, number)
             track = track_of(records, {}, iso(stores.clock()))
             with contextlib.suppress(Lost):
-                stores.write_track(parent, track)
+                write_track(stores, parent, track)
 
 
-def _repeat_actions(stores: Stores, fork: Conversation, repeat: Repeat | None) -> list[Action]:
+def _repeat_actions(stores: AdmissionStores, fork: Conversation, repeat: Repeat | None) -> list[Action]:
     if repeat is None:
         return []
     first, now = FirstRequest(fork.conversation_id, repeat.fingerprint), int(stores.clock())

@@ -10,10 +10,10 @@ from dualtrack.memory.asked import QUERIES_KEPT, start_of
 
 if TYPE_CHECKING:
     from dualtrack.storage.conversations import Asked, Conversation
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.history import HistoryStore
 
 
-def asked_up_to(stores: Stores, conversation: Conversation, through: int, message: str = "") -> Asked:
+def asked_up_to(history: HistoryStore, conversation: Conversation, through: int, message: str = "") -> Asked:
     """The beginnings of the latest queries up to number ``through``, oldest first, then that of ``message``.
 
     Those that the conversation's item lacks (an earlier release wrote it, or a fork begins far back) are read.
@@ -22,15 +22,14 @@ def asked_up_to(stores: Stores, conversation: Conversation, through: int, messag
     wanted = range(max(1, last - QUERIES_KEPT + 1), through + 1)
     known = dict(conversation.asked)
     if missing := [number for number in wanted if number not in known]:
-        known |= _read(stores, conversation, missing)
+        known |= _read(history, conversation, missing)
     asked = tuple((number, known[number]) for number in wanted if number in known)
     return (*asked, (last, start_of(message))) if message else asked
 
 
-def _read(stores: Stores, conversation: Conversation, numbers: list[int]) -> dict[int, str]:
-    history = stores.across(conversation.ancestry).history
+def _read(history: HistoryStore, conversation: Conversation, numbers: list[int]) -> dict[int, str]:
     try:
-        records = history.records(
+        records = history.across(conversation.ancestry).records(
             conversation.user, conversation.conversation_id, [query_id(number) for number in numbers]
         )
     except Gone:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dualtrack.events import Event, StoredEvent
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.event_log import EventLog
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.ledger import Ledger
 
     Recorded = tuple[Sequence[Event], Sequence[Write]]
     """The events of a step, and what else it writes."""
@@ -37,7 +37,7 @@ D = TypeVar("D", bound=Decision | Refused)
 
 
 def move_credits(
-    stores: Stores,
+    ledger: Ledger,
     log: EventLog,
     user: str,
     decide: Callable[[Account], D],
@@ -52,6 +52,6 @@ def move_credits(
 
     def commit(account: Account, decision: Decision) -> None:
         events, writes = recorded(decision)
-        log.append(events, [*writes, *stores.ledger.actions(account, decision)], fence)
+        log.append(events, [*writes, *ledger.actions(account, decision)], fence)
 
-    return with_account(stores.ledger, user, decide, commit)
+    return with_account(ledger, user, decide, commit)

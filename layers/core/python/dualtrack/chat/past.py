@@ -10,11 +10,12 @@ from dualtrack.errors import Contended, Gone, Superseded
 from dualtrack.memory.digests import Past, TrackBudget, past_to_send
 from dualtrack.models.prices import CACHE_SECONDS
 from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.past_writes import write_past
 
 if TYPE_CHECKING:
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat, Pin
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import ToolStores
 
 _TRIES: Final = 6
 
@@ -24,7 +25,7 @@ def track_budget(profile: Profile) -> TrackBudget:
     return TrackBudget(profile.track_tokens, profile.query_template)
 
 
-def read_past(stores: Stores, chat: Chat, *, is_fixed: bool) -> Past:
+def read_past(stores: ToolStores, chat: Chat, *, is_fixed: bool) -> Past:
     """The digest and the tracks after it: the pinned ones, or for a new query the current ones.
 
     Only what follows the digest is read, however long the conversation is. Raises `Gone`.
@@ -41,7 +42,7 @@ def read_past(stores: Stores, chat: Chat, *, is_fixed: bool) -> Past:
     return Past(digest, stores.history.tracks(user, conversation_id, chat.query - 1, after), ahead)
 
 
-def fix_past(stores: Stores, chat: Chat, past: Past, profile: Profile, pin: Pin) -> tuple[Past, Chat]:
+def fix_past(stores: ToolStores, chat: Chat, past: Past, profile: Profile, pin: Pin) -> tuple[Past, Chat]:
     """What the query sends of its past, and the chat with its pin: ``pin`` with the digest that is sent.
 
     A fold is one transaction: the new digest, the mark that it is in force, the pin. The first writer wins: it may be
@@ -67,7 +68,7 @@ def fix_past(stores: Stores, chat: Chat, past: Past, profile: Profile, pin: Pin)
     raise Contended("Other runs folded the past at each attempt.")
 
 
-def _take(stores: Stores, chat: Chat, past: Past, sent: Past, pin: Pin) -> None:
+def _take(stores: ToolStores, chat: Chat, past: Past, sent: Past, pin: Pin) -> None:
     """Put the digest in force, and write it if it is not stored yet."""
     user, conversation_id = chat.user, chat.conversation_id
     if sent.digest is None:
@@ -78,10 +79,10 @@ def _take(stores: Stores, chat: Chat, past: Past, sent: Past, pin: Pin) -> None:
     ]
     if sent.digest != past.ahead:
         writes.append(stores.digests.put_action(user, conversation_id, sent.digest))
-    stores.write_past(chat, writes)
+    write_past(stores, chat, writes)
 
 
-def _reloaded(stores: Stores, chat: Chat) -> Chat:
+def _reloaded(stores: ToolStores, chat: Chat) -> Chat:
     current = stores.chats.load(chat.user, chat.chat_id)
     if current is None:
         raise Gone(chat.chat_id)

@@ -28,6 +28,7 @@ from dualtrack.memory.summaries import track_of
 from dualtrack.memory.view import PastTurn, Replay, TextFile, View, stand_in
 from dualtrack.storage.chats import Pin
 from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.past_writes import write_past
 from dualtrack.tools.full_context import result_text
 from dualtrack.tools.mcp.catalogue import load_catalogue
 from dualtrack.tools.registry import offered_tools
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from dualtrack.models.turn import Limit
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat, RecordedTurn
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import QueryStores
     from dualtrack.tool_values import ToolSpec
     from dualtrack.tools.mcp.catalogue import Catalogue
 
@@ -78,7 +79,7 @@ class _Read:
 
 
 def read_query(
-    stores: Stores,
+    stores: QueryStores,
     chat: Chat,
     agent: Agent,
     turns: Sequence[RecordedTurn],
@@ -132,13 +133,13 @@ def _sent_one_by_one(past: Past, before: int) -> range:
     return range(past.digest.through + 1 if past.digest else 1, before)
 
 
-def _replay(stores: Stores, chat: Chat, profile: Profile, offered: Mapping[str, ToolSpec]) -> Replay:
+def _replay(stores: QueryStores, chat: Chat, profile: Profile, offered: Mapping[str, ToolSpec]) -> Replay:
     if profile.history.is_summarised:
         return Replay()
     return read_replay(stores, chat.user, chat.conversation_id, chat.query, profile, offered)
 
 
-def _read(stores: Stores, chat: Chat, profile: Profile, turns: Sequence[RecordedTurn]) -> _Read:
+def _read(stores: QueryStores, chat: Chat, profile: Profile, turns: Sequence[RecordedTurn]) -> _Read:
     """Three independent reads in parallel. Later turns get the tools that the first turn pinned."""
     version = chat.pin.catalogue if chat.pin else ("" if turns else None)
     user, conversation_id = chat.user, chat.conversation_id
@@ -149,12 +150,12 @@ def _read(stores: Stores, chat: Chat, profile: Profile, turns: Sequence[Recorded
         return _Read(past.result(), records, catalogue.result())
 
 
-def _read_past(stores: Stores, chat: Chat, profile: Profile, *, is_fixed: bool) -> Past:
+def _read_past(stores: QueryStores, chat: Chat, profile: Profile, *, is_fixed: bool) -> Past:
     return read_past(stores, chat, is_fixed=is_fixed) if profile.history.is_summarised else Past(None, ())
 
 
 def _pin(
-    stores: Stores, chat: Chat, agent: Agent, read: _Read, sleep: Callable[[float], None]
+    stores: QueryStores, chat: Chat, agent: Agent, read: _Read, sleep: Callable[[float], None]
 ) -> tuple[_Read, Chat]:
     """Pin what is sent: the agent, the tools of servers, the digest. Every track of the past is final by then.
 
@@ -172,7 +173,7 @@ def _pin(
     return replace(read, past=past), chat
 
 
-def _with_every_track(stores: Stores, chat: Chat, read: _Read, sleep: Callable[[float], None]) -> _Read:
+def _with_every_track(stores: QueryStores, chat: Chat, read: _Read, sleep: Callable[[float], None]) -> _Read:
     """Wait briefly for missing tracks; then write the rest of them here, mechanically."""
 
     def reread() -> _Read:
@@ -188,7 +189,7 @@ def _with_every_track(stores: Stores, chat: Chat, read: _Read, sleep: Callable[[
     return reread() if missing else read
 
 
-def _make_final(stores: Stores, chat: Chat, number: int) -> None:
+def _make_final(stores: QueryStores, chat: Chat, number: int) -> None:
     """Write the mechanical track of an earlier query. If another run was first, its track counts.
 
     The earlier chat may be answered and not yet done: it is then closed with this track.
@@ -198,16 +199,16 @@ def _make_final(stores: Stores, chat: Chat, number: int) -> None:
     _required(next((record for record in records if record.record_id == response_id(number)), None))
     track = track_of(records, {}, iso(stores.clock()))
     with contextlib.suppress(Lost):
-        stores.write_past(chat, stores.history.track_writes(user, conversation_id, track))
+        write_past(stores, chat, stores.history.track_writes(user, conversation_id, track))
 
 
-def _past_turn(stores: Stores, chat: Chat, turn: RecordedTurn, records: tuple[Record, ...]) -> PastTurn:
+def _past_turn(stores: QueryStores, chat: Chat, turn: RecordedTurn, records: tuple[Record, ...]) -> PastTurn:
     by_id = {record.record_id: record for record in records}
     results = {call.id: _result(stores, chat, _required(by_id.get(call.id))) for call in turn.calls}
     return PastTurn(turn.content, turn.calls, MappingProxyType(results))
 
 
-def _tracks(stores: Stores, chat: Chat, profile: Profile, past: Past) -> tuple[QueryTrack, ...]:
+def _tracks(stores: QueryStores, chat: Chat, profile: Profile, past: Past) -> tuple[QueryTrack, ...]:
     if not profile.history.is_summarised:
         return ()
     full = chat.pin.stand_in if chat.pin else ()
@@ -220,7 +221,7 @@ def _tracks(stores: Stores, chat: Chat, profile: Profile, past: Past) -> tuple[Q
     )
 
 
-def _standing_in(stores: Stores, chat: Chat, number: int, limit: int) -> QueryTrack:
+def _standing_in(stores: QueryStores, chat: Chat, number: int, limit: int) -> QueryTrack:
     """What release 1 pinned in place of a missing track: such a chat sends it in all its turns."""
     records = stores.history.query_records(chat.user, chat.conversation_id, number)
     _required(next(iter(records), None))
@@ -233,7 +234,7 @@ def _required(value: T | None) -> T:
     return value
 
 
-def _result(stores: Stores, chat: Chat, record: Record) -> Result:
+def _result(stores: QueryStores, chat: Chat, record: Record) -> Result:
     """What the model gets from a call's record."""
     call = record.call
     if call is None:
@@ -249,7 +250,9 @@ def _text_file(file: Attachment, records: tuple[Record, ...]) -> TextFile:
     return TextFile(record.record_id, file.name, record.content)
 
 
-def _files(stores: Stores, chat: Chat, attachments: Sequence[Attachment]) -> tuple[Mapping[str, str], ...]:
+def _files(
+    stores: QueryStores, chat: Chat, attachments: Sequence[Attachment]
+) -> tuple[Mapping[str, str], ...]:
     load = partial(stores.history.load_file, chat.user, chat.conversation_id, chat.query)
     return tuple(
         MappingProxyType(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dualtrack.errors import ModelRefused
     from dualtrack.storage.chats import Chat
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import QueryStores
     from dualtrack.tool_values import ToolSpec
 
 MOST: Final = 8
@@ -41,7 +41,7 @@ def refused_tool(refused: ModelRefused, offered: Mapping[str, ToolSpec]) -> Tool
     return tool if tool and tool.server else None
 
 
-def go_without(stores: Stores, chat: Chat, tool: ToolSpec, refused: ModelRefused, before: int) -> Chat:
+def go_without(stores: QueryStores, chat: Chat, tool: ToolSpec, refused: ModelRefused, before: int) -> Chat:
     """The chat with a pin without the tool, which new chats are not offered either. ``before``: refusals of the turn.
 
     Raises `Superseded` if another run has moved the pin.

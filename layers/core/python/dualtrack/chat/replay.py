@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dualtrack.memory.policies import PastQuery, Round
     from dualtrack.memory.records import Record
     from dualtrack.profiles import Profile
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import ToolStores
 
 MOST_QUERIES: Final = 200
 """Maximum number of past queries read: short ones might never fill the budget."""
@@ -63,7 +63,12 @@ def wire_of(profile: Profile, offered: Collection[str]) -> Wire:
 
 
 def read_replay(
-    stores: Stores, user: str, conversation_id: str, before: int, profile: Profile, offered: Collection[str]
+    stores: ToolStores,
+    user: str,
+    conversation_id: str,
+    before: int,
+    profile: Profile,
+    offered: Collection[str],
 ) -> Replay:
     """The messages of the past of the query ``before``. Raises `Gone`."""
     wire = wire_of(profile, offered)
@@ -77,7 +82,7 @@ def read_replay(
 
 
 def records_to_send(
-    stores: Stores, user: str, conversation_id: str, before: int, profile: Profile
+    stores: ToolStores, user: str, conversation_id: str, before: int, profile: Profile
 ) -> dict[int, list[Record]]:
     """What the query ``before`` sends of the past, by query, as the API shows it; empty if that is being deleted."""
     wire = wire_of(profile, (*profile.tools, *profile.mcp))
@@ -89,7 +94,7 @@ def records_to_send(
 
 
 def past_queries(
-    stores: Stores, user: str, conversation_id: str, before: int, profile: Profile, wire: Wire
+    stores: ToolStores, user: str, conversation_id: str, before: int, profile: Profile, wire: Wire
 ) -> tuple[PastQuery, ...]:
     """The past queries that the query ``before`` sends, oldest first. Raises `Gone`."""
     if profile.history.policy == WINDOW:
@@ -103,7 +108,7 @@ def past_queries(
 
 
 def _exchanges(
-    stores: Stores, user: str, conversation_id: str, before: int, exchanges: int
+    stores: ToolStores, user: str, conversation_id: str, before: int, exchanges: int
 ) -> tuple[PastQuery, ...]:
     """The queries of the window, read by key: tool calls are not read."""
     queries: tuple[PastQuery, ...] = ()
@@ -117,7 +122,9 @@ def _exchanges(
     return queries
 
 
-def _answered(stores: Stores, user: str, conversation_id: str, numbers: Sequence[int]) -> Iterator[PastQuery]:
+def _answered(
+    stores: ToolStores, user: str, conversation_id: str, numbers: Sequence[int]
+) -> Iterator[PastQuery]:
     ids = [record_id for number in numbers for record_id in (query_id(number), response_id(number))]
     records = {record.record_id: record for record in stores.history.records(user, conversation_id, ids)}
     for number in numbers:
@@ -136,7 +143,7 @@ def _required_query(records: Sequence[Record]) -> PastQuery:
 
 
 def _rounds(
-    stores: Stores, user: str, conversation_id: str, before: int, rounds: int, wire: Wire
+    stores: ToolStores, user: str, conversation_id: str, before: int, rounds: int, wire: Wire
 ) -> tuple[PastQuery, ...]:
     """The queries whose texts fit in the budget, with the results of the latest rounds, as far as they fit."""
     queries = _said(stores, user, conversation_id, before, wire)
@@ -157,7 +164,9 @@ def _rounds(
     return tool_rounds(with_results, rounds)
 
 
-def _said(stores: Stores, user: str, conversation_id: str, before: int, wire: Wire) -> tuple[PastQuery, ...]:
+def _said(
+    stores: ToolStores, user: str, conversation_id: str, before: int, wire: Wire
+) -> tuple[PastQuery, ...]:
     """Read newest first until the texts fill the budget even when cut; returned in order."""
     queries: list[PastQuery] = []
     left = wire.tokens
@@ -188,12 +197,14 @@ def _with(turn: Round, results: Mapping[str, Result]) -> Round:
     return replace(turn, calls=tuple(PastCall(past.call, results[past.call.id]) for past in turn.calls))
 
 
-def _results(stores: Stores, user: str, conversation_id: str, record_ids: Sequence[str]) -> dict[str, Result]:
+def _results(
+    stores: ToolStores, user: str, conversation_id: str, record_ids: Sequence[str]
+) -> dict[str, Result]:
     records = stores.history.records(user, conversation_id, record_ids)
     return {record.record_id: _result(stores, user, conversation_id, record) for record in records}
 
 
-def _result(stores: Stores, user: str, conversation_id: str, record: Record) -> Result:
+def _result(stores: ToolStores, user: str, conversation_id: str, record: Record) -> Result:
     """A past call's result. Its files are named but not sent."""
     if record.call is None:
         raise ValueError(record.record_id)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dualtrack.models.turn import ToolCall
     from dualtrack.requests import ChatRef
     from dualtrack.storage.chats import Chat
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import ToolStores
     from dualtrack.tools.running import Execute
 
 _RESERVE_SECONDS: Final = 5.0
@@ -36,7 +36,7 @@ Recorded: TypeAlias = Callable[[ToolResult, tuple[Asked, ...]], None]
 def run_tool(
     ref: ChatRef,
     call_id: str,
-    stores: Stores,
+    stores: ToolStores,
     execute: Execute,
     seconds: float,
     recorded: Recorded = lambda *_: None,
@@ -53,7 +53,7 @@ def run_tool(
 
 
 def _run(
-    ref: ChatRef, call_id: str, stores: Stores, execute: Execute, seconds: float, recorded: Recorded
+    ref: ChatRef, call_id: str, stores: ToolStores, execute: Execute, seconds: float, recorded: Recorded
 ) -> None:
     started = time.monotonic()
     chat = stores.chats.load(ref.user, ref.chat_id)
@@ -74,7 +74,7 @@ def _run(
         recorded(result, asked)
 
 
-def _call(stores: Stores, chat: Chat, turn: int, call_id: str) -> ToolCall | None:
+def _call(stores: ToolStores, chat: Chat, turn: int, call_id: str) -> ToolCall | None:
     recorded = stores.chats.turn(chat, turn)
     calls = recorded.calls if recorded else ()
     return next((call for call in calls if call.id == call_id and not call.refused), None)

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from dualtrack.profiles import Profile
     from dualtrack.requests import ChatRef
     from dualtrack.storage.event_log import EventLog
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import TurnStores
     from dualtrack.tool_values import Source, ToolSpec
 
 _OVERTAKES: Final = 6
@@ -106,7 +106,7 @@ class TurnDeps:
     ``invalid`` checks a tool's input against its schema; ``first_text`` is called with the seconds from a request to
     the first text of its answer, if it has any."""
 
-    stores: Stores
+    stores: TurnStores
     model: Model
     model_name: str
     invalid: Callable[[ToolSpec, Mapping[str, Any]], str]
@@ -205,7 +205,7 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         raise ChatClosed(ref.chat_id)
     if ref.waits and (seconds := still_to_wait(newest, ref.turn + 1, stores.clock())):
         return _wait_outcome(ref.turn, seconds)
-    agent = agent_of(stores, chat, deps.model_name, deps.thinking, deps.provider)
+    agent = agent_of(stores.agents, chat, deps.model_name, deps.thinking, deps.provider)
     if agent.provider != deps.provider and deps.served_by:
         deps = replace(deps, model=deps.served_by(agent.provider))
     is_capped = _is_capped(stores, chat, agent, turns, deps.max_cost)
@@ -237,7 +237,7 @@ def limit_of(chat: Chat, turn: int, profile: Profile, now: float, *, is_capped: 
 
 
 def _is_capped(
-    stores: Stores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], max_cost: float
+    stores: TurnStores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], max_cost: float
 ) -> bool:
     """Whether the turns and their tools have cost so much that one more turn must be the last. A turn of release 1
     counts as much as the most expensive one."""
@@ -526,7 +526,7 @@ def _commit_tools(turn: _Turn) -> Decision:
         return account.hold_tools(chat.chat_id, classes, chat.documentation_paid, turn.now)
 
     recorded = partial(_recorded_tools, turn)
-    held = move_credits(run.deps.stores, run.log, chat.user, hold, recorded, _no_other_run)
+    held = move_credits(run.deps.stores.ledger, run.log, chat.user, hold, recorded, _no_other_run)
     return _with_refusals(turn.decision, held.fits).decision
 
 
@@ -605,7 +605,7 @@ def _commit_answer(turn: _Turn, records: Sequence[Record]) -> None:
         return account.settle(chat.chat_id, chat.held, turn.now).costing(cost)
 
     recorded = partial(_recorded_answer, turn, sources_of(records))
-    move_credits(run.deps.stores, run.log, chat.user, settle, recorded, _no_other_run)
+    move_credits(run.deps.stores.ledger, run.log, chat.user, settle, recorded, _no_other_run)
     run.deps.ended("answered", turn.decision.stop)
 
 

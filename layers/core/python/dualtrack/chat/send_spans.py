@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from dualtrack.requests import ChatRef
     from dualtrack.settings import Settings
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import ToolStores
 
 
-def send_spans(stores: Stores, ref: ChatRef, settings: Settings, logger: Logger | StandardLogger) -> None:
+def send_spans(stores: ToolStores, ref: ChatRef, settings: Settings, logger: Logger | StandardLogger) -> None:
     """Send the spans if the chat has ended; errors are logged and never raised."""
     try:
         document = _document(stores, ref, settings.dualtrack_provider or ANTHROPIC)
@@ -40,11 +40,11 @@ def send_spans(stores: Stores, ref: ChatRef, settings: Settings, logger: Logger 
         logger.warning("Spans not sent", extra={"reason": reason})
 
 
-def _document(stores: Stores, ref: ChatRef, provider: str) -> dict[str, Any] | None:
+def _document(stores: ToolStores, ref: ChatRef, provider: str) -> dict[str, Any] | None:
     chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None:
         return None
-    chat_evidence = evidence(stores, chat, with_ledger=False)
+    chat_evidence = evidence(stores, chat, None)
     error = (chat_evidence.chat.error or {}).get("code", "")
     return spans_of(receipt_of(chat_evidence, Deployment()), provider, error)
 

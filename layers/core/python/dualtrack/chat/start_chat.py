@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.conversations import Asked
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import AdmissionStores
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600
 _TRIES: Final = 8
@@ -73,7 +73,7 @@ def fingerprint(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def first_chat(stores: Stores, executions: Executions, user: str, repeat: Repeat) -> Chat | None:
+def first_chat(stores: AdmissionStores, executions: Executions, user: str, repeat: Repeat) -> Chat | None:
     """The chat that this key made in the last 24 hours, or None. Raises 409 for another body.
 
     If the chat was admitted but its execution was not started, it is started now.
@@ -92,7 +92,7 @@ def first_chat(stores: Stores, executions: Executions, user: str, repeat: Repeat
 
 
 def start_chat(
-    stores: Stores,
+    stores: AdmissionStores,
     executions: Executions,
     new: NewChat,
     repeat: Repeat | None,
@@ -119,7 +119,7 @@ def start_chat(
     raise Contended("The conversation changed too often.")
 
 
-def _start(stores: Stores, executions: Executions, chat: Chat, repeat: Repeat | None) -> None:
+def _start(stores: AdmissionStores, executions: Executions, chat: Chat, repeat: Repeat | None) -> None:
     ref = ChatRef(chat.user, chat.chat_id, chat.conversation_id)
     try:
         start_execution(executions, ref)
@@ -129,7 +129,7 @@ def _start(stores: Stores, executions: Executions, chat: Chat, repeat: Repeat | 
         raise ApiError("unavailable", "The chat could not be started. Try again.") from error
 
 
-def _forget(stores: Stores, chat: Chat, repeat: Repeat | None) -> None:
+def _forget(stores: AdmissionStores, chat: Chat, repeat: Repeat | None) -> None:
     """Free the key, so that the client can try again."""
     if repeat:
         stores.requests.forget(chat.user, repeat.key, chat.chat_id)
@@ -163,7 +163,7 @@ class _Admission:
         return replace(self.chat, credits_remaining=remaining, spent=spent)
 
 
-def _admit(stores: Stores, new: NewChat, repeat: Repeat | None, upgrade_message: str) -> Chat:
+def _admit(stores: AdmissionStores, new: NewChat, repeat: Repeat | None, upgrade_message: str) -> Chat:
     """Commit the new chat or raise an error; `Lost` if the conversation has changed since it was read."""
     admission = _admission(stores, new, repeat)
     chat = admission.chat
@@ -176,7 +176,7 @@ def _admit(stores: Stores, new: NewChat, repeat: Repeat | None, upgrade_message:
     if admission.is_new and admission.has_bodies:
         note_conversation(stores, chat.user, chat.conversation_id)
     try:
-        held = move_credits(stores, log, new.user, hold, partial(_recorded, stores, admission))
+        held = move_credits(stores.ledger, log, new.user, hold, partial(_recorded, stores, admission))
     except (Lost, Contended):
         # its bodies are written; if the conversation does not exist, no deletion would remove them
         delete_leftovers(stores, chat.user, chat.conversation_id)
@@ -186,7 +186,7 @@ def _admit(stores: Stores, new: NewChat, repeat: Repeat | None, upgrade_message:
     return admission.paid(held)
 
 
-def _admission(stores: Stores, new: NewChat, repeat: Repeat | None) -> _Admission:
+def _admission(stores: AdmissionStores, new: NewChat, repeat: Repeat | None) -> _Admission:
     existing = _conversation(stores, new)
     now = stores.clock()
     conversation = existing or _new_conversation(new, now)
@@ -202,15 +202,15 @@ def _admission(stores: Stores, new: NewChat, repeat: Repeat | None) -> _Admissio
         spent=Spent(),
         ancestry=conversation.ancestry,
     )
-    attached = attached_files(stores, chat, new.files)
+    attached = attached_files(stores.history, chat, new.files)
     query = Record(
         query_id(chat.query), "message", "user", new.message, iso(now), attachments=attached.listed
     )
-    asked = asked_up_to(stores, conversation, conversation.queries, new.message)
+    asked = asked_up_to(stores.history, conversation, conversation.queries, new.message)
     return _Admission(repeat, now, conversation, existing is None, chat, query, attached, asked)
 
 
-def _recorded(stores: Stores, admission: _Admission, credits: Credits) -> Recorded:  # noqa: A002
+def _recorded(stores: AdmissionStores, admission: _Admission, credits: Credits) -> Recorded:  # noqa: A002
     chat, query, texts = admission.paid(credits), admission.query, admission.attached.texts
     events = [
         *(record_stored(record.record_id, "user", "message") for record in (query, *texts)),
@@ -227,7 +227,7 @@ def _recorded(stores: Stores, admission: _Admission, credits: Credits) -> Record
     return events, writes
 
 
-def _text_writes(stores: Stores, chat: Chat, texts: tuple[Record, ...]) -> list[Write]:
+def _text_writes(stores: AdmissionStores, chat: Chat, texts: tuple[Record, ...]) -> list[Write]:
     return [
         write
         for record in texts
@@ -235,7 +235,7 @@ def _text_writes(stores: Stores, chat: Chat, texts: tuple[Record, ...]) -> list[
     ]
 
 
-def _conversation(stores: Stores, new: NewChat) -> Conversation | None:
+def _conversation(stores: AdmissionStores, new: NewChat) -> Conversation | None:
     """The conversation to continue, free for a chat; None if a new one has to be created."""
     if not new.conversation_id:
         profile_named(new.profile or DEFAULT_PROFILE)
@@ -265,7 +265,7 @@ def _new_conversation(new: NewChat, now: float) -> Conversation:
     ).listed(iso(now))
 
 
-def _lease(stores: Stores, admission: _Admission) -> Action:
+def _lease(stores: AdmissionStores, admission: _Admission) -> Action:
     """Take the conversation's lease for this chat and count its query."""
     conversation, chat, asked = admission.conversation, admission.chat, admission.asked
     if not admission.is_new:
@@ -277,7 +277,7 @@ def _lease(stores: Stores, admission: _Admission) -> Action:
     return stores.conversations.create_action(taken)
 
 
-def _repeat_actions(stores: Stores, chat: Chat, repeat: Repeat | None, now: float) -> list[Action]:
+def _repeat_actions(stores: AdmissionStores, chat: Chat, repeat: Repeat | None, now: float) -> list[Action]:
     if repeat is None:
         return []
     first = FirstRequest(chat.chat_id, repeat.fingerprint)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dualtrack.models.turn import ModelReply
     from dualtrack.requests import ChatRef
     from dualtrack.storage.chats import Chat
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import QueryStores
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ _PARALLEL: Final = 8
 class SummariseDeps:
     """What the step needs beside the stores. ``model`` is that of ``settings``."""
 
-    stores: Stores
+    stores: QueryStores
     model: Model
     settings: SummarySettings
     sleep: Callable[[float], None] = time.sleep
@@ -116,7 +116,7 @@ def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
 def _agent_if_summarised(chat: Chat, deps: SummariseDeps) -> Agent | None:
     """The chat's agent, if its policy sends summaries; None also if the agent no longer exists."""
     try:
-        agent = agent_of(deps.stores, chat, deps.settings.model, deps.settings.thinking, deps.provider)
+        agent = agent_of(deps.stores.agents, chat, deps.settings.model, deps.settings.thinking, deps.provider)
     except Gone:
         return None
     return agent if agent.profile.history.is_summarised else None

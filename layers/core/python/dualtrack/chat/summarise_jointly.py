@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dualtrack.memory.summaries import SummaryRequest, SummarySettings
     from dualtrack.models.turn import ModelReply
     from dualtrack.storage.chats import Chat, RecordedTurn
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import QueryStores
 
 _NOT_FOLLOWED: Final = ("refusal", "context_window")
 """Stop reasons after which nothing more can be asked: the model has declined, or there is no room."""
@@ -36,7 +36,7 @@ _CUT: Final = ("max_tokens", "refusal", "model_context_window_exceeded")
 
 
 def joint_request(
-    stores: Stores,
+    stores: QueryStores,
     chat: Chat,
     agent: Agent,
     requests: Sequence[SummaryRequest],
@@ -84,7 +84,7 @@ def _can_be_followed(
 
 
 def _request_after(
-    stores: Stores,
+    stores: QueryStores,
     chat: Chat,
     agent: Agent,
     turns: Sequence[RecordedTurn],

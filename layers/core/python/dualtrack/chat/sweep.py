@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from dualtrack.chat.end_chat import Ended
     from dualtrack.runtime.executions import Executions
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import ChatStores
 
 STARTING_SECONDS: Final = 20
 """The request that admitted a chat this young may still be about to start it."""
@@ -51,7 +51,7 @@ class Swept:
 
 
 def sweep(
-    stores: Stores,
+    stores: ChatStores,
     executions: Executions,
     seconds: float,
     one_chat: float = ONE_CHAT_SECONDS,
@@ -82,7 +82,7 @@ def sweep(
     return Swept(len(seen), seen.count("started"), seen.count("ended"), complete)
 
 
-def _checks(stores: Stores, executions: Executions, ended: Ended) -> Iterator[Callable[[], str]]:
+def _checks(stores: ChatStores, executions: Executions, ended: Ended) -> Iterator[Callable[[], str]]:
     """Checks of each open chat, oldest first; those that earlier sweeps could not end come last."""
     later: list[Chat] = []
     for ref in stores.chats.open_chats():
@@ -92,7 +92,7 @@ def _checks(stores: Stores, executions: Executions, ended: Ended) -> Iterator[Ca
 
 
 def _check_listed(
-    stores: Stores, executions: Executions, ended: Ended, ref: ChatRef, later: list[Chat]
+    stores: ChatStores, executions: Executions, ended: Ended, ref: ChatRef, later: list[Chat]
 ) -> str:
     chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None or chat.status not in ("running", "answered"):
@@ -103,7 +103,7 @@ def _check_listed(
     return _check(stores, executions, ended, chat)
 
 
-def _check(stores: Stores, executions: Executions, ended: Ended, chat: Chat) -> str:
+def _check(stores: ChatStores, executions: Executions, ended: Ended, chat: Chat) -> str:
     act = _needed(stores, executions, ended, chat)
     if act is None:
         return ""
@@ -114,7 +114,7 @@ def _check(stores: Stores, executions: Executions, ended: Ended, chat: Chat) -> 
     return act()
 
 
-def _needed(stores: Stores, executions: Executions, ended: Ended, chat: Chat) -> Callable[[], str] | None:
+def _needed(stores: ChatStores, executions: Executions, ended: Ended, chat: Chat) -> Callable[[], str] | None:
     """What has to be done with the chat, if anything."""
     now = stores.clock()
     if now >= chat.deadline:
@@ -129,7 +129,7 @@ def _needed(stores: Stores, executions: Executions, ended: Ended, chat: Chat) ->
     return partial(_start, executions, chat)
 
 
-def _end_overdue(stores: Stores, executions: Executions, ended: Ended, chat: Chat) -> str:
+def _end_overdue(stores: ChatStores, executions: Executions, ended: Ended, chat: Chat) -> str:
     """End the chat, then stop its execution. In the other order `abort` would end the chat, and it only knows that
     the execution was stopped. The closed log fences off steps that still run.
     """
@@ -138,7 +138,7 @@ def _end_overdue(stores: Stores, executions: Executions, ended: Ended, chat: Cha
     return "ended"
 
 
-def _end_orphan(stores: Stores, ended: Ended, chat: Chat, status: str) -> str:
+def _end_orphan(stores: ChatStores, ended: Ended, chat: Chat, status: str) -> str:
     end_chat(stores, _ref(chat), failure_of({"Error": status}), ended)
     return "ended"
 

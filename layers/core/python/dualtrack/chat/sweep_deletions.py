@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dualtrack.chat.erase_user import Users
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.deletions import Deletion
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import ErasureStores
 
 ONE_DELETION_SECONDS: Final = 60.0
 """Time limit of one deletion in a sweep, or its share of the time if that is more. The next sweep continues it."""
@@ -36,7 +36,7 @@ class SweptDeletions:
 
 
 def sweep_deletions(
-    stores: Stores,
+    stores: ErasureStores,
     executions: Executions,
     users: Users,
     seconds: float,
@@ -67,7 +67,7 @@ def sweep_deletions(
 
 
 def _continuation(
-    stores: Stores, executions: Executions, users: Users, deletion: Deletion, seconds: float
+    stores: ErasureStores, executions: Executions, users: Users, deletion: Deletion, seconds: float
 ) -> Callable[[], None]:
     def run() -> None:
         has_time = time_for(seconds)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dualtrack.models.turn import ToolCall
     from dualtrack.storage.bodies import Body
     from dualtrack.storage.chats import Chat, RecordedTurn
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import ToolStores
     from dualtrack.tool_values import Source
 
 MAX_RESULT_BYTES: Final = 2_000_000
@@ -39,7 +39,7 @@ OUTCOME_UNKNOWN = ToolResult(
 
 
 def record_result(
-    stores: Stores,
+    stores: ToolStores,
     chat: Chat,
     turn: int,
     call: ToolCall,
@@ -65,7 +65,7 @@ def record_result(
     return True
 
 
-def complete_results(stores: Stores, chat: Chat, turn: RecordedTurn, *, dead: bool) -> None:
+def complete_results(stores: ToolStores, chat: Chat, turn: RecordedTurn, *, dead: bool) -> None:
     """Record results for the refused calls of a turn, and with ``dead`` for all other calls without one."""
     for call in turn.calls:
         if (call.refused or dead) and not stores.history.has_record(chat.user, chat.conversation_id, call.id):
@@ -80,7 +80,7 @@ def _stand_in(call: ToolCall) -> ToolResult:
 
 
 def _record(
-    stores: Stores,
+    stores: ToolStores,
     chat: Chat,
     turn: int,
     call: ToolCall,

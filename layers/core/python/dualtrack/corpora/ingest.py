@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from dualtrack.storage.corpus_jobs import Job, JobFile
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import CorpusStores
     from dualtrack.tools.documentation.embeddings import Embedder
     from dualtrack.tools.documentation.loop import BackgroundLoop
 
@@ -54,7 +54,7 @@ class Ingest:
     if they are searched in the index itself.
     """
 
-    stores: Stores
+    stores: CorpusStores
     kind: Kind
     embedder: Embedder | None
     loop: BackgroundLoop

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.corpus_jobs import Job, JobFile
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import CorpusStores
 
 GRAPH: Final = "graph"
 CORPORA: Final = ("courses", GRAPH)
@@ -34,7 +34,7 @@ _NOT_EMBEDDED: Final = (
 _log: Final = logging.getLogger(__name__)
 
 
-def start_job(stores: Stores, executions: Executions, job: Job, files: Sequence[JobFile]) -> None:
+def start_job(stores: CorpusStores, executions: Executions, job: Job, files: Sequence[JobFile]) -> None:
     """Store the job and start it. If the start fails, the sweep starts it."""
     stores.corpus_jobs.create(job, files)
     try:
@@ -43,7 +43,7 @@ def start_job(stores: Stores, executions: Executions, job: Job, files: Sequence[
         _log.exception("The sweep will start a corpus job")
 
 
-def fail_job(stores: Stores, corpus: str, job_id: str, error: Mapping[str, Any]) -> None:
+def fail_job(stores: CorpusStores, corpus: str, job_id: str, error: Mapping[str, Any]) -> None:
     """End a job whose execution has failed with ``error``, ``{"Error", "Cause"}``; the fault is on our side."""
     job = stores.corpus_jobs.find(corpus, job_id)
     if job:
@@ -51,7 +51,7 @@ def fail_job(stores: Stores, corpus: str, job_id: str, error: Mapping[str, Any])
         stores.corpus_jobs.fail(job, message)
 
 
-def sweep_corpora(stores: Stores, executions: Executions) -> int:
+def sweep_corpora(stores: CorpusStores, executions: Executions) -> int:
     """Continue jobs without an execution, and clean up what is due; returns how many jobs needed the sweep."""
     continued = 0
     for corpus in CORPORA:
@@ -61,7 +61,7 @@ def sweep_corpora(stores: Stores, executions: Executions) -> int:
     return continued
 
 
-def _continued(stores: Stores, executions: Executions, job: Job) -> bool:
+def _continued(stores: CorpusStores, executions: Executions, job: Job) -> bool:
     """Start a job that was never started, or start a new execution if the last one did not end the job."""
     status = executions.status(job.execution)
     if status == "RUNNING" or (status is None and job.created > stores.clock() - STARTING_SECONDS):

@@ -100,6 +100,14 @@ class BodyStore:
         """The put of a body that is stored in the table."""
         return put("body", self.table, {"pk": body.pk, "sk": body.pointer, "z": body.packed})
 
+    def write_objects(self, writes: Sequence[Write]) -> list[Action]:
+        """Write the bodies that are objects; returns the actions for all other writes."""
+        for write in writes:
+            if isinstance(write, Body) and write.is_object:
+                self.write(write)
+        kept = (write for write in writes if not (isinstance(write, Body) and write.is_object))
+        return [self.put_action(write) if isinstance(write, Body) else write for write in kept]
+
     def load(self, pk: str, pointer: str) -> bytes:
         """The bytes of a pointer; raises `Gone`."""
         if pointer.startswith("s3:"):

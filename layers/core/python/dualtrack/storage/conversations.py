@@ -104,6 +104,11 @@ def conversation_key(user: str, conversation_id: str) -> dict[str, str]:
     return {"pk": f"USER#{user}", "sk": f"CONV#{conversation_id}"}
 
 
+def held_check(name: str, table: str, user: str, conversation_id: str, chat_id: str) -> Action:
+    """The condition that this chat holds the lease: it has not ended, and no deletion has begun."""
+    return check(name, table, conversation_key(user, conversation_id), "lease = :chat", {":chat": chat_id})
+
+
 def is_list_position(position: str) -> bool:
     """Whether the text has the form of a position in `ConversationStore.by_last_query`."""
     match = _LATEST.fullmatch(position)
@@ -212,11 +217,6 @@ class ConversationStore:
         key = conversation_key(user, conversation_id)
         change = "SET updated_at = :now REMOVE lease, lease_until"
         return update("lease", self.table, key, change, "lease = :chat", {":now": now, ":chat": chat_id})
-
-    def held_check(self, name: str, user: str, conversation_id: str, chat_id: str) -> Action:
-        """The condition that this chat holds the lease: it has not ended, and no deletion has begun."""
-        key = conversation_key(user, conversation_id)
-        return check(name, self.table, key, "lease = :chat", {":chat": chat_id})
 
     def lock_action(self, conversation: Conversation, until: int, *, take_over: bool = False) -> Action:
         """Take the lease for a deletion, on condition that no chat has run since the conversation was read and none

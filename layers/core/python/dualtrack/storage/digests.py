@@ -10,7 +10,7 @@ into a deleted conversation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.ids import digest_id, parse_digest_id
@@ -33,11 +33,15 @@ _MARKS_AT_ONCE: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class DigestStore:
-    """Reads and write-actions of digests. ``ancestry``: where a fork reads shared digests (`Stores.across`)."""
+    """Reads and write-actions of digests. ``ancestry``: where a fork reads shared digests (`across`)."""
 
     client: DynamoDBClient
     table: str
     ancestry: Ancestry = field(default_factory=Ancestry)
+
+    def across(self, ancestry: Ancestry) -> DigestStore:
+        """As `HistoryStore.across`."""
+        return replace(self, ancestry=ancestry)
 
     def newest(self, user: str, conversation_id: str) -> tuple[Digest | None, Digest | None]:
         """The digest in force, and the one that waits after it. Reads three items, however many there are; one more

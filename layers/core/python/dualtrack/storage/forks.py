@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.storage.conversations import DELETING, conversation_key
-from dualtrack.storage.dynamo import check, delete, get, put_absent, query, update
+from dualtrack.storage.dynamo import check, delete, get, put_absent, query, transact, update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -127,6 +127,10 @@ class ForkStore:
             since,
             values,
         )
+
+    def commit(self, actions: Sequence[Action]) -> None:
+        """Write all actions or none. Raises `Lost` if a condition is false."""
+        transact(self.client, actions)
 
     def exists_action(self, conversation: Conversation) -> Action:
         """The condition that the conversation is not being deleted."""

@@ -66,13 +66,18 @@ class HistoryStore:
     """Reads and write-actions of the history table.
 
     A record or track whose body is gone is treated as missing: its conversation is being deleted.
-    ``ancestry``: where a fork reads shared queries (`Stores.across`). Writes always go to its own partition.
+    ``ancestry``: where a fork reads shared queries (`across`). Writes always go to its own partition.
     """
 
     client: DynamoDBClient
     table: str
     bodies: BodyStore
     ancestry: Ancestry = field(default_factory=Ancestry)
+
+    def across(self, ancestry: Ancestry) -> HistoryStore:
+        """The store as a conversation with this ancestry sees it. Required before its past is read; without effect for
+        a conversation that is not a fork."""
+        return replace(self, ancestry=ancestry)
 
     def _home(self, user: str, conversation_id: str, query: int) -> str:
         """The partition in which a query is stored."""

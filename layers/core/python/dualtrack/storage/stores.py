@@ -1,27 +1,25 @@
-"""The stores a step works with, opened once per container."""
+"""The stores, opened once per container, and which of them each kind of work may touch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import boto3
 from botocore.config import Config
 
 from dualtrack.clock import system_clock
-from dualtrack.errors import ChatClosed
 from dualtrack.storage.agents import AgentStore
 from dualtrack.storage.api_requests import ApiRequests
-from dualtrack.storage.bodies import Body, BodyStore
+from dualtrack.storage.bodies import BodyStore
 from dualtrack.storage.cache import CacheStore
-from dualtrack.storage.chats import Chat, ChatStore, chat_partition
+from dualtrack.storage.chats import ChatStore, chat_partition
 from dualtrack.storage.clients import LazyClient, client_config
 from dualtrack.storage.conversations import ConversationStore
 from dualtrack.storage.corpora import CorpusStore
 from dualtrack.storage.corpus_jobs import CorpusJobs
 from dualtrack.storage.deletions import Deletions
 from dualtrack.storage.digests import DigestStore
-from dualtrack.storage.dynamo import Lost, transact
 from dualtrack.storage.event_log import EventLog
 from dualtrack.storage.forks import ForkStore
 from dualtrack.storage.history import HistoryStore
@@ -32,23 +30,14 @@ from dualtrack.storage.search_index import SearchIndex
 from dualtrack.storage.vector_indexes import VectorIndexes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_s3.client import S3Client
 
     from dualtrack.clock import Clock
     from dualtrack.memory.ancestry import Ancestry
-    from dualtrack.memory.digests import Digest
-    from dualtrack.memory.records import QueryTrack
-    from dualtrack.models.spent import Side
     from dualtrack.requests import ChatRef
     from dualtrack.settings import Settings
-    from dualtrack.storage.bodies import Write
-    from dualtrack.storage.conversations import Conversation
-    from dualtrack.storage.dynamo import Action
-
-_HELD: Final = "held"
+    from dualtrack.storage.chats import Chat
 
 _VECTORS_CONFIG: Final = Config(
     connect_timeout=2, read_timeout=5, retries={"mode": "standard", "max_attempts": 4}
@@ -56,89 +45,102 @@ _VECTORS_CONFIG: Final = Config(
 """If a query is not answered, the search still has enough time to rank by keywords."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stores:
-    """Every store of a stage, over one DynamoDB client and one S3 client."""
+@dataclass(frozen=True, kw_only=True)
+class ToolStores:
+    """A tool reads its conversation and records its result."""
 
-    dynamodb: DynamoDBClient
     chats: ChatStore
-    conversations: ConversationStore
-    forks: ForkStore
     history: HistoryStore
     digests: DigestStore
+    clock: Clock
+
+    def across(self, ancestry: Ancestry) -> Self:
+        """The stores as a conversation with this ancestry sees them (`HistoryStore.across`)."""
+        history, digests = self.history.across(ancestry), self.digests.across(ancestry)
+        return replace(self, history=history, digests=digests)
+
+    def log(self, chat: Chat | ChatRef) -> EventLog:
+        """The chat's event log."""
+        chats, pk = self.chats, chat_partition(chat.user, chat.chat_id)
+        return EventLog(chats.client, chats.table, pk, chat.chat_id, self.clock, chats.bodies)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchStores(ToolStores):
+    """A search keeps passages and vectors of its conversation."""
+
     search_index: SearchIndex
-    requests: ApiRequests
-    bodies: BodyStore
-    ledger: Ledger
-    kept_ledger: KeptLedger
-    deletions: Deletions
-    leases: Leases
-    cache: CacheStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryStores(ToolStores):
+    """A model call also needs what its chat has pinned: its agent, and the tools of MCP servers."""
+
     agents: AgentStore
+    cache: CacheStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatStores(ToolStores):
+    """A chat that ends frees its conversation and its credits."""
+
+    conversations: ConversationStore
+    ledger: Ledger
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnStores(QueryStores, ChatStores):
+    """A turn calls the model, and an answer ends the chat's hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversationStores(ToolStores):
+    """Conversations, and what they share with their forks."""
+
+    conversations: ConversationStore
+    forks: ForkStore
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeletionStores(ChatStores, ConversationStores):
+    """A deletion ends what runs, and removes all items and objects of a conversation."""
+
+    bodies: BodyStore
+    deletions: Deletions
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdmissionStores(DeletionStores):
+    """A request is admitted once; what a refused one has written is deleted."""
+
+    requests: ApiRequests
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErasureStores(AdmissionStores):
+    """An erasure removes all that names a user."""
+
+    cache: CacheStore
+    kept_ledger: KeptLedger
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusStores:
+    """The data that tools search."""
+
     corpora: CorpusStore
     corpus_jobs: CorpusJobs
     clock: Clock
     vector_indexes: VectorIndexes | None = None
     """Where the vectors of courses are, if not in their index; else None."""
 
-    def across(self, ancestry: Ancestry) -> Stores:
-        """The stores as a conversation with this ancestry sees them: shared records and digests are read where they
-        are stored. Required before a past is read; it changes nothing for a conversation that is not a fork.
-        """
-        if not ancestry.parts:
-            return self
-        history, digests = replace(self.history, ancestry=ancestry), replace(self.digests, ancestry=ancestry)
-        return replace(self, history=history, digests=digests)
 
-    def log(self, chat: Chat | ChatRef) -> EventLog:
-        """The chat's event log."""
-        pk = chat_partition(chat.user, chat.chat_id)
-        return EventLog(self.dynamodb, self.chats.table, pk, chat.chat_id, self.clock, self.bodies)
+@dataclass(frozen=True, kw_only=True)
+class Stores(TurnStores, SearchStores, ErasureStores, CorpusStores):
+    """Every store of a stage, over one DynamoDB client and one S3 client. Only handlers have them all: every other
+    function names one of the above, or single stores."""
 
-    def write_past(self, chat: Chat, writes: Sequence[Write]) -> None:
-        """Write to the conversation's past, in one transaction, while the chat holds the conversation's lease.
-
-        Such a write has no event, so not the chat's log but the lease fences it and its bodies in the table. An object
-        in S3 has no condition: before it is written, the log is checked (event_log.py). Raises `ChatClosed` if the
-        chat has ended, and `Lost` if a condition of the caller is false.
-        """
-        objects = [write for write in writes if isinstance(write, Body) and write.is_object]
-        if objects:
-            self.log(chat).next_slot()
-        for body in objects:
-            self.bodies.write(body)
-        actions = self._actions(write for write in writes if write not in objects)
-        held = self.conversations.held_check(_HELD, chat.user, chat.conversation_id, chat.chat_id)
-        try:
-            transact(self.dynamodb, [held, *actions])
-        except Lost as lost:
-            if _HELD in lost.items:
-                raise ChatClosed(chat.chat_id) from lost
-            raise
-
-    def write_track(self, conversation: Conversation, track: QueryTrack) -> None:
-        """Write the track of an ended query unless its conversation is being deleted. Raises `Lost` if it is, or if
-        the track exists. The last pass of a deletion removes an object that is written late."""
-        writes = self.history.track_writes(conversation.user, conversation.conversation_id, track)
-        objects = [body for body in writes if isinstance(body, Body) and body.is_object]
-        for body in objects:
-            self.bodies.write(body)
-        actions = self._actions(write for write in writes if write not in objects)
-        transact(self.dynamodb, [self.forks.exists_action(conversation), *actions])
-
-    def commit(self, actions: Sequence[Action]) -> None:
-        """Write all actions or none. Raises `Lost` if a condition is false."""
-        transact(self.dynamodb, actions)
-
-    def _actions(self, writes: Iterable[Write]) -> list[Action]:
-        return [self.bodies.put_action(write) if isinstance(write, Body) else write for write in writes]
-
-    def write_ahead(self, chat: Chat, digest: Digest, fold: Side) -> None:
-        """Write a waiting digest and its usage for a chat that has ended. A deletion removes the chat before
-        the digests, so no digest can be written after it. Raises `Lost` if the chat is gone or the digest's number is
-        taken."""
-        put = self.digests.put_action(chat.user, chat.conversation_id, digest)
-        transact(self.dynamodb, [self.chats.fold_action(chat, fold), put])
+    leases: Leases
 
 
 def build_stores(
@@ -151,7 +153,6 @@ def build_stores(
     """Stores over these clients. ``s3_vectors`` is used if the settings name a vector bucket."""
     bodies = BodyStore(dynamodb, s3, settings.history_table, settings.bodies_bucket)
     return Stores(
-        dynamodb=dynamodb,
         chats=ChatStore(dynamodb, settings.chats_table, bodies),
         conversations=ConversationStore(dynamodb, settings.history_table),
         forks=ForkStore(dynamodb, settings.history_table),

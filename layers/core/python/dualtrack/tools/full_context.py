@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dualtrack.memory.digests import Digest
     from dualtrack.memory.records import Record
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import ToolStores
     from dualtrack.tools.running import Running
 
 _FOLLOW: Final = 8
@@ -58,7 +58,7 @@ RETRIEVE_FULL_CONTEXT: Final = ToolSpec(
 )
 
 
-def retrieve_full_context(running: Running, stores: Stores) -> ToolResult:
+def retrieve_full_context(running: Running, stores: ToolStores) -> ToolResult:
     """The record from ``offset`` on, at most ``limit`` characters, with a note on how to read on.
 
     It can reach only the user's current conversation: both ids are part of the key.
@@ -92,14 +92,14 @@ def retrieve_full_context(running: Running, stores: Stores) -> ToolResult:
     )
 
 
-def result_text(stores: Stores, user: str, conversation_id: str, record: Record) -> str:
+def result_text(stores: ToolStores, user: str, conversation_id: str, record: Record) -> str:
     """The text of a tool call's result; a reference is read again, which always returns the same text."""
     if record.call is None or not record.call.reference:
         return record.content
     return read_reference(stores, user, conversation_id, record.call.reference)
 
 
-def read_reference(stores: Stores, user: str, conversation_id: str, reference: Mapping[str, Any]) -> str:
+def read_reference(stores: ToolStores, user: str, conversation_id: str, reference: Mapping[str, Any]) -> str:
     """The text of a stored reference; always the same, because records never change."""
     offset, end = reference["offset"], reference["offset"] + reference["limit"]
     digest = stores.digests.named(user, conversation_id, reference["id"])
@@ -117,7 +117,7 @@ def read_reference(stores: Stores, user: str, conversation_id: str, reference: M
     return piece
 
 
-def whole_text(stores: Stores, user: str, conversation_id: str, record: Record) -> str:
+def whole_text(stores: ToolStores, user: str, conversation_id: str, record: Record) -> str:
     """A record's text; if the record is a reference, the text that it showed: a full record, or a piece of a
     digest's summaries."""
     for _ in range(_FOLLOW):
@@ -134,7 +134,7 @@ def whole_text(stores: Stores, user: str, conversation_id: str, record: Record) 
 
 
 def _summaries_behind(
-    stores: Stores, user: str, conversation_id: str, digest: Digest, offset: int, limit: int
+    stores: ToolStores, user: str, conversation_id: str, digest: Digest, offset: int, limit: int
 ) -> str:
     """A piece of the summaries behind a digest, from ``offset`` on. Reads no more than needed."""
     parts, left_out, room = [], offset, limit + 1
@@ -149,7 +149,7 @@ def _summaries_behind(
     return "".join(parts) or "(The summaries end before this character.)"
 
 
-def _summaries(stores: Stores, user: str, conversation_id: str, through: int) -> Iterator[str]:
+def _summaries(stores: ToolStores, user: str, conversation_id: str, through: int) -> Iterator[str]:
     """The summarised track up to a query, record by record with its id; at most `_TRACKS_AT_ONCE` tracks in memory."""
     for after in range(0, through, _TRACKS_AT_ONCE):
         last = min(after + _TRACKS_AT_ONCE, through)
@@ -158,7 +158,7 @@ def _summaries(stores: Stores, user: str, conversation_id: str, through: int) ->
                 yield f"{block.record_id}: {block.content}\n"
 
 
-def _media(stores: Stores, user: str, conversation_id: str, record: Record) -> tuple[Media, ...]:
+def _media(stores: ToolStores, user: str, conversation_id: str, record: Record) -> tuple[Media, ...]:
     """The record's images and PDFs, unchanged; a text file is a record of its own."""
     pictures = (attachment for attachment in record.attachments if not attachment.record_id)
     files = [*pictures, *(record.call.media if record.call else ())]

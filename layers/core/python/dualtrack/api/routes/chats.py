@@ -45,9 +45,9 @@ def post_chat(request: Request) -> Answer:
     wait, repeat = request.value(WAIT), _repeat(request)
     services = request.services
     first = first_chat(services.stores, services.executions, request.user, repeat) if repeat else None
-    chat = await_answer(services.stores, first or _start(request, repeat), wait)
+    chat = await_answer(services.stores.chats, services.stores.leases, first or _start(request, repeat), wait)
     if chat.status != "running":
-        return Answer(200, show_chat(services.stores, chat))
+        return Answer(200, show_chat(services.stores.history, chat))
     started = started_json(chat)
     return Answer(202, started, {"Location": started["url"]})
 
@@ -87,7 +87,9 @@ def _repeat(request: Request) -> Repeat | None:
     description="While it runs, and until its conversation is deleted.",
 )
 def get_chat(request: Request, chat_id: str) -> Answer:
-    return Answer(200, show_chat(request.stores, find_chat(request.stores, request.user, chat_id)))
+    return Answer(
+        200, show_chat(request.stores.history, find_chat(request.stores.chats, request.user, chat_id))
+    )
 
 
 @Route(
@@ -99,9 +101,9 @@ def get_chat(request: Request, chat_id: str) -> Answer:
     "tools that had begun; before that nothing, up to ten times an hour. Returns an ended chat unchanged.",
 )
 def delete_chat(request: Request, chat_id: str) -> Answer:
-    chat = find_chat(request.stores, request.user, chat_id)
+    chat = find_chat(request.stores.chats, request.user, chat_id)
     cancelled = cancel_chat(request.stores, request.services.executions, chat)
-    return Answer(200, show_chat(request.stores, cancelled))
+    return Answer(200, show_chat(request.stores.history, cancelled))
 
 
 @Route(
@@ -117,8 +119,8 @@ def get_receipt(request: Request, chat_id: str) -> Answer:
     owner = request.user
     if request.is_admin:
         owner = owner_of(request.services.executions, chat_id) or request.user
-    chat = find_chat(request.stores, owner, chat_id)
-    receipt = receipt_of(evidence(request.stores, chat), request.services.deployment)
+    chat = find_chat(request.stores.chats, owner, chat_id)
+    receipt = receipt_of(evidence(request.stores, chat, request.stores.ledger), request.services.deployment)
     text = operator_text(chat, is_admin=request.is_admin)
     return Answer(200, receipt | ({"for_operator": text} if text else {}))
 

@@ -164,5 +164,5 @@ def get_record(request: Request, conversation_id: str, record_id: str) -> Answer
 def get_attachment(request: Request, conversation_id: str, record_id: str, place: str) -> Answer:
     accept, offset = request.event.headers.get("accept") or "", request.value(OFFSET)
     conversation = conversations.find_conversation(request.stores, request.user, conversation_id)
-    file = find_attachment(request.stores, conversation, record_id, place)
-    return read_attachment(request.stores, conversation, record_id, file, accept, offset)
+    file = find_attachment(request.stores.history, conversation, record_id, place)
+    return read_attachment(request.stores.history, conversation, record_id, file, accept, offset)

@@ -41,7 +41,7 @@ _logger: Final = Logger(child=True)
     description="Its documents; for the graph, also its schema.",
 )
 def get_corpus(request: Request, corpus: str) -> Answer:
-    return Answer(200, corpus_json(request.stores, must_be_corpus(corpus)))
+    return Answer(200, corpus_json(request.stores.corpora, must_be_corpus(corpus)))
 
 
 @Route(
@@ -110,7 +110,7 @@ def delete_document(request: Request, corpus: str, document_id: str) -> Answer:
 
 
 def _title(request: Request, corpus: str, wanted: str) -> str:
-    for document in current_documents(request.stores, corpus):
+    for document in current_documents(request.stores.corpora, corpus):
         if document_id(document.title) == wanted:
             return document.title
     raise not_found("There is no such document.")

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dualtrack.corpora.plan import Plan
     from dualtrack.storage.corpora import Document
     from dualtrack.storage.corpus_jobs import Job, JobFile
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import CorpusStores
     from dualtrack.tools.graph.schema import Schema
 
 Next = Literal["again", "done"]
@@ -57,7 +57,7 @@ class Source:
         return rows_of(self.name, self.path.read_bytes())
 
 
-def load_graph(stores: Stores, job_id: str, has_time: Callable[[], bool]) -> Next:
+def load_graph(stores: CorpusStores, job_id: str, has_time: Callable[[], bool]) -> Next:
     """Work on a job while there is time; returns ``done`` when it has ended."""
     job = stores.corpus_jobs.find(GRAPH, job_id)
     if job is None or job.ended:
@@ -74,7 +74,7 @@ def load_graph(stores: Stores, job_id: str, has_time: Callable[[], bool]) -> Nex
 # ── each file on its own ──────────────────────────────────────────────────────────────────────────
 
 
-def _checked(stores: Stores, job: Job, has_time: Callable[[], bool]) -> Sequence[JobFile] | None:
+def _checked(stores: CorpusStores, job: Job, has_time: Callable[[], bool]) -> Sequence[JobFile] | None:
     """The files after all of them were checked; None if there was not enough time."""
     files = list(stores.corpus_jobs.files(job.corpus, job.job_id))
     for at, file in enumerate(files):
@@ -87,7 +87,7 @@ def _checked(stores: Stores, job: Job, has_time: Callable[[], bool]) -> Sequence
     return files
 
 
-def _file_read(stores: Stores, job: Job, file: JobFile, before: Sequence[JobFile]) -> JobFile:
+def _file_read(stores: CorpusStores, job: Job, file: JobFile, before: Sequence[JobFile]) -> JobFile:
     try:
         data = stores.corpora.upload(job.corpus, file.upload_id)
         counts, problems = counted(file.name, data)
@@ -140,7 +140,7 @@ def _named(files: Sequence[JobFile]) -> str:
 # ── all files together ────────────────────────────────────────────────────────────────────────────
 
 
-def _make_version(stores: Stores, job: Job, files: Sequence[JobFile]) -> Next:
+def _make_version(stores: CorpusStores, job: Job, files: Sequence[JobFile]) -> Next:
     published, documents = stores.corpora.published_documents(GRAPH)
     planned = plan(documents, job, files, int(stores.clock()))
     if not planned.changes:
@@ -176,7 +176,7 @@ def _too_much(planned: Plan) -> str:
 
 
 def _fetch(
-    stores: Stores,
+    stores: CorpusStores,
     published: Published | None,
     documents: Sequence[Document],
     planned: Plan,
@@ -218,7 +218,9 @@ def make_database(folder: Path, sources: Sequence[Source], survey: Survey) -> Pa
     return path
 
 
-def _fail_with(stores: Stores, job: Job, files: Sequence[JobFile], problems: Mapping[str, Problems]) -> None:
+def _fail_with(
+    stores: CorpusStores, job: Job, files: Sequence[JobFile], problems: Mapping[str, Problems]
+) -> None:
     """Store each file's problems; those of files that were loaded before are in the job's error."""
     refused = [_with_problems(file, problems[file.name]) for file in files if file.name in problems]
     for file in refused:
@@ -237,7 +239,7 @@ def _fail_with(stores: Stores, job: Job, files: Sequence[JobFile], problems: Map
 
 
 def write_version(
-    stores: Stores,
+    stores: CorpusStores,
     version: str,
     sources: Sequence[Source],
     database: Path,
@@ -254,7 +256,7 @@ def write_version(
 
 
 def _publish(
-    stores: Stores,
+    stores: CorpusStores,
     job: Job,
     planned: Plan,
     base: Published | None,
@@ -277,5 +279,5 @@ def _publish(
     return "done"
 
 
-def _done(stores: Stores, job: Job, planned: Plan) -> Job:
+def _done(stores: CorpusStores, job: Job, planned: Plan) -> Job:
     return replace(job, status="done", outcomes=planned.outcomes, ended=int(stores.clock()))

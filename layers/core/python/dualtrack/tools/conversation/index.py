@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.errors import ChatClosed, Contended
 from dualtrack.memory.passages import PASSAGE_LIMIT, passages_of
 from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.past_writes import write_past
 from dualtrack.storage.search_index import PASSAGES_READ, segments_of
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from dualtrack.memory.records import QueryTrack
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.search_index import Segment
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import SearchStores
     from dualtrack.tools.conversation.settings import ConversationSearch
     from dualtrack.tools.running import Running
 
@@ -46,7 +47,7 @@ class Index:
         return tuple(by_id.values())
 
 
-def up_to_date(stores: Stores, running: Running, settings: ConversationSearch) -> Index:
+def up_to_date(stores: SearchStores, running: Running, settings: ConversationSearch) -> Index:
     """The index of all queries before the running one, within the limits of the settings.
 
     All their summaries exist: the first turn of the running query ensures it (`query_state`). In a profile without
@@ -68,7 +69,7 @@ def up_to_date(stores: Stores, running: Running, settings: ConversationSearch) -
 
 
 def _passages(
-    stores: Stores,
+    stores: SearchStores,
     running: Running,
     queries: range,
     tracks: Mapping[int, QueryTrack],
@@ -88,7 +89,7 @@ def _passages(
             return
 
 
-def _kept(stores: Stores, running: Running, fresh: Iterable[Segment]) -> Iterator[Segment]:
+def _kept(stores: SearchStores, running: Running, fresh: Iterable[Segment]) -> Iterator[Segment]:
     """Store the segments and yield the stored ones. Stops at a segment that another search stored first, maybe with
     fewer passages."""
     rest = iter(fresh)
@@ -103,10 +104,10 @@ def _kept(stores: Stores, running: Running, fresh: Iterable[Segment]) -> Iterato
         yield from batch
 
 
-def keep(stores: Stores, running: Running, writes: Sequence[Write]) -> bool:
+def keep(stores: SearchStores, running: Running, writes: Sequence[Write]) -> bool:
     """Store the writes. Returns whether they were stored; if not, the next search computes them again."""
     try:
-        stores.write_past(running.chat, writes)
+        write_past(stores, running.chat, writes)
     except (ChatClosed, Contended, Lost):
         return False
     return True

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dualtrack.storage.search_index import Segment
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import SearchStores
     from dualtrack.tools.conversation.index import Index
     from dualtrack.tools.conversation.settings import ConversationSearch
     from dualtrack.tools.documentation.dependencies import SearchNeeds
@@ -80,7 +80,7 @@ async def _embedded(
     return Vectors(vector, {key: task.result() for key, task in made.items()})
 
 
-def _keep(made: Vectors, index: Index, running: Running, stores: Stores, model: str) -> None:
+def _keep(made: Vectors, index: Index, running: Running, stores: SearchStores, model: str) -> None:
     """Store the vectors of stored segments."""
     writes = [
         write

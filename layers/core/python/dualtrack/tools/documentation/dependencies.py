@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from dualtrack.models.protocol import Model
     from dualtrack.storage.cache import CacheStore
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import SearchStores
     from dualtrack.tools.courses.library import CourseLibrary
     from dualtrack.tools.documentation.embeddings import Embedder
     from dualtrack.tools.documentation.stages import StageLogger
@@ -54,7 +54,7 @@ class SearchNeeds:
     """What the function `search` provides for its tools."""
 
     documentation: Dependencies
-    stores: Stores
+    stores: SearchStores
     courses: CourseLibrary
     local: Embedder | None = None
 

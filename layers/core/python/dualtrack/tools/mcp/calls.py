@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from dualtrack.tool_values import failed
@@ -9,16 +10,16 @@ from dualtrack.tools.mcp.catalogue import load_catalogue
 from dualtrack.tools.mcp.execute import execute_mcp_call
 
 if TYPE_CHECKING:
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.cache import CacheStore
     from dualtrack.tool_values import ToolResult
     from dualtrack.tools.mcp.execute import McpDeps
     from dualtrack.tools.running import Running
 
 
-def run_mcp_call(running: Running, stores: Stores, deps: McpDeps) -> ToolResult:
+def run_mcp_call(running: Running, cache: CacheStore, deps: McpDeps) -> ToolResult:
     """Run the call with the schema that the model has seen, from the catalogue that the chat has pinned."""
     pinned = running.chat.pin.catalogue if running.chat.pin else ""
-    catalogue = load_catalogue(stores.cache, stores.clock(), version=pinned)
+    catalogue = load_catalogue(cache, time.time(), version=pinned)
     spec = catalogue.named().get(running.call.tool)
     if spec is None:
         return failed(f"{running.call.tool} is no longer offered.")

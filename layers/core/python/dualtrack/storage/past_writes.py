@@ -1,0 +1,59 @@
+"""What is written into a conversation's past without an event. No event log fences such a write off, so each has a
+condition of its own (docs/architecture.md, "Late writes to a deleted conversation")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.errors import ChatClosed
+from dualtrack.storage.bodies import Body
+from dualtrack.storage.conversations import held_check
+from dualtrack.storage.dynamo import Lost, transact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dualtrack.memory.digests import Digest
+    from dualtrack.memory.records import QueryTrack
+    from dualtrack.models.spent import Side
+    from dualtrack.storage.bodies import Write
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.conversations import Conversation
+    from dualtrack.storage.stores import ConversationStores, ToolStores
+
+_HELD: Final = "held"
+
+
+def write_past(stores: ToolStores, chat: Chat, writes: Sequence[Write]) -> None:
+    """Write in one transaction, while the chat holds the conversation's lease.
+
+    The lease fences the items and their bodies in the table. An object in S3 has no condition: before it is written,
+    the log is checked (event_log.py). Raises `ChatClosed` if the chat has ended, and `Lost` if a condition of the
+    caller is false.
+    """
+    history = stores.history
+    if any(isinstance(write, Body) and write.is_object for write in writes):
+        stores.log(chat).next_slot()
+    held = held_check(_HELD, history.table, chat.user, chat.conversation_id, chat.chat_id)
+    try:
+        transact(history.client, [held, *history.bodies.write_objects(writes)])
+    except Lost as lost:
+        if _HELD in lost.items:
+            raise ChatClosed(chat.chat_id) from lost
+        raise
+
+
+def write_track(stores: ConversationStores, conversation: Conversation, track: QueryTrack) -> None:
+    """Write the track of an ended query unless its conversation is being deleted. Raises `Lost` if it is, or if the
+    track exists. The last pass of a deletion removes an object that is written late."""
+    history = stores.history
+    writes = history.track_writes(conversation.user, conversation.conversation_id, track)
+    exists = stores.forks.exists_action(conversation)
+    transact(history.client, [exists, *history.bodies.write_objects(writes)])
+
+
+def write_ahead(stores: ToolStores, chat: Chat, digest: Digest, fold: Side) -> None:
+    """Write a waiting digest and its usage for a chat that has ended. A deletion removes the chat before the digests,
+    so no digest can be written after it. Raises `Lost` if the chat is gone or the digest's number is taken."""
+    put = stores.digests.put_action(chat.user, chat.conversation_id, digest)
+    transact(stores.chats.client, [stores.chats.fold_action(chat, fold), put])
