@@ -77,7 +77,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     return app.resolve({**event}, context)
 
 
-def _served(route: Route, serve: Callable[..., Answer]) -> Callable[..., Response[Any]]:
+def _served(route: Route, serve: Callable[..., Answer[object]]) -> Callable[..., Response[Any]]:
     """The route as the resolver calls it, with the path's parameters; each request leaves a line in the log."""
 
     def served(**path: str) -> Response[Any]:
@@ -93,7 +93,7 @@ def _served(route: Route, serve: Callable[..., Answer]) -> Callable[..., Respons
         finally:
             _log(f"{route.method.upper()} {route.path}", status, started, chat_of(path, body))
 
-    def answered(**path: str) -> Answer:
+    def answered(**path: str) -> Answer[object]:
         services = Services(
             stores,
             executions,
@@ -113,7 +113,7 @@ def _served(route: Route, serve: Callable[..., Answer]) -> Callable[..., Respons
     return served
 
 
-def _response(answer: Answer) -> Response[Any]:
+def _response(answer: Answer[object]) -> Response[Any]:
     if answer.body is None:
         return Response(answer.status, body="")
     if isinstance(answer.body, bytes):

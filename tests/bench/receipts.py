@@ -157,7 +157,7 @@ class Seen:
     faults: list[str] = field(default_factory=list)
 
 
-def look(world: World, kind: str, chat: Chat, seen: Seen) -> dict[str, Any]:
+def look(world: World, kind: str, chat: Chat, seen: Seen) -> Any:
     """Check that the chat's receipt adds up; returns it."""
     receipt = receipt_of(evidence(world.stores, chat, world.stores.ledger), DEPLOYMENT)
     lines, totals = receipt["lines"], receipt["totals"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from dualtrack.api.event_data import EVENTS
 from dualtrack.api.openapi import openapi_document
 from dualtrack.api.table import ROUTES
+from dualtrack.event_data import EVENTS
 from jsonschema import Draft202012Validator
 
 if TYPE_CHECKING:

@@ -175,7 +175,7 @@ def _routes() -> str:
 
 
 def _statuses(route: Route) -> str:
-    return ", ".join(map(str, sorted(route.answers)))
+    return ", ".join(map(str, sorted(openapi.answers_of(route))))
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.dynamo import Action
     from dualtrack.tool_values import PriceClass
+    from dualtrack.vocabulary import PlanName
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     Step = Generator[None, None, None]
@@ -307,7 +308,8 @@ class CheckThenCharge(Rules):
         checked = seen.hold(chat, 5, now)
         if isinstance(checked, Refused):
             return checked
-        taken = replace(fresh, plan="unlimited").hold(chat, 5, now)
+        unlimited: Any = "unlimited"
+        taken = replace(fresh, plan=unlimited).hold(chat, 5, now)
         assert isinstance(taken, Decision)
         return replace(taken, account=replace(taken.account, plan=fresh.plan))
 
@@ -553,7 +555,7 @@ class World:
                 payment, amount = f"payment-{self.rng.randrange(4)}", self.rng.choice((5, 20, 50))
                 step = self._move(user, lambda account: account.grant(payment, amount, "pack", now))
             case "plan":
-                plan = self.rng.choice(("free", "pro"))
+                plan: PlanName = self.rng.choice(("free", "pro"))
                 step = self._move(user, lambda account: account.set_plan(plan, now))
             case "expire":
                 step = self._move(user, lambda account: account.expire(now))

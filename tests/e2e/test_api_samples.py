@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from dualtrack.api.event_data import EVENTS
+from dualtrack.event_data import EVENTS
 
 from tests.clients.stack_client import Person, announced, wait_for
 from tests.drivers import api_samples

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dualtrack.tool_values import PriceClass
+    from dualtrack.vocabulary import PlanName
 
     Move = Callable[[Account, float], object]
 
@@ -57,7 +58,7 @@ def _grant(amount: int) -> Move:
     return lambda account, now: account.grant("payment", amount, "pack", now)
 
 
-def _plan(plan: str) -> Move:
+def _plan(plan: PlanName) -> Move:
     return lambda account, now: account.set_plan(plan, now)
 
 

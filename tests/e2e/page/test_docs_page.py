@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.api.event_data import EVENTS
 from dualtrack.api.openapi import openapi_document
 from dualtrack.api.table import ROUTES
+from dualtrack.event_data import EVENTS
 
 from tests.clients.browser import axe_source
 

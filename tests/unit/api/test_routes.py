@@ -23,9 +23,7 @@ def test_everything_but_the_event_stream_is_served_by_api() -> None:
 def test_refusals_follow_from_the_declaration() -> None:
     always = {"internal", "unavailable", "timeout"}
     known = always | {"unauthorized", "rate_limited"}
-    assert Route("get", "/x", "X", {}, access="open").refusals == always
-    assert Route("get", "/x", "X", {}).refusals == known
-    assert Route("get", "/x/{id}", "X", {}, access="admin").refusals == known | {"forbidden", "not_found"}
-    assert Route("get", "/x", "X", {}, refused=("conversation_busy",)).refusals == known | {
-        "conversation_busy"
-    }
+    assert Route("get", "/x", "X", access="open").refusals == always
+    assert Route("get", "/x", "X").refusals == known
+    assert Route("get", "/x/{id}", "X", access="admin").refusals == known | {"forbidden", "not_found"}
+    assert Route("get", "/x", "X", refused=("conversation_busy",)).refusals == known | {"conversation_busy"}

@@ -78,7 +78,7 @@ def searched() -> Iterator[tuple[World, FakeClaude, FakeVoyage]]:
         yield made
 
 
-def receipt(world: World, chat: Chat) -> dict[str, Any]:
+def receipt(world: World, chat: Chat) -> Any:
     return receipt_of(evidence(world.stores, chat, world.stores.ledger), Deployment())
 
 

@@ -43,7 +43,7 @@ def begin(world: World, chat: Chat, turn: int, *pieces: str) -> None:
         log.append([delta(turn, piece)])
 
 
-def cancel(world: World, chat: Chat) -> dict[str, Any]:
+def cancel(world: World, chat: Chat) -> Any:
     """The chat object after the cancel: the same from the API and in the last event, with no invariant broken."""
     executions: Any = world.executions
     ended = cancel_chat(world.stores, executions, world.load(chat))

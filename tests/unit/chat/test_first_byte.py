@@ -47,7 +47,7 @@ def cancel(world: World, chat: Chat) -> Chat:
     return ended
 
 
-def receipt(world: World, chat: Chat) -> dict[str, Any]:
+def receipt(world: World, chat: Chat) -> Any:
     return receipt_of(evidence(world.stores, chat, world.stores.ledger), Deployment())
 
 

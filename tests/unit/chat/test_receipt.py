@@ -38,7 +38,7 @@ def world() -> Iterator[World]:
         yield new_world
 
 
-def receipt(world: World, chat: Chat) -> dict[str, Any]:
+def receipt(world: World, chat: Chat) -> Any:
     """As the API makes it."""
     return receipt_of(evidence(world.stores, chat, world.stores.ledger), DEPLOYMENT)
 

@@ -12,6 +12,7 @@ from dualtrack.credits.plans import price_chat
 
 if TYPE_CHECKING:
     from dualtrack.tool_values import PriceClass
+    from dualtrack.vocabulary import PlanName
 
 NOON = "2026-11-21T12:00:00Z"
 
@@ -19,7 +20,7 @@ NOON = "2026-11-21T12:00:00Z"
 class Story:
     """One user, a manual clock, and a ledger that must agree after every step."""
 
-    def __init__(self, plan: str = "free", pack: int = 0, at: str = NOON) -> None:
+    def __init__(self, plan: PlanName = "free", pack: int = 0, at: str = NOON) -> None:
         self.account = Account("ann")
         self.lines: list[Movement] = []
         self.clock(at)

@@ -9,13 +9,13 @@ from dualtrack.credits.account import Movement
 from dualtrack.credits.spending import Spending, first_moment, spending_by_day
 
 if TYPE_CHECKING:
-    from dualtrack.credits.account import Kind
+    from dualtrack.vocabulary import MovementKind
 
 NOON: Final = 1_795_262_400.0
 DAY: Final = 86_400.0
 
 
-def line(kind: Kind, amount: int, at: float, nanodollars: int = 0) -> Movement:
+def line(kind: MovementKind, amount: int, at: float, nanodollars: int = 0) -> Movement:
     """A movement of a chat."""
     return Movement(kind, amount, 0, at, "ch", nanodollars=nanodollars)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 from dualtrack.memory.records import Attachment, Block, Record, ToolCallDetail
@@ -17,6 +18,9 @@ from dualtrack.memory.summaries import (
     track_of,
 )
 from dualtrack.memory.view import stand_in
+
+if TYPE_CHECKING:
+    from dualtrack.vocabulary import Stop
 
 AT = "2026-11-21T00:00:00.000Z"
 LONG = "A long result with ids 17 and 23. " * 40
@@ -33,7 +37,7 @@ def query(content: str = "What?") -> Record:
     return Record("q2", "message", "user", content, AT)
 
 
-def response(content: str, stop: str = "complete") -> Record:
+def response(content: str, stop: Stop | Literal[""] = "complete") -> Record:
     """The response."""
     return Record("q2-r", "message", "assistant", content, AT, 2, stop=stop)
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.frozen import freeze
 from dualtrack.models.turn import Decision, Limit, ModelReply, decide
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
+
+if TYPE_CHECKING:
+    from dualtrack.models.turn import Cut
+    from dualtrack.vocabulary import Stop
 
 OFFERED = MappingProxyType({RETRIEVE_FULL_CONTEXT.name: RETRIEVE_FULL_CONTEXT})
 
@@ -46,7 +50,7 @@ def decided(answered: ModelReply, limit: Limit = "", before: int = 0) -> Decisio
         ("model_context_window_exceeded", "context_window"),
     ],
 )
-def test_every_stop_reason_answers(stop_reason: str, stop: str) -> None:
+def test_every_stop_reason_answers(stop_reason: str, stop: Stop) -> None:
     """With the text written so far."""
     assert decided(reply(stop_reason, text("So."))) == Decision("answered", "So.", stop=stop)
 
@@ -99,7 +103,7 @@ def test_a_paused_turn_goes_on() -> None:
 
 
 @pytest.mark.parametrize("limit", ["max_turns", "insufficient_credits", "timeout"])
-def test_the_last_call_answers_whatever_the_model_wants(limit: Limit) -> None:
+def test_the_last_call_answers_whatever_the_model_wants(limit: Cut) -> None:
     """Even if it asks for tools against tool_choice none."""
     decision = decided(reply("tool_use", text("Found this."), use(1)), limit)
     assert decision == Decision("answered", "Found this.", stop=limit)
@@ -108,7 +112,7 @@ def test_the_last_call_answers_whatever_the_model_wants(limit: Limit) -> None:
 @pytest.mark.parametrize(
     ("reason", "stop"), [("end_turn", "complete"), ("tool_use", "complete"), ("max_tokens", "max_tokens")]
 )
-def test_after_a_profiles_rounds_the_answer_stops_as_the_model_says(reason: str, stop: str) -> None:
+def test_after_a_profiles_rounds_the_answer_stops_as_the_model_says(reason: str, stop: Stop) -> None:
     decision = decided(reply(reason, text("Found this."), use(1)), "rounds_done")
     assert decision == Decision("answered", "Found this.", stop=stop)
 

@@ -49,7 +49,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dualtrack.frozen import Json
+    from dualtrack.answers import Details, Error
+    from dualtrack.vocabulary import BusyReason
 
 
 class DualtrackError(Exception):
@@ -73,11 +74,11 @@ class ModelUnavailable(Transient):
 class ModelBusy(ModelUnavailable):
     """The model's service is overloaded or limits the rate (429, 529, ``retry-after``).
 
-    ``reason``: one of `dualtrack.models.busy.Reason`; ``seconds``: how long to wait, as the service asks; 0 if it
+    ``seconds``: how long to wait, as the service asks; 0 if it
     does not say.
     """
 
-    def __init__(self, text: str, reason: str, seconds: float = 0.0) -> None:
+    def __init__(self, text: str, reason: BusyReason, seconds: float = 0.0) -> None:
         super().__init__(text)
         self.reason = reason
         self.seconds = seconds
@@ -140,14 +141,14 @@ STATUS_OF_CODE: Final[Mapping[str, int]] = {
 class ApiError(DualtrackError):
     """A refusal in the contract's form (CONTRACT 4). ``extra`` adds fields beside code and message."""
 
-    def __init__(self, code: str, message: str, extra: Mapping[str, Json] | None = None) -> None:
+    def __init__(self, code: str, message: str, extra: Details | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.status = STATUS_OF_CODE[code]
         self.message = message
-        self.extra: Mapping[str, Json] = extra or {}
+        self.extra: Details = extra or {}
 
-    def body(self) -> dict[str, Json]:
+    def body(self) -> Error:
         """``{"error": {"code", "message", …}}``."""
         return {"error": {"code": self.code, "message": self.message, **self.extra}}
 

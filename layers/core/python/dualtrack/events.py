@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.frozen import freeze
 from dualtrack.text import preview
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from dualtrack import answers
+    from dualtrack.event_data import (
+        AnswerEvent,
+        CreditsEvent,
+        DeltaEvent,
+        ErrorEvent,
+        RecordEvent,
+        RetryingEvent,
+        StartedCall,
+        ToolCallsStartEvent,
+        ToolResultEvent,
+        TurnEvent,
+    )
+    from dualtrack.frozen import JsonObject
     from dualtrack.tool_values import Source
+    from dualtrack.vocabulary import BusyReason, RecordType, Role, Stop
+
 
 TERMINAL: Final = frozenset({"done", "error"})
 
@@ -21,7 +37,7 @@ class Event:
     """``event`` is its name, ``data`` frozen JSON without ``chat_id`` and ``at`` (the log adds them)."""
 
     event: str
-    data: Mapping[str, Any]
+    data: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,32 +46,36 @@ class StoredEvent:
 
     id: int
     event: str
-    data: Mapping[str, Any]
+    data: JsonObject
 
 
-def _event(name: str, **data: Any) -> Event:
+def _event(name: str, data: object) -> Event:
     return Event(name, freeze(data))
 
 
-def record_stored(record_id: str, role: str, kind: str) -> Event:
+def record_stored(record_id: str, role: Role, kind: RecordType) -> Event:
     """A record was stored; ``kind`` is its type."""
-    return _event("record", record_id=record_id, role=role, type=kind)
+    data: RecordEvent = {"record_id": record_id, "role": role, "type": kind}
+    return _event("record", data)
 
 
 def turn_begins(turn: int, max_turns: int, *, final: bool) -> Event:
     """A model call begins; a repeat of the number voids that turn's deltas so far."""
-    return _event("turn", turn=turn, max_turns=max_turns, final=final)
+    data: TurnEvent = {"turn": turn, "max_turns": max_turns, "final": final}
+    return _event("turn", data)
 
 
-def retrying(turn: int, reason: str, tries: int, seconds: int, until: str) -> Event:
+def retrying(turn: int, reason: BusyReason, tries: int, seconds: int, until: str) -> Event:
     """The model is busy: after ``tries`` of the turn the next one begins in this many ``seconds``; the chat waits
     ``until`` then at the latest (ISO 8601)."""
-    return _event("retrying", turn=turn, reason=reason, **{"try": tries}, seconds=seconds, until=until)
+    data: RetryingEvent = {"turn": turn, "reason": reason, "try": tries, "seconds": seconds, "until": until}
+    return _event("retrying", data)
 
 
 def delta(turn: int, text: str) -> Event:
     """Text of a turn as it is generated."""
-    return _event("delta", turn=turn, text=text)
+    data: DeltaEvent = {"turn": turn, "text": text}
+    return _event("delta", data)
 
 
 def text_of_turn(events: Sequence[StoredEvent], turn: int) -> str:
@@ -69,52 +89,65 @@ def text_of_turn(events: Sequence[StoredEvent], turn: int) -> str:
     return "".join(pieces)
 
 
-def tool_calls_start(turn: int, calls: Sequence[Mapping[str, Any]]) -> Event:
-    """Calls: ``{"id", "tool", "input"}``."""
-    return _event("tool_calls_start", turn=turn, calls=calls)
+def tool_calls_start(turn: int, calls: Sequence[StartedCall]) -> Event:
+    """The calls of a turn begin."""
+    data: ToolCallsStartEvent = {"turn": turn, "calls": calls}
+    return _event("tool_calls_start", data)
 
 
 def tool_result(call_id: str, tool: str, seconds: float, content: str, *, is_error: bool) -> Event:
     """A tool has returned, with at most 500 characters of its result."""
-    return _event(
-        "tool_result", id=call_id, tool=tool, is_error=is_error, seconds=seconds, preview=preview(content)
-    )
+    data: ToolResultEvent = {
+        "id": call_id,
+        "tool": tool,
+        "is_error": is_error,
+        "seconds": seconds,
+        "preview": preview(content),
+    }
+    return _event("tool_result", data)
 
 
 def credits_now(used: int, held: int, available: int) -> Event:
     """The credits of the chat and of its user."""
-    return _event("credits", used=used, held=held, available=available)
+    data: CreditsEvent = {"used": used, "held": held, "available": available}
+    return _event("credits", data)
 
 
 def credits_short(used: int, held: int, available: int, required: int) -> Event:
     """A tool call was refused for lack of credits."""
-    return _event(
-        "credits", code="insufficient_credits", used=used, held=held, required=required, available=available
-    )
+    data: CreditsEvent = {
+        "code": "insufficient_credits",
+        "used": used,
+        "held": held,
+        "required": required,
+        "available": available,
+    }
+    return _event("credits", data)
 
 
-def answer(response: str, sources: Sequence[Source], stop: str, turns: int) -> Event:
+def answer(response: str, sources: Sequence[Source], stop: Stop, turns: int) -> Event:
     """The authoritative answer."""
-    return _event(
-        "answer",
-        response=response,
-        sources=[source_json(source) for source in sources],
-        stop=stop,
-        turns=turns,
-    )
+    shown = [source_json(source) for source in sources]
+    data: AnswerEvent = {"response": response, "sources": shown, "stop": stop, "turns": turns}
+    return _event("answer", data)
 
 
-def done(chat: Mapping[str, Any]) -> Event:
+def done(chat: answers.Chat) -> Event:
     """Terminal: the chat object."""
-    return _event("done", **chat)
+    return _event("done", chat)
 
 
 def error(code: str, message: str) -> Event:
     """Terminal: the chat failed."""
-    return _event("error", code=code, message=message)
+    data: ErrorEvent = {"code": code, "message": message}
+    return _event("error", data)
 
 
-def source_json(source: Source) -> dict[str, str]:
+def source_json(source: Source) -> answers.Source:
     """``{"title", "url"?, "record_id"?}``."""
-    extra = {"url": source.url, "record_id": source.record_id}
-    return {"title": source.title, **{key: value for key, value in extra.items() if value}}
+    shown: answers.Source = {"title": source.title}
+    if source.url:
+        shown["url"] = source.url
+    if source.record_id:
+        shown["record_id"] = source.record_id
+    return shown

@@ -9,6 +9,9 @@ from typing import Any, Final, TypeAlias
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | tuple[Json, ...] | Mapping[str, Json] | None"
 
+JsonObject: TypeAlias = Mapping[str, Any]
+"""An object whose fields somebody else decides: a JSON Schema, a model's arguments, what a service has sent."""
+
 MAX_DEPTH: Final = 100
 """Maximum nesting of a value from outside. Common parsers stop at 128 (serde_json) or 200 (jiter) levels, and the
 request around the value counts too."""

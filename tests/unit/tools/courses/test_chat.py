@@ -58,7 +58,7 @@ def courses_world(*courses: Any, embedder: Embedder | None = None) -> Iterator[t
         yield replace(world, tools=course_tools(world.stores, library)), library
 
 
-def asked(world: World, message: str, **more: Any) -> tuple[dict[str, Any], list[Record]]:
+def asked(world: World, message: str, **more: Any) -> tuple[Any, list[Record]]:
     """The chat object, and the records of its tool calls."""
     chat = world.ask(message, profile="courses", **more)
     records = world.stores.history.query_records(chat.user, chat.conversation_id, chat.query)

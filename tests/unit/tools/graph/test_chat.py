@@ -39,7 +39,7 @@ def world() -> Iterator[World]:
         yield replace(new_world, tools=graph_tools(works()))
 
 
-def asked(world: World, message: str, **more: Any) -> tuple[dict[str, Any], list[Record]]:
+def asked(world: World, message: str, **more: Any) -> tuple[Any, list[Record]]:
     """The chat object, and the records of its tool calls."""
     chat = world.ask(message, **{"user": f"user-{next(USERS)}", "profile": "graph", **more})
     records = world.stores.history.query_records(chat.user, chat.conversation_id, chat.query)

@@ -6,15 +6,16 @@ sniffing, in a sandbox without scripts, and only images and PDFs may be shown in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from dualtrack.api.route import Answer
+from dualtrack.api.route import Ok
 from dualtrack.errors import Gone, invalid_request, not_found
 from dualtrack.ids import parse_record_id
 from dualtrack.media import VIEWABLE
 
 if TYPE_CHECKING:
+    from dualtrack import answers
     from dualtrack.memory.records import Attachment, Record
     from dualtrack.storage.conversations import Conversation
     from dualtrack.storage.history import HistoryStore
@@ -38,12 +39,14 @@ def files_of(record: Record) -> tuple[Attachment, ...]:
     return record.call.media if record.call else record.attachments
 
 
-def attachment_json(file: Attachment) -> dict[str, Any]:
+def attachment_json(file: Attachment) -> answers.Attachment:
     """A file as it is listed in a record."""
-    shown: dict[str, Any] = {"media_type": file.media_type, "size": file.size}
+    shown: answers.Attachment = {"media_type": file.media_type, "size": file.size}
     if file.name:
         shown["name"] = file.name
-    return shown | ({"record_id": file.record_id} if file.record_id else {})
+    if file.record_id:
+        shown["record_id"] = file.record_id
+    return shown
 
 
 def find_attachment(
@@ -66,7 +69,7 @@ def read_attachment(
     file: Attachment,
     accept: str,
     offset: int,
-) -> Answer:
+) -> Ok[bytes]:
     """The bytes of the file from ``offset`` on, at most `PIECE_BYTES`; 400 if API Gateway would send their base64."""
     if accept.split(",", 1)[0].split(";", 1)[0].strip().lower() not in BINARY_TYPES:
         raise invalid_request("Send the header Accept: application/octet-stream to read a file.")
@@ -76,7 +79,7 @@ def read_attachment(
         data = history.load_file(conversation.user, conversation.conversation_id, query, file)
     except Gone:
         raise not_found(_NO_FILE) from None
-    return Answer(200, data[offset : offset + PIECE_BYTES], _headers(file))
+    return Ok(data[offset : offset + PIECE_BYTES], _headers(file))
 
 
 def _headers(file: Attachment) -> dict[str, str]:

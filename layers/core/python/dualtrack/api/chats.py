@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.chat_view import WITH_RESPONSE, chat_json
 from dualtrack.errors import ApiError, not_found
@@ -11,6 +11,7 @@ from dualtrack.ids import query_id, response_id
 from dualtrack.storage.leases import WAITS
 
 if TYPE_CHECKING:
+    from dualtrack import answers
     from dualtrack.storage.chats import Chat, ChatStore
     from dualtrack.storage.history import HistoryStore
     from dualtrack.storage.leases import Leases
@@ -26,7 +27,7 @@ def find_chat(chats: ChatStore, user: str, chat_id: str) -> Chat:
     return chat
 
 
-def show_chat(history: HistoryStore, chat: Chat) -> dict[str, Any]:
+def show_chat(history: HistoryStore, chat: Chat) -> answers.Chat:
     """The chat object. Reads only the response's text. 404 if records are missing: the chat is being deleted."""
     response = response_id(chat.query)
     records = history.query_records(chat.user, chat.conversation_id, chat.query, texts={response})
@@ -37,14 +38,14 @@ def show_chat(history: HistoryStore, chat: Chat) -> dict[str, Any]:
     return chat_json(chat, records, track)
 
 
-def started_json(chat: Chat) -> dict[str, Any]:
+def started_json(chat: Chat) -> answers.StartedChat:
     """A running chat, and where to follow it."""
     url = f"/v1/chats/{chat.chat_id}"
     return {
         "chat_id": chat.chat_id,
         "conversation_id": chat.conversation_id,
         "message_id": query_id(chat.query),
-        "status": chat.status,
+        "status": "running",
         "url": url,
         "events_url": f"{url}/events",
     }

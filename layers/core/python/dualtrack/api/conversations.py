@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.api.attachments import attachment_json, files_of
 from dualtrack.chat.replay import records_to_send
@@ -25,9 +25,10 @@ from dualtrack.tools.full_context import read_reference
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from dualtrack.api.parameters import Track
+    from dualtrack import answers
     from dualtrack.memory.records import Record
     from dualtrack.storage.stores import ConversationStores
+    from dualtrack.vocabulary import Track
 
 PAGE_RECORDS: Final = 100
 PAGE_BYTES: Final = 1_000_000
@@ -43,10 +44,10 @@ _BLOCK: Final = 50_000
 """Characters measured at a time; each takes at most 12 bytes (`_bytes`)."""
 
 
-def conversation_json(conversation: Conversation, now: float) -> dict[str, Any]:
+def conversation_json(conversation: Conversation, now: float) -> answers.Conversation:
     """A conversation as the API shows it, with the chat that is running in it at ``now`` (epoch s), if any. A fork also
     has its parent, which may be deleted, and the first query that it does not share."""
-    shown = {
+    shown: answers.Conversation = {
         "conversation_id": conversation.conversation_id,
         "title": conversation.title,
         "profile": conversation.profile,
@@ -57,58 +58,58 @@ def conversation_json(conversation: Conversation, now: float) -> dict[str, Any]:
         shown["listed_at"] = conversation.latest.partition("#")[0]
     if running := conversation.running_chat(now):
         shown["running_chat_id"] = running
-    if not conversation.forked_from:
-        return shown
-    return shown | {
-        "forked_from": conversation.forked_from,
-        "forked_before": query_id(conversation.ancestry.through + 1),
-    }
+    if conversation.forked_from:
+        shown["forked_from"] = conversation.forked_from
+        shown["forked_before"] = query_id(conversation.ancestry.through + 1)
+    return shown
 
 
 def record_json(
     stores: ConversationStores, user: str, conversation_id: str, record: Record, offset: int = 0
-) -> dict[str, Any]:
+) -> answers.Record:
     """A record as the API shows it; a stored reference is replaced by the text that it refers to.
 
     The text (a tool call's ``result``, else ``content``) begins at character ``offset``; ``next_offset`` is the
     beginning of the next piece, if there is one.
     """
     parsed = parse_record_id(record.record_id)
-    body: dict[str, Any] = {"record_id": record.record_id}
-    if parsed and parsed.summary:
-        body["ref"] = str(parsed.whole)
-    elif record.ref:
-        body["ref"] = record.ref
-    body |= {"type": record.type, "role": record.role}
+    body: answers.Record = {
+        "record_id": record.record_id,
+        "type": record.type,
+        "role": record.role,
+        "created_at": record.created_at,
+    }
+    if ref := str(parsed.whole) if parsed and parsed.summary else record.ref:
+        body["ref"] = ref
     text = _text_of(stores, user, conversation_id, record)
-    body |= _piece(text, offset, "result" if record.call else "content")
+    end = _end_of_piece(text, offset)
+    body["result" if record.call else "content"] = text[offset:end]
+    if end < len(text):
+        body["next_offset"] = end
     if files := files_of(record):
         body["attachments"] = [attachment_json(file) for file in files]
-    body["created_at"] = record.created_at
     if record.chat_id:
         body["chat_id"] = record.chat_id
-    if record.call:
-        call = record.call
-        body |= {
-            "tool_use_id": call.tool_use_id,
-            "tool": call.tool,
-            "input": call.input,
-            "is_error": call.is_error,
-            "seconds": call.seconds,
-            "turn": call.turn,
-        }
-    return body | ({"stop": record.stop} if record.stop else {})
+    if record.stop:
+        body["stop"] = record.stop
+    if record.call is None:
+        return body
+    call = record.call
+    return {
+        **body,
+        "tool_use_id": call.tool_use_id,
+        "tool": call.tool,
+        "input": call.input,
+        "is_error": call.is_error,
+        "seconds": call.seconds,
+        "turn": call.turn,
+    }
 
 
 def _text_of(stores: ConversationStores, user: str, conversation_id: str, record: Record) -> str:
     if record.call and record.call.reference:
         return read_reference(stores, user, conversation_id, record.call.reference)
     return record.content
-
-
-def _piece(text: str, offset: int, name: str) -> dict[str, Any]:
-    end = _end_of_piece(text, offset)
-    return {name: text[offset:end]} | ({"next_offset": end} if end < len(text) else {})
 
 
 def _end_of_piece(text: str, offset: int) -> int:
@@ -143,7 +144,7 @@ def find_conversation(stores: ConversationStores, user: str, conversation_id: st
 
 def list_conversations(
     stores: ConversationStores, user: str, cursor: str, limit: int, searched: str = ""
-) -> Page:
+) -> Page[answers.Conversation]:
     """A page of a user's conversations, by their last query, latest first.
 
     ``searched``: only those with all of its words in the title or in the beginnings of the latest queries. A request
@@ -173,12 +174,16 @@ def _searched_in(conversation: Conversation) -> list[str]:
     return [conversation.title, *(start for _, start in conversation.asked)]
 
 
-def _listed(stores: ConversationStores, page: Iterable[Conversation], cursor: str = "") -> Page:
+def _listed(
+    stores: ConversationStores, page: Iterable[Conversation], cursor: str = ""
+) -> Page[answers.Conversation]:
     now = stores.clock()
     return Page(tuple(conversation_json(conversation, now) for conversation in page), cursor)
 
 
-def list_forks(stores: ConversationStores, user: str, forked_from: str, cursor: str, limit: int) -> Page:
+def list_forks(
+    stores: ConversationStores, user: str, forked_from: str, cursor: str, limit: int
+) -> Page[answers.Conversation]:
     """A page of the direct forks of a conversation, which may be deleted, newest first; 404 if there are no forks and
     no conversation."""
     before = position_of(cursor)
@@ -219,7 +224,9 @@ def rename_conversation(
 # ── records ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def list_records(stores: ConversationStores, conversation: Conversation, track: Track, cursor: str) -> Page:
+def list_records(
+    stores: ConversationStores, conversation: Conversation, track: Track, cursor: str
+) -> Page[answers.Record]:
     """A page of a conversation's records in order. The cursor is a position: query, and record within it.
 
     Like the messages that are sent, the summarised track begins with the digest in force, at position 0. With a policy
@@ -228,7 +235,7 @@ def list_records(stores: ConversationStores, conversation: Conversation, track: 
     start, skip = _position(cursor)
     stores = stores.across(conversation.ancestry)
     sent = _sent_as_records(stores, conversation) if track == "summarised" else None
-    taken: list[dict[str, Any]] = []
+    taken: list[answers.Record] = []
     size = 0
     for number in range(start, conversation.queries + 1):
         first = skip if number == start else 0
@@ -259,7 +266,7 @@ def _sent_as_records(
     return {**records_to_send(stores, user, conversation_id, last, profile), last: list(running)}
 
 
-def _bytes(shown: dict[str, Any] | str) -> int:
+def _bytes(shown: answers.Record | str) -> int:
     """The maximum size of a record or text in a function's response: JSON as a string within ASCII JSON."""
     return len(json.dumps(dumps(shown)))
 
@@ -297,7 +304,7 @@ def _summarised_track(
 
 def find_record(
     stores: ConversationStores, conversation: Conversation, record_id: str, offset: int
-) -> dict[str, Any]:
+) -> answers.Record:
     """A record of either track, from character ``offset`` of its text on; 404 if there is none."""
     user, conversation_id = conversation.user, conversation.conversation_id
     stores = stores.across(conversation.ancestry)

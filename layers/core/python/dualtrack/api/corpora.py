@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from botocore.config import Config
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3.client import S3Client
 
+    from dualtrack import answers
     from dualtrack.api.models import UploadFile
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.corpora import CorpusStore, Document, Published
@@ -52,7 +53,7 @@ def must_be_corpus(name: str) -> str:
     return name
 
 
-def upload_json(services: CorpusServices, corpus: str, file: UploadFile, now: float) -> dict[str, Any]:
+def upload_json(services: CorpusServices, corpus: str, file: UploadFile, now: float) -> answers.Upload:
     """A URL for uploading exactly this file: size, checksum, type and key are signed."""
     upload_id = new_upload_id(file.sha256)
     checksum = base64.b64encode(bytes.fromhex(file.sha256)).decode()
@@ -77,9 +78,9 @@ def upload_json(services: CorpusServices, corpus: str, file: UploadFile, now: fl
     }
 
 
-def job_json(job: Job, files: Sequence[JobFile]) -> dict[str, Any]:
+def job_json(job: Job, files: Sequence[JobFile]) -> answers.CorpusJob:
     """A job with its files."""
-    shown: dict[str, Any] = {
+    shown: answers.CorpusJob = {
         "job_id": job.job_id,
         "status": "running" if job.status == "queued" and _is_begun(files) else job.status,
         "created_at": iso(job.created),
@@ -91,45 +92,54 @@ def job_json(job: Job, files: Sequence[JobFile]) -> dict[str, Any]:
         "files": [_file_json(job, file) for file in files],
         "url": f"/v1/admin/corpora/{job.corpus}/jobs/{job.job_id}",
     }
-    return shown | ({"error": job.error} if job.error else {})
+    if job.error:
+        shown["error"] = job.error
+    return shown
 
 
 def _is_begun(files: Sequence[JobFile]) -> bool:
     return any(file.state != "waiting" for file in files)
 
 
-def _file_json(job: Job, file: JobFile) -> dict[str, Any]:
-    shown: dict[str, Any] = {"name": file.name, "state": file.state}
+def _file_json(job: Job, file: JobFile) -> answers.JobFile:
+    shown: answers.JobFile = {"name": file.name, "state": file.state}
     if file.reason:
         shown["reason"] = file.reason
     if file.problems:
         shown["problems"] = list(file.problems)
     if file.title:
-        shown |= {"title": file.title, "counts": dict(file.counts)}
-    outcome = job.outcomes.get(str(file.number))
-    return shown | ({"outcome": outcome} if outcome else {})
+        shown["title"] = file.title
+        shown["counts"] = file.counts
+    if outcome := job.outcomes.get(str(file.number)):
+        shown["outcome"] = outcome
+    return shown
 
 
-def corpus_json(corpora: CorpusStore, corpus: str) -> dict[str, Any]:
+def corpus_json(corpora: CorpusStore, corpus: str) -> answers.Corpus:
     """The published version."""
     published, documents = _current(corpora, corpus)
-    return {
+    shown: answers.Corpus = {
         "corpus": corpus,
         "version": published.version if published else None,
         "model": published.model if published else "",
         "counts": dict(published.counts) if published else {},
         "updated_at": iso(published.at) if published else None,
         "documents": [_document_json(document) for document in documents],
-        **({"schema": _schema_json(corpora, published)} if corpus == GRAPH else {}),
     }
+    if corpus == GRAPH:
+        shown["schema"] = _schema_json(corpora, published)
+    return shown
 
 
-def _schema_json(corpora: CorpusStore, published: Published | None) -> Any:
+def _schema_json(corpora: CorpusStore, published: Published | None) -> answers.GraphSchema | None:
     """Labels and types of the current graph; None before the first, or if the version was just replaced."""
+    if published is None:
+        return None
     try:
-        return json.loads(corpora.schema(GRAPH, published.version)) if published else None
+        schema: answers.GraphSchema = json.loads(corpora.schema(GRAPH, published.version))
     except Gone:
         return None
+    return schema
 
 
 def current_documents(corpora: CorpusStore, corpus: str) -> tuple[Document, ...]:
@@ -155,7 +165,7 @@ def document_id(title: str) -> str:
     return hashlib.sha256(title.encode()).hexdigest()[:32]
 
 
-def _document_json(document: Document) -> dict[str, Any]:
+def _document_json(document: Document) -> answers.CorpusDocument:
     return {
         "document_id": document_id(document.title),
         "title": document.title,

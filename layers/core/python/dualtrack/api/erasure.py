@@ -10,8 +10,8 @@ from dualtrack.errors import not_found
 from dualtrack.runtime.time_limit import time_for
 
 if TYPE_CHECKING:
+    from dualtrack import answers
     from dualtrack.api.request import Services
-    from dualtrack.frozen import Json
 
 REQUEST_SECONDS: Final = 12.0
 """Time for the part of an erasure or deletion within the request: the gateway waits 29 s; the sweep does the rest."""
@@ -26,7 +26,7 @@ def must_be_there(services: Services, user: str) -> None:
         raise not_found("There is no such user.")
 
 
-def erase(services: Services, user: str) -> dict[str, Json]:
+def erase(services: Services, user: str) -> answers.Erasure:
     """Start the erasure: refuse the user, end their chats and hide their conversations. The sweep does the rest.
 
     The erasure is recorded first, so a later error does not fail the request.

@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -38,6 +38,7 @@ from dualtrack.message_files import (
 from dualtrack.profiles import all_profiles
 from dualtrack.text import preview
 from dualtrack.tools.mcp.tokens import MAX_TOKEN, TOKEN_PATTERN
+from dualtrack.vocabulary import PlanName  # noqa: TC001 - pydantic reads it
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
@@ -51,8 +52,6 @@ UPLOAD_BYTES: Final = 20_000_000
 
 JOB_FILES: Final = 200
 """Maximum files of a job."""
-
-PlanName = Literal["free", "pro"]
 
 _PICTURES: Final = "|".join(sorted(VIEWABLE))
 _CHARSET: Final = re.compile(r"\s*;\s*charset=\"?utf-8\"?\s*\Z", re.IGNORECASE)

@@ -1,8 +1,7 @@
 """The OpenAPI 3.1 document of the API, generated from the routes' declarations (CONTRACT 4).
 
-Request bodies are the models that validate requests, so they cannot drift; the tests check real answers and events
-against the types of the answers. The examples are real answers of a stack (``samples.json``, which
-tests/e2e/test_api_samples.py writes and checks).
+Request bodies are the models that validate requests, answers the types that they are built as. The examples are real
+answers of a stack (``samples.json``, which tests/e2e/test_api_samples.py writes and checks).
 """
 
 from __future__ import annotations
@@ -10,16 +9,17 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType, NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from pydantic import TypeAdapter
 
-from dualtrack import __version__
-from dualtrack.api import answers
-from dualtrack.api.event_data import EVENTS
+from dualtrack import __version__, answers
 from dualtrack.api.parameters import PATH_PARAMETERS
+from dualtrack.api.request import Request
+from dualtrack.api.schemas import REF, Schema, description_of, object_schema, schemas_of
 from dualtrack.errors import STATUS_OF_CODE
+from dualtrack.event_data import EVENTS, EventData
 from dualtrack.ids import FORMS
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from dualtrack.api.parameters import Parameter
     from dualtrack.api.route import Route
 
-_REF: Final = "#/components/schemas/"
 _SAMPLES: Final = Path(__file__).with_name("samples.json")
 
 DESCRIPTION: Final = """\
@@ -77,9 +76,9 @@ _RETRY_AFTER: Final = MappingProxyType(
 
 
 @cache
-def openapi_document(routes: tuple[Route, ...]) -> dict[str, Any]:
+def openapi_document(routes: tuple[Route, ...]) -> answers.OpenAPI:
     """The whole document."""
-    paths: dict[str, Any] = {}
+    paths: dict[str, dict[str, Schema]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method] = _operation(route)
     return {
@@ -110,35 +109,44 @@ def openapi_document(routes: tuple[Route, ...]) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def answers_of(route: Route) -> dict[int, type]:
+    """The type of the body by status, as the function that serves the route declares it; NoneType for no body."""
+    if route.serve is None:
+        return {200: answers.Event}
+    declared = get_type_hints(route.serve, localns={"answers": answers, "Request": Request})["return"]
+    kinds = get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
+    return {(get_origin(kind) or kind).status: next(iter(get_args(kind)), NoneType) for kind in kinds}
+
+
+def _operation(route: Route) -> Schema:
     names = (*route.path_parameters, *(parameter.name for parameter in route.parameters))
-    operation: dict[str, Any] = {
+    operation = {
         "summary": route.summary,
         "description": route.description,
         "tags": [next(name for name, begins, _ in TAGS if route.path.startswith(begins))],
         "operationId": f"{route.method}_{route.path.strip('/').replace('/', '_').replace('{', '').replace('}', '')}",
         "parameters": [{"$ref": f"#/components/parameters/{name}"} for name in names],
-        "responses": {str(status): _answer(kind) for status, kind in route.answers.items()}
+        "responses": {str(status): _answer(kind) for status, kind in answers_of(route).items()}
         | _refusals(route.refusals),
     }
     if route.body:
-        schema = {"$ref": _REF + route.body.__name__}
+        schema = {"$ref": REF + route.body.__name__}
         needed = any(field.is_required() for field in route.body.model_fields.values())
         operation["requestBody"] = {
             "required": needed,
-            "description": _description_of(route.body),
+            "description": description_of(route.body),
             "content": {"application/json": {"schema": schema, **_example(route.body.__name__)}},
         }
     return operation | ({"security": []} if route.access == "open" else {})
 
 
-def _answer(kind: type | None) -> dict[str, Any]:
-    if kind is None:
+def _answer(kind: type) -> Schema:
+    if kind is NoneType:
         return {"description": "Done; no content"}
     if kind is bytes:
         description = "At most 4 MB of the file from offset on, with its own type. Send Accept: application/octet-stream"
         return {"description": description, "content": {"*/*": {}}}
-    schema = {"schema": {"$ref": _REF + kind.__name__}}
+    schema = {"schema": {"$ref": REF + kind.__name__}}
     if kind is answers.Event:
         description = (
             "Server-sent events. A user can have five open streams; the server closes each after 60 to 120 s, and "
@@ -147,7 +155,7 @@ def _answer(kind: type | None) -> dict[str, Any]:
         example = {"example": event_stream(samples()["stream"])}
         return {"description": description, "content": {"text/event-stream": schema | example}}
     return {
-        "description": _description_of(kind),
+        "description": description_of(kind),
         "content": {"application/json": schema | _example(kind.__name__)},
     }
 
@@ -161,23 +169,18 @@ def event_stream(events: Iterable[Mapping[str, Any]]) -> str:
 
 
 @cache
-def samples() -> dict[str, Any]:
+def samples() -> Schema:
     """Real answers of a stack: the beginning of a ``stream``, and ``events``, ``bodies`` and ``errors`` by kind."""
-    read: dict[str, Any] = json.loads(_SAMPLES.read_text(encoding="utf-8"))
+    read: Schema = json.loads(_SAMPLES.read_text(encoding="utf-8"))
     return read
 
 
-def _description_of(kind: type) -> str:
-    """The first paragraph of the type's docstring, on one line."""
-    return " ".join((kind.__doc__ or "").split("\n\n")[0].split())
-
-
-def _example(name: str) -> dict[str, Any]:
+def _example(name: str) -> Schema:
     body = samples()["bodies"].get(name)
     return {} if body is None else {"example": body}
 
 
-def _refusals(codes: Iterable[str]) -> dict[str, Any]:
+def _refusals(codes: Iterable[str]) -> Schema:
     by_status: dict[int, list[str]] = {}
     for code in sorted(codes):
         by_status.setdefault(STATUS_OF_CODE[code], []).append(code)
@@ -191,23 +194,25 @@ def _refusals(codes: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def _errors(codes: Iterable[str]) -> dict[str, Any]:
+def _errors(codes: Iterable[str]) -> Schema:
     seen = samples()["errors"]
     examples = {code: {"value": seen[code]} for code in codes if code in seen}
-    schema = {"schema": {"$ref": _REF + answers.Error.__name__}}
+    schema = {"schema": {"$ref": REF + answers.Error.__name__}}
     return schema | ({"examples": examples} if examples else {})
 
 
-def _schemas(routes: tuple[Route, ...]) -> dict[str, Any]:
-    kinds = {kind for route in routes for kind in (route.body, *route.answers.values()) if kind} - {bytes}
-    listed = sorted(kinds | {answers.Error, *EVENTS.values()}, key=lambda kind: kind.__name__)
-    inputs: Any = [(kind, "validation", TypeAdapter(kind)) for kind in listed]
-    _, document = TypeAdapter.json_schemas(inputs, ref_template=_REF + "{model}")
-    schemas: dict[str, Any] = document["$defs"]
-    return schemas | {answers.Event.__name__: _event_schema()}
+def _schemas(routes: tuple[Route, ...]) -> Schema:
+    bodies: Any = [
+        (body, "validation", TypeAdapter(body)) for body in {route.body for route in routes} if body
+    ]
+    _, document = TypeAdapter.json_schemas(bodies, ref_template=REF + "{model}")
+    answered = {kind for route in routes for kind in answers_of(route).values() if is_typeddict(kind)}
+    events = {kind.__name__: object_schema(EventData, kind) for kind in EVENTS.values()}
+    schemas = document["$defs"] | schemas_of({answers.Error, *answered, *EVENTS.values()}) | events
+    return dict(sorted((schemas | {answers.Event.__name__: _event_schema()}).items()))
 
 
-def _event_schema() -> dict[str, Any]:
+def _event_schema() -> Schema:
     """An event by its name; its data is JSON in a string, as in server-sent events."""
     return {
         "description": "A server-sent event. Its data is a JSON object with at least `chat_id` and `at`.",
@@ -215,10 +220,10 @@ def _event_schema() -> dict[str, Any]:
     }
 
 
-def _schema_of_event(name: str, kind: type) -> dict[str, Any]:
+def _schema_of_event(name: str, kind: type) -> Schema:
     return {
         "title": name,
-        "description": _description_of(kind),
+        "description": description_of(kind),
         "type": "object",
         "properties": {
             "id": {"type": "string", "pattern": "^[1-9][0-9]*$", "description": "1, 2, 3 … without gaps"},
@@ -226,7 +231,7 @@ def _schema_of_event(name: str, kind: type) -> dict[str, Any]:
             "data": {
                 "type": "string",
                 "contentMediaType": "application/json",
-                "contentSchema": {"$ref": _REF + kind.__name__},
+                "contentSchema": {"$ref": REF + kind.__name__},
                 "description": "JSON",
             },
         },
@@ -234,13 +239,13 @@ def _schema_of_event(name: str, kind: type) -> dict[str, Any]:
     }
 
 
-def _parameters(routes: tuple[Route, ...]) -> dict[str, Any]:
+def _parameters(routes: tuple[Route, ...]) -> Schema:
     return {name: _path_parameter(name) for route in routes for name in route.path_parameters} | {
         parameter.name: _parameter(parameter) for route in routes for parameter in route.parameters
     }
 
 
-def _path_parameter(name: str) -> dict[str, Any]:
+def _path_parameter(name: str) -> Schema:
     schema: dict[str, Any] = {"type": "string", "minLength": 1, "examples": ["courses"]}
     if name in FORMS:
         schema |= {"pattern": f"^(?:{FORMS[name].pattern})$", "examples": [FORMS[name].example]}
@@ -248,7 +253,7 @@ def _path_parameter(name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", **about}
 
 
-def _parameter(parameter: Parameter[Any]) -> dict[str, Any]:
+def _parameter(parameter: Parameter[Any]) -> Schema:
     return {
         "name": parameter.name,
         "in": parameter.location,

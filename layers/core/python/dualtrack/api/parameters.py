@@ -17,9 +17,9 @@ from dualtrack.text import clean
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-T = TypeVar("T")
+    from dualtrack.vocabulary import Track
 
-Track = Literal["full", "summarised"]
+T = TypeVar("T")
 
 MAX_WAIT_SECONDS: Final = 25.0
 MAX_SEARCHED: Final = 200

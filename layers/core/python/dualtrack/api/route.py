@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,37 +25,66 @@ EVENTS_PATH: Final = "/v1/chats/{chat_id}/events"
 _PATH_PARAMETER: Final = re.compile(r"{(\w+)}")
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A status, the body (JSON, the bytes of a file, or None for no body) and additional headers."""
+T_co = TypeVar("T_co", covariant=True)
 
-    status: int
-    body: Any = None
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T_co]):
+    """The body (JSON, the bytes of a file, or None for no body) and additional headers."""
+
+    status: ClassVar[int]
+    body: T_co
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+class Ok(Answer[T_co]):
+    """Status 200."""
+
+    status = 200
+
+
+class Created(Answer[T_co]):
+    """Status 201."""
+
+    status = 201
+
+
+class Accepted(Answer[T_co]):
+    """Status 202."""
+
+    status = 202
+
+
+@dataclass(frozen=True, slots=True)
+class NoContent(Answer[None]):
+    """Status 204, without a body."""
+
+    status = 204
+    body: None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
     """An operation. It is a decorator: the decorated function becomes ``serve``.
 
-    ``answers``: the type of the body by status (`dualtrack.api.answers`; bytes for a file; None for no body).
+    That function's return type declares the answers: ``Ok[answers.Chat] | Accepted[answers.StartedChat]``
+    (`dualtrack.answers`; bytes for a file), which the type checker compares with what it returns.
     ``refused``: error codes of the contract besides those that follow from the declaration.
     """
 
     method: str
     path: str
     summary: str
-    answers: Mapping[int, type | None]
     body: type[BaseModel] | None = None
     parameters: tuple[Parameter[Any], ...] = ()
     refused: tuple[str, ...] = ()
     access: Access = "user"
     description: str = ""
     """More than the summary, in Markdown."""
-    serve: Callable[..., Answer] | None = None
-    """``(request, **path parameters)`` → the answer; None if another function serves it."""
+    serve: Callable[..., Answer[object]] | None = None
+    """``(request, **path parameters)`` → the answer; None for the events: ``stream`` serves them."""
 
-    def __call__(self, serve: Callable[..., Answer]) -> Route:
+    def __call__(self, serve: Callable[..., Answer[object]]) -> Route:
         """The route that this function serves."""
         return replace(self, serve=serve)
 

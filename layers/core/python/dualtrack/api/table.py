@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.api import answers
 from dualtrack.api.openapi import openapi_document
-from dualtrack.api.route import Answer, Route
+from dualtrack.api.route import Ok, Route
 from dualtrack.api.routes import account, admin, chats, conversations, corpora, tools
 
 if TYPE_CHECKING:
+    from dualtrack import answers
     from dualtrack.api.request import Request
 
 
@@ -17,19 +17,16 @@ if TYPE_CHECKING:
     "get",
     "/health",
     "Whether the API answers",
-    {200: answers.Health},
     access="open",
     description="For monitors; it checks nothing else.",
 )
-def get_health(request: Request) -> Answer:  # noqa: ARG001
-    return Answer(200, {"status": "ok"})
+def get_health(request: Request) -> Ok[answers.Health]:  # noqa: ARG001
+    return Ok({"status": "ok"})
 
 
-@Route(
-    "get", "/openapi.json", "This document", {200: answers.OpenAPI}, access="open", description="OpenAPI 3.1."
-)
-def get_openapi(request: Request) -> Answer:  # noqa: ARG001
-    return Answer(200, openapi_document(ROUTES))
+@Route("get", "/openapi.json", "This document", access="open", description="OpenAPI 3.1.")
+def get_openapi(request: Request) -> Ok[answers.OpenAPI]:  # noqa: ARG001
+    return Ok(openapi_document(ROUTES))
 
 
 ROUTES: Final = (

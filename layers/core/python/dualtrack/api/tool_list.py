@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dualtrack.credits.plans import price_calls
 from dualtrack.tools.registry import in_house_specs, offer_of
@@ -11,6 +10,7 @@ from dualtrack.tools.registry import in_house_specs, offer_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from dualtrack import answers
     from dualtrack.profiles import Profile
     from dualtrack.tool_values import ToolSpec
     from dualtrack.tools.mcp.catalogue import Catalogue
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 def tools_json(
     profiles: Iterable[Profile], catalogue: Catalogue, model: str, *, is_admin: bool = False
-) -> dict[str, Any]:
+) -> answers.Tools:
     """``{"tools": [...], "profiles": [...]}``; ``model``: the deployment's, for profiles that name no model.
 
     For administrators also ``left_out``: the tools of MCP servers that cannot be offered.
     """
     offers = {profile: offer_of(profile, in_house_specs(profile), catalogue) for profile in profiles}
     distinct = {name: spec for offer in offers.values() for name, spec in offer.tools.items()}
-    listed = {
+    listed: answers.Tools = {
         "tools": [_tool(spec) for spec in distinct.values()],
         "profiles": [
             {
@@ -41,10 +41,14 @@ def tools_json(
         ],
     }
     left_out = (*catalogue.left_out, *(entry for offer in offers.values() for entry in offer.left_out))
-    return {**listed, "left_out": [asdict(entry) for entry in left_out]} if is_admin else listed
+    if is_admin:
+        listed["left_out"] = [
+            {"server": entry.server, "name": entry.name, "reason": entry.reason} for entry in left_out
+        ]
+    return listed
 
 
-def _tool(spec: ToolSpec) -> dict[str, Any]:
+def _tool(spec: ToolSpec) -> answers.Tool:
     return {
         "name": spec.name,
         "description": spec.description,

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.events import source_json
 from dualtrack.ids import query_id, response_id, summary_id
 from dualtrack.memory.sources import sources_of
-from dualtrack.storage.chats import usage_json
 
 WITH_RESPONSE: Final = frozenset({"answered", "done", "cancelled"})
 """The statuses of a chat that has a response record (which may say that there is no answer)."""
 
 if TYPE_CHECKING:
-    from dualtrack.memory.records import QueryTrack, Record
+    from collections.abc import Mapping
+
+    from dualtrack import answers
+    from dualtrack.memory.records import QueryTrack, Record, ToolCallDetail
     from dualtrack.storage.chats import Chat
 
 
-def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None) -> dict[str, Any]:
+def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None) -> answers.Chat:
     """The chat object from its state, the records of its query and, once written, its summarised track."""
-    body: dict[str, Any] = {
+    body: answers.Chat = {
         "chat_id": chat.chat_id,
         "conversation_id": chat.conversation_id,
         "message_id": query_id(chat.query),
@@ -29,17 +31,17 @@ def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None)
         "response": _response(chat, records),
         "summary": _summary(chat, track) if chat.status == "done" else None,
         "sources": [source_json(source) for source in sources_of(records)],
-        "tool_calls": [_call(record) for record in records if record.call],
+        "tool_calls": [_call(record.record_id, record.call) for record in records if record.call],
         "turns": chat.turn,
         "credits_used": chat.credits_used,
         "credits_remaining": chat.credits_remaining,
-        "usage": usage_json(chat.usage),
+        "usage": _usage(chat.usage),
         "created_at": chat.created_at,
         "ended_at": chat.ended_at or None,
     }
-    if not chat.error:
-        return body
-    return body | {"error": {name: chat.error[name] for name in ("code", "message")}}
+    if chat.error:
+        body["error"] = {"code": chat.error["code"], "message": chat.error["message"]}
+    return body
 
 
 def operator_text(chat: Chat, *, is_admin: bool) -> str:
@@ -63,12 +65,21 @@ def _summary(chat: Chat, track: QueryTrack | None) -> str | None:
     )
 
 
-def _call(record: Record) -> dict[str, Any]:
-    call = record.call
-    if call is None:
-        raise ValueError(record.record_id)
+def _usage(counts: Mapping[str, int]) -> answers.Usage:
     return {
-        "id": record.record_id,
+        "input_tokens": counts.get("input_tokens", 0),
+        "output_tokens": counts.get("output_tokens", 0),
+        "cache_read_tokens": counts.get("cache_read_tokens", 0),
+        "cache_write_tokens": counts.get("cache_write_tokens", 0),
+        "summary_tokens": counts.get("summary_tokens", 0),
+        "sent_tokens": counts.get("sent_tokens", 0),
+        "full_history_tokens": counts.get("full_history_tokens", 0),
+    }
+
+
+def _call(record_id: str, call: ToolCallDetail) -> answers.ToolCall:
+    return {
+        "id": record_id,
         "tool": call.tool,
         "input": call.input,
         "is_error": call.is_error,

@@ -227,7 +227,8 @@ def _cost(stores: ChatStores, chat: Chat, records: Sequence[Record]) -> int:
 def _response(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent], now: str) -> Record:
     """The text of a cancelled chat's running turn, or the note that there is no answer."""
     turn, is_cancelled = chat.turn + 1, isinstance(how, Cancelled)
-    text, stop = text_of_turn(events, turn) if is_cancelled else "", "cancelled"
+    text = text_of_turn(events, turn) if is_cancelled else ""
+    stop: Literal["cancelled", ""] = "cancelled"
     if not text.strip():
         text, stop = NO_ANSWER[_status(how)], ""
     return Record(response_id(chat.query), "message", "assistant", text, now, turn, stop=stop)

@@ -30,7 +30,7 @@ from dualtrack.text import tokens_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dualtrack.frozen import Json
+    from dualtrack.answers import Entry, LineKind, Receipt, ReceiptLine, ReceiptTotals, TokenKind, Tokens
     from dualtrack.memory.records import Record
     from dualtrack.models.spent import Lost, Side
     from dualtrack.storage.chats import Chat, RecordedTurn
@@ -67,12 +67,12 @@ class Evidence:
     chat: Chat
     turns: Sequence[RecordedTurn]
     records: Sequence[Record]
-    entries: Sequence[Mapping[str, Json]]
+    entries: Sequence[Entry]
     fold: Side | None = None
     is_summarised: bool = True
 
 
-def receipt_of(evidence: Evidence, deployment: Deployment) -> dict[str, Any]:
+def receipt_of(evidence: Evidence, deployment: Deployment) -> Receipt:
     """The receipt as the API returns it."""
     chat = evidence.chat
     lines = [*_model_lines(evidence), *_credit_lines(evidence), *_asked_lines(evidence.records)]
@@ -108,15 +108,15 @@ def model_nanodollars(chat: Chat, turns: Sequence[RecordedTurn], records: Sequen
     return spent_nanodollars(lines)
 
 
-def spent_nanodollars(lines: Iterable[Mapping[str, Any]]) -> int:
+def spent_nanodollars(lines: Iterable[ReceiptLine]) -> int:
     """The same from a receipt's lines."""
     return round(math.fsum(line["dollars"] for line in lines if line["kind"] in _SPENT) * 1e9)
 
 
-def differences(chat: Chat, lines: Sequence[Mapping[str, Any]]) -> list[str]:
+def differences(chat: Chat, lines: Sequence[ReceiptLine]) -> list[str]:
     """Where the lines do not add up to the chat's own figures, or repeat something."""
     problems = []
-    ids = [(line["kind"], line.get("id")) for line in lines if line.get("id")]
+    ids: list[tuple[str, str | None]] = [(line["kind"], line["id"]) for line in lines if line["id"]]
     ids += [(line["call"], line["model"]) for line in lines if line["kind"] in _INSIDE]
     twice = sorted({f"{kind} {name}" for kind, name in ids if ids.count((kind, name)) > 1})
     problems += [f"{name} is listed twice" for name in twice]
@@ -138,7 +138,7 @@ def differences(chat: Chat, lines: Sequence[Mapping[str, Any]]) -> list[str]:
     return problems
 
 
-_TOKENS: Final = MappingProxyType(
+_TOKENS: Final[Mapping[TokenKind, str]] = MappingProxyType(
     {
         "fresh": "input_tokens",
         "cache_write": "cache_write_tokens",
@@ -155,19 +155,35 @@ _ASKED: Final = (*_SPENT, "summary", "fold")
 """All model calls."""
 
 
-def _line(kind: str, at: str | None, line_id: str, **more: Any) -> dict[str, Any]:
-    return {"kind": kind, "at": at, "id": line_id, "estimated": False, "dollars": 0.0, **more}
+def _line(
+    kind: LineKind, at: str | None, line_id: str, dollars: float = 0.0, *, estimated: bool = False
+) -> ReceiptLine:
+    return {"kind": kind, "at": at, "id": line_id, "estimated": estimated, "dollars": dollars}
 
 
-def _tokens(usage: Usage) -> dict[str, int]:
-    counts = asdict(usage)
-    return {mine: counts[theirs] for mine, theirs in _TOKENS.items()}
+def _tokens(usage: Usage) -> Tokens:
+    return {
+        "fresh": usage.input_tokens,
+        "cache_write": usage.cache_write_tokens,
+        "cache_read": usage.cache_read_tokens,
+        "output": usage.output_tokens,
+    }
+
+
+def added(said: Sequence[Tokens]) -> Tokens:
+    """The sum of several calls' tokens."""
+    return {
+        "fresh": sum(usage["fresh"] for usage in said),
+        "cache_write": sum(usage["cache_write"] for usage in said),
+        "cache_read": sum(usage["cache_read"] for usage in said),
+        "output": sum(usage["output"] for usage in said),
+    }
 
 
 # ── calls of the model ────────────────────────────────────────────────────────────────────────────
 
 
-def _model_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
+def _model_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     chat, known = evidence.chat, Usage()
     for turn in evidence.turns:
         if turn.usage is None:
@@ -175,85 +191,79 @@ def _model_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
         known += turn.usage
         made = turn.made
         calls = made.calls if made else 1
-        yield _line(
-            "model",
-            made.at if made else None,
-            f"turn-{turn.number}",
-            turn=turn.number,
-            model=chat.model,
-            usage=_tokens(turn.usage),
-            seconds=made.seconds if made else None,
-            first_seconds=made.first_seconds if made else None,
-            calls=calls,
-            tries=made.tries if made else None,
-        ) | {"dollars": dollars(chat.model, turn.usage, calls)}
+        cost = dollars(chat.model, turn.usage, calls)
+        yield {
+            **_line("model", made.at if made else None, f"turn-{turn.number}", cost),
+            "turn": turn.number,
+            "model": chat.model,
+            "usage": _tokens(turn.usage),
+            "seconds": made.seconds if made else None,
+            "first_seconds": made.first_seconds if made else None,
+            "calls": calls,
+            "tries": made.tries if made else None,
+        }
         yield from _lost_lines(chat, made.lost if made else (), turn.usage.prompt_tokens // max(calls, 1))
     prompt = evidence.turns[-1].usage.prompt_tokens if evidence.turns and evidence.turns[-1].usage else 0
     yield from _lost_lines(chat, chat.spent.lost if chat.spent else (), prompt)
     yield from _earlier_lines(evidence, known)
 
 
-def _lost_lines(chat: Chat, lost: Sequence[Lost], prompt: int) -> Iterator[dict[str, Any]]:
+def _lost_lines(chat: Chat, lost: Sequence[Lost], prompt: int) -> Iterator[ReceiptLine]:
     """Estimates for calls that were never recorded: what the service reported of the prompt, else the prompt of the
     recorded turn or of the turn before, all of it uncached; and the text that they had streamed."""
     for number, call in enumerate(lost, start=1):
         usage = call.usage or Usage(prompt, tokens_of(call.written))
-        yield _line(
-            "model",
-            call.at,
-            f"turn-{call.turn}-lost-{number}",
-            turn=call.turn,
-            model=chat.model or None,
-            usage=_tokens(usage),
-            seconds=None,
-            first_seconds=None,
-            calls=1,
-            tries=1,
-        ) | {"estimated": True, "dollars": dollars(chat.model, usage)}
+        line_id, cost = f"turn-{call.turn}-lost-{number}", dollars(chat.model, usage)
+        yield {
+            **_line("model", call.at, line_id, cost, estimated=True),
+            "turn": call.turn,
+            "model": chat.model or None,
+            "usage": _tokens(usage),
+            "seconds": None,
+            "first_seconds": None,
+            "calls": 1,
+            "tries": 1,
+        }
 
 
-def _wait_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
+def _wait_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     """The waits for a busy model, by turn; ``tries``: the calls that it refused."""
     spent = evidence.chat.spent
     waits = [turn.made.waited for turn in evidence.turns if turn.made]
     for waited in (*waits, spent.waited if spent else None):
         if waited:
-            yield _line(
-                "wait",
-                waited.at,
-                f"turn-{waited.turn}-wait",
-                turn=waited.turn,
-                seconds=waited.seconds,
-                tries=waited.times,
-            )
+            yield {
+                **_line("wait", waited.at, f"turn-{waited.turn}-wait"),
+                "turn": waited.turn,
+                "seconds": waited.seconds,
+                "tries": waited.times,
+            }
 
 
-def _earlier_lines(evidence: Evidence, known: Usage) -> Iterator[dict[str, Any]]:
+def _earlier_lines(evidence: Evidence, known: Usage) -> Iterator[ReceiptLine]:
     """The calls of turns that release 1 recorded: it counted tokens only per chat."""
     turns = [turn.number for turn in evidence.turns if turn.usage is None]
     if not turns:
         return
     chat, own = evidence.chat, asdict(known)
     usage = Usage(**{name: chat.usage.get(name, 0) - own[name] for name in own})
-    yield _line(
-        "model",
-        None,
-        "turns-of-an-earlier-release",
-        turn=None,
-        model=chat.model or None,
-        usage=_tokens(usage),
-        seconds=None,
-        first_seconds=None,
-        calls=len(turns),
-        tries=None,
-    ) | {"dollars": dollars(chat.model, usage, len(turns))}
+    yield {
+        **_line("model", None, "turns-of-an-earlier-release", dollars(chat.model, usage, len(turns))),
+        "turn": None,
+        "model": chat.model or None,
+        "usage": _tokens(usage),
+        "seconds": None,
+        "first_seconds": None,
+        "calls": len(turns),
+        "tries": None,
+    }
 
 
-def _side_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
+def _side_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     """The calls for summaries and for a digest."""
     spent = evidence.chat.spent
     if spent and spent.summaries and spent.summaries.tries:
-        yield _side("summary", spent.summaries)
+        yield {**_side("summary", spent.summaries), "missing": spent.summaries.missing}
     elif spent and not spent.summaries and evidence.chat.status == "done" and evidence.is_summarised:
         yield _unknown_summaries(evidence)
     elif spent is None and evidence.chat.usage.get("summary_input_tokens") is not None:
@@ -262,63 +272,53 @@ def _side_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
         yield _side("fold", evidence.fold)
 
 
-def _side(kind: str, side: Side) -> dict[str, Any]:
-    return _line(
-        kind,
-        side.at,
-        kind,
-        model=side.model,
-        usage=_tokens(side.usage),
-        seconds=side.seconds,
-        calls=side.calls,
-        tries=side.tries,
-        **({"missing": side.missing} if kind == "summary" else {}),
-    ) | {"dollars": dollars(side.model, side.usage, side.calls)}
+def _side(kind: LineKind, side: Side) -> ReceiptLine:
+    return {
+        **_line(kind, side.at, kind, dollars(side.model, side.usage, side.calls)),
+        "model": side.model,
+        "usage": _tokens(side.usage),
+        "seconds": side.seconds,
+        "calls": side.calls,
+        "tries": side.tries,
+    }
 
 
-def _unknown_summaries(evidence: Evidence) -> dict[str, Any]:
+def _unknown_summaries(evidence: Evidence) -> ReceiptLine:
     """The estimate for a step that died while summarising: one call as long as that of the last turn."""
     last = evidence.turns[-1].usage if evidence.turns else None
     usage = Usage(last.prompt_tokens, last.output_tokens) if last else Usage()
-    return _line(
-        "summary",
-        evidence.chat.ended_at,
-        "summary",
-        model=evidence.chat.model or None,
-        usage=_tokens(usage),
-        seconds=None,
-        calls=1,
-        tries=None,
-    ) | {"estimated": True, "dollars": dollars(evidence.chat.model, usage)}
+    return _estimated_summaries(evidence.chat, evidence.chat.ended_at, usage)
 
 
-def _earlier_summaries(chat: Chat) -> dict[str, Any]:
+def _estimated_summaries(chat: Chat, at: str | None, usage: Usage) -> ReceiptLine:
+    return {
+        **_line("summary", at, "summary", dollars(chat.model, usage), estimated=True),
+        "model": chat.model or None,
+        "usage": _tokens(usage),
+        "seconds": None,
+        "calls": 1,
+        "tries": None,
+    }
+
+
+def _earlier_summaries(chat: Chat) -> ReceiptLine:
     """The summaries of an earlier release, which stored only their tokens and not the model: the chat's model is
     assumed."""
     names = Usage.__dataclass_fields__
     usage = Usage(**{name: chat.usage.get(f"summary_{name}", 0) for name in names})
-    return _line(
-        "summary",
-        None,
-        "summary",
-        model=chat.model or None,
-        usage=_tokens(usage),
-        seconds=None,
-        calls=1,
-        tries=None,
-    ) | {"estimated": True, "dollars": dollars(chat.model, usage)}
+    return _estimated_summaries(chat, None, usage)
 
 
 # ── tools and credits ─────────────────────────────────────────────────────────────────────────────
 
 
-def _credit_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
+def _credit_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     """The chat's own price, and a line for each requested tool call. A chat that failed, or was cancelled before its
     first model call, is charged nothing."""
     chat, charged = evidence.chat, evidence.chat.status != "failed"
     if chat.status == "cancelled":
         charged = chat.credits_used > 0
-    yield _line("chat", chat.created_at, "chat", credits=CHAT_PRICE if charged else 0)
+    yield {**_line("chat", chat.created_at, "chat"), "credits": CHAT_PRICE if charged else 0}
     records = {record.record_id: record for record in evidence.records if record.call}
     calls = [(turn.number, call) for turn in evidence.turns for call in turn.calls]
     prices = iter(
@@ -331,72 +331,63 @@ def _credit_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
         record = records.get(call.id)
         detail = record.call if record else None
         began = iso(epoch_of(record.created_at) - detail.seconds) if record and detail else None
-        yield _line(
-            "tool",
-            began,
-            call.id,
-            turn=number,
-            tool=call.tool,
-            ran=not call.refused,
-            is_error=detail.is_error if detail else None,
-            seconds=detail.seconds if detail else None,
-            credits=price if charged else 0,
-        )
+        yield {
+            **_line("tool", began, call.id),
+            "turn": number,
+            "tool": call.tool,
+            "ran": not call.refused,
+            "is_error": detail.is_error if detail else None,
+            "seconds": detail.seconds if detail else None,
+            "credits": price if charged else 0,
+        }
 
 
-def _asked_lines(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+def _asked_lines(records: Sequence[Record]) -> Iterator[ReceiptLine]:
     """The model calls that tools made: a line for each tool call and model."""
     for record in records:
         for number, asked in enumerate(record.call.asked if record.call else (), start=1):
-            side = asked.side
-            yield _line(
-                "embedding" if asked.kind == "embedding" else "tool_model",
-                side.at,
-                f"{record.record_id}-asked-{number}",
-                turn=record.turn,
-                call=record.record_id,
-                model=side.model,
-                usage=_tokens(side.usage),
-                seconds=side.seconds,
-                calls=side.calls,
-                tries=side.tries,
-            ) | {"dollars": asked_dollars(asked)}
+            yield {
+                **_side("embedding" if asked.kind == "embedding" else "tool_model", asked.side),
+                "id": f"{record.record_id}-asked-{number}",
+                "dollars": asked_dollars(asked),
+                "turn": record.turn,
+                "call": record.record_id,
+            }
 
 
-def _ledger_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
+def _ledger_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     for entry in evidence.entries:
-        yield _line(
-            "ledger",
-            str(entry["at"]),
-            str(entry["entry_id"]),
-            movement=entry["kind"],
-            amount=entry["amount"],
-            available_after=entry["available_after"],
-        )
+        yield {
+            **_line("ledger", entry["at"], entry["entry_id"]),
+            "movement": entry["kind"],
+            "amount": entry["amount"],
+            "available_after": entry["available_after"],
+        }
 
 
 # ── AWS ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _aws_lines(
-    evidence: Evidence, lines: Sequence[Mapping[str, Any]], deployment: Deployment
-) -> list[dict[str, Any]]:
+def _aws_lines(evidence: Evidence, lines: Sequence[ReceiptLine], deployment: Deployment) -> list[ReceiptLine]:
     """All lines are estimates: the seconds were measured, the units come from a formula."""
     if not deployment.prices or not deployment.megabytes:
         return []
     bill = work_lines(work_of(evidence, lines), deployment.megabytes, deployment.prices)
     return [
-        _line("aws", None, cost.item, item=cost.item, amount=round(cost.amount, 9))
-        | {"estimated": True, "dollars": cost.dollars}
+        {
+            **_line("aws", None, cost.item, cost.dollars, estimated=True),
+            "item": cost.item,
+            "amount": round(cost.amount, 9),
+        }
         for cost in bill
     ]
 
 
-def work_of(evidence: Evidence, lines: Sequence[Mapping[str, Any]]) -> Work:
+def work_of(evidence: Evidence, lines: Sequence[ReceiptLine]) -> Work:
     """The chat's use of AWS, computed from its lines."""
     chat = evidence.chat
     model = [line for line in lines if line["kind"] == "model"]
-    waits = sum(line["tries"] for line in lines if line["kind"] == "wait")
+    waits = sum(line["tries"] or 0 for line in lines if line["kind"] == "wait")
     is_refused = chat.error is not None and chat.error["code"] == "model_busy"
     begun = max(len(model), chat.turn) + waits + is_refused
     waited = sum(line["seconds"] or 0.0 for line in model)
@@ -432,14 +423,14 @@ def _states(chat: Chat, tools: int, rounds: int, waits: int) -> int:
     return states_of(chat.turn, tools, rounds) + waits * _WAIT_STATES + ending
 
 
-def _totals(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _totals(lines: Sequence[ReceiptLine]) -> ReceiptTotals:
     """Sums over the lines. They include estimates, whose part is also given separately."""
     model = [line for line in lines if line["kind"] in _ASKED]
     said = [line["usage"] for line in model if line["kind"] != "embedding"]
     aws = [line for line in lines if line["kind"] == "aws"]
     return {
         "credits": sum(line["credits"] for line in lines if line["kind"] in ("chat", "tool")),
-        "usage": {name: sum(usage[name] for usage in said) for name in _TOKENS},
+        "usage": added(said),
         "model_dollars": sum(line["dollars"] for line in model),
         "aws_dollars": sum(line["dollars"] for line in aws) if aws else None,
         "dollars": sum(line["dollars"] for line in (*model, *aws)),

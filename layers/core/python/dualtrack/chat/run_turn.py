@@ -80,6 +80,7 @@ if TYPE_CHECKING:
     from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
+    from dualtrack.event_data import StartedCall
     from dualtrack.events import StoredEvent
     from dualtrack.memory.budget import Step
     from dualtrack.models.protocol import Model
@@ -586,7 +587,9 @@ def _thought(turn: _Turn) -> Record | None:
 def _tools_events(run: _Run, paid: _Paid, thought: Record | None, after: Chat) -> list[Event]:
     events = [record_stored(thought.record_id, "assistant", "message")] if thought else []
     if paid.decision.calls:
-        calls = [{"id": call.id, "tool": call.tool, "input": call.input} for call in paid.decision.calls]
+        calls: list[StartedCall] = [
+            {"id": call.id, "tool": call.tool, "input": call.input} for call in paid.decision.calls
+        ]
         events.append(tool_calls_start(run.number, calls))
     if not paid.unpaid:
         return [*events, credits_now(0, after.held, after.credits_remaining)]

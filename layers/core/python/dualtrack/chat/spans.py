@@ -19,11 +19,14 @@ import hashlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.chat.receipt import added
 from dualtrack.clock import epoch_of
 from dualtrack.models.providers import ANTHROPIC, BEDROCK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from dualtrack.answers import Receipt, ReceiptLine, Tokens
 
 _PROVIDERS: Final = MappingProxyType({ANTHROPIC: "anthropic", BEDROCK: "aws.bedrock"})
 """Well-known values of ``gen_ai.provider.name``."""
@@ -42,22 +45,23 @@ _EMBEDDER: Final = "voyage_ai"
 _ENDED: Final = ("done", "failed", "cancelled")
 
 
-def spans_of(receipt: Mapping[str, Any], provider: str, error: str = "") -> dict[str, Any] | None:
+def spans_of(receipt: Receipt, provider: str, error: str = "") -> dict[str, Any] | None:
     """The ExportTraceServiceRequest of an ended chat, as JSON; None if the chat has not ended.
 
     ``provider``: who serves the model (`dualtrack.models.providers`); ``error``: the code of a failed chat's error.
     """
-    if receipt["status"] not in _ENDED or not receipt["ended_at"]:
+    ended = receipt["ended_at"]
+    if receipt["status"] not in _ENDED or not ended:
         return None
     shared = {
         "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
         "gen_ai.conversation.id": receipt["conversation_id"],
     }
-    lines = [line for line in receipt["lines"] if line["at"]]
-    root = _root(receipt, shared, error)
-    calls = [_call(line, shared) for line in lines if line["kind"] in (*_OWN, *_INSIDE)]
-    tools = [_tool(line, shared) for line in lines if line["kind"] == "tool"]
-    parents = {line["id"]: line["call"] for line in lines if line["kind"] in _INSIDE}
+    lines = [(at, line) for line in receipt["lines"] if (at := line["at"])]
+    root = _root(receipt, ended, shared, error)
+    calls = [_call(at, line, shared) for at, line in lines if line["kind"] in (*_OWN, *_INSIDE)]
+    tools = [_tool(at, line, shared) for at, line in lines if line["kind"] == "tool"]
+    parents = {line["id"]: line["call"] for _, line in lines if line["kind"] in _INSIDE}
     children = [
         {
             **_ids(receipt["chat_id"], line_id),
@@ -71,12 +75,9 @@ def spans_of(receipt: Mapping[str, Any], provider: str, error: str = "") -> dict
     return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
 
 
-def _root(receipt: Mapping[str, Any], shared: Mapping[str, str], error: str) -> dict[str, Any]:
+def _root(receipt: Receipt, ended: str, shared: Mapping[str, str], error: str) -> dict[str, Any]:
     usages = [line["usage"] for line in receipt["lines"] if line["kind"] == "model" and not line["estimated"]]
-    usage = {
-        name: sum(counts[name] for counts in usages)
-        for name in ("fresh", "cache_write", "cache_read", "output")
-    }
+    usage = added(usages)
     attributes = {
         "gen_ai.operation.name": "invoke_agent",
         **shared,
@@ -89,12 +90,12 @@ def _root(receipt: Mapping[str, Any], shared: Mapping[str, str], error: str) -> 
         "dualtrack.credits": receipt["totals"]["credits"],
     }
     failed = (error or "_OTHER") if receipt["status"] == "failed" else ""
-    times = _times(receipt["created_at"], epoch_of(receipt["ended_at"]) - epoch_of(receipt["created_at"]))
+    times = _times(receipt["created_at"], epoch_of(ended) - epoch_of(receipt["created_at"]))
     span = _span(f"invoke_agent {receipt['profile']}", _INTERNAL, times, attributes, failed)
     return {**_ids(receipt["chat_id"], _ROOT), **span}
 
 
-def _call(line: Mapping[str, Any], shared: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+def _call(at: str, line: ReceiptLine, shared: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
     """A model call's span. A call that was never recorded has no duration and no tokens, because they are unknown."""
     model, is_lost = line["model"], line["estimated"]
     operation = "embeddings" if line["kind"] == "embedding" else "chat"
@@ -109,13 +110,13 @@ def _call(line: Mapping[str, Any], shared: Mapping[str, str]) -> tuple[str, dict
         "dualtrack.calls": line["calls"],
         "dualtrack.tries": line["tries"],
     }
-    times = _times(line["at"], line["seconds"])
+    times = _times(at, line["seconds"])
     return line["id"], _span(
         f"{operation} {model or ''}".strip(), _CLIENT, times, attributes, "lost" if is_lost else ""
     )
 
 
-def _tool(line: Mapping[str, Any], shared: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+def _tool(at: str, line: ReceiptLine, shared: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
     attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.conversation.id": shared["gen_ai.conversation.id"],
@@ -125,11 +126,11 @@ def _tool(line: Mapping[str, Any], shared: Mapping[str, str]) -> tuple[str, dict
         "dualtrack.credits": line["credits"],
     }
     error = "tool_error" if line["is_error"] else ""
-    times = _times(line["at"], line["seconds"])
+    times = _times(at, line["seconds"])
     return line["id"], _span(f"execute_tool {line['tool']}", _INTERNAL, times, attributes, error)
 
 
-def _usage(usage: Mapping[str, int]) -> dict[str, int]:
+def _usage(usage: Tokens) -> dict[str, int]:
     """The tokens. Anthropic's input tokens exclude cached ones; those of the conventions include them."""
     return {
         "gen_ai.usage.input_tokens": usage["fresh"] + usage["cache_write"] + usage["cache_read"],

@@ -10,7 +10,8 @@ from dualtrack.storage.corpora import Document
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dualtrack.storage.corpus_jobs import Job, JobFile, Outcome
+    from dualtrack.storage.corpus_jobs import Job, JobFile
+    from dualtrack.vocabulary import Outcome
 
 
 @dataclass(frozen=True, slots=True)

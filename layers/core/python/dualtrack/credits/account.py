@@ -28,11 +28,11 @@ from dualtrack.errors import ApiError, invalid_request
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dualtrack.frozen import Json
+    from dualtrack.answers import Credits, Details, Monthly
     from dualtrack.tool_values import PriceClass
+    from dualtrack.vocabulary import MovementKind, PlanName
 
 Source = Literal["allowance", "pack"]
-Kind = Literal["hold", "settle", "release", "expire", "grant", "plan"]
 
 HOLD_SECONDS: Final = 15 * 60 + 10 * 60
 """A chat lasts at most 15 minutes, its hold at most 10 more (CONTRACT 7, 8); after that the hold is dead."""
@@ -97,7 +97,7 @@ class Movement:
     the credits held or charged, by source; ``nanodollars``, in the line that ends a chat, is the model cost of its
     turns (0 in lines of earlier releases)."""
 
-    kind: Kind
+    kind: MovementKind
     amount: int
     available_after: int
     at: float
@@ -154,7 +154,7 @@ class Refused:
         if self.why == "holds":
             message = f"At most {MAX_OPEN_HOLDS} chats may run at once."
             return ApiError("rate_limited", message, {"retry_after": 60})
-        extra: dict[str, Json] = {
+        extra: Details = {
             "required": self.required,
             "available": self.available,
             "resets_at": iso(self.resets_at),
@@ -170,7 +170,7 @@ class Account:
     were cancelled for free (epoch seconds), at most `FREE_CANCELS`."""
 
     user: str
-    plan: str = DEFAULT_PLAN
+    plan: PlanName = DEFAULT_PLAN
     seq: int = 0
     day: str = ""
     used_day: int = 0
@@ -339,7 +339,7 @@ class Account:
             )
         return decision
 
-    def _free(self, kind: Kind, chat_id: str, now: float) -> Decision:
+    def _free(self, kind: MovementKind, chat_id: str, now: float) -> Decision:
         hold = self.holds.get(chat_id)
         if hold is None:
             return Decision(self)
@@ -353,17 +353,15 @@ class Account:
         after = replace(self.at(now), pack=self.pack + credits)
         return replace(after._moved("grant", credits, now, reason=reason), grant_id=grant_id)
 
-    def set_plan(self, plan: str, now: float) -> Decision:
+    def set_plan(self, plan: PlanName, now: float) -> Decision:
         """Change the plan at once; what was used today and this month stays used."""
-        if plan not in PLANS:
-            raise invalid_request(f"There is no plan {plan!r}; plans are {', '.join(PLANS)}.")
         if plan == self.plan:
             return Decision(self)
         return replace(self.at(now), plan=plan)._moved("plan", 0, now, reason=plan)
 
     def _moved(
         self,
-        kind: Kind,
+        kind: MovementKind,
         amount: int,
         now: float,
         *,
@@ -385,12 +383,12 @@ class Account:
             return tomorrow
         return next_month(now)
 
-    def balance(self, now: float) -> dict[str, Json]:
+    def balance(self, now: float) -> Credits:
         """The body of GET /v1/credits. ``used`` and ``remaining`` count charged credits; ``held``
         reduces ``available`` until it is charged or freed."""
         current = self.at(now)
         limits = current.limits
-        monthly: Json = None
+        monthly: Monthly | None = None
         if limits.monthly is not None:
             monthly = {"limit": limits.monthly, "used": current.used_month, "resets_at": iso(next_month(now))}
         return {

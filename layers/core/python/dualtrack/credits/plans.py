@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dualtrack.frozen import Json
+    from dualtrack.answers import PackOffer, PlanOffer, Upgrade
     from dualtrack.tool_values import PriceClass
 
 
@@ -78,11 +78,11 @@ def price_chat(calls: Sequence[PriceClass]) -> int:
     return CHAT_PRICE + sum(price_calls(calls, documentation_already_paid=False))
 
 
-def upgrade(message: str = "") -> dict[str, Json]:
+def upgrade(message: str = "") -> Upgrade:
     """The ``upgrade`` field of a 402: ``{"message", "plans", "packs"}``. ``message``: the deployment's own, which says
     how its users get more; by default the prices of plan and pack.
     """
-    plans: list[Json] = [
+    plans: list[PlanOffer] = [
         {
             "name": plan.name,
             "credits_per_day": plan.daily,
@@ -91,7 +91,7 @@ def upgrade(message: str = "") -> dict[str, Json]:
         }
         for plan in PLANS.values()
     ]
-    packs: list[Json] = [{"credits": pack.credits, "dollars": pack.dollars} for pack in PACKS]
+    packs: list[PackOffer] = [{"credits": pack.credits, "dollars": pack.dollars} for pack in PACKS]
     best = max(PLANS.values(), key=lambda plan: plan.daily)
     prices = (
         f"The {best.name} plan has {best.daily} credits a day for ${best.dollars_a_month} a month; "

@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dualtrack.models.spent import Asked
-
-Role = Literal["user", "assistant"]
-RecordType = Literal["message", "tool_call", "summary", "digest"]
+    from dualtrack.vocabulary import RecordType, Role, Stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class Record:
     turn: int = 0
     attachments: tuple[Attachment, ...] = ()
     call: ToolCallDetail | None = None
-    stop: str = ""
+    stop: Stop | Literal[""] = ""
     chat_id: str = ""
     """For a query: the chat that it started."""
     said: int = 0

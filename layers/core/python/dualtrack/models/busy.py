@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.clock import epoch_of
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dualtrack.events import StoredEvent
-
-Reason = Literal["overloaded", "rate_limited", "unavailable"]
+    from dualtrack.vocabulary import BusyReason
 
 FIRST_SECONDS: Final = 4.0
 LONGEST_SECONDS: Final = 60.0
@@ -42,18 +41,18 @@ _SPREAD: Final = 10
 """The random part of a wait of a minute or more that the service asks for: at most a tenth."""
 
 _HEADER_LENGTH: Final = 64
-_BY_STATUS: Final[Mapping[int, Reason]] = {
+_BY_STATUS: Final[Mapping[int, BusyReason]] = {
     429: "rate_limited",
     529: "overloaded",
 }
-_BY_TYPE: Final[Mapping[str, Reason]] = {
+_BY_TYPE: Final[Mapping[str, BusyReason]] = {
     "rate_limit_error": "rate_limited",
     "overloaded_error": "overloaded",
 }
 """Error types of the Messages API: inside a stream, the status is always 200."""
 
 
-def busy_reason(status: int, kind: str, asked: float | None) -> Reason | None:
+def busy_reason(status: int, kind: str, asked: float | None) -> BusyReason | None:
     """Why the service is busy, from a temporary error; None if it is not.
 
     ``kind``: the error's type; ``asked``: the seconds of ``retry-after``, if it was sent.

@@ -16,27 +16,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.tool_values import Kind, PriceClass, ToolSpec
+    from dualtrack.vocabulary import Stop
 
     Check = Callable[[Mapping[str, Any], ToolSpec], str]
 
 MAX_CALLS_PER_TURN: Final = 20
 
 Next = Literal["tools", "turn", "answered"]
-Limit = Literal["", "rounds_done", "max_turns", "insufficient_credits", "timeout", "max_cost"]
+Cut = Literal["max_turns", "insufficient_credits", "timeout", "max_cost"]
+Limit = Literal["", "rounds_done"] | Cut
 """Why a call is the last one and may use no tools; empty if it is not the last. `ROUNDS_DONE` is no limit to anybody:
 nobody is told, and the answer stops as the model says."""
 
 ROUNDS_DONE: Final = "rounds_done"
 """The profile's turns with tools are used up, and the answer after them is its normal end (PROFILES 1)."""
 
-_LIMITS: Final[Mapping[str, Limit]] = {
+_LIMITS: Final[Mapping[str, Cut]] = {
     "max_turns": "max_turns",
     "insufficient_credits": "insufficient_credits",
     "timeout": "timeout",
     "max_cost": "max_cost",
 }
 
-_STOPS: Final[Mapping[str, str]] = {
+_STOPS: Final[Mapping[str, Stop]] = {
     "end_turn": "complete",
     "stop_sequence": "complete",
     "tool_use": "complete",
@@ -140,12 +142,13 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision on a reply: ``text`` is the response if answered, else the text before the tools."""
+    """The decision on a reply: ``text`` is the response if answered, else the text before the tools; ``stop`` says why
+    it ended, if answered."""
 
     next: Next
     text: str
     calls: tuple[ToolCall, ...] = ()
-    stop: str = ""
+    stop: Stop = "complete"
 
 
 def decide(
@@ -174,7 +177,7 @@ def decide(
         return Decision("tools" if runnable else "turn", text, calls)
     if not limit and reply.stop_reason == "pause_turn":
         return Decision("turn", text)
-    stop = _STOPS[reply.stop_reason] if limit in ("", ROUNDS_DONE) else limit
+    stop = _LIMITS.get(limit) or _STOPS[reply.stop_reason]
     return Decision(
         "answered", text if text.strip() else _WORDLESS.get(stop, "(The model gave no answer.)"), stop=stop
     )

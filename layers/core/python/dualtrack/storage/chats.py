@@ -58,8 +58,7 @@ if TYPE_CHECKING:
     from dualtrack.models.spent import Heard, Made, Side, Spent
     from dualtrack.storage.bodies import BodyStore, Write
     from dualtrack.storage.dynamo import Item
-
-Status = Literal["running", "answered", "done", "failed", "cancelled"]
+    from dualtrack.vocabulary import ChatStatus, Stop
 
 CHAT_SECONDS: Final = 15 * 60
 LAST_CALL_SECONDS: Final = 4 * 60
@@ -96,8 +95,8 @@ class Chat:
     profile: str
     created_at: str
     deadline: int
-    status: Status = "running"
-    stop: str = ""
+    status: ChatStatus = "running"
+    stop: Stop | Literal[""] = ""
     ended_at: str = ""
     turn: int = 0
     calls: int = 0
@@ -500,11 +499,6 @@ def _call_json(call: ToolCall) -> dict[str, Any]:
         "refused": call.refused,
         "spec": call.spec,
     }
-
-
-def usage_json(usage: Mapping[str, int]) -> dict[str, int]:
-    """Every usage field; 0 if it is missing."""
-    return {name: usage.get(name, 0) for name in _USAGE_FIELDS}
 
 
 def calls_to_run(turn: RecordedTurn) -> Sequence[ToolCall]:

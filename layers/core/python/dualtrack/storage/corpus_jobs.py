@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.storage.corpora import partition
 from dualtrack.storage.dynamo import (
@@ -37,10 +37,7 @@ if TYPE_CHECKING:
 
     from dualtrack.clock import Clock
     from dualtrack.storage.dynamo import Action, Item
-
-Status = Literal["queued", "running", "done", "failed"]
-FileState = Literal["waiting", "read", "refused"]
-Outcome = Literal["added", "replaced", "skipped"]
+    from dualtrack.vocabulary import FileState, JobStatus, Outcome
 
 _CLEAN: Final = "CLEAN"
 _STATUS: Final = MappingProxyType({"#status": "status"})
@@ -80,7 +77,7 @@ class Job:
     created: int
     reset: bool = False
     remove: tuple[str, ...] = ()
-    status: Status = "queued"
+    status: JobStatus = "queued"
     tries: int = 0
     embedded: int = 0
     to_embed: int = 0

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
-    from dualtrack.frozen import Json
+    from dualtrack.answers import Entry
+    from dualtrack.vocabulary import PlanName
 
     D = TypeVar("D", bound="Decision | Refused")
 
@@ -104,7 +105,7 @@ class Ledger:
                 raise
             return self.load(user)
 
-    def set_plan(self, user: str, plan: str, now: float) -> Account:
+    def set_plan(self, user: str, plan: PlanName, now: float) -> Account:
         """Change the plan at once. Returns the new account."""
         return self._move(user, lambda account: account.set_plan(plan, now))
 
@@ -122,7 +123,7 @@ class Ledger:
         if actions:
             dynamo.transact(self.client, actions)
 
-    def entries(self, user: str, cursor: str = "", limit: int = 50) -> Page:
+    def entries(self, user: str, cursor: str = "", limit: int = 50) -> Page[Entry]:
         """A page of the user's ledger, newest first."""
         before = ENTRY + _seq_of(cursor) if cursor else ""
         items = dynamo.query(
@@ -142,7 +143,7 @@ class Ledger:
             cursor_of(page[-1]["sk"].removeprefix(ENTRY)) if more else "",
         )
 
-    def lines(self, user: str, numbers: Sequence[int]) -> tuple[dict[str, Json], ...]:
+    def lines(self, user: str, numbers: Sequence[int]) -> tuple[Entry, ...]:
         """The user's lines of these numbers, as `entries` shows them, in their order; missing ones are left
         out."""
         keys = [account_key(user, f"{ENTRY}{number:012d}") for number in numbers]
@@ -317,15 +318,19 @@ def movement_from(item: Mapping[str, Any]) -> Movement:
     )
 
 
-def _entry_view(item: Mapping[str, Any]) -> dict[str, Json]:
-    entry: dict[str, Json] = {
+def _entry_view(item: Mapping[str, Any]) -> Entry:
+    entry: Entry = {
         "entry_id": f"le_{item['sk'].removeprefix(ENTRY)}",
         "at": iso(item["at"] / 1000),
         "kind": item["kind"],
         "amount": item["amount"],
+        "available_after": item["available_after"],
     }
-    optional: dict[str, Json] = {key: item[key] for key in ("chat_id", "reason") if key in item}
-    return {**entry, **optional, "available_after": item["available_after"]}
+    if "chat_id" in item:
+        entry["chat_id"] = item["chat_id"]
+    if "reason" in item:
+        entry["reason"] = item["reason"]
+    return entry
 
 
 def _parts_text(parts: Sequence[Part]) -> str:

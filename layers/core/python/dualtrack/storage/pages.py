@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dualtrack.errors import invalid_request
 
+if TYPE_CHECKING:
+    from dualtrack.answers import Paged
+
+T = TypeVar("T")
+
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class Page(Generic[T]):
     """A part of a list, and the cursor of the next part; an empty cursor means that this is the last."""
 
-    items: tuple[dict[str, Any], ...]
+    items: tuple[T, ...]
     cursor: str = ""
 
-    def body(self, name: str) -> dict[str, Any]:
-        """``{name: [...], "cursor"?}``."""
-        return {name: list(self.items)} | ({"cursor": self.cursor} if self.cursor else {})
+    @property
+    def rest(self) -> Paged:
+        """``{"cursor"?}``, for an answer with the items."""
+        return {"cursor": self.cursor} if self.cursor else {}
 
 
 def cursor_of(position: str) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.api import answers, models
+from dualtrack.api import models
 from dualtrack.api.erasure import erase
 from dualtrack.api.parameters import CURSOR, LIMIT
-from dualtrack.api.route import Answer, Route
+from dualtrack.api.route import Accepted, NoContent, Ok, Route
 
 if TYPE_CHECKING:
+    from dualtrack import answers
     from dualtrack.api.request import Request
 
 GITHUB: Final = "/v1/connections/github"
@@ -19,72 +20,66 @@ GITHUB: Final = "/v1/connections/github"
     "delete",
     "/v1/me",
     "Erase the user and all their data",
-    {202: answers.Erasure},
     description="The user is refused from then on. The ledger keeps anonymous amounts for as long as the "
     "stage's setting says.",
 )
-def delete_me(request: Request) -> Answer:
-    return Answer(202, erase(request.services, request.user))
+def delete_me(request: Request) -> Accepted[answers.Erasure]:
+    return Accepted(erase(request.services, request.user))
 
 
 @Route(
     "get",
     "/v1/credits",
     "Read the balance",
-    {200: answers.Credits},
     description="Days and months begin at 00:00 UTC.",
 )
-def get_credits(request: Request) -> Answer:
+def get_credits(request: Request) -> Ok[answers.Credits]:
     stores = request.stores
-    return Answer(200, stores.ledger.load(request.user).balance(stores.clock()))
+    return Ok(stores.ledger.load(request.user).balance(stores.clock()))
 
 
 @Route(
     "get",
     "/v1/credits/ledger",
     "List the changes of the balance, newest first",
-    {200: answers.Ledger},
     parameters=(CURSOR, LIMIT),
     description="Holds, settlements, releases, grants and changes of plan.",
 )
-def get_ledger(request: Request) -> Answer:
+def get_ledger(request: Request) -> Ok[answers.Ledger]:
     page = request.stores.ledger.entries(request.user, request.value(CURSOR), request.value(LIMIT))
-    return Answer(200, page.body("entries"))
+    return Ok({"entries": page.items, **page.rest})
 
 
 @Route(
     "put",
     GITHUB,
     "Connect GitHub with the user's own token",
-    {200: answers.Connection},
     models.ConnectionBody,
     description="GitHub tools then act as this user.",
 )
-def put_connection(request: Request) -> Answer:
+def put_connection(request: Request) -> Ok[answers.Connection]:
     token = request.body(models.ConnectionBody).token
     request.services.connections.connect(request.user, token, request.stores.clock())
-    return Answer(200, {"connected": True})
+    return Ok({"connected": True})
 
 
 @Route(
     "get",
     GITHUB,
     "Whether GitHub is connected",
-    {200: answers.Connection},
     description="The token itself is never returned.",
 )
-def get_connection(request: Request) -> Answer:
+def get_connection(request: Request) -> Ok[answers.Connection]:
     connection = request.services.connections.find(request.user)
-    return Answer(200, {"connected": connection is not None})
+    return Ok({"connected": connection is not None})
 
 
 @Route(
     "delete",
     GITHUB,
     "Disconnect GitHub",
-    {204: None},
     description="Deletes the stored token. It is not an error if there is none.",
 )
-def delete_connection(request: Request) -> Answer:
+def delete_connection(request: Request) -> NoContent:
     request.services.connections.disconnect(request.user)
-    return Answer(204)
+    return NoContent()

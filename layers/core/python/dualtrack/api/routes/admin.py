@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.api import answers, models
+from dualtrack.api import models
 from dualtrack.api.erasure import erase, must_be_there
 from dualtrack.api.parameters import DAYS
-from dualtrack.api.route import Answer, Route
+from dualtrack.api.route import Accepted, Ok, Route
 from dualtrack.credits.spending import MAX_LINES, first_moment, spending_by_day
 
 if TYPE_CHECKING:
+    from dualtrack import answers
     from dualtrack.api.request import Request
 
 USER: Final = "/v1/admin/users/{user_id}"
@@ -20,74 +21,69 @@ USER: Final = "/v1/admin/users/{user_id}"
     "put",
     f"{USER}/plan",
     "Change a user's plan",
-    {200: answers.Credits},
     models.PlanBody,
     access="admin",
     description="Applies at once; what was used today is deducted.",
 )
-def put_plan(request: Request, user_id: str) -> Answer:
+def put_plan(request: Request, user_id: str) -> Ok[answers.Credits]:
     request.services.user_pool.must_have(user_id)
     body, now = request.body(models.PlanBody), request.stores.clock()
-    return Answer(200, request.stores.ledger.set_plan(user_id, body.plan, now).balance(now))
+    return Ok(request.stores.ledger.set_plan(user_id, body.plan, now).balance(now))
 
 
 @Route(
     "post",
     f"{USER}/grants",
     "Add credits to a user's pack, once per grant_id",
-    {200: answers.Credits},
     models.GrantBody,
     access="admin",
     description="A billing system sends its payment id as `grant_id`, so that a repeat adds nothing.",
 )
-def post_grant(request: Request, user_id: str) -> Answer:
+def post_grant(request: Request, user_id: str) -> Ok[answers.Credits]:
     request.services.user_pool.must_have(user_id)
     body, now = request.body(models.GrantBody), request.stores.clock()
     account = request.stores.ledger.grant(user_id, body.grant_id, body.credits, body.reason, now)
-    return Answer(200, account.balance(now))
+    return Ok(account.balance(now))
 
 
 @Route(
     "get",
     f"{USER}/credits",
     "Read a user's balance",
-    {200: answers.Credits},
     access="admin",
     description="As the user sees it.",
 )
-def get_user_credits(request: Request, user_id: str) -> Answer:
+def get_user_credits(request: Request, user_id: str) -> Ok[answers.Credits]:
     request.services.user_pool.must_have(user_id)
-    return Answer(200, request.stores.ledger.load(user_id).balance(request.stores.clock()))
+    return Ok(request.stores.ledger.load(user_id).balance(request.stores.clock()))
 
 
 @Route(
     "get",
     f"{USER}/spending",
     "Read what a user's chats cost, by day",
-    {200: answers.Spending},
     parameters=(DAYS,),
     access="admin",
     description="Credits charged, and dollars by the price table.",
 )
-def get_user_spending(request: Request, user_id: str) -> Answer:
+def get_user_spending(request: Request, user_id: str) -> Ok[answers.Spending]:
     request.services.user_pool.must_have(user_id)
     since = first_moment(request.stores.clock(), request.value(DAYS))
     movements, complete = request.stores.ledger.newest_movements(user_id, since, MAX_LINES)
-    days = [
+    days: list[answers.SpendingDay] = [
         {"day": day.day, "chats": day.chats, "credits": day.credits, "dollars": day.dollars}
         for day in spending_by_day(movements)
     ]
-    return Answer(200, {"user_id": user_id, "complete": complete, "days": days})
+    return Ok({"user_id": user_id, "complete": complete, "days": days})
 
 
 @Route(
     "delete",
     USER,
     "Erase a user and all their data",
-    {202: answers.Erasure},
     access="admin",
     description="The same as the user's own `DELETE /v1/me`.",
 )
-def delete_user(request: Request, user_id: str) -> Answer:
+def delete_user(request: Request, user_id: str) -> Accepted[answers.Erasure]:
     must_be_there(request.services, user_id)
-    return Answer(202, erase(request.services, user_id))
+    return Accepted(erase(request.services, user_id))

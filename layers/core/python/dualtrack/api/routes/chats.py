@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from aws_lambda_powertools import Logger
 
-from dualtrack.api import answers, models
+from dualtrack.api import models
 from dualtrack.api.chats import await_answer, find_chat, show_chat, started_json
 from dualtrack.api.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, WAIT
-from dualtrack.api.route import EVENTS_PATH, Answer, Route
+from dualtrack.api.route import EVENTS_PATH, Accepted, Ok, Route
 from dualtrack.api.writes import refuse_unreadable
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.chat_view import operator_text
@@ -20,6 +20,7 @@ from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, 
 from dualtrack.runtime.metrics import count
 
 if TYPE_CHECKING:
+    from dualtrack import answers
     from dualtrack.api.request import Request
     from dualtrack.storage.chats import Chat
 
@@ -33,23 +34,22 @@ CHAT: Final = "/v1/chats/{chat_id}"
     "post",
     "/v1/chats",
     "Start a chat",
-    {200: answers.Chat, 202: answers.StartedChat},
     models.ChatBody,
     (WAIT, IDEMPOTENCY_KEY),
     ("insufficient_credits", "not_found", "conversation_busy", "idempotency_conflict"),
     description="Returns at once with the address of its events; with `?wait`, when the chat is answered. Holds 5 "
     "credits. With an `Idempotency-Key`, the request can be repeated safely: it returns the first chat.",
 )
-def post_chat(request: Request) -> Answer:
+def post_chat(request: Request) -> Ok[answers.Chat] | Accepted[answers.StartedChat]:
     """Recognises a repeated request before it validates the body."""
     wait, repeat = request.value(WAIT), _repeat(request)
     services = request.services
     first = first_chat(services.stores, services.executions, request.user, repeat) if repeat else None
     chat = await_answer(services.stores.chats, services.stores.leases, first or _start(request, repeat), wait)
     if chat.status != "running":
-        return Answer(200, show_chat(services.stores.history, chat))
+        return Ok(show_chat(services.stores.history, chat))
     started = started_json(chat)
-    return Answer(202, started, {"Location": started["url"]})
+    return Accepted(started, {"Location": started["url"]})
 
 
 def _start(request: Request, repeat: Repeat | None) -> Chat:
@@ -83,53 +83,48 @@ def _repeat(request: Request) -> Repeat | None:
     "get",
     CHAT,
     "Read a chat",
-    {200: answers.Chat},
     description="While it runs, and until its conversation is deleted.",
 )
-def get_chat(request: Request, chat_id: str) -> Answer:
-    return Answer(
-        200, show_chat(request.stores.history, find_chat(request.stores.chats, request.user, chat_id))
-    )
+def get_chat(request: Request, chat_id: str) -> Ok[answers.Chat]:
+    return Ok(show_chat(request.stores.history, find_chat(request.stores.chats, request.user, chat_id)))
 
 
 @Route(
     "delete",
     CHAT,
     "Cancel a chat",
-    {200: answers.Chat},
     description="The text of the last turn so far is kept. Charges 5 credits if a byte of an answer had come, and the "
     "tools that had begun; before that nothing, up to ten times an hour. Returns an ended chat unchanged.",
 )
-def delete_chat(request: Request, chat_id: str) -> Answer:
+def delete_chat(request: Request, chat_id: str) -> Ok[answers.Chat]:
     chat = find_chat(request.stores.chats, request.user, chat_id)
     cancelled = cancel_chat(request.stores, request.services.executions, chat)
-    return Answer(200, show_chat(request.stores.history, cancelled))
+    return Ok(show_chat(request.stores.history, cancelled))
 
 
 @Route(
     "get",
     f"{CHAT}/receipt",
     "Read what a chat did and what it cost",
-    {200: answers.Receipt},
     description="Every model call, tool call, summary and change of credits, with dollars by the price "
     "table. It has no text of messages. Administrators may read the receipt of any chat.",
 )
-def get_receipt(request: Request, chat_id: str) -> Answer:
+def get_receipt(request: Request, chat_id: str) -> Ok[answers.Receipt]:
     """Of the user's own chat; an administrator's request may name anyone's."""
     owner = request.user
     if request.is_admin:
         owner = owner_of(request.services.executions, chat_id) or request.user
     chat = find_chat(request.stores.chats, owner, chat_id)
     receipt = receipt_of(evidence(request.stores, chat, request.stores.ledger), request.services.deployment)
-    text = operator_text(chat, is_admin=request.is_admin)
-    return Answer(200, receipt | ({"for_operator": text} if text else {}))
+    if text := operator_text(chat, is_admin=request.is_admin):
+        receipt["for_operator"] = text
+    return Ok(receipt)
 
 
 get_events: Final = Route(
     "get",
     EVENTS_PATH,
     "Follow a chat's events",
-    {200: answers.Event},
     parameters=(LAST_EVENT_ID,),
     description="Server-sent events after `Last-Event-ID`, during the chat and for 24 hours after it. The "
     "stream ends after `done` or `error`; if it ends sooner, open it again with the id of the last event. A "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from dualtrack.api import answers, conversations, models
+from dualtrack.api import conversations, models
 from dualtrack.api.attachments import find_attachment, read_attachment
 from dualtrack.api.erasure import REQUEST_SECONDS
 from dualtrack.api.parameters import CURSOR, FORKED_FROM, IDEMPOTENCY_KEY, LIMIT, OFFSET, SEARCHED, TRACK
-from dualtrack.api.route import Answer, Route
+from dualtrack.api.route import Created, NoContent, Ok, Route
 from dualtrack.api.writes import refuse_unreadable
 from dualtrack.chat.delete_conversation import delete_conversation as delete_whole_conversation
 from dualtrack.chat.fork_conversation import first_fork, fork_conversation
@@ -17,6 +17,7 @@ from dualtrack.errors import invalid_request
 from dualtrack.runtime.time_limit import time_for
 
 if TYPE_CHECKING:
+    from dualtrack import answers
     from dualtrack.api.request import Request
     from dualtrack.storage.conversations import Conversation
 
@@ -28,11 +29,10 @@ ATTACHMENT_PATH: Final = f"{CONVERSATION}/records/{{record_id}}/attachments/{{pl
     "post",
     "/v1/conversations",
     "Create a conversation",
-    {201: answers.Conversation},
     models.ConversationBody,
     description="Only needed to set a title or an agent first: a chat without a conversation creates one.",
 )
-def post_conversation(request: Request) -> Answer:
+def post_conversation(request: Request) -> Created[answers.Conversation]:
     body = request.body(models.ConversationBody)
     refuse_unreadable(request.services.writes, profile=body.profile or "")
     conversation = conversations.create_conversation(
@@ -41,12 +41,12 @@ def post_conversation(request: Request) -> Answer:
     return _created(request, conversation)
 
 
-def _created(request: Request, conversation: Conversation) -> Answer:
+def _created(request: Request, conversation: Conversation) -> Created[answers.Conversation]:
     location = f"/v1/conversations/{conversation.conversation_id}"
-    return Answer(201, _shown(request, conversation), {"Location": location})
+    return Created(_shown(request, conversation), {"Location": location})
 
 
-def _shown(request: Request, conversation: Conversation) -> dict[str, Any]:
+def _shown(request: Request, conversation: Conversation) -> answers.Conversation:
     return conversations.conversation_json(conversation, request.stores.clock())
 
 
@@ -54,12 +54,11 @@ def _shown(request: Request, conversation: Conversation) -> dict[str, Any]:
     "get",
     "/v1/conversations",
     "List conversations by their last query, the latest first; with `q`, only those that match",
-    {200: answers.Conversations},
     parameters=(CURSOR, LIMIT, SEARCHED, FORKED_FROM),
     refused=("not_found",),
     description="Those without a query are listed by the time of their creation.",
 )
-def get_conversations(request: Request) -> Answer:
+def get_conversations(request: Request) -> Ok[answers.Conversations]:
     cursor, limit, parent = request.value(CURSOR), request.value(LIMIT), request.value(FORKED_FROM)
     searched = request.value(SEARCHED)
     if parent is None:
@@ -68,64 +67,60 @@ def get_conversations(request: Request) -> Answer:
         raise invalid_request("q searches all conversations: leave out forked_from, or q.")
     else:
         page = conversations.list_forks(request.stores, request.user, parent, cursor, limit)
-    return Answer(200, page.body("conversations"))
+    return Ok({"conversations": page.items, **page.rest})
 
 
 @Route(
     "get",
     CONVERSATION,
     "Read a conversation's records",
-    {200: answers.ConversationRecords},
     parameters=(TRACK, CURSOR),
     description="`full`: every record in full. `summarised`: what is sent to the model of past queries.",
 )
-def get_conversation(request: Request, conversation_id: str) -> Answer:
+def get_conversation(request: Request, conversation_id: str) -> Ok[answers.ConversationRecords]:
     track = request.value(TRACK)
     conversation = conversations.find_conversation(request.stores, request.user, conversation_id)
     page = conversations.list_records(request.stores, conversation, track, request.value(CURSOR))
-    return Answer(200, _shown(request, conversation) | {"track": track} | page.body("records"))
+    return Ok({**_shown(request, conversation), "track": track, "records": page.items, **page.rest})
 
 
 @Route(
     "patch",
     CONVERSATION,
     "Rename a conversation",
-    {200: answers.Conversation},
     models.TitleBody,
     description="The title is then no longer taken from the first query.",
 )
-def patch_conversation(request: Request, conversation_id: str) -> Answer:
+def patch_conversation(request: Request, conversation_id: str) -> Ok[answers.Conversation]:
     title = request.body(models.TitleBody).title
     conversation = conversations.rename_conversation(request.stores, request.user, conversation_id, title)
-    return Answer(200, _shown(request, conversation))
+    return Ok(_shown(request, conversation))
 
 
 @Route(
     "delete",
     CONVERSATION,
     "Delete a conversation and all its data",
-    {204: None},
     refused=("conversation_busy",),
     description="It is hidden at once; its records, events and files are deleted within 10 minutes. What its "
     "forks share is kept.",
 )
-def delete_conversation(request: Request, conversation_id: str) -> Answer:
+def delete_conversation(request: Request, conversation_id: str) -> NoContent:
     has_time = time_for(REQUEST_SECONDS)
     delete_whole_conversation(request.stores, request.user, conversation_id, has_time)
-    return Answer(204)
+    return NoContent()
 
 
 @Route(
     "post",
     f"{CONVERSATION}/fork",
     "Fork a conversation: create one that shares the queries before a given one",
-    {201: answers.Conversation},
     models.ForkBody,
     (IDEMPOTENCY_KEY,),
     ("conversation_busy", "idempotency_conflict"),
     description="The shared records have the same ids in both; later queries are separate.",
 )
-def post_fork(request: Request, conversation_id: str) -> Answer:
+def post_fork(request: Request, conversation_id: str) -> Created[answers.Conversation]:
     """Recognises a repeated request before it validates the body."""
     raw, key = request.raw_body(), request.value(IDEMPOTENCY_KEY)
     content = b"fork %s %s" % (conversation_id.encode(), models.canonical(raw))
@@ -142,26 +137,24 @@ def post_fork(request: Request, conversation_id: str) -> Answer:
     "get",
     f"{CONVERSATION}/records/{{record_id}}",
     "Read a record; if its text is large, in pieces",
-    {200: answers.Record},
     parameters=(OFFSET,),
     description="If there is a `next_offset`, send it as `?offset=` to read the next piece.",
 )
-def get_record(request: Request, conversation_id: str, record_id: str) -> Answer:
+def get_record(request: Request, conversation_id: str, record_id: str) -> Ok[answers.Record]:
     conversation = conversations.find_conversation(request.stores, request.user, conversation_id)
     record = conversations.find_record(request.stores, conversation, record_id, request.value(OFFSET))
-    return Answer(200, record)
+    return Ok(record)
 
 
 @Route(
     "get",
     ATTACHMENT_PATH,
     "Read a file of a record; if it has more than 4 MB, in pieces",
-    {200: bytes},
     parameters=(OFFSET,),
     description="Send `Accept: application/octet-stream`; without it API Gateway would return base64, so the "
     "answer is a 400.",
 )
-def get_attachment(request: Request, conversation_id: str, record_id: str, place: str) -> Answer:
+def get_attachment(request: Request, conversation_id: str, record_id: str, place: str) -> Ok[bytes]:
     accept, offset = request.event.headers.get("accept") or "", request.value(OFFSET)
     conversation = conversations.find_conversation(request.stores, request.user, conversation_id)
     file = find_attachment(request.stores.history, conversation, record_id, place)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from aws_lambda_powertools import Logger
 
-from dualtrack.api import answers, models
+from dualtrack.api import models
 from dualtrack.api.corpora import (
     corpus_json,
     current_documents,
@@ -15,7 +15,7 @@ from dualtrack.api.corpora import (
     must_be_corpus,
     upload_json,
 )
-from dualtrack.api.route import Answer, Route
+from dualtrack.api.route import Accepted, Created, Ok, Route
 from dualtrack.corpora.jobs import start_job
 from dualtrack.errors import invalid_request, not_found
 from dualtrack.ids import new_job_id
@@ -25,6 +25,7 @@ from dualtrack.storage.corpus_jobs import Job, JobFile
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dualtrack import answers
     from dualtrack.api.request import Request
 
 CORPUS: Final = "/v1/admin/corpora/{corpus}"
@@ -36,40 +37,37 @@ _logger: Final = Logger(child=True)
     "get",
     CORPUS,
     "Read the published version",
-    {200: answers.Corpus},
     access="admin",
     description="Its documents; for the graph, also its schema.",
 )
-def get_corpus(request: Request, corpus: str) -> Answer:
-    return Answer(200, corpus_json(request.stores.corpora, must_be_corpus(corpus)))
+def get_corpus(request: Request, corpus: str) -> Ok[answers.Corpus]:
+    return Ok(corpus_json(request.stores.corpora, must_be_corpus(corpus)))
 
 
 @Route(
     "post",
     f"{CORPUS}/uploads",
     "Get addresses for uploading files",
-    {201: answers.Uploads},
     models.UploadsBody,
     access="admin",
     description="Each accepts the announced bytes alone, up to 20 MB, for 15 minutes. Then start a job.",
 )
-def post_uploads(request: Request, corpus: str) -> Answer:
+def post_uploads(request: Request, corpus: str) -> Created[answers.Uploads]:
     must_be_corpus(corpus)
     services, now = request.services.corpora, request.stores.clock()
     files = request.body(models.UploadsBody).files
-    return Answer(201, {"uploads": [upload_json(services, corpus, file, now) for file in files]})
+    return Created({"uploads": [upload_json(services, corpus, file, now) for file in files]})
 
 
 @Route(
     "post",
     f"{CORPUS}/jobs",
     "Add uploaded files by a job; the published version stays in use until it is done",
-    {202: answers.CorpusJob},
     models.JobBody,
     access="admin",
     description="A file that cannot be read is refused with a reason and does not stop the others.",
 )
-def post_job(request: Request, corpus: str) -> Answer:
+def post_job(request: Request, corpus: str) -> Accepted[answers.CorpusJob]:
     must_be_corpus(corpus)
     body = request.body(models.JobBody)
     if not body.files and not body.reset:
@@ -85,27 +83,25 @@ def post_job(request: Request, corpus: str) -> Answer:
     "get",
     f"{CORPUS}/jobs/{{job_id}}",
     "Read a job's progress",
-    {200: answers.CorpusJob},
     access="admin",
     description="Its status, and the outcome for each file.",
 )
-def get_job(request: Request, corpus: str, job_id: str) -> Answer:
+def get_job(request: Request, corpus: str, job_id: str) -> Ok[answers.CorpusJob]:
     jobs = request.stores.corpus_jobs
     job = jobs.find(must_be_corpus(corpus), job_id)
     if job is None:
         raise not_found("There is no such job.")
-    return Answer(200, job_json(job, jobs.files(corpus, job_id)))
+    return Ok(job_json(job, jobs.files(corpus, job_id)))
 
 
 @Route(
     "delete",
     f"{CORPUS}/documents/{{document_id}}",
     "Remove a document, by a job",
-    {202: answers.CorpusJob},
     access="admin",
     description="The published version stays in use until the job is done.",
 )
-def delete_document(request: Request, corpus: str, document_id: str) -> Answer:
+def delete_document(request: Request, corpus: str, document_id: str) -> Accepted[answers.CorpusJob]:
     return _started(request, corpus, (), remove=_title(request, must_be_corpus(corpus), document_id))
 
 
@@ -118,7 +114,7 @@ def _title(request: Request, corpus: str, wanted: str) -> str:
 
 def _started(
     request: Request, corpus: str, files: Sequence[JobFile], *, reset: bool = False, remove: str = ""
-) -> Answer:
+) -> Accepted[answers.CorpusJob]:
     """Start a job, and log who started it."""
     stores = request.stores
     job = Job(
@@ -140,4 +136,4 @@ def _started(
         removes=list(job.remove),
     )
     shown = job_json(job, files)
-    return Answer(202, shown, {"Location": shown["url"]})
+    return Accepted(shown, {"Location": shown["url"]})

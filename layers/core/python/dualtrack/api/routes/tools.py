@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dualtrack.api import answers
-from dualtrack.api.route import Answer, Route
+from dualtrack.api.route import Ok, Route
 from dualtrack.api.tool_list import tools_json
 from dualtrack.profiles import all_profiles
 from dualtrack.tools.mcp.catalogue import load_catalogue
 
 if TYPE_CHECKING:
+    from dualtrack import answers
     from dualtrack.api.request import Request
 
 
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     "get",
     "/v1/tools",
     "List tools and profiles",
-    {200: answers.Tools},
     description="Tools of MCP servers are listed as `<server>_<name>`; the list is updated from time to time."
     " Administrators also see which ones cannot be offered, and why.",
 )
-def get_tools(request: Request) -> Answer:
+def get_tools(request: Request) -> Ok[answers.Tools]:
     stores = request.stores
     catalogue = load_catalogue(stores.cache, stores.clock())
     listed = tools_json(all_profiles().values(), catalogue, request.services.model, is_admin=request.is_admin)
-    return Answer(200, listed)
+    return Ok(listed)

@@ -1,0 +1,606 @@
+"""The types of the API's answers (CONTRACT 4).
+
+What is built for an answer is built as its type, so that the type checker compares them, and a client may read it as
+such; `dualtrack.api.openapi` writes the OpenAPI document from them. In `Annotated`, a text is the description, a
+`Keyword` one more of JSON Schema. An object has no fields but the declared ones, except where `KEYWORDS` says
+so. Only ``typing`` is needed: a program that knows the types alone imports them for the type checker.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict
+
+from dualtrack.frozen import JsonObject
+from dualtrack.profiles import Policy
+from dualtrack.tool_values import Kind
+from dualtrack.vocabulary import (
+    ChatStatus,
+    FileState,
+    JobStatus,
+    MovementKind,
+    Outcome,
+    PlanName,
+    RecordType,
+    Role,
+    Stop,
+    Track,
+)
+
+
+class Keyword(NamedTuple):
+    """A keyword of JSON Schema beside the type."""
+
+    name: str
+    value: str | int
+
+
+Count = Annotated[int, Keyword("minimum", 0)]
+Number = Annotated[float, Keyword("minimum", 0)]
+Dollars = Number
+Seconds = Number
+Time = Annotated[str, Keyword("format", "date-time")]
+
+
+class PlanOffer(TypedDict):
+    """A plan and its price."""
+
+    name: Annotated[str, "Its name"]
+    credits_per_day: Annotated[Count, "Its allowance"]
+    credits_per_month: Annotated[Count | None, "The most of it in a month; null if there is no such limit"]
+    dollars_per_month: Annotated[Count, "Its price in US dollars"]
+
+
+class PackOffer(TypedDict):
+    """A pack of credits, which never expire, and its price."""
+
+    credits: Annotated[Count, "Its credits"]
+    dollars: Annotated[Count, "Its price in US dollars"]
+
+
+class Upgrade(TypedDict):
+    """How to get more credits."""
+
+    message: Annotated[str, "In words"]
+    plans: Annotated[Sequence[PlanOffer], "The plans"]
+    packs: Annotated[Sequence[PackOffer], "The packs"]
+
+
+class Details(TypedDict):
+    """What some refusals say besides."""
+
+    required: NotRequired[Annotated[Count, "402: the credits that are needed"]]
+    available: NotRequired[Annotated[Count, "402: the credits that are available"]]
+    resets_at: NotRequired[Annotated[Time, "402: when the allowance covers them again"]]
+    upgrade: NotRequired[Annotated[Upgrade, "402: plans and packs with their prices"]]
+    retry_after: NotRequired[Annotated[Count, "429: seconds to wait, as in the header Retry-After"]]
+    chat_id: NotRequired[
+        Annotated[str, "409 conversation_busy: the chat that is running in the conversation"]
+    ]
+    url: NotRequired[Annotated[str, "409 conversation_busy: the path of that chat"]]
+
+
+class Refusal(Details):
+    """The content of an error; fields may be added."""
+
+    code: Annotated[str, "The kind of error, for programs"]
+    message: Annotated[str, "What is wrong and what to do, for people; it may change"]
+
+
+class Error(TypedDict):
+    """Every answer with status 400 or above."""
+
+    error: Annotated[Refusal, "What is wrong"]
+
+
+class Health(TypedDict):
+    """The API is up."""
+
+    status: Annotated[Literal["ok"], "Always `ok`"]
+
+
+class OpenAPI(TypedDict):
+    """An OpenAPI 3.1 document."""
+
+    openapi: Annotated[str, "Always `3.1.0`"]
+    info: Annotated[JsonObject, "Title and version of the API"]
+    servers: Annotated[Sequence[JsonObject], "Its address, relative to the document"]
+    tags: Annotated[Sequence[JsonObject], "The groups of its operations"]
+    paths: Annotated[JsonObject, "Its operations"]
+    components: Annotated[JsonObject, "Schemas, parameters and how to authenticate"]
+    security: Annotated[
+        Sequence[JsonObject], "How to authenticate, where an operation does not say otherwise"
+    ]
+
+
+# ── chats ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Source(TypedDict):
+    """A source of an answer."""
+
+    title: Annotated[str, "The title to show"]
+    url: NotRequired[Annotated[str, "Its address"]]
+    record_id: NotRequired[Annotated[str, "The tool call that returned it"]]
+
+
+class ToolCall(TypedDict):
+    """A tool call of a chat, without its result."""
+
+    id: Annotated[str, "Its record, such as `q3-t1`"]
+    tool: Annotated[str, "The tool's name"]
+    input: Annotated[JsonObject, "The arguments from the model"]
+    is_error: Annotated[bool, "Whether the result was an error"]
+    seconds: Annotated[Seconds, "How long it took"]
+    turn: Annotated[Count, "The model call that it belongs to, from 1"]
+
+
+class Usage(TypedDict):
+    """The tokens of a chat."""
+
+    input_tokens: Annotated[Count, "Input tokens outside the model's cache"]
+    output_tokens: Annotated[Count, "Written by the model"]
+    cache_read_tokens: Annotated[Count, "Read from the cache"]
+    cache_write_tokens: Annotated[Count, "Written to the cache"]
+    summary_tokens: Annotated[Count, "Of the calls that wrote summaries; not part of any other figure"]
+    sent_tokens: Annotated[Count, "Estimated tokens sent, summed over the chat's model calls"]
+    full_history_tokens: Annotated[Count, "The same estimate if full histories had been sent"]
+
+
+class Failure(TypedDict):
+    """Why a chat failed."""
+
+    code: Annotated[str, "The kind of error, for programs"]
+    message: Annotated[str, "What is wrong and what to do, for people; it may change"]
+
+
+class Chat(TypedDict):
+    """The chat object."""
+
+    chat_id: Annotated[str, "The chat"]
+    conversation_id: Annotated[str, "The conversation"]
+    message_id: Annotated[str, "The record of the chat's query, such as `q3`"]
+    profile: Annotated[str, "The conversation's agent"]
+    status: Annotated[
+        ChatStatus,
+        "`answered`: complete except for its summaries; `done`, `failed` and `cancelled` are final",
+    ]
+    stop: Annotated[
+        Stop | None,
+        "Why the answer ended; null until then, and if the chat failed",
+    ]
+    response: Annotated[str | None, "The answer in Markdown; null until there is one"]
+    summary: Annotated[str | None, "The answer's summary; null until the chat is done"]
+    sources: Annotated[Sequence[Source], "The answer's sources, distinct, in order of first use"]
+    tool_calls: Annotated[Sequence[ToolCall], "Its tool calls in order"]
+    turns: Annotated[Count, "Number of model calls"]
+    credits_used: Annotated[Count, "Credits charged; 0 until the chat is settled"]
+    credits_remaining: Annotated[
+        Count, "The user's available credits after the chat last held or charged any"
+    ]
+    usage: Annotated[Usage, "Tokens"]
+    created_at: Annotated[Time, "When it was created"]
+    ended_at: Annotated[Time | None, "When it ended; null before that"]
+    error: NotRequired[Annotated[Failure, "Only if it failed"]]
+
+
+class Tokens(TypedDict):
+    """The tokens of model calls."""
+
+    fresh: Annotated[Count, "Input outside the cache"]
+    cache_write: Annotated[Count, "Written to the cache"]
+    cache_read: Annotated[Count, "Read from the cache"]
+    output: Annotated[Count, "Written by the model"]
+
+
+TokenKind = Literal["fresh", "cache_write", "cache_read", "output"]
+LineKind = Literal[
+    "chat", "model", "wait", "tool", "tool_model", "embedding", "summary", "fold", "ledger", "aws"
+]
+
+
+class ReceiptLine(TypedDict):
+    """A line of a receipt. Lines of kind `chat` and `tool` have the credits charged, those of kind `ledger` the credits
+    moved. Dollars are for the model in `model`, `summary` and `fold`, for models that the tool call `call` used in
+    `tool_model` and `embedding`, and for AWS in `aws`. A `wait` is a turn's waits for a busy model: `tries` calls that
+    it refused, and the `seconds` waited after them. Figures that were not recorded are null, or estimated if
+    `estimated` is set."""
+
+    kind: Annotated[LineKind, "Its kind"]
+    at: Annotated[Time | None, "When it began; null if not recorded"]
+    id: Annotated[str, "The line's own id in the receipt"]
+    estimated: Annotated[bool, "Whether any of its figures is an estimate"]
+    dollars: Annotated[Dollars, "In US dollars"]
+    turn: NotRequired[Annotated[Count | None, "The model call that it belongs to, from 1"]]
+    model: NotRequired[Annotated[str | None, "The model; null if not recorded"]]
+    usage: NotRequired[Annotated[Tokens, "Tokens of the call"]]
+    seconds: NotRequired[Annotated[Seconds | None, "How long it took"]]
+    first_seconds: NotRequired[Annotated[Seconds | None, "Seconds to the first token"]]
+    calls: NotRequired[Annotated[Count, "Number of calls in the line"]]
+    tries: NotRequired[Annotated[Count | None, "Number of attempts at the call"]]
+    missing: NotRequired[Annotated[Count, "Summaries that the model did not make: extracts stand for them"]]
+    tool: NotRequired[Annotated[str, "The tool's name"]]
+    call: NotRequired[Annotated[str, "The tool call that used the model"]]
+    ran: NotRequired[Annotated[bool, "Whether the tool was run"]]
+    is_error: NotRequired[Annotated[bool | None, "Whether the result was an error"]]
+    credits: NotRequired[Annotated[Count, "Credits charged"]]
+    movement: NotRequired[Annotated[MovementKind, "The kind of ledger entry"]]
+    amount: NotRequired[Annotated[Number, "Credits in `ledger`, units of `item` in `aws`"]]
+    available_after: NotRequired[Annotated[Count, "The user's available credits afterwards"]]
+    item: NotRequired[Annotated[str, "What AWS charges for"]]
+
+
+class ReceiptTotals(TypedDict):
+    """Sums of the lines."""
+
+    credits: Annotated[Count, "Credits charged"]
+    usage: Annotated[Tokens, "Tokens, without embeddings"]
+    model_dollars: Annotated[Dollars, "For models"]
+    aws_dollars: Annotated[Dollars | None, "For AWS, estimated; null if unknown"]
+    dollars: Annotated[Dollars, "In total"]
+    estimated_dollars: Annotated[Dollars, "The part of `dollars` that is estimated"]
+
+
+class Receipt(TypedDict):
+    """What a chat did and what each step cost, in order."""
+
+    chat_id: Annotated[str, "The chat"]
+    conversation_id: Annotated[str, "The conversation"]
+    message_id: Annotated[str, "The record of the chat's query, such as `q3`"]
+    user_id: Annotated[str, "The user: the token's `sub`"]
+    profile: Annotated[str, "The conversation's agent"]
+    model: Annotated[str | None, "The model of its turns"]
+    status: Annotated[ChatStatus, "As in the chat object"]
+    stop: Annotated[Stop | None, "As in the chat object"]
+    created_at: Annotated[Time, "When it was created"]
+    ended_at: Annotated[Time | None, "When it ended; null before that"]
+    recorded: Annotated[bool, "Whether the release that ran it recorded what a receipt needs"]
+    price_known: Annotated[bool | None, "Whether the price table has the model"]
+    fictional: Annotated[bool, "Whether the offline model answered: tokens and dollars are fictional"]
+    lines: Annotated[Sequence[ReceiptLine], "Its steps in order"]
+    totals: Annotated[ReceiptTotals, "Sums of the lines"]
+    differences: Annotated[Sequence[str], "Where the lines do not add up; normally empty"]
+    for_operator: NotRequired[
+        Annotated[
+            str,
+            "Why the chat failed, in the service's own words, and the setting to check: for "
+            "administrators, and where the stage shows it to users",
+        ]
+    ]
+
+
+class StartedChat(TypedDict):
+    """A running chat, and where to follow it."""
+
+    chat_id: Annotated[str, "The chat"]
+    conversation_id: Annotated[str, "The conversation"]
+    message_id: Annotated[str, "The record of the chat's query, such as `q3`"]
+    status: Annotated[Literal["running"], "Always `running`"]
+    url: Annotated[str, "The path of the chat"]
+    events_url: Annotated[str, "The path of its events"]
+
+
+class Event(TypedDict):
+    """A server-sent event; `dualtrack.event_data` has the type of each event's data."""
+
+
+# ── conversations ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Conversation(TypedDict):
+    """A conversation without its records.
+
+    Conversations are listed by `listed_at`: the time of the last query, else of creation. Only a fork has `forked_from`
+    and `forked_before`.
+    """
+
+    conversation_id: Annotated[str, "The conversation"]
+    title: Annotated[str, "The user's title, else the beginning of its first query"]
+    profile: Annotated[str, "Its agent"]
+    created_at: Annotated[Time, "When it was created"]
+    updated_at: Annotated[Time, "When it was last changed"]
+    listed_at: NotRequired[Annotated[Time, "When its last query began, else when it was created"]]
+    running_chat_id: NotRequired[Annotated[str, "The chat that is running in it; absent if none is"]]
+    forked_from: NotRequired[Annotated[str, "The conversation that it was forked from, which may be deleted"]]
+    forked_before: NotRequired[Annotated[str, "The first query that it does not share with `forked_from`"]]
+
+
+class Paged(TypedDict):
+    """A page of a list."""
+
+    cursor: NotRequired[Annotated[str, "For the next page; absent on the last page"]]
+
+
+class Conversations(Paged):
+    """A page of the user's conversations."""
+
+    conversations: Annotated[Sequence[Conversation], "By last query, the latest first"]
+
+
+class Attachment(TypedDict):
+    """A file of a query or of a tool's result."""
+
+    media_type: Annotated[str, "Its type"]
+    size: Annotated[Count, "In bytes"]
+    name: NotRequired[Annotated[str, "The file's name"]]
+    record_id: NotRequired[Annotated[str, "For a text file: the record with its text"]]
+
+
+class Record(TypedDict):
+    """A record of either track; a tool call has `result` instead of `content`."""
+
+    record_id: Annotated[str, "Its id in the conversation"]
+    ref: NotRequired[Annotated[str, "The records that a summary or digest replaces"]]
+    type: Annotated[RecordType, "The type of the record"]
+    role: Annotated[Role, "Its author"]
+    content: NotRequired[Annotated[str, "Its text; a tool call has `result` instead"]]
+    attachments: NotRequired[Annotated[Sequence[Attachment], "Its files"]]
+    created_at: Annotated[Time, "When it was created"]
+    tool_use_id: NotRequired[Annotated[str, "The model's own id of the call"]]
+    tool: NotRequired[Annotated[str, "The tool's name"]]
+    input: NotRequired[Annotated[JsonObject, "The arguments from the model"]]
+    result: NotRequired[Annotated[str, "The tool's result"]]
+    is_error: NotRequired[Annotated[bool, "Whether the result was an error"]]
+    seconds: NotRequired[Annotated[Seconds, "How long it took"]]
+    turn: NotRequired[Annotated[Count, "The model call that it belongs to, from 1"]]
+    stop: NotRequired[Annotated[Stop, "For a response: why it ended"]]
+    chat_id: NotRequired[Annotated[str, "The chat that it belongs to"]]
+    next_offset: NotRequired[
+        Annotated[
+            Annotated[int, Keyword("minimum", 1)],
+            "Where the next piece of its text begins; absent in the last piece",
+        ]
+    ]
+
+
+class ConversationRecords(Conversation, Paged):
+    """A conversation with a page of its records."""
+
+    track: Annotated[Track, "The track"]
+    records: Annotated[Sequence[Record], "In order"]
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Tool(TypedDict):
+    """A tool that the model can call."""
+
+    name: Annotated[str, "Its name"]
+    description: Annotated[str, "What it is for"]
+    input_schema: Annotated[JsonObject, "JSON Schema of its arguments"]
+    price: Annotated[Count, "Credits per call; for `retrieve_documentation`, once per chat"]
+    kind: Annotated[Kind, "The function that runs it"]
+
+
+class History(TypedDict):
+    """How an agent's past queries are sent."""
+
+    policy: Annotated[Policy, "`dual_track`: as summaries; the others send the last records in full"]
+
+
+class Profile(TypedDict):
+    """An agent: its model, its tools and its memory."""
+
+    name: Annotated[str, "Its name"]
+    description: Annotated[str, "What it is for"]
+    model: Annotated[str, "Its model"]
+    max_turns: Annotated[Count, "Maximum model calls that may use tools"]
+    tools: Annotated[Sequence[str], "The names of its tools"]
+    history: Annotated[History, "Its memory"]
+    suggestions: Annotated[Sequence[str], "Suggested first questions"]
+
+
+class LeftOutTool(TypedDict):
+    """A tool of an MCP server that cannot be offered."""
+
+    server: Annotated[str, "The server"]
+    name: Annotated[str, "The server's own name of it; `*` for several"]
+    reason: Annotated[str, "Why"]
+
+
+class Tools(TypedDict):
+    """The tools with their prices, and the profiles that offer them."""
+
+    tools: Annotated[Sequence[Tool], "Every tool, with its price"]
+    profiles: Annotated[Sequence[Profile], "The agents"]
+    left_out: NotRequired[
+        Annotated[Sequence[LeftOutTool], "For administrators: tools of MCP servers that cannot be offered"]
+    ]
+
+
+# ── credits and connections ───────────────────────────────────────────────────────────────────────
+
+
+class Daily(TypedDict):
+    """The daily allowance."""
+
+    limit: Annotated[Count, "Credits per day"]
+    used: Annotated[Count, "Credits charged; without those held"]
+    remaining: Annotated[Count, "Credits left"]
+    resets_at: Annotated[Time, "When it is reset"]
+
+
+class Monthly(TypedDict):
+    """The monthly limit of the allowance."""
+
+    limit: Annotated[Count, "Maximum credits from the allowance per month"]
+    used: Annotated[Count, "Credits charged; without those held"]
+    resets_at: Annotated[Time, "When it is reset"]
+
+
+class Pack(TypedDict):
+    """Credits that do not expire."""
+
+    remaining: Annotated[Count, "Credits left"]
+
+
+class Credits(TypedDict):
+    """A user's balance."""
+
+    plan: Annotated[PlanName, "The user's plan"]
+    available: Annotated[Count, "Credits that can be spent now"]
+    held: Annotated[Count, "Credits held for running chats"]
+    daily: Annotated[Daily, "The daily allowance"]
+    monthly: Annotated[Monthly | None, "The monthly limit; null if the plan has none"]
+    pack: Annotated[Pack, "Credits that were bought or granted"]
+
+
+class Entry(TypedDict):
+    """A change of a user's credits."""
+
+    entry_id: Annotated[str, "Its id"]
+    at: Annotated[Time, "When it happened"]
+    kind: Annotated[MovementKind, "The kind of change"]
+    amount: Annotated[Count, "Number of credits"]
+    chat_id: NotRequired[Annotated[str, "The chat that caused it"]]
+    reason: NotRequired[Annotated[str, "The operator's reason"]]
+    available_after: Annotated[Count, "Available credits afterwards"]
+
+
+class Ledger(Paged):
+    """A page of the user's ledger."""
+
+    entries: Annotated[Sequence[Entry], "Newest first"]
+
+
+class SpendingDay(TypedDict):
+    """A user's spending on a day (UTC)."""
+
+    day: Annotated[Annotated[str, Keyword("format", "date")], "The day (UTC)"]
+    chats: Annotated[Count, "Chats that ended on the day"]
+    credits: Annotated[Count, "Credits charged for them"]
+    dollars: Annotated[Dollars, "US dollars for their turns and tools, including failed chats"]
+
+
+class Spending(TypedDict):
+    """What a user's chats cost, by day. `complete` is false if the ledger has more entries for these days than are
+    read; then the oldest listed day may be incomplete, and earlier days are missing."""
+
+    user_id: Annotated[str, "The user: the token's `sub`"]
+    complete: Annotated[bool, "False if not all ledger entries of these days were read"]
+    days: Annotated[Sequence[SpendingDay], "Newest first, without days that have no chats"]
+
+
+class Connection(TypedDict):
+    """Whether the account is connected."""
+
+    connected: Annotated[bool, "Whether a token is stored"]
+
+
+class Erasure(TypedDict):
+    """The erasure has begun: the user is refused from now on, and all their data is deleted."""
+
+    status: Annotated[Literal["erasing"], "Always `erasing`"]
+
+
+# ── corpora ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Upload(TypedDict):
+    """How to upload a file: the request to send, with exactly the announced bytes, before it expires."""
+
+    upload_id: Annotated[str, "The id of the upload, for the job"]
+    name: Annotated[str, "The file's name"]
+    method: Annotated[Literal["PUT"], "The request's method"]
+    url: Annotated[str, "The address, signed for this file"]
+    headers: Annotated[Mapping[str, str], "Headers to send"]
+    expires_at: Annotated[Time, "When the address expires"]
+
+
+class Uploads(TypedDict):
+    """An address for each file."""
+
+    uploads: Annotated[Sequence[Upload], "In the order of the request"]
+
+
+class JobFile(TypedDict):
+    """A file of a job. A refused file has a reason, and its invalid rows if it has rows; the others have a title and
+    counts."""
+
+    name: Annotated[str, "Its name"]
+    state: Annotated[FileState, "Its state"]
+    reason: NotRequired[Annotated[str, "Why it was refused"]]
+    problems: NotRequired[Annotated[Sequence[str], "The invalid rows of a refused file"]]
+    title: NotRequired[Annotated[str, "The document's title"]]
+    counts: NotRequired[
+        Annotated[Mapping[str, Count], "What was read, such as lessons or nodes: number of each"]
+    ]
+    outcome: NotRequired[Annotated[Outcome, "What it changed; only once the job is done"]]
+
+
+class CorpusJob(TypedDict):
+    """A job that changes a corpus: it adds files and removes documents."""
+
+    job_id: Annotated[str, "The job"]
+    status: Annotated[JobStatus, "Its status; `done` and `failed` are final"]
+    created_at: Annotated[Time, "When it was created"]
+    ended_at: Annotated[Time | None, "When it ended; null before that"]
+    reset: Annotated[bool, "Whether everything else in the corpus is removed"]
+    removes: Annotated[Sequence[str], "Titles of documents to remove"]
+    embedded: Annotated[Count, "Passages that have vectors so far"]
+    to_embed: Annotated[Count, "Passages that need vectors"]
+    files: Annotated[Sequence[JobFile], "Its files"]
+    url: Annotated[str, "The path of the job"]
+    error: NotRequired[Annotated[str, "Why it failed"]]
+
+
+class CorpusDocument(TypedDict):
+    """A document of a corpus."""
+
+    document_id: Annotated[str, "The id for removing it"]
+    title: Annotated[str, "Its key in the corpus"]
+    name: Annotated[str, "The file that it came from"]
+    counts: Annotated[Mapping[str, Count], "What it has, such as lessons or nodes: number of each"]
+    updated_at: Annotated[Time, "When it was last changed"]
+
+
+class GraphProperty(TypedDict):
+    """A property of nodes or relationships."""
+
+    name: Annotated[str, "Its name"]
+    type: Annotated[Literal["STRING", "INT64", "DOUBLE", "BOOL"], "The type of its values"]
+
+
+class GraphLabel(TypedDict):
+    """A label, with the number of its nodes."""
+
+    name: Annotated[str, "Its name"]
+    properties: Annotated[Sequence[GraphProperty], "The nodes' properties"]
+    count: Annotated[Count, "Number of nodes"]
+
+
+class GraphType(TypedDict):
+    """A relationship type, with the number of its relationships."""
+
+    name: Annotated[str, "Its name"]
+    ends: Annotated[Sequence[Sequence[str]], "Pairs of labels: from, to"]
+    properties: Annotated[Sequence[GraphProperty], "The relationships' properties"]
+    count: Annotated[Count, "Number of relationships"]
+
+
+class GraphSchema(TypedDict):
+    """The schema of a graph."""
+
+    labels: Annotated[Sequence[GraphLabel], "The labels of its nodes"]
+    types: Annotated[Sequence[GraphType], "The types of its relationships"]
+
+
+class Corpus(TypedDict):
+    """The published version of a corpus."""
+
+    corpus: Annotated[str, "The corpus"]
+    version: Annotated[str | None, "The published version; null before the first"]
+    model: Annotated[str, "The embedding model of its vectors; empty if keywords alone rank"]
+    counts: Annotated[Mapping[str, Count], "What it has, such as lessons or nodes: number of each"]
+    updated_at: Annotated[Time | None, "When it was published"]
+    documents: Annotated[Sequence[CorpusDocument], "Its documents"]
+    schema: NotRequired[Annotated[GraphSchema | None, "Only for the graph; null before the first load"]]
+
+
+KEYWORDS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "Refusal": {"additionalProperties": True},
+        "Record": {"oneOf": [{"required": ["content"]}, {"required": ["result"]}]},
+    }
+)
+"""What JSON Schema says of an object besides its fields, by the type's name."""

@@ -1,0 +1,128 @@
+"""The types of a chat's events (CONTRACT 5), declared as the answers are: the JSON in the `data:` line.
+
+The event log adds to each what `EventData` has.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Final, Literal, NotRequired, TypedDict
+
+from dualtrack.answers import Chat, Count, Keyword, Seconds, Source, Time
+from dualtrack.frozen import JsonObject
+from dualtrack.vocabulary import BusyReason, RecordType, Role, Stop
+
+TurnNumber = Annotated[int, Keyword("minimum", 1), "The model call of the chat, from 1"]
+
+
+class EventData(TypedDict):
+    """What every event has, beside its own fields."""
+
+    chat_id: Annotated[str, "The chat"]
+    at: Annotated[Time, "When it happened"]
+
+
+class RecordEvent(TypedDict):
+    """A record was stored."""
+
+    record_id: Annotated[str, "Its id in the conversation, such as `q1-t1`"]
+    role: Annotated[Role, "Its author"]
+    type: Annotated[RecordType, "The type of the record"]
+
+
+class TurnEvent(TypedDict):
+    """A model call begins. The same number again means a retry: discard that turn's deltas."""
+
+    turn: TurnNumber
+    max_turns: Annotated[Count, "Maximum model calls that may use tools"]
+    final: Annotated[bool, "Whether this is the last call, which may not use tools"]
+
+
+class DeltaEvent(TypedDict):
+    """Text of a turn as it is generated, including text before tool calls."""
+
+    turn: TurnNumber
+    text: Annotated[str, "The next piece of text"]
+
+
+class StartedCall(TypedDict):
+    """A tool call that begins."""
+
+    id: Annotated[str, "Its record, such as `q1-t1`"]
+    tool: Annotated[str, "The tool's name"]
+    input: Annotated[JsonObject, "The arguments from the model"]
+
+
+class ToolCallsStartEvent(TypedDict):
+    """The tool calls of a turn begin, all at the same time."""
+
+    turn: TurnNumber
+    calls: Annotated[Sequence[StartedCall], "In the model's order"]
+
+
+class ToolResultEvent(TypedDict):
+    """A tool call has ended. Results may come in any order."""
+
+    id: Annotated[str, "The call, as in `tool_calls_start`"]
+    tool: Annotated[str, "The tool's name"]
+    is_error: Annotated[bool, "Whether the result was an error"]
+    seconds: Annotated[Seconds, "How long it took"]
+    preview: Annotated[str, Keyword("maxLength", 500), "The beginning of its result"]
+
+
+_Try = TypedDict("_Try", {"try": Annotated[int, Keyword("minimum", 1), "The turn's tries so far"]})
+
+
+class RetryingEvent(_Try):
+    """The model is busy: the turn is retried."""
+
+    turn: TurnNumber
+    reason: Annotated[BusyReason, "Why"]
+    seconds: Annotated[Count, "Seconds until the retry"]
+    until: Annotated[Time, "When the chat stops waiting, at the latest"]
+
+
+class CreditsEvent(TypedDict):
+    """Credits were held or charged; with `code` and `required`: there were too few for a tool call."""
+
+    used: Annotated[Count, "Charged for this chat"]
+    held: Annotated[Count, "Held for this chat"]
+    available: Annotated[Count, "Credits that the user can still spend"]
+    code: NotRequired[Annotated[Literal["insufficient_credits"], "Too few credits for a tool call"]]
+    required: NotRequired[Annotated[Count, "The price of that call"]]
+
+
+class AnswerEvent(TypedDict):
+    """The answer: it replaces the deltas. The next chat of the conversation may begin."""
+
+    response: Annotated[str, "The answer in Markdown"]
+    sources: Annotated[Sequence[Source], "Its sources, distinct, in order of first use"]
+    stop: Annotated[Stop, "Why it ended, as in the chat object"]
+    turns: Annotated[Count, "Number of model calls"]
+
+
+class DoneEvent(Chat):
+    """The last event of a chat that was answered or cancelled: the chat object."""
+
+
+class ErrorEvent(TypedDict):
+    """The last event of a chat that failed; it never follows `answer`, and nothing is charged."""
+
+    code: Annotated[str, "`internal`, `timeout`, `unavailable` or `model_busy`"]
+    message: Annotated[str, "What went wrong, for people; it may change"]
+
+
+EVENTS: Final[Mapping[str, type]] = MappingProxyType(
+    {
+        "record": RecordEvent,
+        "turn": TurnEvent,
+        "delta": DeltaEvent,
+        "tool_calls_start": ToolCallsStartEvent,
+        "tool_result": ToolResultEvent,
+        "retrying": RetryingEvent,
+        "credits": CreditsEvent,
+        "answer": AnswerEvent,
+        "done": DoneEvent,
+        "error": ErrorEvent,
+    }
+)
+"""The type of each event's data, by the event's name."""

@@ -1,0 +1,45 @@
+"""The words that stored values and the API's answers share, each from a closed set."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Role = Literal["user", "assistant"]
+"""A record's author."""
+
+RecordType = Literal["message", "tool_call", "summary", "digest"]
+
+Track = Literal["full", "summarised"]
+
+ChatStatus = Literal["running", "answered", "done", "failed", "cancelled"]
+"""Moves only running → answered → done, and running → failed | cancelled (DESIGN 2.5)."""
+
+Stop = Literal[
+    "complete",
+    "max_turns",
+    "insufficient_credits",
+    "max_tokens",
+    "context_window",
+    "timeout",
+    "max_cost",
+    "refusal",
+    "cancelled",
+]
+"""Why an answer ended."""
+
+BusyReason = Literal["overloaded", "rate_limited", "unavailable"]
+"""Why the model's service takes no call."""
+
+PlanName = Literal["free", "pro"]
+
+MovementKind = Literal["hold", "settle", "release", "expire", "grant", "plan"]
+"""Of a change of a user's credits."""
+
+JobStatus = Literal["queued", "running", "done", "failed"]
+"""Of a job that changes a corpus."""
+
+FileState = Literal["waiting", "read", "refused"]
+"""Of a file of such a job."""
+
+Outcome = Literal["added", "replaced", "skipped"]
+"""What an accepted file has changed."""
