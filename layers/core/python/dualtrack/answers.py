@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
 from dualtrack.frozen import JsonObject
-from dualtrack.profiles import Policy
 from dualtrack.tool_values import Kind
 from dualtrack.vocabulary import (
     ChatStatus,
@@ -20,6 +19,7 @@ from dualtrack.vocabulary import (
     MovementKind,
     Outcome,
     PlanName,
+    Policy,
     RecordType,
     Role,
     Stop,

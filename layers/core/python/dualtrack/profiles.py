@@ -10,9 +10,12 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.errors import invalid_request
+
+if TYPE_CHECKING:
+    from dualtrack.vocabulary import Policy
 
 DEFAULT_PROFILE: Final = "assistant"
 PLACEHOLDER: Final = "{query}"
@@ -20,7 +23,6 @@ PLACEHOLDER: Final = "{query}"
 
 
 AfterMaxTurns = Literal["limit", "complete"]
-Policy = Literal["dual_track", "window", "tool_rounds"]
 DUAL_TRACK: Final[Policy] = "dual_track"
 WINDOW: Final[Policy] = "window"
 TOOL_ROUNDS: Final[Policy] = "tool_rounds"

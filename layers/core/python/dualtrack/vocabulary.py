@@ -30,6 +30,9 @@ Stop = Literal[
 BusyReason = Literal["overloaded", "rate_limited", "unavailable"]
 """Why the model's service takes no call."""
 
+Policy = Literal["dual_track", "window", "tool_rounds"]
+"""How an agent's past queries are sent (`dualtrack.profiles.History`)."""
+
 PlanName = Literal["free", "pro"]
 
 MovementKind = Literal["hold", "settle", "release", "expire", "grant", "plan"]
