@@ -115,13 +115,13 @@ def _chat(
         services=services,
         data=data,
         identity=identity,
-        github_network=mcp.network,
+        mcp_network=mcp.network,
         watch=watch,
         edge=edge,
         mcp_service=mcp.service,
         course_vectors_arn=vectors,
     )
-    mcp.attach(chat.functions["github"].function)
+    mcp.attach(chat.functions["mcp"].function)
     return chat
 
 

@@ -103,7 +103,7 @@ ROLES: Final[Mapping[str, Role]] = MappingProxyType(
             Role("claude", above=("base",)),
             Role("search", above=("base", "claude")),
             Role("documents", above=("base", "claude", "search")),
-            Role("github", above=("base",)),
+            Role("mcp", above=("base",)),
             Role("graph", above=("base",)),
             Role("embed", above=("base",)),
             Role("stream"),

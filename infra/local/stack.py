@@ -463,7 +463,7 @@ class LocalStack:
         if json.loads(self._now.outside.services.mcp_servers or "[]"):
             self._report("Listing the tools of the MCP servers")
             self.aws.client("lambda").invoke(
-                FunctionName=f"{self.outputs['GithubFunction']}:live", Payload=b'{"action": "refresh"}'
+                FunctionName=f"{self.outputs['McpFunction']}:live", Payload=b'{"action": "refresh"}'
             )
 
     def _publish_samples(self) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class ChatStack(Stack):
     """Everything that runs.
 
-    ``github_network``: the network of the MCP servers, if in a VPC, and ``mcp_service`` their service there.
+    ``mcp_network``: the network of the MCP servers, if in a VPC, and ``mcp_service`` their service there.
     ``watch``: who is told of alarms. ``edge``: the stage's own domain and its firewall.
     ``course_vectors_arn``: the vector bucket's, empty without one.
     """
@@ -52,7 +52,7 @@ class ChatStack(Stack):
         services: Services,
         data: DataStack,
         identity: IdentityStack,
-        github_network: Network | None = None,
+        mcp_network: Network | None = None,
         watch: Watch = NOBODY,
         edge: Edge = PLAIN,
         mcp_service: FargateService | None = None,
@@ -65,7 +65,7 @@ class ChatStack(Stack):
         self._services = services
         self._course_vectors_arn = course_vectors_arn
         self._layers = Layers(self, stage)
-        self.functions = self._functions(github_network)
+        self.functions = self._functions(mcp_network)
         self.workflow = Workflow(self, "Chat", CHAT, stage=stage, functions=self.functions)
         self.corpus_workflow = Workflow(self, "Corpus", CORPUS, stage=stage, functions=self.functions)
         settings = self._settings()
@@ -124,7 +124,7 @@ class ChatStack(Stack):
                 reason = "The account's default project has no documented ARN."
                 accept(function.role, f"AwsSolutions-IAM5[Resource::{arn}]", reason)
 
-    def _functions(self, github_network: Network | None) -> dict[str, Function]:
+    def _functions(self, mcp_network: Network | None) -> dict[str, Function]:
         reserved = reserved_concurrency(self._stage)
         return {
             name: Function(
@@ -133,7 +133,7 @@ class ChatStack(Stack):
                 spec=spec,
                 stage=self._stage,
                 layers_=self._layers,
-                network=github_network if name == "github" else None,
+                network=mcp_network if name == "mcp" else None,
                 reserved_concurrency=reserved.get(name),
             )
             for name, spec in SPECS.items()

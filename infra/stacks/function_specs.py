@@ -218,11 +218,11 @@ _SPECS: Final = (
         disk=5120,  # the files of a graph, their tables, and the database
     ),
     FunctionSpec(
-        "github",
+        "mcp",
         "Runs one call of an MCP tool",
         seconds=58,  # state Tool: 60 s
         memory=512,
-        layers=("base", "github"),
+        layers=("base", "mcp"),
         environment=(*MEMORY, "CACHE_TABLE", "CONNECTIONS_KEY", "MCP_SERVERS", "GITHUB_TOKEN_SECRET"),
         permissions=lambda allow: [
             allow.table("chats", *APPEND),

@@ -1,10 +1,10 @@
-"""GitHub's MCP server on one small Fargate task, and the network that the github function needs.
+"""GitHub's MCP server on one small Fargate task, and the network that the function mcp needs.
 
 ::
 
     function subnets (isolated)                      public subnets
     ┌──────────────┐  8082, by Cloud Map name  ┌─────────────────────────┐  443
-    │ github fn    ├──────────────────────────►│ task: server + probe    ├──────► GitHub
+    │ mcp fn       ├──────────────────────────►│ task: server + probe    ├──────► GitHub
     └──┬────────┬──┘                           └─────────────────────────┘
        │        └─ 443, IPv6, egress-only gateway ─► KMS, SSM, Secrets Manager (dual-stack)
        └─ gateway endpoints ─► DynamoDB, S3
@@ -90,7 +90,7 @@ class McpSettings:
 
 
 class McpStack(Stack):
-    """The server, and the network through which the github function reaches it.
+    """The server, and the network through which the function mcp reaches it.
 
     ``url``: the server's address; ``network``: the function's network; `servers`: the entry of ``MCP_SERVERS``;
     `attach` lets the function reach KMS, Parameter Store and Secrets Manager.
@@ -104,7 +104,7 @@ class McpStack(Stack):
         self._settings = settings
         self.vpc = self._vpc()
         self._server_group = self._group("ServerGroup", "The MCP server of GitHub")
-        self._function_group = self._group("FunctionGroup", "The github function")
+        self._function_group = self._group("FunctionGroup", "The function mcp")
         self._allow()
         namespace = f"{stage.prefix}.internal"
         self.service = self._service(namespace)
@@ -202,8 +202,8 @@ class McpStack(Stack):
     def _allow(self) -> None:
         """Every allowed connection: function to server, server to GitHub, function to AWS."""
         server, function = self._server_group, self._function_group
-        server.add_ingress_rule(function, ec2.Port.tcp(PORT), "calls of the github function")
-        function.add_egress_rule(server, ec2.Port.tcp(PORT), "calls of the github function")
+        server.add_ingress_rule(function, ec2.Port.tcp(PORT), "calls of the function mcp")
+        function.add_egress_rule(server, ec2.Port.tcp(PORT), "calls of the function mcp")
         server.add_egress_rule(ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "GitHub, the registry, logs")
         function.add_egress_rule(
             ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "gateway endpoints: the only way there is"

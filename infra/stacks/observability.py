@@ -38,7 +38,7 @@ _MINUTE: Final = Duration.minutes(1)
 _DAY: Final = Duration.days(1)
 _DAY_PART: Final = Duration.hours(6)
 _AT_LEAST: Final = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
-_OF_CHATS: Final = ("api", "turn", "tool", "search", "graph", "github", "summarise", "stream")
+_OF_CHATS: Final = ("api", "turn", "tool", "search", "graph", "mcp", "summarise", "stream")
 """The functions whose errors the dashboard draws: CloudWatch bills a dashboard of more than 50 metrics. What the others
 fail at reaches a queue or a job's report."""
 _BY_ROUTE: Final = (
@@ -430,7 +430,7 @@ class Observability(Construct):
         if not self._lists_tools:
             return {}
         description = "An MCP server did not list its tools; after six hours they are offered no more"
-        return {"ListingsFail": (self._own("github", "McpListingsFailed"), 1, description)}
+        return {"ListingsFail": (self._own("mcp", "McpListingsFailed"), 1, description)}
 
     def _silences(self) -> dict[str, tuple[cloudwatch.IMetric, int, str]]:
         """What must happen: missing data breaches. An alarm looks back over at most a day where its periods are

@@ -133,17 +133,17 @@ class Triggers(Construct):
         self._on_schedule(
             "ToolRefresh",
             scheduler.ScheduleExpression.rate(Duration.hours(1)),
-            functions["github"],
+            functions["mcp"],
             {"action": "refresh"},
             retry_attempts=2,
         )
-        self._on_deployment(functions["github"])
+        self._on_deployment(functions["mcp"])
         # Lambda's own attempts, after a delivery that succeeded; two retries are the most that it makes
         for name, retry_attempts, max_event_age in (
             ("abort", 2, Duration.hours(2)),
             ("sweep", 0, Duration.minutes(5)),  # the next one comes in five minutes
             ("credit_reset", 2, Duration.hours(2)),
-            ("github", 2, Duration.hours(1)),
+            ("mcp", 2, Duration.hours(1)),
         ):
             functions[name].fail_to(self.failed, retry_attempts=retry_attempts, max_event_age=max_event_age)
 
@@ -183,7 +183,7 @@ class Triggers(Construct):
             ],
         )
 
-    def _on_deployment(self, github: Function) -> None:
+    def _on_deployment(self, mcp: Function) -> None:
         """A new release may bring other MCP servers: their tools are listed at once, not in an hour."""
         events.Rule(
             self,
@@ -199,7 +199,7 @@ class Triggers(Construct):
             ),
             targets=[
                 targets.LambdaFunction(
-                    github.alias,
+                    mcp.alias,
                     event=events.RuleTargetInput.from_object({"action": "refresh"}),
                     dead_letter_queue=self.undelivered,
                     retry_attempts=2,

@@ -39,7 +39,7 @@ def main(seconds: float, seed: int) -> int:
         state_dir = Path(folder) / "stack"
         with LocalStack(state_dir, environment=environment) as stack:
             root = Root(stack, state_dir)
-            root.invoke("Github", {"action": "refresh"})
+            root.invoke("Mcp", {"action": "refresh"})
             sequences = Sequences(root, model, tools, seed, seconds)
             wrong = sequences.run()
     print(sequences.report())

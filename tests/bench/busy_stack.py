@@ -58,7 +58,7 @@ def main(chats: int, seconds: float) -> int:
         settings.pop("VOYAGE_API_KEY")  # nobody serves embeddings here
         with LocalStack(Path(folder), environment=settings) as stack:
             root = Root(stack, Path(folder))
-            root.invoke("Github", {"action": "refresh"})
+            root.invoke("Mcp", {"action": "refresh"})
             with machine_of_release_1(root) as earlier:
                 for lasts in (0.0, seconds):
                     for name, executions in (("release 1", earlier), ("waits", root.executions())):

@@ -74,7 +74,7 @@ FUNCTIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = MappingProxyType(
         "no tools": (),
         TWO_TOOLS: (("tool", "tool"),),
         GROWN: (("tool", "tool"),),
-        "documentation + two GitHub": (("search",), ("github", "github")),
+        "documentation + two GitHub": (("search",), ("mcp", "mcp")),
     }
 )
 """Which functions run the tools of each round. A fake replaces all of them here: a result is stored the same way."""

@@ -147,7 +147,7 @@ class Work:
         self._graph()
         self._stream(first["chat_id"])
         self._failure()
-        for name, event in (("Sweep", {}), ("CreditReset", {}), ("Github", {"action": "refresh"})):
+        for name, event in (("Sweep", {}), ("CreditReset", {}), ("Mcp", {"action": "refresh"})):
             self._root.invoke(name, {"source": "schedule", **event})
         texts = json.loads((ROOT / "events" / "embed.json").read_text())
         self._root.invoke("Embed", texts)
@@ -260,7 +260,7 @@ def _stack(folder: Path) -> Iterator[tuple[Root, OfflineModel]]:
         }
         with LocalStack(folder, environment=environment) as stack:
             root = Root(stack, folder)
-            root.invoke("Github", {"action": "refresh"})
+            root.invoke("Mcp", {"action": "refresh"})
             yield root, model
 
 

@@ -80,7 +80,7 @@ def make_bare(root: Root) -> Bare:
         Code={"ZipFile": packed.getvalue()},
     )["FunctionArn"]
     definition = (ROOT / "infra/chat.asl.json").read_text()
-    for name in ("Turn", "Tool", "Search", "Github", "Summarise", "Abort"):
+    for name in ("Turn", "Tool", "Search", "Mcp", "Summarise", "Abort"):
         definition = definition.replace(f"${{{name}}}", arn)
     client = root.client("stepfunctions")
     described = client.describe_state_machine(stateMachineArn=root.machine)

@@ -256,7 +256,7 @@ class Root:
         return ChatRef(person.id, chat_id, str(person.chat(chat_id)["conversation_id"]))
 
     def workers(self, name: str) -> list[int]:
-        """The processes that run a function, by its name in the templates (``Github``)."""
+        """The processes that run a function, by its name in the templates (``Mcp``)."""
         listed = subprocess.run(
             ["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True, check=True
         ).stdout

@@ -84,7 +84,7 @@ def running_lab(state_dir: Path, settings: Mapping[str, str], *, port: int = 0) 
         environment.pop("VOYAGE_API_KEY")  # no embeddings are served here
         with LocalStack(state_dir, port=port, environment=environment) as stack:
             root = Root(stack, state_dir)
-            root.invoke("Github", {"action": "refresh"})
+            root.invoke("Mcp", {"action": "refresh"})
             yield Lab(root, model, tools)
 
 

@@ -75,7 +75,7 @@ CHATS_TO_A_RESTART: Final = 500
 PATIENCE: Final = 120.0
 """Seconds for one chat to be admitted, and for the last ones to end."""
 
-STEPS: Final = ("Turn", "Turn", "Summarise", "Tool", "Search", "Github", "Api", "Abort")
+STEPS: Final = ("Turn", "Turn", "Summarise", "Tool", "Search", "Mcp", "Api", "Abort")
 TROUBLE: Final[tuple[dict[str, Any], ...]] = (
     {"status": 429, "retry_after": 1},
     {"status": 500},
@@ -481,7 +481,7 @@ def storm(state_dir: Path, *, seed: int, chats: int) -> Iterator[Storm]:
         stack = _Stack(state_dir, environment=environment)
         with _proxy(stack, state_dir) as rules, stack:
             root = Root(stack, state_dir)
-            root.invoke("Github", {"action": "refresh"})
+            root.invoke("Mcp", {"action": "refresh"})
             rules.switch_on()
             running = Storm(root, model, tools, seed, chats, proxied=rules.fired)
             try:

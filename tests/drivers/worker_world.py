@@ -237,7 +237,7 @@ class WorkerWorld(World):
         assert isinstance(scenario, WorkerScenario)
         if scenario.refreshed:
             self._scheduled(
-                "refresh", lambda process: _worker(process).invoke("github", {"action": "refresh"})
+                "refresh", lambda process: _worker(process).invoke("mcp", {"action": "refresh"})
             )
         if scenario.connected:
             self._scheduled("connect", self._connect)
@@ -428,7 +428,7 @@ def ground(
         }
         with LocalStack(state_dir, environment=settings) as stack:
             root = Root(stack, state_dir)
-            root.invoke("Github", {"action": "refresh"})
+            root.invoke("Mcp", {"action": "refresh"})
             hosts = {
                 urlsplit(url).netloc: service
                 for url, service in (

@@ -115,7 +115,7 @@ def root(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
     state_dir = tmp_path_factory.mktemp("stack")
     with LocalStack(state_dir, environment=environment) as stack:
         root = Root(stack, state_dir)
-        assert root.invoke("Github", {"action": "refresh"}) == {"servers": {NAME: "listed 10"}}
+        assert root.invoke("Mcp", {"action": "refresh"}) == {"servers": {NAME: "listed 10"}}
         yield root
 
 

@@ -161,7 +161,7 @@ def test_a_read_only_call_whose_function_dies_is_run_again(
     script.says("It held.")
     started = ann.start(script.question())
     assert tools.gate(name).arrived.wait(30)
-    assert root.kill_workers("Github") > 0
+    assert root.kill_workers("Mcp") > 0
     wait_for(lambda: tools.calls[f"hold:{name}"] == 2)
     tools.gate(name).released.set()
     chat = ann.finish(started["chat_id"])
@@ -178,10 +178,10 @@ def test_a_call_with_side_effects_is_not_repeated_and_gets_an_error(
     started = ann.start(script.question())
     assert tools.gate(held).arrived.wait(30)
     assert tools.gate(written).arrived.wait(30)
-    assert root.kill_workers("Github") >= 2
+    assert root.kill_workers("Mcp") >= 2
     wait_for(lambda: tools.calls[f"hold:{held}"] == 2)
     ann.until(started["chat_id"], lambda event: event.kind == "tool_result")
-    root.kill_workers("Github")
+    root.kill_workers("Mcp")
     chat = ann.finish(started["chat_id"])
     assert (chat["status"], chat["credits_used"]) == ("done", 9)
     assert tools.calls[f"write:{written}"] == 1

@@ -53,7 +53,7 @@ def world(model: OfflineModel, tmp_path_factory: pytest.TempPathFactory) -> Iter
         }
         with LocalStack(state_dir, environment=environment) as stack:
             root = Root(stack, state_dir)
-            assert root.invoke("Github", {"action": "refresh"}) == {"servers": {"github": "listed 23"}}
+            assert root.invoke("Mcp", {"action": "refresh"}) == {"servers": {"github": "listed 23"}}
             yield World(root, mcp, github)
         assert github.unexpected == []
     # No token in the tables, objects, events and logs that the emulator has on disk.

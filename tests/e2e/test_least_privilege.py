@@ -148,7 +148,7 @@ def _table_calls(table: str) -> dict[str, Call]:
 
 def _connections_key(root: Root) -> str:
     variables = root.client("lambda").get_function_configuration(
-        FunctionName=root.stack.outputs["GithubFunction"]
+        FunctionName=root.stack.outputs["McpFunction"]
     )["Environment"]["Variables"]
     return str(variables["CONNECTIONS_KEY"])
 
@@ -184,7 +184,7 @@ ALLOWED: dict[str, set[str]] = {
     "Search": _tables_of({"chats": APPEND, "history": APPEND, "cache": APPEND})
     | {*BODIES, "secret anthropic", "secret bedrock", "secret voyage", "secret context7"}
     | {"run the local model"},
-    "Github": _tables_of({"chats": APPEND, "history": APPEND, "cache": CHANGE})
+    "Mcp": _tables_of({"chats": APPEND, "history": APPEND, "cache": CHANGE})
     | {*BODIES, "secret github", "decrypt connections"},
     "Summarise": _tables_of({"chats": CHANGE, "history": CHANGE, "cache": LOOK})
     | {*BODIES, "secret anthropic", "secret bedrock", "secret otlp"},

@@ -74,8 +74,8 @@ def test_a_function_finds_every_module_that_it_imports(built: dict[str, Path], f
     [
         ("turn", "claude", "jsonschema"),
         ("turn", "claude", "anthropic"),
-        ("github", "github", "jsonschema"),
-        ("github", "github", "mcp"),
+        ("mcp", "mcp", "jsonschema"),
+        ("mcp", "mcp", "mcp"),
         ("search", "search", "voyageai"),
         ("api", "base", "pydantic"),
         ("graph", "graph", "lark"),

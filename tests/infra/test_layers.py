@@ -44,7 +44,7 @@ def test_heavy_packages_are_only_in_layers_that_use_them(built: dict[str, Path])
         "anthropic": "claude",
         "numpy": "search",
         "voyageai": "search",
-        "mcp": "github",
+        "mcp": "mcp",
         "uvicorn": "stream",
         "onnxruntime": "embed",
         "ladybug": "graph",
@@ -57,7 +57,7 @@ def test_heavy_packages_are_only_in_layers_that_use_them(built: dict[str, Path])
         "embed",
     }
     assert {name for name, folder in built.items() if "anthropic" in packages(folder)} == {"claude"}
-    assert {name for name, folder in built.items() if "mcp" in packages(folder)} == {"github"}
+    assert {name for name, folder in built.items() if "mcp" in packages(folder)} == {"mcp"}
 
 
 def test_boto3_is_the_runtimes_own(built: dict[str, Path]) -> None:

@@ -22,7 +22,7 @@ def with_server(assembly: Callable[..., Path]) -> Stage:
 def test_the_github_function_alone_moves_into_the_network(with_server: Stage) -> None:
     functions = with_server.resources("Chat", "AWS::Lambda::Function")
     inside = {key for key, function in functions.items() if "VpcConfig" in function}
-    assert {key[: len("Github")] for key in inside} == {"Github"}
+    assert {key[: len("Mcp")] for key in inside} == {"Mcp"}
     assert len(inside) == 1
 
 
@@ -33,7 +33,7 @@ def test_the_functions_get_the_servers_address(with_server: Stage) -> None:
         for key, function in functions.items()
         if "MCP_SERVERS" in function["Environment"]["Variables"]
     }
-    assert set(servers) == {"Api", "Turn", "Github"}
+    assert set(servers) == {"Api", "Turn", "Mcp"}
     assert all(listed[0]["name"] == "github" for listed in servers.values())
 
 

@@ -35,7 +35,7 @@ def synthesised(settings: McpSettings, *, nag: bool = False) -> tuple[cdk.App, M
     other = cdk.Stack(app, "Chat")
     function = lambda_.Function(
         other,
-        "Github",
+        "Mcp",
         code=lambda_.Code.from_inline("def handler(event, context): return {}"),
         handler="index.handler",
         runtime=lambda_.Runtime.PYTHON_3_13,

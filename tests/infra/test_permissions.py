@@ -43,7 +43,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "History": {*APPEND, "BatchGetItem"},
         "Cache": {"GetItem", "PutItem", "BatchGetItem", "BatchWriteItem"},
     },
-    "Github": {
+    "Mcp": {
         "Chats": APPEND,
         "History": {*APPEND, "BatchGetItem"},
         "Cache": {"GetItem", "PutItem", "UpdateItem"},
@@ -66,7 +66,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
 SECRETS = {
     "Turn": {"anthropic"},
     "Search": {"anthropic", "voyage", "context7"},
-    "Github": {"github"},
+    "Mcp": {"github"},
     "Summarise": {"anthropic"},
     "Ingest": {"voyage"},
 }
@@ -81,7 +81,7 @@ OTHER = {
     "Tool": {"s3:GetObject", "s3:PutObject"},
     "Graph": {"s3:GetObject", "s3:PutObject"},
     "Search": {"s3:GetObject", "s3:PutObject", "lambda:InvokeFunction"},
-    "Github": {"kms:Decrypt", "s3:GetObject", "s3:PutObject", "sqs:SendMessage"},
+    "Mcp": {"kms:Decrypt", "s3:GetObject", "s3:PutObject", "sqs:SendMessage"},
     "Summarise": {"s3:GetObject", "s3:PutObject"},
     "Abort": {"s3:GetObject", "s3:PutObject", "sqs:SendMessage"},
     "Sweep": {
@@ -251,7 +251,7 @@ def test_no_action_is_a_wildcard_and_no_function_has_a_managed_policy(aws_stage:
 @pytest.mark.parametrize(
     ("machine", "functions"),
     [
-        ("Chat", {"Turn", "Tool", "Search", "Graph", "Github", "Summarise", "Abort"}),
+        ("Chat", {"Turn", "Tool", "Search", "Graph", "Mcp", "Summarise", "Abort"}),
         ("Corpus", {"Ingest", "GraphLoad"}),
     ],
 )

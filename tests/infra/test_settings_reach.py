@@ -122,7 +122,7 @@ def test_it_reaches_the_functions_that_use_it(
 def test_under_other_names_too(
     environments: Mapping[str, Mapping[str, Any]], assembly: Callable[..., Path]
 ) -> None:
-    for function in ("api", "turn", "github"):
+    for function in ("api", "turn", "mcp"):
         servers = json.loads(environments[function]["MCP_SERVERS"])
         assert {server["url"] for server in servers} >= {
             ALL_CHOSEN["GITHUB_MCP_URL"],

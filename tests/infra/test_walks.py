@@ -215,7 +215,7 @@ def test_the_mcp_servers_network_goes_when_no_version_is_in_it() -> None:
     up = Up()
     up(WITH_SERVER)
     (reason,) = up(PROD)
-    assert "Versions 1 of the function github, of earlier releases, are in its network" in reason
+    assert "Versions 1 of the function mcp, of earlier releases, are in its network" in reason
     with pytest.raises(Refused, match=r"Subnet.* cannot be deleted"):
         copy.deepcopy(up.account).delete("dualtrack-prod-mcp")
     prune(up.account)

@@ -102,14 +102,10 @@ def test_every_corpus_has_its_function() -> None:
 
 
 def test_every_kind_of_tool_has_its_function() -> None:
-    """The function has the kind's name. MCP servers' tools have two names: the one recorded now, and the one of the
-    next release.
-    """
+    """The function has the kind's name."""
     (table,) = re.findall(r"\$lookup\((\{.*?'\})", tasks()["Tool"]["Arguments"]["FunctionName"])
-    function = {kind: kind for kind in get_args(Kind)} | {"mcp": "github"}
-    assert json.loads(table.replace("'", '"')) == {
-        kind: f"${{{SPECS[name].construct_id}}}" for kind, name in function.items()
-    }
+    functions = {kind: f"${{{SPECS[kind].construct_id}}}" for kind in get_args(Kind)}
+    assert json.loads(table.replace("'", '"')) == functions
 
 
 def test_every_task_is_retried_and_ends_somewhere() -> None:

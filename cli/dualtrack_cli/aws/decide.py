@@ -143,7 +143,7 @@ def switched_off(stacks: Mapping[str, Stack], settings: Mapping[str, str], *, pa
 
 def why_it_stays(name: str, in_network: Collection[int]) -> str:
     """Why a stack that is switched off cannot be deleted yet; empty if it can. ``in_network``: the published versions
-    of the function ``github`` in the network of the MCP servers.
+    of the function ``mcp`` in the network of the MCP servers.
     """
     if name == "vectors":
         return (
@@ -153,7 +153,7 @@ def why_it_stays(name: str, in_network: Collection[int]) -> str:
     if name == "mcp" and in_network:
         numbers = ", ".join(map(str, sorted(in_network)))
         return (
-            f"Versions {numbers} of the function github, of earlier releases, are in its network:"
+            f"Versions {numbers} of the function mcp, of earlier releases, are in its network:"
             " `dualtrack aws prune --keep 2` deletes them once there are two newer ones, then `up` asks again."
         )
     return ""

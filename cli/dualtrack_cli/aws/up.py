@@ -239,7 +239,7 @@ class Up:
     def _in_network(self, name: str, stacks: Mapping[str, Stack]) -> frozenset[int]:
         if name != "mcp":
             return frozenset()
-        return self.account.versions_in_network(stacks["chat"].outputs["GithubFunction"])
+        return self.account.versions_in_network(stacks["chat"].outputs["McpFunction"])
 
     def _cdk_deploy(self) -> None:
         context = {"stage": self.wishes.stage}

@@ -231,8 +231,8 @@ def what_no_error_tells_raises_an_alarm(template: Template) -> Iterator[str]:
     """
     own = {"CreditAccountsLeft", "FirstTextMilliseconds", "BrokenStreams"}
     functions = of_kind(template, "AWS::Lambda::Function").items()
-    github: dict[str, Any] = next((f for key, f in functions if key.startswith("GithubFunction")), {})
-    if github.get("Environment", {}).get("Variables", {}).get("MCP_SERVERS", "[]") != "[]":
+    mcp: dict[str, Any] = next((f for key, f in functions if key.startswith("McpFunction")), {})
+    if mcp.get("Environment", {}).get("Variables", {}).get("MCP_SERVERS", "[]") != "[]":
         own.add("McpListingsFailed")
     watched = {metric for namespace, metric, _ in all_watched(template) if namespace == "dualtrack"}
     yield from own - watched if alarms_of(template) else ()
@@ -322,7 +322,7 @@ def a_dashboard_is_free(template: Template) -> Iterator[str]:
 @rule(
     {
         "Alarm": _CHATS_FAIL,
-        "GithubFunction": {"Type": "AWS::Lambda::Function", "Properties": {"VpcConfig": {"SubnetIds": []}}},
+        "McpFunction": {"Type": "AWS::Lambda::Function", "Properties": {"VpcConfig": {"SubnetIds": []}}},
     },
     WITH_ALARMS,
 )

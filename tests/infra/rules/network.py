@@ -42,7 +42,7 @@ _VPC: Final = {
 def a_subnet_with_ipv6_has_a_way_out(template: Template) -> Iterator[str]:
     """Amazon VPC User Guide, "Egress-only internet gateways": IPv6 needs a route for ::/0 in the subnet's table.
 
-    In the github function's subnets it is the only route to KMS and Secrets Manager.
+    In the function mcp's subnets it is the only route to KMS and Secrets Manager.
     """
     routes = of_kind(template, "AWS::EC2::Route").values()
     outward = {

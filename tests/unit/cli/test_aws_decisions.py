@@ -142,7 +142,7 @@ def test_what_is_deleted_anyway_is_not_asked_about(status: str) -> None:
 
 def test_a_stack_that_cannot_go_says_why() -> None:
     assert decide.why_it_stays("page", ()) == decide.why_it_stays("mcp", ()) == ""
-    assert "Versions 4, 12 of the function github" in decide.why_it_stays("mcp", {12, 4})
+    assert "Versions 4, 12 of the function mcp" in decide.why_it_stays("mcp", {12, 4})
     assert "delete-index" in decide.why_it_stays("vectors", ())
 
 
@@ -159,8 +159,8 @@ def test_versions_in_a_network_are_those_published_there(monkeypatch: pytest.Mon
     ]
     monkeypatch.setattr(account, "client", lambda _: client)
     with Stubber(client) as stub:
-        stub.add_response("list_versions_by_function", {"Versions": versions}, {"FunctionName": "github"})
-        assert account.versions_in_network("github") == {2}
+        stub.add_response("list_versions_by_function", {"Versions": versions}, {"FunctionName": "mcp"})
+        assert account.versions_in_network("mcp") == {2}
 
 
 NEW, KNOWN = User("ann", "FORCE_CHANGE_PASSWORD"), User("ann", "CONFIRMED")

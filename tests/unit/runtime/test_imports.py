@@ -36,7 +36,7 @@ MAY_LOAD: dict[str, set[str]] = {
     "turn": {"anthropic", "httpx2", "pydantic", "jsonschema"},
     "search": {"anthropic", "httpx2", "pydantic", "httpx", "voyageai", "numpy", "rank_bm25"},
     "graph_load": {"ladybug"},
-    "github": {"mcp", "httpx2", "pydantic", "jsonschema"},
+    "mcp": {"mcp", "httpx2", "pydantic", "jsonschema"},
     "summarise": {"anthropic", "httpx2", "pydantic"},
     "embed": {"numpy", "pydantic"},
     "ingest": {"numpy", "pydantic", "httpx", "rank_bm25"},

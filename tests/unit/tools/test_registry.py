@@ -11,7 +11,7 @@ import pytest
 from dualtrack.api.openapi import openapi_document
 from dualtrack.api.table import ROUTES
 from dualtrack.credits.plans import CALL_PRICES, price_calls
-from dualtrack.tool_values import MCP, Kind, PriceClass
+from dualtrack.tool_values import Kind, PriceClass
 from dualtrack.tools.registry import IN_HOUSE, in_house_tools
 
 from tests.unit.runtime.test_imports import ENVIRONMENT
@@ -63,7 +63,5 @@ def test_every_price_class_has_a_price() -> None:
 
 
 def test_the_listed_kinds_are_documented() -> None:
-    """``mcp`` is documented a release before it is listed, for strict clients."""
     listed = openapi_document(ROUTES)["components"]["schemas"]["Tool"]
     assert listed["properties"]["kind"]["enum"] == list(get_args(Kind))
-    assert MCP == "github"

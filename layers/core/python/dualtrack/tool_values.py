@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Kind = Literal["tool", "search", "graph", "github", "mcp"]
-"""The Lambda function that runs a tool: in-house tools, searches, the graph, tools of MCP servers (two names)."""
-
-MCP: Final[Kind] = "github"
-"""The kind that this release writes for tools of MCP servers. The next will write ``mcp``, which this one reads."""
+Kind = Literal["tool", "search", "graph", "mcp"]
+"""The Lambda function that runs a tool: in-house tools, searches, the graph, tools of MCP servers."""
 
 PriceClass = Literal["documentation", "github", "other"]
 """How a tool is charged: `credits.plans` has the prices."""

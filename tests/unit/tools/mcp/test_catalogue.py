@@ -75,18 +75,18 @@ def test_a_stored_catalogue_is_read_back_unchanged(cache: CacheStore) -> None:
     )
     catalogue = load_catalogue(cache, NOW)
     assert catalogue.tools == (
-        ToolSpec("github_get_me", "Does get_me.", SCHEMA, "github", "github", True, "github", "get_me"),
+        ToolSpec("github_get_me", "Does get_me.", SCHEMA, "mcp", "github", True, "github", "get_me"),
         ToolSpec(
             "github_list_issues",
             "Does list_issues.",
             SCHEMA,
-            "github",
+            "mcp",
             "github",
             True,
             "github",
             "list_issues",
         ),
-        ToolSpec("other_go", "Does go.", SCHEMA, "github", "other", False, "other", "go"),
+        ToolSpec("other_go", "Does go.", SCHEMA, "mcp", "other", False, "other", "go"),
     )
     assert catalogue.named()["other_go"] == catalogue.tools[2]
     assert "go" not in catalogue.named()

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 SERVER = McpServer("docs", "http://docs.test/mcp", headers=freeze({"X-Toolsets": "all"}))
 SCHEMA = freeze({"type": "object", "properties": {"owner": {"type": "string", "x-mcp-header": "owner"}}})
-FIND = ToolSpec("docs_find", "", SCHEMA, "github", "other", True, "docs", "find")
-WRITE = ToolSpec("docs_write", "", SCHEMA, "github", "other", False, "docs", "write")
+FIND = ToolSpec("docs_find", "", SCHEMA, "mcp", "other", True, "docs", "find")
+WRITE = ToolSpec("docs_write", "", SCHEMA, "mcp", "other", False, "docs", "write")
 
 Answer = httpx2.Response | Exception
 

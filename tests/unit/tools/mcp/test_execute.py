@@ -23,7 +23,7 @@ SCHEMA = freeze(
         "required": ["owner"],
     }
 )
-READ = ToolSpec("github_list_issues", "", SCHEMA, "github", "github", True, "github", "list_issues")
+READ = ToolSpec("github_list_issues", "", SCHEMA, "mcp", "github", True, "github", "list_issues")
 WRITE = replace(READ, name="github_issue_write", repeatable=False, remote_name="issue_write")
 KEYED = McpServer("docs", "http://docs/mcp", Auth("secret", "docs-key"), tools=("find",))
 OPEN = McpServer("open", "http://open/mcp")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tests.servers.hostile_mcp import HostileServer
 
 NOW = 1_800_000_000.0
-FIND = ToolSpec("x_find", "", freeze({"type": "object"}), "github", "other", True, "x", "find")
+FIND = ToolSpec("x_find", "", freeze({"type": "object"}), "mcp", "other", True, "x", "find")
 SLACK = 4 * 1024 * 1024
 """What sockets may hold that nobody has read."""
 MEGABYTES = 250

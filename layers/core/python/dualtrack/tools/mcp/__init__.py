@@ -1,5 +1,5 @@
 """Tools of MCP servers: configuration, catalogue, tokens, calls.
 
 ``config``, ``specs``, ``catalogue`` and ``tokens`` are light (boto3 at most); ``client`` and ``execute`` load the
-``mcp`` package, and only the function ``github`` uses them (DESIGN 2.13).
+``mcp`` package, and only the function ``mcp`` uses them (DESIGN 2.13).
 """

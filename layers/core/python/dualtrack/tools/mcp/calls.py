@@ -1,4 +1,4 @@
-"""Runs a recorded tool call on its MCP server: the github function passes this to `run_tool`."""
+"""Runs a recorded tool call on its MCP server: the function mcp passes this to `run_tool`."""
 
 from __future__ import annotations
 

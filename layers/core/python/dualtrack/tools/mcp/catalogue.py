@@ -1,4 +1,4 @@
-"""The stored catalogue of MCP tools: written by the github function, read by ``turn`` and ``api``.
+"""The stored catalogue of MCP tools: written by the function mcp, read by ``turn`` and ``api``.
 
 It has two parts (storage/cache.py):
 
@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, freeze
-from dualtrack.tool_values import MCP, ToolSpec
+from dualtrack.tool_values import ToolSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -207,4 +207,4 @@ def _plain(tool: ToolSpec) -> dict[str, Any]:
 
 def _spec(entry: Mapping[str, Any]) -> ToolSpec:
     frozen = {name: freeze(entry[name]) for name in ("input_schema", "renamed") if name in entry}
-    return ToolSpec(**{**entry, **frozen}, kind=MCP)
+    return ToolSpec(**{**entry, **frozen}, kind="mcp")

@@ -9,7 +9,7 @@ from dualtrack.frozen import dumps, freeze, thaw
 from dualtrack.text import clean, one_line, preview
 from dualtrack.tool_check import broken_rule
 from dualtrack.tool_rules import MAX_DESCRIPTION, MAX_NAME, name_of
-from dualtrack.tool_values import MCP, ToolSpec
+from dualtrack.tool_values import ToolSpec
 from dualtrack.tools.mcp.catalogue import LeftOut, ServerTools
 from dualtrack.tools.mcp.legal import NoLegalFormError, legal_names, legal_schema
 from dualtrack.tools.registry import IN_HOUSE
@@ -74,7 +74,7 @@ def _spec(server: McpServer, tool: ListedTool, names: Mapping[str, str]) -> Tool
         name=names[f"{server.prefix}_{tool.name}"],
         description=clean(tool.description[:MAX_DESCRIPTION]),
         input_schema=freeze(schema),
-        kind=MCP,
+        kind="mcp",
         price_class=server.price_class,
         repeatable=tool.read_only or tool.idempotent,
         server=server.name,

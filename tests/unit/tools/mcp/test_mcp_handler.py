@@ -1,4 +1,4 @@
-"""The github function: its two events, and what it loads."""
+"""The function mcp: its two events, and what it loads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import json, sys
 import boto3
 from moto import mock_aws
 
-sys.path.insert(0, "functions/github")
+sys.path.insert(0, "functions/mcp")
 keys = [("pk", "HASH"), ("sk", "RANGE")]
 
 
@@ -38,8 +38,8 @@ with mock_aws():
     import handler
 
     outcome = {
-        "refresh": handler.handler(json.load(open("events/github_refresh.json")), Context()),
-        "call": handler.handler(json.load(open("events/github.json")), Context()),
+        "refresh": handler.handler(json.load(open("events/mcp_refresh.json")), Context()),
+        "call": handler.handler(json.load(open("events/mcp.json")), Context()),
         "heavy": sorted({"anthropic", "numpy", "voyageai"} & set(sys.modules)),
     }
 print("OUTCOME", json.dumps(outcome))

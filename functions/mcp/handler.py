@@ -1,6 +1,4 @@
-"""One call of a tool of an MCP server, and the refresh of the servers' tools. The function is named
-``github`` after the first server: running executions call it by this name.
-"""
+"""One call of a tool of an MCP server, and the refresh of the servers' tools."""
 
 from __future__ import annotations
 
