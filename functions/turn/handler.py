@@ -47,7 +47,7 @@ details = Details(settings.error_details == "on", provider, settings.anthropic_s
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 @metrics.log_metrics
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"user", "chat_id", "conversation_id", "turn", "waits"}`` → ``{"turn", "next", "calls", "seconds"?}``."""
+    """``{"user", "chat_id", "conversation_id", "turn"}`` → ``{"turn", "next", "calls", "seconds"?}``."""
     deps = TurnDeps(
         stores,
         open_model(settings),

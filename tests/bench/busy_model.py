@@ -1,8 +1,7 @@
 """What a model costs that is busy for minutes: ``uv run --group test python -m tests.bench.busy_model [CHATS] [SEED]``.
 
-Chats through their real steps in time that is a value (tests/drivers/busy_storm.py), once with a workflow that waits
-and once with the one of release 1. 300 chats unless told otherwise. Exit code 1 if an invariant is broken, or if a
-chat fails that has time.
+Chats through their real steps in time that is a value (tests/drivers/busy_storm.py). 300 chats unless told otherwise.
+Exit code 1 if an invariant is broken, or if a chat fails that has time.
 """
 
 from __future__ import annotations
@@ -33,19 +32,17 @@ def main(chats: int, seed: int) -> int:
         title=f"{chats} chats of one round of tools, asked in one minute, seed {seed}; figures a chat"
     )
     for heading in (
-        "busy", "workflow", "done", "failed", "credits", "model calls", "states", "paid s", "calls in 1 s", "longest s"
+        "busy", "done", "failed", "credits", "model calls", "states", "paid s", "calls in 1 s", "longest s"
     ):  # fmt: skip
         table.add_column(heading, justify="right")
     broken: list[str] = []
     for minutes in MINUTES:
-        for waits in (False, True):
-            storm = busy_storm(chats, minutes, waits=waits, seed=seed)
-            *shared, longest = figures(storm)
-            workflow = "waits" if waits else "release 1"
-            table.add_row(f"{minutes} min", workflow, *shared, str(storm.at_once), longest)
-            broken += storm.wrong
-            if waits and minutes <= IN_TIME and storm.ended["done"] < chats:
-                broken.append(f"{minutes} minutes: {storm.ended}")
+        storm = busy_storm(chats, minutes, seed=seed)
+        *shared, longest = figures(storm)
+        table.add_row(f"{minutes} min", *shared, str(storm.at_once), longest)
+        broken += storm.wrong
+        if minutes <= IN_TIME and storm.ended["done"] < chats:
+            broken.append(f"{minutes} minutes: {storm.ended}")
     Console(width=140).print(table)
     print(*broken, sep="\n")
     return 1 if broken else 0

@@ -1,7 +1,7 @@
 """A busy model and the whole local stack: ``uv run --group test python -m tests.bench.busy_stack [CHATS] [SECONDS]``.
 
-40 chats and 60 seconds of trouble unless told otherwise, once with today's workflow and once with release 1's, over
-the same functions (docs/faults.md). Six minutes. Exit code 1 if an invariant is broken or a chat fails that can wait.
+40 chats, without trouble and with 60 seconds of it unless told otherwise (docs/faults.md). Three minutes. Exit code 1 if
+an invariant is broken or a chat fails.
 """
 
 from __future__ import annotations
@@ -22,13 +22,10 @@ from infra.local.stack import LocalStack
 from tests.bench.busy_model import figures
 from tests.clients.stack_client import KEYS, Root
 from tests.drivers.busy_stack import BusyRun, busy, crowd
-from tests.drivers.earlier_machine import machine_of_release_1
 from tests.servers.provider import model_settings, serve_model
 from tests.servers.tool_server import NAME, serve_tools
 
 if TYPE_CHECKING:
-    from dualtrack.runtime.executions import Executions
-
     from infra.local.offline_model.server import OfflineModel
 
 ARRIVING: float = 20.0
@@ -41,7 +38,6 @@ def main(chats: int, seconds: float) -> int:
     table = Table(title=f"{chats} chats of one round of tools; figures a chat")
     for heading in (
         "busy",
-        "workflow",
         "done",
         "failed",
         "credits",
@@ -59,22 +55,20 @@ def main(chats: int, seconds: float) -> int:
         with LocalStack(Path(folder), environment=settings) as stack:
             root = Root(stack, Path(folder))
             root.invoke("Mcp", {"action": "refresh"})
-            with machine_of_release_1(root) as earlier:
-                for lasts in (0.0, seconds):
-                    for name, executions in (("release 1", earlier), ("waits", root.executions())):
-                        outcome = _run(root, model, executions, chats, lasts)
-                        table.add_row(f"{lasts:.0f} s", name, *figures(outcome))
-                        print(f"{lasts:.0f} s", name, *figures(outcome), file=sys.stderr, flush=True)
-                        broken += outcome.wrong
-                        if name == "waits" and outcome.ended["done"] < chats:
-                            broken.append(f"{lasts} s: {outcome.ended}")
+            for lasts in (0.0, seconds):
+                outcome = _run(root, model, chats, lasts)
+                table.add_row(f"{lasts:.0f} s", *figures(outcome))
+                print(f"{lasts:.0f} s", *figures(outcome), file=sys.stderr, flush=True)
+                broken += outcome.wrong
+                if outcome.ended["done"] < chats:
+                    broken.append(f"{lasts} s: {outcome.ended}")
     Console(width=120).print(table)
     print(*broken, sep="\n")
     return 1 if broken else 0
 
 
-def _run(root: Root, model: OfflineModel, executions: Executions, chats: int, seconds: float) -> BusyRun:
-    asked = crowd(root, executions)
+def _run(root: Root, model: OfflineModel, chats: int, seconds: float) -> BusyRun:
+    asked = crowd(root)
     if seconds:
         with busy(model):
             over = time.monotonic() + seconds

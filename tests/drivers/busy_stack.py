@@ -1,7 +1,6 @@
 """Chats on the deployed stack while the model's service is busy: half of them meet 429 with ``retry-after``, half 529.
 
-Each has one round of tools. They run in the given state machine: today's, or that of release 1, which cannot wait. The
-functions are the same.
+Each has one round of tools.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from tests.drivers.invariants import ENDED, account_faults, chat_faults
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat
 
     from infra.local.offline_model.server import OfflineModel
@@ -67,10 +65,9 @@ def busy(model: OfflineModel) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """Chats of one user, in executions of one machine."""
+    """Chats of one user."""
 
     root: Root
-    executions: Executions
     user: str
     name: str
 
@@ -81,7 +78,7 @@ class Crowd:
             time.sleep(max(0.0, began + arriving * number / chats - time.monotonic()))
             half = "odd" if number % 2 else "even"
             asked = NewChat(self.user, f"{self.name} busy-{half}: Please call kit_echo.")
-            start_chat(self.root.stores(), self.executions, asked, None)
+            start_chat(self.root.stores(), self.root.executions(), asked, None)
 
     def wait(self) -> None:
         """Until every chat has ended."""
@@ -98,7 +95,7 @@ class Crowd:
         """What happened to them."""
         stores = self.root.stores()
         chats = chats_of(stores, self.user)
-        histories = [self.root.history(chat.chat_id, self.executions.machine_arn) for chat in chats]
+        histories = [self.root.history(chat.chat_id) for chat in chats]
         wrong = [fault for chat in chats for fault in chat_faults(stores, chat)]
         return BusyRun(
             chats=len(chats),
@@ -113,12 +110,12 @@ class Crowd:
         )
 
 
-def crowd(root: Root, executions: Executions) -> Crowd:
+def crowd(root: Root) -> Crowd:
     """A new user with enough credits."""
     name = f"crowd-{uuid.uuid4().hex[:12]}"
     user = root.stack.token(name).user_id
     root.grant(user)
-    return Crowd(root, executions, user, name)
+    return Crowd(root, user, name)
 
 
 def _kinds(history: Sequence[dict[str, Any]]) -> Counter[str]:

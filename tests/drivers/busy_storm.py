@@ -1,15 +1,14 @@
 """Chats while the model's service is busy for minutes, on a simulated clock.
 
 Each chat runs through its real steps in a world of its own, driven as the state machine does it (waits, and
-retries after 2, 4 and 8 seconds), and the model answers 529 until the trouble is over. With ``waits`` false
-the workflow is that of release 1, which could not wait.
+retries after 2, 4 and 8 seconds), and the model answers 529 until the trouble is over.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
@@ -44,8 +43,8 @@ _RETRIES: Final = (2, 4, 8)
 class BusyWorld(World):
     """A chat with one round of tools, and a model that is busy until ``until`` (epoch seconds)."""
 
-    def __init__(self, *, until: float, begun: float, waits: bool, seed: str) -> None:
-        self.until, self.may_wait = until, waits
+    def __init__(self, *, until: float, begun: float, seed: str) -> None:
+        self.until = until
         self.draw = random.Random(seed).random
         self.at: list[float] = []
         self.refused = 0
@@ -62,11 +61,11 @@ class BusyWorld(World):
         return super()._say(process, request, query, turn)
 
     def turn(self, ref: ChatRef, process: Process) -> Any:
-        """One delivery of a turn, for a workflow that can wait or one that cannot."""
+        """One delivery of a turn."""
         deps = TurnDeps(
             self.stores(process), self.claude(process), MODEL, invalid_arguments, self._sleep, draw=self.draw
         )
-        outcome = run_turn(replace(ref, waits=self.may_wait), deps)
+        outcome = run_turn(ref, deps)
         self.states["WaitForModel"] += outcome["next"] == "wait"
         return outcome
 
@@ -113,12 +112,12 @@ class BusyStorm:
     wrong: tuple[str, ...]
 
 
-def busy_storm(chats: int, minutes: float, *, waits: bool, seed: int = 1) -> BusyStorm:
+def busy_storm(chats: int, minutes: float, *, seed: int = 1) -> BusyStorm:
     """Run chats started at the beginning of an outage of this many minutes."""
     began = FakeClock().now
     until = began + 60 * minutes
     arrivals = [began + ARRIVAL_SECONDS * number / chats for number in range(chats)]
-    worlds = [_one(at, until, waits=waits, seed=f"{seed} {at}") for at in arrivals]
+    worlds = [_one(at, until, seed=f"{seed} {at}") for at in arrivals]
     ended = [chat for world in worlds for chat in world.chats()]
     wrong = [fault for world in worlds for fault in _faults(world)]
     behind = Counter(int(at) for world in worlds for at in world.at if at >= until)
@@ -136,8 +135,8 @@ def busy_storm(chats: int, minutes: float, *, waits: bool, seed: int = 1) -> Bus
     )
 
 
-def _one(arrives: float, until: float, *, waits: bool, seed: str) -> BusyWorld:
-    world = BusyWorld(until=until, begun=arrives, waits=waits, seed=seed)
+def _one(arrives: float, until: float, *, seed: str) -> BusyWorld:
+    world = BusyWorld(until=until, begun=arrives, seed=seed)
     world.post()
     (chat,) = world.chats()
     world.machine(ref_of(chat))

@@ -574,7 +574,7 @@ class World:
         recorded = ref.turn
         while True:
             step = f"turn {recorded + 1}"
-            outcome = self._heard(replace(ref, turn=recorded, waits=True), step)
+            outcome = self._heard(replace(ref, turn=recorded), step)
             if outcome is None:
                 return ""
             recorded = outcome["turn"]

@@ -1,8 +1,7 @@
 """Accounts of a release in the middle of chats: fixtures that later releases must be able to finish.
 
-``uv run --group test python -m tests.drivers.release_fixtures tests/fixtures/release-N`` writes them, once, when
-release N is made, and never again (docs/faults.md). It also writes the release's state machine, which its executions
-keep, and its templates, which the next deploy changes.
+``uv run --group test python -m tests.drivers.release_fixtures`` writes those of the version that is being made, into
+``tests/fixtures/VERSION``; a version's folder is never written again once it has its tag (docs/faults.md).
 """
 
 from __future__ import annotations
@@ -10,23 +9,25 @@ from __future__ import annotations
 import base64
 import json
 import shutil
-import sys
-import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack import __version__
 
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
 from infra.layers import ROOT
-from infra.local.synth import IN_PLACE, synthesise_into
 from tests.drivers.crash_world import DOCUMENTATION, NOTE, READ, UNKNOWN, Scenario, World, ref_of
 from tests.drivers.faults import Died, Fault, Process, Site
 from tests.drivers.memory_aws import MemoryAws
-from tests.drivers.templates import WITH_MCP as SETTINGS
 from tests.drivers.world import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
+
+FIXTURES: Final = ROOT / "tests" / "fixtures"
+FOLDER: Final = FIXTURES / __version__
+"""Of the version that is being made."""
 
 ROUNDS: Final = ((DOCUMENTATION, NOTE, UNKNOWN), (READ,))
 CHAT: Final = Scenario("a chat of this release", rounds=ROUNDS, charged=20, always_asks=True)
@@ -167,28 +168,15 @@ def _wire(value: Any) -> Any:
     return [_wire(part) for part in value] if isinstance(value, list) else value
 
 
-def keep_infrastructure(folder: Path) -> None:
-    """The state machine's definition, and the templates of every stage (prod with GitHub's MCP server)."""
-    folder.mkdir()
-    shutil.copyfile(ROOT / "infra" / "chat.asl.json", folder / "chat.asl.json")
-    for stage, settings in (("local", {}), ("staging", {}), ("prod", SETTINGS)):
-        (folder / stage).mkdir()
-        with tempfile.TemporaryDirectory() as made:
-            synthesise_into(Path(made), stage, IN_PLACE, settings)
-            for path in sorted(Path(made).glob("*.template.json")):
-                text = json.dumps(json.loads(path.read_text(encoding="utf-8")), indent=1)
-                (folder / stage / path.name).write_text(text + "\n", encoding="utf-8")
-
-
-def main(folder: Path) -> None:
-    """Write them; a release's fixtures are never written twice."""
-    folder.mkdir(parents=True)
-    keep_infrastructure(folder / "infrastructure")
+def main() -> None:
+    """Write them in place of what is there."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
     for moment in (*moments(), second_query()):
-        path = folder / f"{moment.name.replace(',', '').replace(' ', '-')}.json"
+        path = FOLDER / f"{moment.name.replace(',', '').replace(' ', '-')}.json"
         path.write_text(dump(moment), encoding="utf-8")
-        print(path)
+        print(path.relative_to(ROOT))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -236,9 +236,7 @@ class WorkerWorld(World):
         scenario = self.scenario
         assert isinstance(scenario, WorkerScenario)
         if scenario.refreshed:
-            self._scheduled(
-                "refresh", lambda process: _worker(process).invoke("mcp", {"action": "refresh"})
-            )
+            self._scheduled("refresh", lambda process: _worker(process).invoke("mcp", {"action": "refresh"}))
         if scenario.connected:
             self._scheduled("connect", self._connect)
         super().run()
@@ -261,7 +259,7 @@ class WorkerWorld(World):
 
     def turn(self, ref: ChatRef, process: Process) -> Any:
         """The Turn state."""
-        return _worker(process).invoke("turn", {**_payload(ref), "turn": ref.turn, "waits": ref.waits})
+        return _worker(process).invoke("turn", {**_payload(ref), "turn": ref.turn})
 
     def tool(self, ref: ChatRef, call_id: str, process: Process, fn: str = "tool") -> Any:
         """A branch of the Map."""

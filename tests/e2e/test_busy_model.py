@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from tests.clients.stack_client import wait_for
 from tests.drivers.busy_stack import busy, crowd
-from tests.drivers.earlier_machine import machine_of_release_1
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
@@ -20,7 +17,7 @@ CHATS = 12 if LONG else 3
 
 def test_no_chat_with_time_left_fails(root: Root, model: OfflineModel) -> None:
     """The outage lasts until each chat has been refused twice, on average."""
-    now = crowd(root, root.executions())
+    now = crowd(root)
     with busy(model):
         now.ask(CHATS, arriving=0.0)
         wait_for(lambda: now.calls(model) >= 2 * CHATS)
@@ -32,21 +29,3 @@ def test_no_chat_with_time_left_fails(root: Root, model: OfflineModel) -> None:
     assert counted.waits >= 2 * CHATS
     assert counted.states == 7 * CHATS + 3 * counted.waits
     assert counted.calls == 2 * CHATS + counted.waits
-
-
-@pytest.mark.skipif(not LONG, reason="20 seconds of waiting: DUALTRACK_LONG=1")
-def test_chats_of_release_1_fail_without_charge_beside_those_that_wait(
-    root: Root, model: OfflineModel
-) -> None:
-    """The outage lasts until the last of release 1's chats has failed."""
-    with machine_of_release_1(root) as executions:
-        before, now = crowd(root, executions), crowd(root, root.executions())
-        with busy(model):
-            now.ask(2, arriving=0.0)
-            before.ask(2, arriving=0.0)
-            before.wait()
-        now.wait()
-        counted, fared = now.counted(model), before.counted(model)
-    assert (counted.wrong, counted.ended) == ((), {"done": 2})
-    assert (fared.wrong, fared.ended) == ((), {"failed": 2})
-    assert (fared.charged, fared.waits, fared.calls, fared.states) == (0, 0, 2 * 4, 2 * 3)

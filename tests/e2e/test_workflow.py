@@ -6,9 +6,13 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
+import pytest
+from dualtrack.chat.executions import owner_of
+from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.clock import iso
 from dualtrack.ids import new_conversation_id, query_id, response_id, summary_id, tool_id
 from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail
+from dualtrack.runtime.executions import Executions
 from dualtrack.storage.conversations import conversation_key
 from dualtrack.storage.dynamo import put, transact
 
@@ -181,3 +185,30 @@ def test_the_workflows_functions_get_only_ids(root: Root, ann: Person, script: S
         "conversation_id": chat["conversation_id"],
         "turn": 0,
     }
+
+
+@pytest.fixture
+def by_the_alias(root: Root) -> Iterator[Executions]:
+    """The stack's machine under a version and an alias, as in stages on AWS (docs/releases.md)."""
+    client = root.client("stepfunctions")
+    version = client.publish_state_machine_version(stateMachineArn=root.machine)["stateMachineVersionArn"]
+    alias = client.create_state_machine_alias(
+        name="live", routingConfiguration=[{"stateMachineVersionArn": version, "weight": 100}]
+    )["stateMachineAliasArn"]
+    yield Executions(client, alias)
+    client.delete_state_machine_alias(stateMachineAliasArn=alias)
+    client.delete_state_machine_version(stateMachineVersionArn=version)
+
+
+def test_an_execution_started_by_the_alias_is_found_by_alias_and_machine(
+    root: Root, ann: Person, script: Script, by_the_alias: Executions
+) -> None:
+    """By callers of the alias, and by callers of the machine, such as another release's sweep."""
+    script.says("By the alias.")
+    started = start_chat(root.stores(), by_the_alias, NewChat(ann.id, script.question()), None)
+    ann.chats.append(started.chat_id)
+    chat = ann.finish(started.chat_id)
+    assert (chat["status"], chat["response"]) == ("done", "By the alias.")
+    for executions in (by_the_alias, root.executions()):
+        assert executions.status(started.chat_id) in {"RUNNING", "SUCCEEDED"}
+        assert owner_of(executions, started.chat_id) == ann.id

@@ -116,9 +116,9 @@ def turns(world: World, patch: pytest.MonkeyPatch) -> None:
             world.model.script.add(*script)
             chat = world.start("Read it.", user=f"user-{len(script)}-{script[0].get('status', 0)}")
             payload = {"user": chat.user, "chat_id": chat.chat_id, "conversation_id": chat.conversation_id}
-            outcome = module.handler({**payload, "turn": 0, "waits": True}, Context())
+            outcome = module.handler({**payload, "turn": 0}, Context())
             if outcome["next"] == "tools":
-                module.handler({**payload, "turn": 1, "waits": True}, Context())
+                module.handler({**payload, "turn": 1}, Context())
         refuse_a_tool(world, module)
 
 
@@ -139,7 +139,7 @@ def ask(world: World, module: Any, user: str) -> None:
     """The first turn of a chat."""
     chat = world.start("Find it.", user=user)
     payload = {"user": chat.user, "chat_id": chat.chat_id, "conversation_id": chat.conversation_id}
-    module.handler({**payload, "turn": 0, "waits": True}, Context())
+    module.handler({**payload, "turn": 0}, Context())
 
 
 @pytest.fixture(scope="module")

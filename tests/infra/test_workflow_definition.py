@@ -14,7 +14,6 @@ from dualtrack.corpora.jobs import CORPORA
 from dualtrack.storage.chats import CHAT_SECONDS, LAST_CALL_SECONDS
 from dualtrack.tool_values import Kind
 
-from infra.layers import ROOT
 from infra.node import node
 from infra.stacks.function_specs import SPECS
 from infra.stacks.workflow import CHAT, CORPUS, steps_of
@@ -135,14 +134,10 @@ def test_a_turn_waits_for_its_own_function_as_for_the_model() -> None:
 
 
 def test_the_workflow_waits_for_a_busy_model_outside_the_functions() -> None:
-    """The definition declares that it can wait; one of an earlier release does not, and never has to (DESIGN 2.14)."""
     states = definition()["States"]
-    assert states["Turn"]["Arguments"]["Payload"]["waits"] is True
     (waits,) = [choice for choice in states["Route"]["Choices"] if "'wait'" in choice["Condition"]]
     assert states[waits["Next"]]["Type"] == "Wait"
     assert states[waits["Next"]]["Next"] == "Turn"
-    earlier = json.loads((ROOT / "tests/fixtures/release-1/infrastructure/chat.asl.json").read_text())
-    assert "waits" not in earlier["States"]["Turn"]["Arguments"]["Payload"]
 
 
 def test_a_failing_tool_never_fails_the_chat() -> None:

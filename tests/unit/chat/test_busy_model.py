@@ -9,7 +9,6 @@ import pytest
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.run_turn import run_turn
 from dualtrack.clock import iso
-from dualtrack.errors import ModelUnavailable
 from dualtrack.models.trouble import BUSY as BUSY_WORDS
 from dualtrack.storage.chats import LAST_CALL_SECONDS
 
@@ -31,9 +30,9 @@ def world() -> Iterator[World]:
         yield new_world
 
 
-def turn(world: World, chat: Chat, *, waits: bool = True, draw: float = 1.0) -> dict[str, Any]:
+def turn(world: World, chat: Chat, *, draw: float = 1.0) -> dict[str, Any]:
     """A turn as a workflow that can wait requests it; every random wait is the longest, or as long as ``draw`` says."""
-    return run_turn(replace(ref_of(chat), waits=waits), replace(world.turn_deps, draw=lambda: draw))
+    return run_turn(ref_of(chat), replace(world.turn_deps, draw=lambda: draw))
 
 
 def announced(world: World, chat: Chat) -> list[tuple[str, int]]:
@@ -171,16 +170,6 @@ def test_a_model_still_busy_then_fails_the_chat_uncharged_at_once(world: World) 
     after = ended(world, chat)
     assert (after.status, after.credits_used) == ("failed", 0)
     assert after.error == {"code": "model_busy", "message": BUSY_WORDS}
-
-
-def test_a_workflow_of_an_earlier_release_is_never_told_to_wait(world: World) -> None:
-    """Its definition would treat the answer as a failure, so it uses its own retries."""
-    world.model.script.add(BUSY, ANSWER)
-    chat = world.start("Search.")
-    with pytest.raises(ModelUnavailable):
-        turn(world, chat, waits=False)
-    assert announced(world, chat) == [("turn", 0)]
-    assert turn(world, chat, waits=False)["next"] == "answered"
 
 
 def test_text_of_a_stream_that_ended_as_overloaded_is_void(world: World) -> None:

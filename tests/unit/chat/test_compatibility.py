@@ -7,7 +7,6 @@ break chats that are running: read the old form too, or keep writing it for one 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -22,17 +21,17 @@ from tests.drivers.crash_world import USER, World, ref_of
 from tests.drivers.faults import Process
 from tests.drivers.invariants import account_faults, chat_faults
 from tests.drivers.local_vectors import LocalVectors
-from tests.drivers.release_fixtures import load, moments, second_query
+from tests.drivers.release_fixtures import FIXTURES, load, moments, second_query
 from tests.drivers.world import search_needs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-RELEASES = Path(__file__).parents[2] / "fixtures"
-FIXTURES = sorted(RELEASES.glob("release-*/*.json"))
+PATHS = sorted(FIXTURES.glob("[0-9]*/*.json"))
 
 
-@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.name} {path.stem}")
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name} {path.stem}")
 def test_a_chat_of_an_earlier_release_is_finished(path: Path) -> None:
     """From the state that the old workflow was about to enter, to `done`, and on to the next query."""
     moment = load(path)
@@ -53,7 +52,7 @@ def test_a_chat_of_an_earlier_release_is_finished(path: Path) -> None:
     assert _wrong(world) == []
 
 
-@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.name} {path.stem}")
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name} {path.stem}")
 def test_a_conversation_of_an_earlier_release_folds_with_its_next_query(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,7 +75,7 @@ def test_a_conversation_of_an_earlier_release_folds_with_its_next_query(
     assert _wrong(world) == []
 
 
-@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.name} {path.stem}")
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name} {path.stem}")
 def test_a_conversation_of_an_earlier_release_is_searched(path: Path) -> None:
     """By words and by meaning, without data that its release did not write."""
     moment = load(path)
@@ -94,7 +93,7 @@ def test_a_conversation_of_an_earlier_release_is_searched(path: Path) -> None:
     assert f"q{chat.query}-t1 (result of " in by_both
 
 
-@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.name} {path.stem}")
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name} {path.stem}")
 def test_a_conversation_of_an_earlier_release_is_forked(path: Path) -> None:
     """Before its last query and behind it; the fork shows the same records and takes the next query."""
     moment = load(path)
@@ -128,7 +127,7 @@ def _wrong(world: World) -> list[str]:
 def test_the_fixtures_have_every_kind_of_item_that_this_release_writes() -> None:
     """A new kind of item needs a fixture of the release that brings it."""
     written = {kind for moment in (*moments(), second_query()) for kind in _kinds(moment.aws.tables)}
-    kept = {kind for path in FIXTURES for kind in _kinds(load(path).aws.tables)}
+    kept = {kind for path in PATHS for kind in _kinds(load(path).aws.tables)}
     assert written <= kept, f"kinds of items without a fixture: {sorted(written - kept)}"
 
 

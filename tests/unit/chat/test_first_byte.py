@@ -187,7 +187,7 @@ def test_a_waiting_chat_says_what_its_waits_took_before_and_after_it_is_answered
     world.model.script.add({"match": "turn", "status": 529}, {"match": "turn", "status": 529})
     chat = world.start("What is it?")
     for _ in range(2):
-        outcome = run_turn(replace(ref_of(chat), waits=True), world.turn_deps)
+        outcome = run_turn(ref_of(chat), world.turn_deps)
         world.clock.sleep(outcome["seconds"])
     (wait,) = [line for line in receipt(world, world.load(chat))["lines"] if line["kind"] == "wait"]
     assert (wait["turn"], wait["tries"]) == (1, 2)

@@ -17,11 +17,8 @@ class ChatRef:
     chat_id: str
     conversation_id: str
     turn: int = 0
-    waits: bool = False
-    """Whether the calling workflow has a Wait state for a busy model: release 1's has none."""
 
 
 def chat_ref(event: Mapping[str, Any]) -> ChatRef:
-    """The chat of the payload ``{"user", "chat_id", "conversation_id", "turn"?, "waits"?}``."""
-    turn, waits = int(event.get("turn", 0)), bool(event.get("waits"))
-    return ChatRef(event["user"], event["chat_id"], event["conversation_id"], turn, waits)
+    """The chat of the payload ``{"user", "chat_id", "conversation_id", "turn"?}``."""
+    return ChatRef(event["user"], event["chat_id"], event["conversation_id"], int(event.get("turn", 0)))

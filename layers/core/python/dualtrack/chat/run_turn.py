@@ -34,7 +34,6 @@ from dualtrack.errors import (
     Gone,
     ModelBusy,
     ModelRefused,
-    ModelUnavailable,
     Superseded,
 )
 from dualtrack.events import (
@@ -146,8 +145,6 @@ class _Run:
     log: EventLog
     number: int
     limit: Limit
-    waits: bool
-    """Whether the workflow can wait for a busy model."""
     turns: tuple[RecordedTurn, ...] = ()
     """The turns before it."""
     before: Begun = field(default_factory=Begun)
@@ -204,7 +201,7 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         return _recorded_outcome(recorded)
     if newest is None:
         raise ChatClosed(ref.chat_id)
-    if ref.waits and (seconds := still_to_wait(newest, ref.turn + 1, stores.clock())):
+    if seconds := still_to_wait(newest, ref.turn + 1, stores.clock()):
         return _wait_outcome(ref.turn, seconds)
     agent = agent_of(stores.agents, chat, deps.model_name, deps.thinking, deps.provider)
     if agent.provider != deps.provider and deps.served_by:
@@ -213,7 +210,7 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     limit = limit_of(chat, ref.turn + 1, agent.profile, stores.clock(), is_capped=is_capped)
     is_again = has_begun(newest, ref.turn + 1)
     before = begun_before(log.events(), ref.turn + 1, chat.heard) if is_again else Begun()
-    run = _Run(deps, chat, agent, log, ref.turn + 1, limit, ref.waits, turns, before)
+    run = _Run(deps, chat, agent, log, ref.turn + 1, limit, turns, before)
     try:
         return _call_or_wait(run, turns)
     except ChatClosed:
@@ -289,8 +286,6 @@ def _call_or_wait(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
     try:
         return _call_model(run, turns)
     except ModelBusy as busy:
-        if not run.waits:
-            raise ModelUnavailable(*busy.args) from busy
         now, last = run.deps.stores.clock(), run.chat.deadline - LAST_CALL_SECONDS
         tries = run.before.tries + 1
         seconds = seconds_to_wait(busy.seconds, tries, last - now, run.deps.draw())
