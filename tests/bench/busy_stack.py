@@ -1,7 +1,7 @@
 """A busy model and the whole local stack: ``uv run --group test python -m tests.bench.busy_stack [CHATS] [SECONDS]``.
 
-40 chats, without trouble and with 60 seconds of it unless told otherwise (docs/faults.md). Three minutes. Exit code 1 if
-an invariant is broken or a chat fails.
+40 chats, without trouble and with 60 seconds of it unless told otherwise (docs/faults.md). Three minutes. Exit code 1
+if an invariant is broken or a chat fails.
 """
 
 from __future__ import annotations
