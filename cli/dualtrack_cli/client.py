@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
 
+    from dualtrack.answers import Chat, Details, StartedChat
+    from dualtrack.frozen import JsonObject
+
     from dualtrack_cli.files import LocalFile
 
 TERMINAL: Final = frozenset({"done", "error"})
@@ -60,7 +63,7 @@ class Refused(ClientError):
     ``grants``: the command that grants credits on this stack, if the caller may run it.
     """
 
-    def __init__(self, status: int, code: str, message: str, extra: Mapping[str, Any]) -> None:
+    def __init__(self, status: int, code: str, message: str, extra: Details) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
@@ -75,7 +78,7 @@ class ChatEvent:
 
     id: int
     kind: str
-    data: Mapping[str, Any]
+    data: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ class ApiClient:
         method: str,
         path: str,
         *,
-        body: Mapping[str, Any] | None = None,
+        body: JsonObject | None = None,
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
@@ -152,7 +155,7 @@ class ApiClient:
             "message": message,
             **{name: value for name, value in optional.items() if value is not None},
         }
-        answer = self._post_once("/v1/chats", body)
+        answer: StartedChat = self._post_once("/v1/chats", body)
         return Started(answer["chat_id"], answer["conversation_id"], answer["message_id"])
 
     def fork(self, conversation_id: str, before: str) -> str:
@@ -164,7 +167,7 @@ class ApiClient:
         """DELETE a conversation."""
         self.call("DELETE", f"/v1/conversations/{quote(conversation_id, safe='')}")
 
-    def _post_once(self, path: str, body: Mapping[str, Any]) -> Any:
+    def _post_once(self, path: str, body: JsonObject) -> Any:
         """The response; if it is lost, the request is repeated with the same idempotency key."""
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         for attempt in range(1, _START_ATTEMPTS + 1):
@@ -176,13 +179,15 @@ class ApiClient:
                 self._sleep(0.5 * attempt)
         raise AssertionError("the last attempt returns or raises")
 
-    def chat(self, chat_id: str) -> Any:
+    def chat(self, chat_id: str) -> Chat:
         """GET the chat object."""
-        return self.call("GET", _chat_path(chat_id))
+        chat: Chat = self.call("GET", _chat_path(chat_id))
+        return chat
 
-    def cancel(self, chat_id: str) -> Any:
+    def cancel(self, chat_id: str) -> Chat:
         """DELETE the chat; the chat object, unchanged if it had ended before."""
-        return self.call("DELETE", _chat_path(chat_id))
+        chat: Chat = self.call("DELETE", _chat_path(chat_id))
+        return chat
 
     def events(
         self, chat_id: str, after: int = 0, tell: Callable[[str], None] = lambda _: None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import quote
 
 import click
@@ -17,13 +17,15 @@ from dualtrack_cli.target import Missing, open_target
 from dualtrack_cli.transcript import clean, describe, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Sequence
+
+    from dualtrack import answers
 
     from dualtrack_cli.client import ApiClient
     from dualtrack_cli.target import Wanted
 
 _PREVIEW: Final = 300
-_TEXT: Final = ("result", "content")
+_TEXT: Final[tuple[Literal["result", "content"], ...]] = ("result", "content")
 _PAGE: Final = 100
 
 
@@ -36,7 +38,7 @@ def conversations(stack: Wanted, *, search: str | None, limit: int, as_json: boo
     """Your conversations, the latest first."""
     params = {"limit": str(limit), **({"q": search} if search else {})}
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
-        page = client.call("GET", "/v1/conversations", params=params)
+        page: answers.Conversations = client.call("GET", "/v1/conversations", params=params)
     if as_json:
         print_json(page)
         return
@@ -48,7 +50,7 @@ def conversations(stack: Wanted, *, search: str | None, limit: int, as_json: boo
         click.echo("There are more: use --limit or --search.", err=True)
 
 
-def listed(shown: tuple[Mapping[str, Any], ...], now: datetime, columns: int | None) -> Iterator[str]:
+def listed(shown: Sequence[answers.Conversation], now: datetime, columns: int | None) -> Iterator[str]:
     """A line each: id, age, profile, title; the title cut to the ``columns`` of a terminal."""
     for conversation in shown:
         when = age(conversation["updated_at"], now)
@@ -97,6 +99,7 @@ def show(stack: Wanted, what: str | None, *, track: str, as_json: bool) -> None:
     conversation, record = _parts(what or "")
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         conversation = conversation or latest(client)
+        shown: answers.Record | answers.ConversationRecords
         if record:
             shown = whole_record(client, conversation, record)
             lines = record_lines(shown)
@@ -131,30 +134,30 @@ def _parts(what: str) -> tuple[str, str]:
     return conversation, record
 
 
-def whole_conversation(client: ApiClient, conversation: str, track: str) -> Mapping[str, Any]:
+def whole_conversation(client: ApiClient, conversation: str, track: str) -> answers.ConversationRecords:
     """The conversation with all of its records, as one object; ``cursor`` is left out."""
     path = _path(conversation)
-    page = client.call("GET", path, params={"track": track})
+    page: answers.ConversationRecords = client.call("GET", path, params={"track": track})
     records = list(page["records"])
     whole = {name: value for name, value in page.items() if name not in ("records", "cursor")}
     while page.get("cursor"):
         page = client.call("GET", path, params={"track": track, "cursor": page["cursor"]})
         records += page["records"]
-    frozen: Mapping[str, Any] = freeze({**whole, "records": records})
+    frozen: answers.ConversationRecords = freeze({**whole, "records": records})
     return frozen
 
 
-def whole_record(client: ApiClient, conversation: str, record: str) -> Mapping[str, Any]:
+def whole_record(client: ApiClient, conversation: str, record: str) -> answers.Record:
     """The record with its whole text, which the API returns in pieces; ``next_offset`` is left out."""
     path = f"{_path(conversation)}/records/{quote(record, safe='')}"
-    piece = client.call("GET", path)
+    piece: answers.Record = client.call("GET", path)
     name = _text_field(piece)
     whole = {key: value for key, value in piece.items() if key != "next_offset"}
     texts = [piece[name]]
     while offset := piece.get("next_offset"):
         piece = client.call("GET", path, params={"offset": str(offset)})
         texts.append(piece[name])
-    frozen: Mapping[str, Any] = freeze({**whole, name: "".join(texts)})
+    frozen: answers.Record = freeze({**whole, name: "".join(texts)})
     return frozen
 
 
@@ -162,11 +165,11 @@ def _path(conversation: str) -> str:
     return f"/v1/conversations/{quote(conversation, safe='')}"
 
 
-def _text_field(record: Mapping[str, Any]) -> str:
+def _text_field(record: answers.Record) -> Literal["result", "content"]:
     return next(name for name in _TEXT if name in record)
 
 
-def conversation_lines(conversation: Mapping[str, Any], now: datetime) -> Iterator[str]:
+def conversation_lines(conversation: answers.ConversationRecords, now: datetime) -> Iterator[str]:
     """Title and facts, then each record under its id."""
     title = one_line(conversation["title"], 200) or "(nothing asked yet)"
     yield click.style(title, bold=True)
@@ -183,13 +186,13 @@ def conversation_lines(conversation: Mapping[str, Any], now: datetime) -> Iterat
             yield clean(record.get("content") or "").strip("\n")
 
 
-def record_lines(record: Mapping[str, Any]) -> Iterator[str]:
+def record_lines(record: answers.Record) -> Iterator[str]:
     """The record's heading, and its text whole."""
     yield _heading(record)
     yield clean(record[_text_field(record)])
 
 
-def _heading(record: Mapping[str, Any]) -> str:
+def _heading(record: answers.Record) -> str:
     who = {"user": "question", "assistant": "answer"}.get(record["role"], record["role"])
     if record["type"] == "tool_call":
         seconds = f"  {record['seconds']:.1f} s" if "seconds" in record else ""

@@ -6,7 +6,7 @@ import hashlib
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import httpx
@@ -18,6 +18,8 @@ from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from dualtrack import answers
 
     from dualtrack_cli.target import Target
 
@@ -81,10 +83,12 @@ def refusal(path: Path) -> str:
     return ""
 
 
-def taken_in(client: ApiClient, corpus: str, files: Sequence[Path], *, reset: bool) -> Mapping[str, Any]:
+def taken_in(client: ApiClient, corpus: str, files: Sequence[Path], *, reset: bool) -> answers.CorpusJob:
     """Upload the files and return their job when it has ended."""
     body = {"files": [_announced(path) for path in files]}
-    uploads = client.call("POST", f"{corpus_path(corpus)}/uploads", body=body)["uploads"]
+    uploads: Sequence[answers.Upload] = client.call("POST", f"{corpus_path(corpus)}/uploads", body=body)[
+        "uploads"
+    ]
     for path, upload in zip(files, uploads, strict=True):
         report(f"{path.name}: uploading")
         _put(upload, path.read_bytes())
@@ -94,14 +98,14 @@ def taken_in(client: ApiClient, corpus: str, files: Sequence[Path], *, reset: bo
     )
 
 
-def _announced(path: Path) -> dict[str, Any]:
+def _announced(path: Path) -> dict[str, str | int]:
     """A file by its name, size and checksum: the address that it gets takes no other bytes."""
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return {"name": path.name, "size": path.stat().st_size, "sha256": sha256}
 
 
-def _put(upload: Mapping[str, Any], data: bytes) -> None:
+def _put(upload: answers.Upload, data: bytes) -> None:
     url = upload["url"]
     try:
         answer = httpx.put(
@@ -119,7 +123,7 @@ def _put(upload: Mapping[str, Any], data: bytes) -> None:
         raise Unreachable(f"{upload['name']} could not be uploaded: HTTP {answer.status_code}.")
 
 
-def ended(client: ApiClient, job: Mapping[str, Any]) -> Mapping[str, Any]:
+def ended(client: ApiClient, job: answers.CorpusJob) -> answers.CorpusJob:
     """The job when it has ended; reports its progress until then."""
     reported: dict[str, str] = {}
     while True:
@@ -130,7 +134,7 @@ def ended(client: ApiClient, job: Mapping[str, Any]) -> Mapping[str, Any]:
         job = client.call("GET", job["url"])
 
 
-def _tell(job: Mapping[str, Any], reported: dict[str, str]) -> None:
+def _tell(job: answers.CorpusJob, reported: dict[str, str]) -> None:
     """Report each file once it is read or refused, and how many texts have their vectors."""
     lines = {file["name"]: _said(file) for file in job["files"] if file["state"] != "waiting"}
     if job["to_embed"]:
@@ -141,7 +145,7 @@ def _tell(job: Mapping[str, Any], reported: dict[str, str]) -> None:
             report(f"{one_line(name, 100)}: {one_line(line, 400)}")
 
 
-def _said(file: Mapping[str, Any]) -> str:
+def _said(file: answers.JobFile) -> str:
     if file["state"] == "refused":
         return f"refused, it {file['reason']}"
     outcome, title = file.get("outcome", "read"), file["title"]
@@ -154,18 +158,18 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in sorted(counts.items(), reverse=True))
 
 
-def fail_with(job: Mapping[str, Any]) -> None:
+def fail_with(job: answers.CorpusJob) -> None:
     """Raises `Refused` if the job has failed."""
     if job["status"] == "failed":
         raise Refused(500, "internal", job.get("error", "The job failed."), {})
 
 
-def refused_files(job: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+def refused_files(job: answers.CorpusJob | None) -> list[answers.JobFile]:
     """The files that a job has refused."""
     return [file for file in (job["files"] if job else ()) if file["state"] == "refused"]
 
 
-def has_failed(job: Mapping[str, Any] | None) -> bool:
+def has_failed(job: answers.CorpusJob | None) -> bool:
     """Whether the job has failed, or a file of it was refused."""
     return job is not None and (job["status"] == "failed" or bool(refused_files(job)))
 

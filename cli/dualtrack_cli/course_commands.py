@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -27,8 +27,10 @@ from dualtrack_cli.target import Wanted, open_target
 from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from dualtrack import answers
 
 _CORPUS: Final = "courses"
 _ENDINGS: Final = (".txt", ".md", ".markdown", ".pdf", ".docx")
@@ -74,7 +76,7 @@ def ingest(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool
 def list_(stack: Wanted, *, as_json: bool) -> None:
     """List the courses with their lessons and chunks, version and model."""
     with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
-        corpus = client.call("GET", corpus_path(_CORPUS))
+        corpus: answers.Corpus = client.call("GET", corpus_path(_CORPUS))
     if as_json:
         print_json(corpus)
         return
@@ -93,7 +95,7 @@ def list_(stack: Wanted, *, as_json: bool) -> None:
 def delete(stack: Wanted, title: str) -> None:
     """Remove the course with this TITLE."""
     with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
-        documents = client.call("GET", corpus_path(_CORPUS))["documents"]
+        documents: Sequence[answers.CorpusDocument] = client.call("GET", corpus_path(_CORPUS))["documents"]
         matching = [
             document for document in documents if document["title"].casefold() == title.strip().casefold()
         ]
@@ -109,7 +111,7 @@ def delete(stack: Wanted, title: str) -> None:
             click.echo(f"{document['title']} is no longer searched.")
 
 
-def _print_summary(job: Mapping[str, Any] | None, refused: Sequence[tuple[str, str]]) -> None:
+def _print_summary(job: answers.CorpusJob | None, refused: Sequence[tuple[str, str]]) -> None:
     files = job["files"] if job else ()
     taken = [file for file in files if file.get("outcome") in ("added", "replaced")]
     skipped = sum(file.get("outcome") == "skipped" for file in files)

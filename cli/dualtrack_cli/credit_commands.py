@@ -6,7 +6,7 @@ import sys
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import click
@@ -28,8 +28,10 @@ from dualtrack_cli.target import OPERATOR, Missing, Wanted, claims_of, dev_token
 from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from dualtrack import answers
 
     from dualtrack_cli.credit_audit import Proof
     from dualtrack_cli.target import DevUser, Target
@@ -204,9 +206,9 @@ class Account:
     path: str
     own_token: str = ""
 
-    def balance(self) -> Mapping[str, Any]:
+    def balance(self) -> answers.Credits:
         """The balance (CONTRACT 4, GET /v1/credits)."""
-        balance: Mapping[str, Any] = self.client.call("GET", f"{self.path}/credits")
+        balance: answers.Credits = self.client.call("GET", f"{self.path}/credits")
         return balance
 
 
@@ -245,16 +247,16 @@ def _is_id(user: str) -> bool:
         return False
 
 
-def _movements(client: ApiClient) -> tuple[Mapping[str, Any], ...]:
+def _movements(client: ApiClient) -> Sequence[answers.Entry]:
     """The newest ledger entries; none if they cannot be read, since the balance is useful without them."""
     try:
-        entries: tuple[Mapping[str, Any], ...] = client.call("GET", "/v1/credits/ledger")["entries"]
+        entries: Sequence[answers.Entry] = client.call("GET", "/v1/credits/ledger")["entries"]
     except ClientError:
         return ()
     return entries[:_MOVEMENTS]
 
 
-def _movements_of(target: Target, token: str) -> tuple[Mapping[str, Any], ...]:
+def _movements_of(target: Target, token: str) -> Sequence[answers.Entry]:
     if not token:
         return ()
     with ApiClient(target.url, token) as client:
@@ -268,7 +270,7 @@ def _print_result(account: Account, user: str, *, as_json: bool) -> None:
         _print(account.balance(), user)
 
 
-def _print(balance: Mapping[str, Any], user: str, movements: tuple[Mapping[str, Any], ...] = ()) -> None:
+def _print(balance: answers.Credits, user: str, movements: Sequence[answers.Entry] = ()) -> None:
     daily, monthly = balance["daily"], balance["monthly"]
     today = f"{daily['used']:,} of {daily['limit']:,} used, resets {moment(daily['resets_at'])}"
     rows = [
@@ -294,19 +296,23 @@ def _print(balance: Mapping[str, Any], user: str, movements: tuple[Mapping[str, 
         click.echo(f"{moment(entry['at']):<22}{figures}  {what}".rstrip())
 
 
-def _print_spending(answer: Mapping[str, Any]) -> None:
+def _print_spending(answer: answers.Spending) -> None:
     days = answer["days"]
     click.echo(f"{'day':<12}{'chats':>7}{'credits':>9}{'dollars':>12}")
     for entry in days:
-        _print_day(entry["day"], entry)
+        _print_day(entry)
     _print_day(
-        "together", {name: sum(entry[name] for entry in days) for name in ("chats", "credits", "dollars")}
+        {
+            "day": "together",
+            "chats": sum(entry["chats"] for entry in days),
+            "credits": sum(entry["credits"] for entry in days),
+            "dollars": sum(entry["dollars"] for entry in days),
+        }
     )
     if not answer["complete"]:
         click.echo("Not all movements were read: the oldest day may be incomplete. Ask for fewer days.")
 
 
-def _print_day(day: str, figures: Mapping[str, Any]) -> None:
-    click.echo(
-        f"{one_line(day, 12):<12}{figures['chats']:>7,}{figures['credits']:>9,}{figures['dollars']:>12,.4f}"
-    )
+def _print_day(entry: answers.SpendingDay) -> None:
+    figures = f"{entry['chats']:>7,}{entry['credits']:>9,}{entry['dollars']:>12,.4f}"
+    click.echo(f"{one_line(entry['day'], 12):<12}{figures}")

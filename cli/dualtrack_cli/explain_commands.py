@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -15,9 +15,10 @@ from dualtrack_cli.transcript import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from dualtrack.answers import LineKind, Receipt, ReceiptLine, ReceiptTotals, Tokens
+
     from dualtrack_cli.target import Target, Wanted
 
-    Line = Mapping[str, Any]
 
 _WIDTH: Final = 64
 
@@ -43,26 +44,24 @@ def explain(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
         click.echo(line)
 
 
-def receipt_of(target: Target, chat_id: str) -> Mapping[str, Any]:
+def receipt_of(target: Target, chat_id: str) -> Receipt:
     """Fetch a chat's receipt as the target's user; on a local stack also as its operator."""
     path = f"/v1/chats/{chat_id}/receipt"
     with target.client() as client:
         try:
-            return _object(client.call("GET", path))
+            own: Receipt = client.call("GET", path)
         except Refused as refused:
             if refused.code != "not_found" or not target.dev:
                 raise
+        else:
+            return own
     operator = dev_token(target.url, OPERATOR, admin=True)
     with ApiClient(target.url, operator.token) as client:
-        return _object(client.call("GET", path))
+        receipt: Receipt = client.call("GET", path)
+    return receipt
 
 
-def _object(answer: Any) -> Mapping[str, Any]:
-    document: Mapping[str, Any] = answer
-    return document
-
-
-def text_of(receipt: Mapping[str, Any]) -> Iterator[str]:
+def text_of(receipt: Receipt) -> Iterator[str]:
     """The timeline, the bill and its differences, line by line."""
     facts = [receipt["profile"], _model_of(receipt), receipt["status"], receipt["stop"]]
     yield f"{receipt['chat_id']}  {one_line(', '.join(str(fact) for fact in facts if fact), 120)}"
@@ -89,43 +88,43 @@ def text_of(receipt: Mapping[str, Any]) -> Iterator[str]:
         yield f"It does not add up: {one_line(difference, 200)}"
 
 
-def _model_of(receipt: Mapping[str, Any]) -> str:
+def _model_of(receipt: Receipt) -> str:
     """The model; without an answer it is not recorded."""
     asked = any(line["kind"] in ("model", "wait") for line in receipt["lines"])
     return receipt["model"] or ("no model answered" if asked else "no model asked")
 
 
-def _aws(receipt: Mapping[str, Any], totals: Mapping[str, Any]) -> Iterator[str]:
-    lines = [line for line in receipt["lines"] if line["kind"] == "aws"]
-    if not lines:
+def _aws(receipt: Receipt, totals: ReceiptTotals) -> Iterator[str]:
+    lines, dollars = [line for line in receipt["lines"] if line["kind"] == "aws"], totals["aws_dollars"]
+    if dollars is None:
         return
     yield ""
-    yield _row("", "AWS, estimated, without the model", f"~{_dollars(totals['aws_dollars'])}")
+    yield _row("", "AWS, estimated, without the model", f"~{_dollars(dollars)}")
     for line in lines:
         yield _row(
             "", f"  {one_line(line['item'], 60)}: {line['amount']:,.6g}", f"~{_dollars(line['dollars'])}"
         )
 
 
-def _model(line: Line) -> str:
+def _model(line: ReceiptLine) -> str:
     tokens = line["usage"]
     turn = f"turn {line['turn']}" if line["turn"] else f"{line['calls']} calls of turns"
     first = f", first after {line['first_seconds']:.1f} s" if line["first_seconds"] is not None else ""
     return f"{turn}{_took(line)}{first}{_tries(line)}\n{_tokens(tokens)}"
 
 
-def _side(line: Line) -> str:
+def _side(line: ReceiptLine) -> str:
     name = "summaries" if line["kind"] == "summary" else "digest"
     missing = f", {line['missing']} missing" if line.get("missing") else ""
     return f"{name}{_took(line)}{_tries(line)}{missing}\n{_tokens(line['usage'])}"
 
 
-def _wait(line: Line) -> str:
+def _wait(line: ReceiptLine) -> str:
     tries = "1 try" if line["tries"] == 1 else f"{line['tries']} tries"
     return f"turn {line['turn']}, the model was busy{_took(line)}, {tries}"
 
 
-def _asked(line: Line) -> str:
+def _asked(line: ReceiptLine) -> str:
     """A tool's own call, of a model or for embeddings, which have no output."""
     model = one_line(line["model"], 40)
     if line["kind"] == "embedding":
@@ -134,7 +133,7 @@ def _asked(line: Line) -> str:
     return f"  inside {line['call']}, {model}{_took(line)}{_tries(line)}\n  {_tokens(line['usage'])}"
 
 
-def _tool(line: Line) -> str:
+def _tool(line: ReceiptLine) -> str:
     if not line["ran"]:
         outcome = ", not run"
     elif line["is_error"] is None:
@@ -145,11 +144,11 @@ def _tool(line: Line) -> str:
     return f"{line['id']} {one_line(line['tool'], 40)}{took}{outcome}"
 
 
-def _ledger(line: Line) -> str:
+def _ledger(line: ReceiptLine) -> str:
     return f"ledger: {line['movement']} {line['amount']:,}, {line['available_after']:,} available"
 
 
-_WHAT: Final[Mapping[str, Callable[[Line], str]]] = {
+_WHAT: Final[Mapping[LineKind, Callable[[ReceiptLine], str]]] = {
     "chat": lambda _: "the chat itself",
     "model": _model,
     "wait": _wait,
@@ -162,22 +161,22 @@ _WHAT: Final[Mapping[str, Callable[[Line], str]]] = {
 }
 
 
-def _took(line: Line) -> str:
+def _took(line: ReceiptLine) -> str:
     return "" if line["seconds"] is None else f", {line['seconds']:.1f} s"
 
 
-def _tries(line: Line) -> str:
+def _tries(line: ReceiptLine) -> str:
     return f", {line['tries']} tries" if (line["tries"] or 1) > line["calls"] else ""
 
 
-def _tokens(tokens: Mapping[str, int]) -> str:
+def _tokens(tokens: Tokens) -> str:
     return (
         f"  tokens {tokens['fresh']:,} fresh, {tokens['cache_write']:,} written, "
         f"{tokens['cache_read']:,} read, {tokens['output']:,} out"
     )
 
 
-def _price(line: Line) -> str:
+def _price(line: ReceiptLine) -> str:
     if line["kind"] in ("chat", "tool"):
         return f"{line['credits']:,} credits"
     if line["kind"] in ("ledger", "wait"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
@@ -29,6 +29,8 @@ from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from dualtrack import answers
 
 _CORPUS: Final = "graph"
 _ENDINGS: Final = (".csv", ".json")
@@ -117,7 +119,7 @@ def _end_refused(refused: Sequence[Mapping[str, str]], *, as_json: bool) -> NoRe
     sys.exit(Exit.FAILED)
 
 
-def _print_bad(job: Mapping[str, Any], parts: Sequence[Part]) -> None:
+def _print_bad(job: answers.CorpusJob, parts: Sequence[Part]) -> None:
     """The refused files; rows of a part with their lines in the whole file."""
     for bad in refused_files(job):
         part = next(candidate for candidate in parts if candidate.path.name == bad["name"])
@@ -138,13 +140,12 @@ def show_schema(stack: Wanted, *, as_json: bool) -> None:
         _print_schema(schema)
 
 
-def _schema(corpus: Mapping[str, Any]) -> Mapping[str, Any]:
+def _schema(corpus: answers.Corpus) -> answers.GraphSchema:
     """The schema of a corpus; an empty one before the first load."""
-    schema: Mapping[str, Any] = corpus.get("schema") or {"labels": [], "types": []}
-    return schema
+    return corpus.get("schema") or {"labels": [], "types": []}
 
 
-def _print_schema(schema: Mapping[str, Any]) -> None:
+def _print_schema(schema: answers.GraphSchema) -> None:
     labels, types = schema["labels"], schema["types"]
     if not labels:
         click.echo("No graph is loaded; `dualtrack graph load PATH…` loads one.")
@@ -166,7 +167,7 @@ def _print_schema(schema: Mapping[str, Any]) -> None:
     )
 
 
-def _properties(listed: Sequence[Mapping[str, str]]) -> str:
+def _properties(listed: Sequence[answers.GraphProperty]) -> str:
     shown = ", ".join(f"{listed_property['name']} {listed_property['type']}" for listed_property in listed)
     return f"({shown})" if shown else ""
 

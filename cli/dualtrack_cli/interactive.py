@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 from dualtrack.message_files import MESSAGE_CHARACTERS
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import FrameType
 
+    from dualtrack import answers
     from prompt_toolkit.key_binding import KeyPressEvent
 
     from dualtrack_cli.client import ApiClient
@@ -169,7 +170,7 @@ class Conversation:
         _print(text_of(receipt_of(self.target, chat or self.last_chat)))
 
     def credits(self, _argument: str) -> None:
-        balance: Mapping[str, Any] = self.client.call("GET", "/v1/credits")
+        balance: answers.Credits = self.client.call("GET", "/v1/credits")
         click.echo(f"{balance['available']:,} credits available, plan {balance['plan']}")
         if self.target.grants:
             click.echo(f"More: {self.target.grants}")

@@ -40,10 +40,10 @@ from dualtrack_cli.transcript import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from types import TracebackType
-    from typing import Any
 
+    from dualtrack import answers
     from rich.console import ConsoleOptions, ConsoleRenderable, RenderResult
 
     from dualtrack_cli.client import ChatEvent
@@ -141,7 +141,7 @@ class PlainView:
                 lines = self._ending(chat)
         return lines
 
-    def _ending(self, chat: Mapping[str, Any]) -> tuple[str, ...]:
+    def _ending(self, chat: answers.Chat) -> tuple[str, ...]:
         sources = tuple(
             f"  {number}. {title}{'  ' if where else ''}{where}"
             for number, (title, where) in enumerate(sources_of(chat), 1)
@@ -275,7 +275,7 @@ class LiveView:
             line.append(f"\n    {block.problem}", style="red")
         return line
 
-    def _ending(self, chat: Mapping[str, Any]) -> tuple[ConsoleRenderable, ...]:
+    def _ending(self, chat: answers.Chat) -> tuple[ConsoleRenderable, ...]:
         parts: list[ConsoleRenderable] = []
         if note := _note(chat, self._reader):
             parts += [Text(note, style="yellow"), Text("")]
@@ -331,7 +331,7 @@ def _unpaid(block: Unpaid, reader: Reader) -> str:
     return f"{problem}; more with: {reader.grants}" if reader.grants else problem
 
 
-def _note(chat: Mapping[str, Any], reader: Reader) -> str:
+def _note(chat: answers.Chat, reader: Reader) -> str:
     """Why an answer is incomplete, and what to do; else nothing."""
     note = stop_note(chat)
     if not note:

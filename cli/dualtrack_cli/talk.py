@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.frozen import freeze
 
@@ -12,7 +12,7 @@ from dualtrack_cli.client import ChatEvent, ClientError, Refused
 from dualtrack_cli.transcript import LEFT, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from dualtrack import answers
 
     from dualtrack_cli.client import ApiClient, Started
     from dualtrack_cli.files import LocalFile
@@ -44,7 +44,7 @@ class Outcome:
 
     chat_id: str
     answered: bool
-    chat: Mapping[str, Any] | None
+    chat: answers.Chat | None
     problem: str = ""
     interrupted: KeyboardInterrupt | None = None
 
@@ -103,7 +103,7 @@ def _at_answer(client: ApiClient, view: View, chat_id: str) -> Outcome:
     return Outcome(chat_id, answered=True, chat=chat)
 
 
-def _show_end(view: View, chat: Mapping[str, Any]) -> None:
+def _show_end(view: View, chat: answers.Chat) -> None:
     view.show(ChatEvent(0, "done", chat))
 
 

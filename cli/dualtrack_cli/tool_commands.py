@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +12,9 @@ from dualtrack_cli.target import open_target
 from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
+
+    from dualtrack import answers
 
     from dualtrack_cli.target import Wanted
 
@@ -37,7 +39,7 @@ def tools(stack: Wanted, *, profile: str | None, as_json: bool) -> None:
         click.echo(line)
 
 
-def _of_profile(answer: Mapping[str, Any], profile: str) -> Mapping[str, Any]:
+def _of_profile(answer: answers.Tools, profile: str) -> answers.Tools:
     own = tuple(entry for entry in answer["profiles"] if entry["name"] == profile)
     return {
         "tools": tuple(tool for tool in answer["tools"] if tool["name"] in own[0]["tools"]),
@@ -45,18 +47,20 @@ def _of_profile(answer: Mapping[str, Any], profile: str) -> Mapping[str, Any]:
     }
 
 
-def tool_lines(answer: Mapping[str, Any]) -> Iterator[str]:
+def tool_lines(answer: answers.Tools) -> Iterator[str]:
     """A table of the tools, then of the agents."""
     width = max((len(one_line(tool["name"], 60)) for tool in answer["tools"]), default=4)
     yield click.style(f"{'tool':<{width}}  credits  what for", bold=True)
-    for entry in answer["tools"]:
-        words = one_line(entry["description"], max(30, _WIDTH - width - 11))
-        yield f"{one_line(entry['name'], 60):<{width}}  {entry['price']:>7}  {words}"
-    for entry in answer["profiles"]:
+    for tool in answer["tools"]:
+        words = one_line(tool["description"], max(30, _WIDTH - width - 11))
+        yield f"{one_line(tool['name'], 60):<{width}}  {tool['price']:>7}  {words}"
+    for profile in answer["profiles"]:
         yield ""
-        yield click.style(one_line(entry["name"], 60), bold=True) + f"  at most {entry['max_turns']} turns"
-        yield from _indented(entry["description"])
-        yield from _indented("Tools: " + (", ".join(entry["tools"]) or "none"))
+        yield (
+            click.style(one_line(profile["name"], 60), bold=True) + f"  at most {profile['max_turns']} turns"
+        )
+        yield from _indented(profile["description"])
+        yield from _indented("Tools: " + (", ".join(profile["tools"]) or "none"))
     if left_out := answer.get("left_out"):
         yield ""
         yield click.style("tools of MCP servers that cannot be offered", bold=True)

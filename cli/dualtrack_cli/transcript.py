@@ -17,6 +17,20 @@ from dualtrack.frozen import thaw
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from dualtrack import answers
+    from dualtrack.event_data import (
+        AnswerEvent,
+        CreditsEvent,
+        DeltaEvent,
+        DoneEvent,
+        ErrorEvent,
+        RetryingEvent,
+        ToolCallsStartEvent,
+        ToolResultEvent,
+        TurnEvent,
+    )
+    from dualtrack.frozen import JsonObject
+
     from dualtrack_cli.client import ChatEvent
 
 
@@ -106,7 +120,7 @@ class Answered:
 class Ended:
     """The terminal ``done``: the chat object."""
 
-    chat: Mapping[str, Any]
+    chat: answers.Chat
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +147,7 @@ def step(before: Transcript, event: ChatEvent, now: float) -> Step:
     return known(before, event.data, now) if known else (before, ())
 
 
-def _turn(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
+def _turn(before: Transcript, data: TurnEvent, now: float) -> Step:
     number, limit, final = int(data["turn"]), int(data.get("max_turns", 0)), bool(data.get("final"))
     again = number == before.turn
     settled = () if again else (*_said(before.text), *_unseen(before))
@@ -144,7 +158,7 @@ def _turn(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
     return after, (*settled, TurnBegan(number, limit, final, again))
 
 
-def _retrying(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
+def _retrying(before: Transcript, data: RetryingEvent, now: float) -> Step:
     tries, seconds = int(data.get("try") or 1), int(data.get("seconds") or 0)
     waiting = Retrying(tries, seconds, _time_of_day(data.get("until")))
     return replace(before, waiting=waiting, since=now), (waiting,)
@@ -167,13 +181,13 @@ def wait_line(waiting: Retrying, passed: float = 0.0) -> str:
     return f"The model is busy: try {waiting.tries}, {now}{ends}"
 
 
-def _delta(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
+def _delta(before: Transcript, data: DeltaEvent, _now: float) -> Step:
     if data["turn"] != before.turn:
         return before, ()
     return replace(before, text=before.text + str(data["text"]), waiting=None), ()
 
 
-def _calls(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
+def _calls(before: Transcript, data: ToolCallsStartEvent, now: float) -> Step:
     calls = tuple(
         RunningCall(str(call["id"]), clean(call["tool"]), describe(call.get("input") or {}), now)
         for call in data["calls"]
@@ -181,7 +195,7 @@ def _calls(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
     return replace(before, text="", running=before.running + calls, waiting=None), _said(before.text)
 
 
-def _result(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
+def _result(before: Transcript, data: ToolResultEvent, _now: float) -> Step:
     call = next((call for call in before.running if call.id == data["id"]), None)
     problem = one_line(data.get("preview", ""), _DETAIL_LENGTH) or "failed" if data.get("is_error") else ""
     seconds = float(data.get("seconds") or 0)
@@ -189,34 +203,34 @@ def _result(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
     return replace(before, running=tuple(other for other in before.running if other is not call)), (called,)
 
 
-def _credits(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
+def _credits(before: Transcript, data: CreditsEvent, _now: float) -> Step:
     if data.get("code") != "insufficient_credits":
         return before, ()
     return before, (Unpaid(data.get("required"), data.get("available")),)
 
 
-def _answer(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
+def _answer(before: Transcript, data: AnswerEvent, now: float) -> Step:
     after = replace(before, text="", running=(), answered=True, since=now)
     return after, (*_unseen(before), Answered(clean(data["response"] or "")))
 
 
-def _done(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
+def _done(before: Transcript, data: DoneEvent, _now: float) -> Step:
     after = replace(before, text="", running=(), answered=True)
     if before.answered:
         return after, (Ended(data),)
     return after, (*_unseen(before), *_kept(before, data), Ended(data))
 
 
-def _kept(before: Transcript, chat: Mapping[str, Any]) -> tuple[Block, ...]:
+def _kept(before: Transcript, chat: answers.Chat) -> tuple[Block, ...]:
     """A cancelled chat's text, or an answer whose event was missed."""
     return (Answered(clean(chat["response"])),) if chat.get("response") else _said(before.text)
 
 
-def _left(before: Transcript, _data: Mapping[str, Any], _now: float) -> Step:
+def _left(before: Transcript, _data: object, _now: float) -> Step:
     return replace(before, text="", running=()), (*_said(before.text), *_unseen(before))
 
 
-def _error(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
+def _error(before: Transcript, data: ErrorEvent, _now: float) -> Step:
     failed = Failed(clean(data.get("code", "internal")), clean(data.get("message", "")))
     return replace(before, text="", running=()), (*_unseen(before), failed)
 
@@ -229,7 +243,7 @@ def _unseen(before: Transcript) -> tuple[Block, ...]:
     return tuple(Called(call.tool, call.detail, None, "no result seen") for call in before.running)
 
 
-_STEPS: Final[Mapping[str, Callable[[Transcript, Mapping[str, Any], float], Step]]] = {
+_STEPS: Final[Mapping[str, Callable[[Transcript, Any, float], Step]]] = {
     "turn": _turn,
     "retrying": _retrying,
     "delta": _delta,
@@ -254,7 +268,7 @@ def one_line(text: object, length: int) -> str:
     return flat if len(flat) <= length else flat[: length - 1] + "…"
 
 
-def describe(arguments: Mapping[str, Any]) -> str:
+def describe(arguments: JsonObject) -> str:
     """A tool's input, short: ``query="OAuth" limit=3``."""
     parts = (f"{name}={json.dumps(thaw(value), ensure_ascii=False)}" for name, value in arguments.items())
     return one_line(" ".join(parts), _DETAIL_LENGTH)
@@ -267,7 +281,7 @@ def turn_title(turn: int, max_turns: int, *, final: bool) -> str:
     return f"turn {turn} of {max_turns}" if max_turns else f"turn {turn}"
 
 
-def sources_of(chat: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def sources_of(chat: answers.Chat) -> tuple[tuple[str, str], ...]:
     """(title, URL or record id or nothing) of each source, in order of first use."""
     return tuple(
         (
@@ -290,14 +304,14 @@ _STOPS: Final = {
 }
 
 
-def stop_note(chat: Mapping[str, Any]) -> str:
+def stop_note(chat: answers.Chat) -> str:
     """A sentence for an incomplete answer, else nothing."""
     if chat.get("response") is None:
         return ""
     return _STOPS.get(str(chat.get("stop")), "")
 
 
-def facts_of(chat: Mapping[str, Any], user: str = "") -> tuple[tuple[str, str], ...]:
+def facts_of(chat: answers.Chat, user: str = "") -> tuple[tuple[str, str], ...]:
     """(label, text) lines under an answer: work, credits and whose they are, token savings, ids."""
     usage = chat.get("usage") or {}
     credit = f"{chat.get('credits_used', 0):,} used, {chat.get('credits_remaining', 0):,} left"
@@ -317,7 +331,7 @@ def savings(sent: int, full: int) -> str:
     return f"{sent:,} sent instead of {full:,}: {round(100 * (full - sent) / full)} % saved"
 
 
-def _work(chat: Mapping[str, Any]) -> str:
+def _work(chat: answers.Chat) -> str:
     turns, tools = int(chat.get("turns") or 0), len(chat.get("tool_calls") or ())
     parts = [f"{turns} turn{'' if turns == 1 else 's'}", f"{tools} tool call{'' if tools == 1 else 's'}"]
     begin, end = chat.get("created_at"), chat.get("ended_at")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +14,7 @@ from dualtrack_cli.target import open_target
 from dualtrack_cli.transcript import clean, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from dualtrack import answers
 
     from dualtrack_cli.client import ApiClient
     from dualtrack_cli.progress import View
@@ -79,7 +79,7 @@ def cancel(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
         click.echo(line)
 
 
-def _lines(chat: Mapping[str, Any]) -> tuple[str, ...]:
+def _lines(chat: answers.Chat) -> tuple[str, ...]:
     own = one_line(chat["chat_id"], 100)
     charge = f"{chat['credits_used']:,} credits charged, {chat['credits_remaining']:,} left"
     if chat["status"] != "cancelled":

@@ -22,6 +22,7 @@ from infra.local.loopback import serve_in_thread
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+    from dualtrack import answers
     from starlette.requests import Request
 
 Refusal = tuple[int, dict[str, Any], dict[str, str]]
@@ -61,7 +62,7 @@ class Script:
     ledger: list[dict[str, Any]] = field(default_factory=list)
     spending: dict[str, Any] = field(default_factory=dict)
 
-    conversations: list[dict[str, Any]] = field(default_factory=list)
+    conversations: list[answers.Conversation] = field(default_factory=list)
     """The conversations of the list, latest first; ``q`` filters by title."""
     records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Conversation → its records, two per page; long texts in pieces of 1,000 characters."""
@@ -84,12 +85,12 @@ class Script:
     def chat(self) -> dict[str, Any]:
         """The chat object: that of the terminal event, or a failed one."""
         kind, data = self.events[-1]
-        return data if kind == "done" else chat_object(status="failed", stop="error", response=None)
+        return data if kind == "done" else chat_object(status="failed", stop=None, response=None)
 
 
-def chat_object(**changed: Any) -> dict[str, Any]:
+def chat_object(**changed: Any) -> Any:
     """A chat object of CONTRACT 4 with all fields."""
-    return {
+    chat: answers.Chat = {
         "chat_id": CHAT_ID,
         "conversation_id": CONVERSATION_ID,
         "message_id": "q1",
@@ -126,11 +127,11 @@ def chat_object(**changed: Any) -> dict[str, Any]:
         },
         "created_at": AT,
         "ended_at": "2026-11-21T21:31:53.400Z",
-        **changed,
     }
+    return {**chat, **changed}
 
 
-def conversation(conversation_id: str, title: str = "How?") -> dict[str, Any]:
+def conversation(conversation_id: str, title: str = "How?") -> answers.Conversation:
     """A conversation of CONTRACT 4."""
     return {
         "conversation_id": conversation_id,
@@ -141,7 +142,7 @@ def conversation(conversation_id: str, title: str = "How?") -> dict[str, Any]:
     }
 
 
-def stopped_chat(response: str = "I will look it up.") -> dict[str, Any]:
+def stopped_chat(response: str = "I will look it up.") -> Any:
     """The chat object of a cancelled chat, with its partial text."""
     return chat_object(status="cancelled", stop="cancelled", response=response, credits_used=5)
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import receipt_of
 from dualtrack_cli.explain_commands import text_of
 
 from tests.drivers.world import make_world
 from tests.unit.chat.test_receipt import DEPLOYMENT, READ
+
+if TYPE_CHECKING:
+    from dualtrack.answers import Receipt
 
 
 def test_every_line_is_shown_with_its_price() -> None:
@@ -33,7 +38,7 @@ def test_every_line_is_shown_with_its_price() -> None:
 def test_data_that_an_earlier_release_lacks_is_named() -> None:
     with make_world() as world:
         receipt = receipt_of(evidence(world.stores, world.ask("Hello."), world.stores.ledger), DEPLOYMENT)
-    odd = {**receipt, "recorded": False, "price_known": False, "differences": ["tokens"]}
+    odd: Receipt = {**receipt, "recorded": False, "price_known": False, "differences": ["tokens"]}
     text = "\n".join(text_of(odd))
     assert "by an earlier release" in text
     assert "a guess" in text
