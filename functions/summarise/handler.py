@@ -11,7 +11,7 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.metrics import MetricUnit
-    from dualtrack.chat.summarise import SummariseDeps, summarise
+    from dualtrack.chat.summarise import summarise
     from dualtrack.memory.summaries import SummarySettings, characters_from
     from dualtrack.models.open_model import open_model
     from dualtrack.models.prices import dollars
@@ -42,16 +42,8 @@ provider = settings.dualtrack_provider or ANTHROPIC
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"user", "chat_id", "conversation_id"}`` → ``{}``."""
-    deps = SummariseDeps(
-        stores,
-        open_model(settings),
-        summaries,
-        provider=provider,
-        served_by=partial(open_model, settings),
-        made=_count_summaries,
-    )
     ref = chat_ref(event)
-    outcome = summarise(ref, deps)
+    outcome = summarise(ref, stores, partial(open_model, settings), summaries, provider, _count_summaries)
     if settings.otel_exporter_otlp_endpoint:
         from dualtrack.chat.send_spans import send_spans  # noqa: PLC0415 - only if a collector is set
 

@@ -11,8 +11,9 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.metrics import MetricUnit
-    from dualtrack.chat.run_turn import TurnDeps, run_turn
-    from dualtrack.memory.summaries import characters_from
+    from dualtrack.chat.agent import Deployed
+    from dualtrack.chat.run_turn import Told, TurnSettings, run_turn
+    from dualtrack.memory.summaries import SummarySettings, characters_from
     from dualtrack.models.cost_cap import cap_from
     from dualtrack.models.open_model import open_model
     from dualtrack.models.prices import dollars
@@ -23,7 +24,6 @@ with collecting_later():
     from dualtrack.runtime.metrics import MODEL_DOLLARS, count, count_end, stage_metrics
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
-    from dualtrack.tools.arguments import invalid_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,34 +39,20 @@ settings = settings_from(os.environ)
 stores = open_stores(settings)
 thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
 characters = characters_from(settings.dualtrack_summary_characters)
-max_cost = cap_from(settings.dualtrack_max_cost)
 provider = settings.dualtrack_provider or ANTHROPIC
-details = Details(settings.error_details == "on", provider, settings.anthropic_secret)
+turns = TurnSettings(
+    Deployed(settings.dualtrack_model, thinking, provider),
+    SummarySettings(settings.dualtrack_summary_model, thinking, characters),
+    cap_from(settings.dualtrack_max_cost),
+    Details(settings.error_details == "on", provider, settings.anthropic_secret),
+)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 @metrics.log_metrics
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"user", "chat_id", "conversation_id", "turn"}`` → ``{"turn", "next", "calls", "seconds"?}``."""
-    deps = TurnDeps(
-        stores,
-        open_model(settings),
-        settings.dualtrack_model,
-        invalid_arguments,
-        thinking=thinking,
-        summary_model=settings.dualtrack_summary_model,
-        summary_characters=characters,
-        first_text=_count_first_text,
-        max_cost=max_cost,
-        recorded=_count_turn,
-        ended=count_end,
-        provider=provider,
-        served_by=partial(open_model, settings),
-        details=details,
-        refused=_log_refusal,
-        tool_refused=_count_left_out,
-    )
-    outcome = run_turn(chat_ref(event), deps)
+    outcome = run_turn(chat_ref(event), stores, partial(open_model, settings), turns, told)
     if outcome["next"] == "wait":
         metrics.add_metric("BusyModel", MetricUnit.Count, 1)
         logger.warning("The model is busy", turn=outcome["turn"] + 1, seconds=outcome["seconds"])
@@ -114,3 +100,6 @@ def _count_turn(turn: RecordedTurn) -> None:
         metrics.add_metric(name, MetricUnit.Count, figure)
     metrics.add_metric("ModelSeconds", MetricUnit.Seconds, made.seconds)
     metrics.add_metric(MODEL_DOLLARS, MetricUnit.NoUnit, dollars(made.model, usage, made.calls))
+
+
+told = Told(_count_first_text, _count_turn, count_end, _log_refusal, _count_left_out)

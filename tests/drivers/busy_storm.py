@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
-from dualtrack.chat.run_turn import TurnDeps, run_turn
 from dualtrack.clock import epoch_of
-from dualtrack.tools.arguments import invalid_arguments
 
 from infra.local.offline_model.refusal import error_body
-from tests.drivers.crash_world import MODEL, READ, Scenario, StepFailed, World, ref_of
+from tests.drivers.crash_world import READ, Scenario, StepFailed, World, ref_of
 from tests.drivers.invariants import account_faults, chat_faults
 from tests.drivers.world import FakeClock
 
@@ -62,10 +60,7 @@ class BusyWorld(World):
 
     def turn(self, ref: ChatRef, process: Process) -> Any:
         """One delivery of a turn."""
-        deps = TurnDeps(
-            self.stores(process), self.claude(process), MODEL, invalid_arguments, self._sleep, draw=self.draw
-        )
-        outcome = run_turn(ref, deps)
+        outcome = self.take_turn(ref, process, self.draw)
         self.states["WaitForModel"] += outcome["next"] == "wait"
         return outcome
 

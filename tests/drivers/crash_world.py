@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import anthropic
 import httpx2
+from dualtrack.chat.agent import Deployed
 from dualtrack.chat.attached_files import File
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.delete_conversation import delete_conversation
@@ -27,9 +28,9 @@ from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.erase_user import Retention, begin_erasure, stop_user
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.run_tool import run_tool
-from dualtrack.chat.run_turn import TurnDeps, run_turn
+from dualtrack.chat.run_turn import TurnSettings, Waits, run_turn
 from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
-from dualtrack.chat.summarise import SummariseDeps, summarise
+from dualtrack.chat.summarise import summarise
 from dualtrack.chat.sweep import sweep
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.clock import iso
@@ -53,7 +54,6 @@ from dualtrack.storage.dynamo import from_wire
 from dualtrack.storage.history import record_key
 from dualtrack.storage.stores import Stores, build_stores
 from dualtrack.tool_values import Source, ToolResult, ToolSpec
-from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.conversation.search import run as search_conversation
 from dualtrack.tools.courses.tools import get_course_outline, search_course_content
 from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, retrieve_full_context
@@ -746,15 +746,13 @@ class World:
 
     def turn(self, ref: ChatRef, process: Process) -> Any:
         """One delivery of a turn."""
-        deps = TurnDeps(
-            self.stores(process),
-            self.claude(process),
-            MODEL,
-            invalid_arguments,
-            self._sleep,
-            max_cost=self.scenario.max_cost,
-        )
-        return run_turn(ref, deps)
+        return self.take_turn(ref, process)
+
+    def take_turn(self, ref: ChatRef, process: Process, draw: Callable[[], float] = random.random) -> Any:
+        """A turn as the function takes it."""
+        settings = TurnSettings(Deployed(MODEL), max_cost=self.scenario.max_cost)
+        stores, model = self.stores(process), self.claude(process)
+        return run_turn(ref, stores, lambda _: model, settings, waiting=Waits(self._sleep, draw))
 
     def tool(self, ref: ChatRef, call_id: str, process: Process, fn: str = "tool") -> Any:
         """One delivery of a tool's call; ``fn`` is the function that has it."""
@@ -763,12 +761,8 @@ class World:
 
     def summarise(self, ref: ChatRef, process: Process) -> Any:
         """One delivery of the state behind the answer."""
-        return summarise(
-            ref,
-            SummariseDeps(
-                self.stores(process), self.claude(process), SummarySettings(MODEL), self.clock.sleep
-            ),
-        )
+        stores, model = self.stores(process), self.claude(process)
+        return summarise(ref, stores, lambda _: model, SummarySettings(MODEL), sleep=self.clock.sleep)
 
     def end(self, ref: ChatRef, error: str, process: Process) -> Any:
         """One delivery to `abort`."""

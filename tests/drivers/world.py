@@ -11,16 +11,18 @@ import logging
 import threading
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from random import random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
 import httpx
+from dualtrack.chat.agent import Deployed
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.run_tool import run_tool
-from dualtrack.chat.run_turn import TurnDeps, run_turn
+from dualtrack.chat.run_turn import Told, TurnSettings, Waits, run_turn
 from dualtrack.chat.start_chat import NewChat, start_chat
-from dualtrack.chat.summarise import SummariseDeps, summarise
+from dualtrack.chat.summarise import summarise
 from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.anthropic import connect
@@ -30,7 +32,6 @@ from dualtrack.settings import Settings
 from dualtrack.storage.bodies import Body
 from dualtrack.storage.dynamo import Action, transact
 from dualtrack.storage.stores import Stores, build_stores
-from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.courses.library import CourseLibrary
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.dependencies import Dependencies, SearchNeeds
@@ -121,24 +122,28 @@ class World:
     """The function `embed` as `search` uses it."""
 
     @property
-    def turn_deps(self) -> TurnDeps:
-        """What `run_turn` needs."""
-        return TurnDeps(
-            self.stores,
-            self.claude,
-            self.model_name,
-            invalid_arguments,
-            self.clock.sleep,
-            self.thinking,
-            self.summary_model,
-            max_cost=self.max_cost,
-        )
+    def summaries(self) -> SummarySettings:
+        """How summaries are made."""
+        return SummarySettings(self.summary_model or self.model_name, self.thinking)
 
-    @property
-    def summarise_deps(self) -> SummariseDeps:
-        """What `summarise` needs."""
-        settings = SummarySettings(self.summary_model or self.model_name, self.thinking)
-        return SummariseDeps(self.stores, self.claude, settings, self.clock.sleep)
+    def take_turn(
+        self,
+        ref: ChatRef,
+        told: Told = Told(),  # noqa: B008 - frozen
+        draw: Callable[[], float] = random,
+        serve: Callable[[str], Model] | None = None,
+        **changed: Any,
+    ) -> dict[str, Any]:
+        """A turn as the function takes it; ``changed``: other settings."""
+        settings = TurnSettings(
+            Deployed(self.model_name, self.thinking),
+            SummarySettings(self.summary_model, self.thinking),
+            self.max_cost,
+        )
+        waits = Waits(self.clock.sleep, draw)
+        return run_turn(
+            ref, self.stores, serve or (lambda _: self.claude), replace(settings, **changed), told, waits
+        )
 
     def start(self, message: str, user: str = "ann", conversation_id: str = "", **more: Any) -> Chat:
         """Admit a chat as POST /v1/chats does."""
@@ -148,7 +153,7 @@ class World:
 
     def turn(self, chat: Chat, recorded: int) -> dict[str, Any]:
         """The Turn state."""
-        return run_turn(replace(ref_of(chat), turn=recorded), self.turn_deps)
+        return self.take_turn(replace(ref_of(chat), turn=recorded))
 
     def tool(self, chat: Chat, turn: int, call_id: str) -> None:
         """The Tool state."""
@@ -156,7 +161,7 @@ class World:
 
     def summarise(self, chat: Chat) -> None:
         """The Summarise state."""
-        summarise(ref_of(chat), self.summarise_deps)
+        summarise(ref_of(chat), self.stores, lambda _: self.claude, self.summaries, sleep=self.clock.sleep)
 
     def abort(self, chat: Chat, error: str = "States.TaskFailed") -> None:
         """The Abort state."""

@@ -18,16 +18,14 @@ from dualtrack.chat.attached_files import File
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS, delete_conversation
 from dualtrack.chat.end_chat import Cancelled, end_chat
 from dualtrack.chat.start_chat import NewChat, Repeat, first_chat, start_chat
-from dualtrack.chat.summarise import SummariseDeps, summarise
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.errors import ApiError
-from dualtrack.memory.summaries import SummarySettings
 from dualtrack.storage.bodies import partition
 
 from infra.local.offline_model.reply import Reply
 from tests.drivers import crash_world
 from tests.drivers.crash_matrix import TWO_ROUNDS
-from tests.drivers.crash_world import BIG, MODEL, USER, Asked, Scenario, World, ref_of
+from tests.drivers.crash_world import BIG, USER, Asked, Scenario, World, ref_of
 from tests.drivers.erasure_world import USER as ERASED
 from tests.drivers.erasure_world import Erased
 from tests.drivers.faults import PATIENCE, Fault, Process, Site, start_late
@@ -128,9 +126,7 @@ def test_summarise_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     world.turn(ref, Process(world.trace, "turn 1"))
 
     def late(process: Process) -> object:
-        return summarise(
-            ref, SummariseDeps(world.stores(process), world.claude(process), SummarySettings(MODEL))
-        )
+        return world.summarise(ref, process)
 
     held(world, "summarise", late, lambda: delete(world, ref))
     nothing_is_left(world)
@@ -180,13 +176,12 @@ def test_an_end_leaves_nothing() -> None:
 
 def steps_of(world: World, ref: ChatRef) -> dict[str, Callable[[Process], object]]:
     """Every step of a chat with one round of tools."""
-    deps = partial(SummariseDeps, settings=SummarySettings(MODEL))
     query = next(chat.query for chat in world.chats() if chat.chat_id == ref.chat_id)
     return {
         "turn 1": lambda process: world.turn(ref, process),
         "tool": lambda process: world.tool(replace(ref, turn=1), f"q{query}-t1", process),
         "turn 2": lambda process: world.turn(replace(ref, turn=1), process),
-        "summarise": lambda process: summarise(ref, deps(world.stores(process), world.claude(process))),
+        "summarise": lambda process: world.summarise(ref, process),
     }
 
 

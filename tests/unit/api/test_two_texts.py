@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 import dualtrack
 import pytest
 from dualtrack.chat.end_chat import end_chat, failure_of
-from dualtrack.chat.run_turn import run_turn
 from dualtrack.models.trouble import NOT_SERVED, Details
 from dualtrack.tools.documentation.context7 import refusal as refused_by_context7
 from dualtrack.tools.mcp.config import parse_servers
@@ -66,9 +65,7 @@ def failed(api: Api, details: Details, refusal: dict[str, Any] | None, cause: di
     chat_id: str = api.start("Hello.")["chat_id"]
     if refusal:
         api.world.model.script.add({"match": "turn", **refusal})
-        deps = api.world.turn_deps
-        object.__setattr__(deps, "details", details)
-        assert run_turn(ref_of(api.chat(chat_id)), deps)["next"] == "failed"
+        assert api.world.take_turn(ref_of(api.chat(chat_id)), details=details)["next"] == "failed"
     else:
         end_chat(api.world.stores, ref_of(api.chat(chat_id)), failure_of(cause, details))
     return chat_id

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.cancel_chat import cancel_chat
-from dualtrack.chat.run_turn import run_turn
 from dualtrack.clock import iso
 from dualtrack.models.trouble import BUSY as BUSY_WORDS
 from dualtrack.storage.chats import LAST_CALL_SECONDS
@@ -32,7 +30,7 @@ def world() -> Iterator[World]:
 
 def turn(world: World, chat: Chat, *, draw: float = 1.0) -> dict[str, Any]:
     """A turn as a workflow that can wait requests it; every random wait is the longest, or as long as ``draw`` says."""
-    return run_turn(ref_of(chat), replace(world.turn_deps, draw=lambda: draw))
+    return world.take_turn(ref_of(chat), draw=lambda: draw)
 
 
 def announced(world: World, chat: Chat) -> list[tuple[str, int]]:

@@ -10,7 +10,6 @@ import pytest
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import Deployment, receipt_of
-from dualtrack.chat.run_turn import run_turn
 from dualtrack.credits.account import FREE_CANCEL, FREE_CANCELS, FREE_CANCELS_SECONDS, TOO_MANY_CANCELS
 from dualtrack.credits.aws_cost import PRICES
 from dualtrack.errors import Superseded
@@ -82,7 +81,7 @@ def stop_in_mid_answer(world: World, chat: Chat) -> Chat:
         return any(event.event == "delta" for event in world.stores.log(chat).events())
 
     model: Any = Stopped(world.claude, stored, lambda: cancel(world, chat))
-    outcome = run_turn(ref_of(chat), replace(world.turn_deps, model=model))
+    outcome = world.take_turn(ref_of(chat), serve=lambda _: model)
     assert outcome["next"] == "failed"
     return world.load(chat)
 
@@ -187,7 +186,7 @@ def test_a_waiting_chat_says_what_its_waits_took_before_and_after_it_is_answered
     world.model.script.add({"match": "turn", "status": 529}, {"match": "turn", "status": 529})
     chat = world.start("What is it?")
     for _ in range(2):
-        outcome = run_turn(ref_of(chat), world.turn_deps)
+        outcome = world.take_turn(ref_of(chat))
         world.clock.sleep(outcome["seconds"])
     (wait,) = [line for line in receipt(world, world.load(chat))["lines"] if line["kind"] == "wait"]
     assert (wait["turn"], wait["tries"]) == (1, 2)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from dualtrack.chat.run_turn import run_turn
+from dualtrack.chat.run_turn import Told
 
 from tests.drivers.world import make_world, ref_of
 
@@ -16,7 +15,7 @@ def emitted(content: list[dict[str, Any]]) -> list[float]:
     seconds: list[float] = []
     with make_world() as world:
         world.model.script.add({"match": "Hello.", "content": content})
-        run_turn(ref_of(world.start("Hello.")), replace(world.turn_deps, first_text=seconds.append))
+        world.take_turn(ref_of(world.start("Hello.")), Told(first_text=seconds.append))
     return seconds
 
 

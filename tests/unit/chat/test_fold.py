@@ -14,7 +14,6 @@ from dualtrack.chat.fold_ahead import fold_ahead
 from dualtrack.chat.past import fix_past, read_past
 from dualtrack.errors import ChatClosed
 from dualtrack.memory.records import Block, QueryTrack
-from dualtrack.memory.summaries import SummarySettings
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.chats import Chat, Pin
 from dualtrack.tools.full_context import read_reference
@@ -184,9 +183,7 @@ def test_a_late_digest_is_not_written_to_a_deleted_conversation(world: World) ->
             delete_conversation(world.stores, "ann", chat.conversation_id)
 
     client.meta.events.register("provide-client-params.dynamodb.TransactWriteItems", delete_first)
-    fold_ahead(
-        world.stores, chat, all_profiles()["assistant"], world.claude, SummarySettings(world.model_name)
-    )
+    fold_ahead(world.stores, chat, all_profiles()["assistant"], world.claude, world.summaries)
     assert deleted
     pages = client.get_paginator("scan").paginate(TableName="history")
     remaining = [

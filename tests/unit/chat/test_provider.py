@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from dualtrack.chat.agent import agent_from, agent_of
-from dualtrack.chat.run_turn import run_turn
+from dualtrack.chat.agent import Deployed, agent_from, agent_of
 from dualtrack.chat.summarise import summarise
 from dualtrack.models.thinking import Thinking
 
@@ -27,13 +26,6 @@ def world() -> Iterator[World]:
         yield new_world
 
 
-class Nobody:
-    """A provider that no chat of the test began with."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"{name}: the wrong provider is asked")
-
-
 def test_turns_and_summaries_keep_the_provider_they_began_with(world: World) -> None:
     chat = world.start("What did the documentation say about pagination? kept-provider")
     world.model.script.add(
@@ -47,13 +39,13 @@ def test_turns_and_summaries_keep_the_provider_they_began_with(world: World) -> 
         asked.append(provider)
         return world.claude
 
-    nobody: Any = Nobody()
-    turn = replace(world.turn_deps, model=nobody, provider="bedrock", served_by=served_by)
+    elsewhere = Deployed("claude-haiku-5-5", Thinking(), "bedrock")
     world.tool(chat, 1, "q1-t1")
-    assert run_turn(replace(ref_of(chat), turn=1), turn)["next"] == "answered"
-    summarise(
-        ref_of(chat), replace(world.summarise_deps, model=nobody, provider="bedrock", served_by=served_by)
+    assert (
+        world.take_turn(replace(ref_of(chat), turn=1), serve=served_by, deployed=elsewhere)["next"]
+        == "answered"
     )
+    summarise(ref_of(chat), world.stores, served_by, world.summaries, "bedrock")
     assert world.load(chat).status == "done"
     assert asked == ["anthropic", "anthropic"]
 
@@ -61,7 +53,7 @@ def test_turns_and_summaries_keep_the_provider_they_began_with(world: World) -> 
 def test_an_agent_without_a_provider_uses_anthropic(world: World) -> None:
     """As pinned by earlier releases."""
     chat = world.start("Anything.")
-    agent = agent_of(world.stores.agents, chat, "claude-haiku-5-5", Thinking(), "bedrock")
+    agent = agent_of(world.stores.agents, chat, Deployed("claude-haiku-5-5", Thinking(), "bedrock"))
     assert agent_from(agent.text) == agent
     older = agent.text.replace('"provider":"bedrock"', '"other":"bedrock"')
     assert older != agent.text

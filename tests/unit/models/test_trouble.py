@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from dualtrack.chat.end_chat import failure_of
-from dualtrack.chat.run_turn import run_turn
+from dualtrack.chat.run_turn import Told
 from dualtrack.errors import ModelRefused, ModelUnavailable
 from dualtrack.models.anthropic import connect
 from dualtrack.models.trouble import NOT_SERVED, Details, own_words, refusal
@@ -67,9 +66,8 @@ def test_a_chat_with_a_wrong_key_shows_the_services_message() -> None:
         problem = {"status": 401, "error_type": "authentication_error", "error_message": "invalid x-api-key"}
         world.model.script.add({**problem, "always": True})
         errors: list[ModelRefused] = []
-        deps = replace(world.turn_deps, details=SHOWN, refused=errors.append)
         chat = world.start("Hello")
-        assert run_turn(ref_of(chat), deps)["next"] == "failed"
+        assert world.take_turn(ref_of(chat), Told(refused=errors.append), details=SHOWN)["next"] == "failed"
         ended = world.load(chat)
         assert ended.error is not None
         assert "“invalid x-api-key” (401 authentication_error)" in ended.error["message"]

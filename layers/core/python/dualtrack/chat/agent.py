@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -60,16 +60,23 @@ class Agent:
         return hashlib.sha256(self.text.encode()).hexdigest()[:32]
 
 
-def agent_of(
-    agents: AgentStore, chat: Chat, model: str, thinking: Thinking, provider: str = ANTHROPIC
-) -> Agent:
-    """The chat's agent: the pinned one, else today's. ``model``, ``thinking``, ``provider``: the deployment's.
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What the deployment sets for agents. ``model``: for profiles that name none; ``provider`` serves it."""
+
+    model: str
+    thinking: Thinking = field(default_factory=Thinking)
+    provider: str = ANTHROPIC
+
+
+def agent_of(agents: AgentStore, chat: Chat, deployed: Deployed) -> Agent:
+    """The chat's agent: the pinned one, else today's.
 
     Pinned agents are kept in a cache. If the entry is missing, the chat continues with today's agent. Raises `Gone`
     if there is none, because the profile was removed.
     """
     pinned = chat.pin.agent if chat.pin else ""
-    today = _today(chat, model, thinking, provider)
+    today = _today(chat, deployed)
     if pinned and (today is None or today.version != pinned):
         text = agents.load(pinned)
         if text is not None:
@@ -79,13 +86,15 @@ def agent_of(
     return today
 
 
-def _today(chat: Chat, model: str, thinking: Thinking, provider: str) -> Agent | None:
+def _today(chat: Chat, deployed: Deployed) -> Agent | None:
     """The agent as deployed now, but with the recorded model and effort if the chat has a recorded turn."""
     profile = all_profiles().get(chat.profile)
     if profile is None:
         return None
+    thinking = deployed.thinking
     chosen = replace(thinking, effort=chat.effort) if chat.model else thinking
-    return Agent(profile, chat.model or profile.model or model, chosen, in_house_specs(profile), provider)
+    model = chat.model or profile.model or deployed.model
+    return Agent(profile, model, chosen, in_house_specs(profile), deployed.provider)
 
 
 def agent_from(text: str) -> Agent:

@@ -1,8 +1,7 @@
 """The running query as the model will see it: its view, its turns, its results.
 
 A later turn only reads. The first one also fixes what is sent for good: it writes the missing tracks of earlier
-queries, folds the past if it is too long, keeps the agent, and pins all of it. ``complete`` may record results that
-are missing.
+queries, folds the past if it is too long, keeps the agent, and pins all of it.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from dualtrack.chat.past import fix_past, read_past
 from dualtrack.chat.replay import read_replay
+from dualtrack.chat.tool_results import complete_results
 from dualtrack.clock import iso
 from dualtrack.errors import Gone, Superseded
 from dualtrack.ids import response_id
@@ -78,30 +78,44 @@ class _Read:
         return tuple(number for number in _sent_one_by_one(self.past, before) if number not in written)
 
 
-def read_query(
+def pinned_query(
     stores: QueryStores,
     chat: Chat,
     agent: Agent,
     turns: Sequence[RecordedTurn],
     limit: Limit,
-    complete: Callable[[RecordedTurn], None],
     sleep: Callable[[float], None],
 ) -> QueryState:
-    """The query with its past pinned. ``complete`` writes the missing records of the last turn's calls.
+    """The query with its past pinned, and with a record of every call of its last turn.
 
     Raises `Gone` if something that has to be sent was deleted, and `Superseded` if another first attempt has pinned
     another agent.
     """
-    profile, stores = agent.profile, stores.across(chat.ancestry)
-    read = _read(stores, chat, profile, turns)
+    stores = stores.across(chat.ancestry)
+    read = _read(stores, chat, agent.profile, turns)
     recorded = {record.record_id for record in read.records}
     if turns and any(call.id not in recorded for call in turns[-1].calls):
-        complete(turns[-1])
+        complete_results(stores, chat, turns[-1], dead=True)
         read = replace(
             read, records=stores.history.query_records(chat.user, chat.conversation_id, chat.query)
         )
     if _is_new(chat, turns):
         read, chat = _pin(stores, chat, agent, read, sleep)
+    return _state(stores, chat, agent, turns, limit, read)
+
+
+def read_query(
+    stores: QueryStores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], limit: Limit
+) -> QueryState:
+    """The query as it was sent; nothing is written. Raises `Gone`."""
+    stores = stores.across(chat.ancestry)
+    return _state(stores, chat, agent, turns, limit, _read(stores, chat, agent.profile, turns))
+
+
+def _state(
+    stores: QueryStores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], limit: Limit, read: _Read
+) -> QueryState:
+    profile = agent.profile
     query = _required(
         next((record for record in read.records if record.type == "message" and record.role == "user"), None)
     )

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.chat.agent import agent_of
+from dualtrack.chat.agent import Deployed, agent_of
 from dualtrack.chat.end_chat import INCOMPLETE, MODEL_BUSY, Ended, Failure, end_chat
 from dualtrack.chat.move_credits import lines_of, move_credits
-from dualtrack.chat.query_state import QueryState, read_query
+from dualtrack.chat.query_state import QueryState, pinned_query
 from dualtrack.chat.receipt import model_nanodollars
 from dualtrack.chat.refused_tools import MOST, go_without, names_a_tool, refused_tool
 from dualtrack.chat.tool_results import complete_results
@@ -55,22 +55,22 @@ from dualtrack.memory.records import Record
 from dualtrack.memory.refused_files import without_file, without_files
 from dualtrack.memory.sending import Sending
 from dualtrack.memory.sources import sources_of
-from dualtrack.memory.summaries import DEFAULT_CHARACTERS, summary_requests
+from dualtrack.memory.summaries import SummarySettings, summary_requests
 from dualtrack.memory.view import Sent, View, build
 from dualtrack.models.busy import seconds_to_wait, still_to_wait
 from dualtrack.models.cost_cap import asked_dollars, is_spent, lowest_cap, most_of_a_call
 from dualtrack.models.prices import dollars
-from dualtrack.models.protocol import CALL_SECONDS
-from dualtrack.models.providers import ANTHROPIC
+from dualtrack.models.protocol import CALL_SECONDS, ignore
 from dualtrack.models.refusals import named_file
 from dualtrack.models.spent import Begun, Heard, Made, begun_before, has_begun
-from dualtrack.models.thinking import Thinking, turn_fields, without_thinking
+from dualtrack.models.thinking import turn_fields, without_thinking
 from dualtrack.models.trouble import Details, refusal
 from dualtrack.models.turn import ROUNDS_DONE, Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
 from dualtrack.storage.dynamo import Lost
 from dualtrack.streaming.delta_writer import DeltaWriter
 from dualtrack.text import cautious_tokens
+from dualtrack.tools.arguments import invalid_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -101,45 +101,53 @@ _UNPAID: Final = "Tool execution failed: not enough credits, so it was not run."
 
 
 @dataclass(frozen=True, slots=True)
-class TurnDeps:
-    """What a turn needs beside the stores. ``model_name``: for profiles that name no model;
-    ``invalid`` checks a tool's input against its schema; ``first_text`` is called with the seconds from a request to
-    the first text of its answer, if it has any."""
+class TurnSettings:
+    """What the deployment sets for turns. ``summaries``: its model is empty for that of the turn; ``max_cost``: the
+    cost cap in dollars a chat, 0 for none; ``details``: which parts of a refusal the user sees."""
 
-    stores: TurnStores
-    model: Model
-    model_name: str
-    invalid: Callable[[ToolSpec, Mapping[str, Any]], str]
-    sleep: Callable[[float], None] = time.sleep
-    thinking: Thinking = field(default_factory=Thinking)
-    summary_model: str = ""
-    """The model that summarises record by record; empty for that of the turn."""
-    summary_characters: int = DEFAULT_CHARACTERS
-    first_text: Callable[[float], None] = lambda _: None
+    deployed: Deployed
+    summaries: SummarySettings = field(default_factory=SummarySettings)
     max_cost: float = 0.0
-    """The deployment's cost cap in dollars a chat; 0 for none."""
-    draw: Callable[[], float] = random.random
-    """A random number from 0 to 1, for the random part of a wait."""
-    recorded: Callable[[RecordedTurn], None] = lambda _: None
+    details: Details = field(default_factory=Details)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Who is told of a turn, for metrics and the log."""
+
+    first_text: Callable[[float], None] = ignore
+    """Called with the seconds from a request to the first text of its answer, if it has any."""
+    recorded: Callable[[RecordedTurn], None] = ignore
     """Called with a recorded turn, by the run that has recorded it."""
     ended: Ended = lambda *_: None
     """Called for a chat that this run has answered or ended as failed."""
-    provider: str = ANTHROPIC
-    served_by: Callable[[str], Model] | None = None
-    """The model of another provider than ``provider``, for a chat that began with it."""
-    details: Details = field(default_factory=Details)
-    """Which parts of a refusal the user sees."""
-    refused: Callable[[ModelRefused], None] = lambda _: None
+    refused: Callable[[ModelRefused], None] = ignore
     """Called if the model's service rejects a request."""
     tool_refused: Callable[[ToolSpec, ModelRefused], None] = lambda *_: None
     """Called for a tool of an MCP server for which it does; the turn goes on without that tool."""
 
 
 @dataclass(frozen=True, slots=True)
+class Waits:
+    """How a turn waits. ``draw``: a random number from 0 to 1, for the random part of a wait for the model."""
+
+    sleep: Callable[[float], None] = time.sleep
+    draw: Callable[[], float] = random.random
+
+
+_NOBODY: Final = Told()
+_REAL: Final = Waits()
+
+
+@dataclass(frozen=True, slots=True)
 class _Run:
     """One attempt at one turn."""
 
-    deps: TurnDeps
+    stores: TurnStores
+    model: Model
+    settings: TurnSettings
+    told: Told
+    waiting: Waits
     chat: Chat
     agent: Agent
     log: EventLog
@@ -158,8 +166,16 @@ class _Run:
         return self.agent.profile
 
 
-def run_turn(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
-    """Run turn ``ref.turn`` + 1 and return ``{"turn", "next", "calls": [{"id", "fn"}]}``.
+def run_turn(
+    ref: ChatRef,
+    stores: TurnStores,
+    serve: Callable[[str], Model],
+    settings: TurnSettings,
+    told: Told = _NOBODY,
+    waiting: Waits = _REAL,
+) -> dict[str, Any]:
+    """Run turn ``ref.turn`` + 1 with the model that ``serve`` opens for the agent's provider, and return
+    ``{"turn", "next", "calls": [{"id", "fn"}]}``.
 
     Raises `Transient` if a retry may succeed. ``next`` is ``failed`` if the chat has ended meanwhile or the model's
     service rejects the request. It is ``wait``, with ``seconds`` and the unchanged ``turn``, if the model is busy and
@@ -167,27 +183,33 @@ def run_turn(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     """
     for _ in range(_OVERTAKES):
         try:
-            return _attempt(ref, deps)
+            return _attempt(ref, stores, serve, settings, told, waiting)
         except ChatClosed:
             return _outcome(ref.turn + 1, "failed")
         except Superseded:
             continue
         except ModelBusy:
-            end_chat(deps.stores, ref, MODEL_BUSY, deps.ended)
+            end_chat(stores, ref, MODEL_BUSY, told.ended)
             return _outcome(ref.turn + 1, "failed")
         except ModelRefused as error:
-            deps.refused(error)
-            end_chat(deps.stores, ref, Failure(*refusal(error, deps.details)), deps.ended)
+            told.refused(error)
+            end_chat(stores, ref, Failure(*refusal(error, settings.details)), told.ended)
             return _outcome(ref.turn + 1, "failed")
         except Gone:
-            end_chat(deps.stores, ref, INCOMPLETE, deps.ended)
+            end_chat(stores, ref, INCOMPLETE, told.ended)
             return _outcome(ref.turn + 1, "failed")
     raise Contended("Other runs of this turn were faster at each attempt.")
 
 
-def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
+def _attempt(
+    ref: ChatRef,
+    stores: TurnStores,
+    serve: Callable[[str], Model],
+    settings: TurnSettings,
+    told: Told,
+    waiting: Waits,
+) -> dict[str, Any]:
     """Reads the log's tail before anything else: a later commit moves it, and so is noticed."""
-    stores = deps.stores
     log = stores.log(ref)
     newest = _newest(log)
     loaded = stores.chats.load_with_turns(ref.user, ref.chat_id)
@@ -203,14 +225,26 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         raise ChatClosed(ref.chat_id)
     if seconds := still_to_wait(newest, ref.turn + 1, stores.clock()):
         return _wait_outcome(ref.turn, seconds)
-    agent = agent_of(stores.agents, chat, deps.model_name, deps.thinking, deps.provider)
-    if agent.provider != deps.provider and deps.served_by:
-        deps = replace(deps, model=deps.served_by(agent.provider))
-    is_capped = _is_capped(stores, chat, agent, turns, deps.max_cost)
+    agent = agent_of(stores.agents, chat, settings.deployed)
+    model = serve(agent.provider)
+    is_capped = _is_capped(stores, chat, agent, turns, settings.max_cost)
     limit = limit_of(chat, ref.turn + 1, agent.profile, stores.clock(), is_capped=is_capped)
     is_again = has_begun(newest, ref.turn + 1)
     before = begun_before(log.events(), ref.turn + 1, chat.heard) if is_again else Begun()
-    run = _Run(deps, chat, agent, log, ref.turn + 1, limit, turns, before)
+    run = _Run(
+        stores,
+        model,
+        settings,
+        told,
+        waiting,
+        chat,
+        agent,
+        log,
+        ref.turn + 1,
+        limit,
+        turns,
+        before,
+    )
     try:
         return _call_or_wait(run, turns)
     except ChatClosed:
@@ -264,8 +298,8 @@ def _wait_for_other_run(run: _Run) -> None:
     If both runs continued, they would overtake each other again and again, and each time pay for a model call.
     """
     tail, still = 0, 0
-    while still < _STILL_POLLS and run.deps.stores.chats.turn(run.chat, run.number) is None:
-        run.deps.sleep(_POLL_SECONDS)
+    while still < _STILL_POLLS and run.stores.chats.turn(run.chat, run.number) is None:
+        run.waiting.sleep(_POLL_SECONDS)
         slot = run.log.next_slot()
         tail, still = slot, still + 1 if slot == tail else 0
 
@@ -286,9 +320,9 @@ def _call_or_wait(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
     try:
         return _call_model(run, turns)
     except ModelBusy as busy:
-        now, last = run.deps.stores.clock(), run.chat.deadline - LAST_CALL_SECONDS
+        now, last = run.stores.clock(), run.chat.deadline - LAST_CALL_SECONDS
         tries = run.before.tries + 1
-        seconds = seconds_to_wait(busy.seconds, tries, last - now, run.deps.draw())
+        seconds = seconds_to_wait(busy.seconds, tries, last - now, run.waiting.draw())
         if not seconds:
             raise
         until = iso(max(last, now + seconds))
@@ -297,9 +331,8 @@ def _call_or_wait(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
 
 
 def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
-    stores = run.deps.stores
-    complete = partial(complete_results, stores, run.chat, dead=True)
-    state = read_query(stores, run.chat, run.agent, turns, run.limit, complete, run.deps.sleep)
+    stores = run.stores
+    state = pinned_query(stores, run.chat, run.agent, turns, run.limit, run.waiting.sleep)
     frame = turn_request(run.agent, state.offered, run.limit, (), run.profile.max_tokens)
     fixed = cautious_tokens(dumps([frame["system"], frame.get("tools", [])]))
     last = turns[-1].sending if turns else Sending()
@@ -308,7 +341,7 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
     begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit))
     if not run.left_out:
         run.log.append([begins], fence=_no_commit)
-    asked_at, clock = iso(run.deps.stores.clock()), time.monotonic()
+    asked_at, clock = iso(run.stores.clock()), time.monotonic()
     try:
         with DeltaWriter(run.log, run.number, _no_other_run, partial(_hear, run)) as writer:
             said = _ask_for_less(run, frame, view, writer)
@@ -321,7 +354,7 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
         calls_before=run.chat.calls,
         offered=state.offered,
         limit="" if said.without_room else run.limit,
-        invalid=run.deps.invalid,
+        invalid=invalid_arguments,
     )
     return _record(replace(run, chat=state.chat), state, _with_frame(said, fixed), decision)
 
@@ -333,8 +366,8 @@ def _call_without(
     tool = refused_tool(refused, state.offered)
     if tool is None or len(run.left_out) >= MOST:
         raise refused
-    chat = go_without(run.deps.stores, state.chat, tool, refused, len(run.left_out))
-    run.deps.tool_refused(tool, refused)
+    chat = go_without(run.stores, state.chat, tool, refused, len(run.left_out))
+    run.told.tool_refused(tool, refused)
     return _call_model(replace(run, chat=chat, left_out=(*run.left_out, tool.name)), turns)
 
 
@@ -362,7 +395,7 @@ def _made(run: _Run, said: _Said, asked_at: str, seconds: float) -> Made:
 def _hear(run: _Run, first: FirstByte) -> None:
     """Note the first byte of the answer, before anything else of it is written."""
     heard = Heard(run.number, run.before.tries + 1, run.agent.model, first.served, first.usage)
-    run.deps.stores.chats.hear(run.chat, heard)
+    run.stores.chats.hear(run.chat, heard)
 
 
 def _with_frame(said: _Said, fixed: int) -> _Said:
@@ -415,22 +448,22 @@ def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view:
         fixed_tokens(frame),
         build(view).sent_tokens,
         summary_requests(state.records),
-        run.deps.summary_model or model,
-        run.deps.summary_characters,
+        run.settings.summaries.model or model,
+        run.settings.summaries.characters,
     )
 
 
 def _ask(run: _Run, request: Mapping[str, Any], writer: DeltaWriter) -> ModelReply:
     """The model's answer. If it was cut off while thinking, ask again without thinking; both calls are counted."""
     asked_at = time.monotonic()
-    on_text = _reporting_first_text(writer.write, run.deps.first_text, asked_at)
-    reply = run.deps.model.stream(request, on_text, on_first=writer.begin)
+    on_text = _reporting_first_text(writer.write, run.told.first_text, asked_at)
+    reply = run.model.stream(request, on_text, on_first=writer.begin)
     again = without_thinking(request, run.profile.max_tokens) if reply.is_thought_alone else None
     left = CALL_SECONDS - (time.monotonic() - asked_at)
     if again is None or left < _LEAST_SECONDS:
         return reply
     try:
-        second = run.deps.model.stream(again, on_text, left, writer.begin)
+        second = run.model.stream(again, on_text, left, writer.begin)
     except ModelRefused:
         return reply
     usage = reply.usage + second.usage
@@ -488,7 +521,7 @@ def _record(run: _Run, state: QueryState, said: _Said, decision: Decision) -> di
     after = with_usage(run.chat, reply.usage, sent.sent_tokens, sent.full_history_tokens)
     after = replace(after, turn=run.number, calls=run.chat.calls + len(decision.calls))
     after = replace(after, model=run.agent.model, effort=run.agent.thinking.effort)
-    turn = _Turn(run, reply, decision, after, run.deps.stores.clock(), said.sending, said.made)
+    turn = _Turn(run, reply, decision, after, run.stores.clock(), said.sending, said.made)
     try:
         if decision.next == "answered":
             _commit_answer(turn, state.records)
@@ -499,9 +532,9 @@ def _record(run: _Run, state: QueryState, said: _Said, decision: Decision) -> di
     recorded = RecordedTurn(
         run.number, reply.content, decision.calls, decision.next, said.sending, reply.usage, said.made
     )
-    run.deps.recorded(recorded)
+    run.told.recorded(recorded)
     if decision.next != "answered":
-        complete_results(run.deps.stores, after, recorded, dead=False)
+        complete_results(run.stores, after, recorded, dead=False)
     return _recorded_outcome(recorded)
 
 
@@ -522,12 +555,12 @@ def _commit_tools(turn: _Turn) -> Decision:
         return account.hold_tools(chat.chat_id, classes, chat.documentation_paid, turn.now)
 
     recorded = partial(_recorded_tools, turn)
-    held = move_credits(run.deps.stores.ledger, run.log, chat.user, hold, recorded, _no_other_run)
+    held = move_credits(run.stores.ledger, run.log, chat.user, hold, recorded, _no_other_run)
     return _with_refusals(turn.decision, held.fits).decision
 
 
 def _recorded_tools(turn: _Turn, credits: Credits) -> Recorded:  # noqa: A002
-    run, chat, stores = turn.run, turn.run.chat, turn.run.deps.stores
+    run, chat, stores = turn.run, turn.run.chat, turn.run.stores
     paid = _with_refusals(turn.decision, credits.fits)
     thought = _thought(turn)
     after = _after_hold(turn, paid, credits, thought)
@@ -603,12 +636,12 @@ def _commit_answer(turn: _Turn, records: Sequence[Record]) -> None:
         return account.settle(chat.chat_id, chat.held, turn.now).costing(cost)
 
     recorded = partial(_recorded_answer, turn, sources_of(records))
-    move_credits(run.deps.stores.ledger, run.log, chat.user, settle, recorded, _no_other_run)
-    run.deps.ended("answered", turn.decision.stop)
+    move_credits(run.stores.ledger, run.log, chat.user, settle, recorded, _no_other_run)
+    run.told.ended("answered", turn.decision.stop)
 
 
 def _recorded_answer(turn: _Turn, sources: Sequence[Source], credits: Credits) -> Recorded:  # noqa: A002
-    run, chat, stores = turn.run, turn.run.chat, turn.run.deps.stores
+    run, chat, stores = turn.run, turn.run.chat, turn.run.stores
     said, now = turn.decision, iso(turn.now)
     after = _after_settle(turn, credits)
     record_id = response_id(chat.query)

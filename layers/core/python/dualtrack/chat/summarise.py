@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from dualtrack.chat.agent import agent_of
+from dualtrack.chat.agent import Deployed, agent_of
 from dualtrack.chat.end_chat import finish
 from dualtrack.chat.fold_ahead import fold_ahead
 from dualtrack.chat.summarise_jointly import joint_request, joint_summaries, new_mark
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from dualtrack.chat.agent import Agent
     from dualtrack.memory.summaries import SummarySettings
     from dualtrack.models.protocol import Model
-    from dualtrack.models.turn import ModelReply
     from dualtrack.requests import ChatRef
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import QueryStores
@@ -45,32 +44,28 @@ _ATTEMPTS: Final = 3
 _PARALLEL: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class SummariseDeps:
-    """What the step needs beside the stores. ``model`` is that of ``settings``."""
-
-    stores: QueryStores
-    model: Model
-    settings: SummarySettings
-    sleep: Callable[[float], None] = time.sleep
-    provider: str = ANTHROPIC
-    served_by: Callable[[str], Model] | None = None
-    """Opens the model of another provider than ``provider``, for a chat that began with that one."""
-    made: Callable[[Side], None] = ignore
-    """Called with what the summaries took, by the run that has recorded them."""
-
-
 class _Tries:
-    """Counts requests to the model, from any thread."""
+    """Asks the model while there is time, and counts the requests, from any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, sleep: Callable[[float], None]) -> None:
+        self._sleep = sleep
+        self._deadline = time.monotonic() + SUMMARIES_SECONDS
         self._lock = threading.Lock()
         self.count = 0
 
-    def add(self) -> None:
-        """Count a request."""
-        with self._lock:
-            self.count += 1
+    def ask(self, call: Callable[[float], T]) -> T | None:
+        """The answer to a call with the seconds that are left; up to three tries. Raises `ModelRefused`."""
+        for attempt in range(_ATTEMPTS):
+            left = self._deadline - time.monotonic()
+            if left < 1:
+                break
+            with self._lock:
+                self.count += 1
+            try:
+                return call(left)
+            except ModelUnavailable:
+                self._sleep(min(0.5 * 2**attempt, max(left, 0)))
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,115 +78,97 @@ class _Made:
     calls: int = 0
 
 
-def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
+def summarise(
+    ref: ChatRef,
+    stores: QueryStores,
+    serve: Callable[[str], Model],
+    settings: SummarySettings,
+    provider: str = ANTHROPIC,
+    made: Callable[[Side], None] = ignore,
+    sleep: Callable[[float], None] = time.sleep,
+) -> dict[str, Any]:
     """Write the query's summarised track and close the chat. Idempotent.
 
     No model is asked for a track that a follow-up has made final, or that is never sent: other policies than
-    `dual_track` send records.
+    `dual_track` send records. ``serve`` opens the model of a provider; ``provider``: the deployment's; ``made`` is
+    called with what the summaries took, by the run that has recorded them.
     """
-    chat = deps.stores.chats.load(ref.user, ref.chat_id)
+    chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None or chat.status != "answered":
         return {}
-    records = deps.stores.history.query_records(chat.user, chat.conversation_id, chat.query)
-    agent = _agent_if_summarised(chat, deps)
-    if agent and agent.provider != deps.provider and deps.served_by:
-        deps = replace(deps, model=deps.served_by(agent.provider))
-    is_final = deps.stores.history.track(chat.user, chat.conversation_id, chat.query) is not None
-    at, clock, tries = iso(deps.stores.clock()), time.monotonic(), _Tries()
+    records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
+    agent = _agent_if_summarised(stores, chat, Deployed(settings.model, settings.thinking, provider))
+    model = serve(agent.provider) if agent else None
+    is_final = stores.history.track(chat.user, chat.conversation_id, chat.query) is not None
+    at, clock, tries = iso(stores.clock()), time.monotonic(), _Tries(sleep)
     requests = summary_requests(records) if agent and not is_final else ()
-    made = _make(chat, agent, requests, deps, tries) if agent else _Made({})
-    seconds, missing = round(time.monotonic() - clock, 3), len(requests) - sum(map(bool, made.texts.values()))
-    spent = Side(at, made.model, seconds, made.calls, tries.count, made.usage, missing)
-    summaries = {record_id: fitted(text, deps.settings.characters) for record_id, text in made.texts.items()}
+    found = _Made({})
+    if agent and model and requests:
+        jointly = _jointly(stores, chat, agent, requests, model, settings, tries)
+        found = jointly or _one_by_one(requests, model, settings, tries)
+    seconds, missing = (
+        round(time.monotonic() - clock, 3),
+        len(requests) - sum(map(bool, found.texts.values())),
+    )
+    spent = Side(at, found.model, seconds, found.calls, tries.count, found.usage, missing)
+    summaries = {record_id: fitted(text, settings.characters) for record_id, text in found.texts.items()}
     try:
-        finish(deps.stores, chat, records, summaries, spent)
+        finish(stores, chat, records, summaries, spent)
     except (Superseded, Lost):
         return {}
-    deps.made(spent)
-    if agent:
-        fold_ahead(deps.stores, chat, agent.profile, deps.model, deps.settings)
+    made(spent)
+    if agent and model:
+        fold_ahead(stores, chat, agent.profile, model, settings)
     return {}
 
 
-def _agent_if_summarised(chat: Chat, deps: SummariseDeps) -> Agent | None:
+def _agent_if_summarised(stores: QueryStores, chat: Chat, deployed: Deployed) -> Agent | None:
     """The chat's agent, if its policy sends summaries; None also if the agent no longer exists."""
     try:
-        agent = agent_of(deps.stores.agents, chat, deps.settings.model, deps.settings.thinking, deps.provider)
+        agent = agent_of(stores.agents, chat, deployed)
     except Gone:
         return None
     return agent if agent.profile.history.is_summarised else None
 
 
-def _make(
-    chat: Chat, agent: Agent, requests: tuple[SummaryRequest, ...], deps: SummariseDeps, tries: _Tries
-) -> _Made:
-    """All summaries of the query: by one call on the cached prefix if that costs less, else one call a record."""
-    if not requests:
-        return _Made({})
-    deadline = time.monotonic() + SUMMARIES_SECONDS
-    try:
-        jointly = _jointly(chat, agent, requests, deps, deadline, tries)
-    except ModelRefused:  # a rejected request costs nothing
-        jointly = None
-    return jointly or _one_by_one(requests, deps, deadline, tries)
-
-
 def _jointly(
+    stores: QueryStores,
     chat: Chat,
     agent: Agent,
     requests: Sequence[SummaryRequest],
-    deps: SummariseDeps,
-    deadline: float,
+    model: Model,
+    settings: SummarySettings,
     tries: _Tries,
 ) -> _Made | None:
+    """All summaries by one call on the cached prefix; None if that does not cost less, or if it is refused."""
     mark = new_mark()
-    request = joint_request(deps.stores, chat, agent, requests, mark, deps.settings, deps.sleep)
+    request = joint_request(stores, chat, agent, requests, mark, settings)
     if request is None:
         return None
-
-    def ask(seconds: float) -> ModelReply:
-        return deps.model.stream(request, ignore, min(_JOINT_SECONDS, seconds))
-
-    reply = _tried(ask, deps, deadline, tries)
+    try:
+        reply = tries.ask(lambda left: model.stream(request, ignore, min(_JOINT_SECONDS, left)))
+    except ModelRefused:  # a rejected request costs nothing
+        return None
     if reply is None:
         return _Made({}, model=agent.model)
     return _Made(joint_summaries(reply, mark, requests), reply.usage, agent.model, 1)
 
 
 def _one_by_one(
-    requests: Sequence[SummaryRequest], deps: SummariseDeps, deadline: float, tries: _Tries
+    requests: Sequence[SummaryRequest], model: Model, settings: SummarySettings, tries: _Tries
 ) -> _Made:
+    """One call a record. The text is empty where the model refused or did not finish in time."""
+
+    def summary(request: SummaryRequest) -> tuple[str, Usage]:
+        body = summary_call(request, settings.model, settings.thinking, settings.characters)
+        try:
+            answer = tries.ask(lambda left: model.complete(body, min(_CALL_SECONDS, left)))
+        except ModelRefused:
+            answer = None
+        return answer or ("", Usage())
+
     with ThreadPoolExecutor(min(_PARALLEL, len(requests))) as pool:
-        answers = list(pool.map(lambda request: _summarise_record(request, deps, deadline, tries), requests))
+        answers = list(pool.map(summary, requests))
     texts = {request.record_id: text for request, (text, _) in zip(requests, answers, strict=True)}
     usages = [usage for _, usage in answers if usage.tokens]
-    return _Made(texts, sum(usages, Usage()), deps.settings.model, len(usages))
-
-
-def _summarise_record(
-    request: SummaryRequest, deps: SummariseDeps, deadline: float, tries: _Tries
-) -> tuple[str, Usage]:
-    """The summary and its usage; empty if the model refused or did not finish in time."""
-    body = summary_call(request, deps.settings.model, deps.settings.thinking, deps.settings.characters)
-
-    def ask(seconds: float) -> tuple[str, Usage]:
-        return deps.model.complete(body, min(_CALL_SECONDS, seconds))
-
-    try:
-        return _tried(ask, deps, deadline, tries) or ("", Usage())
-    except ModelRefused:
-        return "", Usage()
-
-
-def _tried(ask: Callable[[float], T], deps: SummariseDeps, deadline: float, tries: _Tries) -> T | None:
-    """The model's answer, with up to three tries while there is time. Raises `ModelRefused`."""
-    for attempt in range(_ATTEMPTS):
-        left = deadline - time.monotonic()
-        if left < 1:
-            break
-        tries.add()
-        try:
-            return ask(left)
-        except ModelUnavailable:
-            deps.sleep(min(0.5 * 2**attempt, max(left, 0)))
-    return None
+    return _Made(texts, sum(usages, Usage()), settings.model, len(usages))

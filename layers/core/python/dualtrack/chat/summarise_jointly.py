@@ -22,7 +22,7 @@ from dualtrack.models.turn import limit_from_stop
 from dualtrack.storage.chats import Pin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from dualtrack.chat.agent import Agent
     from dualtrack.memory.summaries import SummaryRequest, SummarySettings
@@ -42,7 +42,6 @@ def joint_request(
     requests: Sequence[SummaryRequest],
     mark: str,
     settings: SummarySettings,
-    sleep: Callable[[float], None],
 ) -> dict[str, Any] | None:
     """The body of the call to the Messages API; None if the summaries have to be made record by record."""
     try:
@@ -53,7 +52,7 @@ def joint_request(
         ask = ask_for_all(requests, mark, settings.characters)
         # a token for each character is enough in any script
         room = len(requests) * (settings.characters + 50)
-        return _request_after(stores, chat, agent, turns, ask, room, sleep)
+        return _request_after(stores, chat, agent, turns, ask, room)
     except Gone:
         return None
 
@@ -90,12 +89,11 @@ def _request_after(
     turns: Sequence[RecordedTurn],
     ask: str,
     room: int,
-    sleep: Callable[[float], None],
 ) -> dict[str, Any]:
     """The last turn's request, its answer, and the question after it; ``room`` for the summaries, in tokens."""
     limit = limit_from_stop(chat.stop, is_after_rounds=turns[-1].number > agent.profile.max_turns)
     pinned = replace(chat, pin=chat.pin or Pin())  # no pin: there was nothing to pin when the query started
-    state = read_query(stores, pinned, agent, turns[:-1], limit, _nothing_to_complete, sleep)
+    state = read_query(stores, pinned, agent, turns[:-1], limit)
     sent = replace(state.view, cuts=turns[-1].sending.cuts)
     messages = [
         *build(sent).messages,
@@ -103,7 +101,3 @@ def _request_after(
         user_message([text_block(ask)]),
     ]
     return turn_request(agent, state.offered, limit, messages, room)
-
-
-def _nothing_to_complete(turn: RecordedTurn) -> None:
-    """Every call of an answered query has its result."""

@@ -63,7 +63,7 @@ NO_ANSWER: Final[Mapping[str, str]] = {
 class SummarySettings:
     """How a deployment makes summaries record by record, and digests. ``characters``: maximum length of a summary."""
 
-    model: str
+    model: str = ""
     thinking: Thinking = field(default_factory=Thinking)
     characters: int = DEFAULT_CHARACTERS
 
