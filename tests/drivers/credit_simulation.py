@@ -215,7 +215,7 @@ class Watcher:
         """Nothing above a limit: neither charges nor holds of a period's allowance."""
         plan = SMALL_PLANS[self.books[user].plan]
         for part in line.parts:
-            if part.source == "allowance":
+            if not part.is_pack:
                 day = self._taken(user, part.day)
                 self._rule(day <= plan.daily, f"{user}: {day} of {plan.daily} on {part.day}")
                 month = self._taken(user, part.month)
@@ -257,7 +257,7 @@ class Watcher:
         self._rule(held == sum(books.held.values()), f"{user}: holds {held}")
         granted = sum(line.kind == "grant" for line in self.movements[user])
         self._rule(granted == self.grants[user], f"{user}: {granted} grants for {self.grants[user]} payments")
-        pack_held = sum(p.amount for h in account.holds.values() for p in h.parts if p.source == "pack")
+        pack_held = sum(p.amount for h in account.holds.values() for p in h.parts if p.is_pack)
         self._rule(0 <= pack_held <= account.pack, f"{user}: pack {account.pack}, of it held {pack_held}")
         self._rule(account.used_day >= 0 and account.used_month >= account.used_day, f"{user}: {account}")
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ladybug
+from dualtrack.codec import load
 from dualtrack.corpora.graph.load import load_graph
 from dualtrack.corpora.jobs import GRAPH
-from dualtrack.tools.graph.schema import schema_from_json
+from dualtrack.tools.graph.schema import Schema
 
 from tests.drivers.corpus_world import CorpusWorld
 from tests.drivers.faults import Process
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dualtrack.storage.corpus_jobs import Job
-    from dualtrack.tools.graph.schema import Schema
 
 
 def table(*rows: str) -> bytes:
@@ -49,7 +49,7 @@ class GraphWorld(CorpusWorld):
 
     def schema(self) -> Schema:
         """The published schema."""
-        return schema_from_json(self.stores().corpora.schema(self.corpus, self.published().version))
+        return load(Schema, self.stores().corpora.schema(self.corpus, self.published().version))
 
     def titles(self) -> list[str]:
         """The published files."""

@@ -107,8 +107,8 @@ def _tell(story: list[tuple[float, Move]]) -> None:
 
 @given(st.integers(0, 400), st.integers(0, 199))
 def test_a_start_beside_any_number_of_dead_holds_is_small_and_leaves_fewer(dead: int, alive: int) -> None:
-    holds = {f"dead {n:03d}": Hold(int(BEGIN) - 400 + n, (Part("pack", "", 5),)) for n in range(dead)}
-    holds |= {f"alive {n}": Hold(int(BEGIN) + HOLD_SECONDS, (Part("pack", "", 1),)) for n in range(alive)}
+    holds = {f"dead {n:03d}": Hold(int(BEGIN) - 400 + n, (Part("", 5),)) for n in range(dead)}
+    holds |= {f"alive {n}": Hold(int(BEGIN) + HOLD_SECONDS, (Part("", 1),)) for n in range(alive)}
     account = Account("ann", pack=10_000, holds=MappingProxyType(holds))
     now = BEGIN + HOLD_SECONDS
     decision = account.hold("chat", 5, now)

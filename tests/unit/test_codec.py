@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 import pytest
-from dualtrack.codec import APART, As, Mismatch, decode, dump, encode, load, stored
+from dualtrack.codec import APART, TEXT, As, Mismatch, decode, dump, encode, load, stored
 
 
 class Colour(Enum):
@@ -74,6 +74,7 @@ class Whole:
     colour: Colour = Colour.RED
     day: date | None = None
     moment: datetime | None = None
+    asked: Annotated[tuple[tuple[int, str], ...], As("a"), TEXT] = ()
 
 
 WHOLE = Whole(
@@ -92,6 +93,7 @@ WHOLE = Whole(
     colour=Colour.BLUE,
     day=date(2026, 11, 23),
     moment=datetime(2026, 11, 23, 8, 20, tzinfo=UTC),
+    asked=((1, "é"),),
 )
 STORED = {
     "at": "2026-11-23",
@@ -108,6 +110,7 @@ STORED = {
     "colour": "blue",
     "day": "2026-11-23",
     "moment": "2026-11-23T08:20:00+00:00",
+    "a": '[[1,"é"]]',
 }
 
 
@@ -164,6 +167,9 @@ def test_a_class_may_be_stored_with_its_defaults() -> None:
         ({"input": ["x"]}, "Whole.input: an object expected, not a list"),
         ({"colour": "green"}, "Whole.colour: one of ['red', 'blue'] expected"),
         ({"day": "today"}, "Whole.day: a date in ISO 8601 expected"),
+        ({"a": "["}, "Whole.asked: JSON text expected"),
+        ({"a": []}, "Whole.asked: JSON text expected"),
+        ({"a": "[[1, 2]]"}, "Whole.asked[0][1]: text expected, not a int"),
         ({"moment": 5}, "Whole.moment: a datetime in ISO 8601 expected"),
     ],
 )

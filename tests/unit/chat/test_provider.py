@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from dualtrack.chat.agent import Deployed, agent_from, agent_of
+from dualtrack.chat.agent import Deployed
 from dualtrack.chat.summarise import summarise
 from dualtrack.models.thinking import Thinking
 
@@ -48,13 +48,3 @@ def test_turns_and_summaries_keep_the_provider_they_began_with(world: World) -> 
     summarise(ref_of(chat), world.stores, served_by, world.summaries, "bedrock")
     assert world.load(chat).status == "done"
     assert asked == ["anthropic", "anthropic"]
-
-
-def test_an_agent_without_a_provider_uses_anthropic(world: World) -> None:
-    """As pinned by earlier releases."""
-    chat = world.start("Anything.")
-    agent = agent_of(world.stores.agents, chat, Deployed("claude-haiku-5-5", Thinking(), "bedrock"))
-    assert agent_from(agent.text) == agent
-    older = agent.text.replace('"provider":"bedrock"', '"other":"bedrock"')
-    assert older != agent.text
-    assert agent_from(older).provider == "anthropic"

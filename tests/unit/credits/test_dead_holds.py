@@ -19,7 +19,7 @@ DEAD = 300
 def with_dead_holds(world: World) -> None:
     """Ann's account with a pack that dead holds have used up."""
     at = int(world.clock()) - HOLD_SECONDS - 60
-    holds = {f"ch_{number}": Hold(at + number // 60, (Part("pack", "", 5),)) for number in range(DEAD)}
+    holds = {f"ch_{number}": Hold(at + number // 60, (Part("", 5),)) for number in range(DEAD)}
     account = Account("ann", seq=1, day="2026-11-18", pack=5 * DEAD, holds=holds)
     transact(world.stores.chats.client, [put("account", world.stores.ledger.table, account_item(account))])
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.codec import dump, load
 from dualtrack.frozen import freeze
 from dualtrack.memory.blocks import Result
 from dualtrack.memory.budget import (
@@ -23,7 +24,7 @@ from dualtrack.memory.budget import (
 from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.records import Block
 from dualtrack.memory.refused_files import without_files
-from dualtrack.memory.sending import Cut, Cuts, Sending, sending_json, sending_of
+from dualtrack.memory.sending import Cut, Cuts, Sending
 from dualtrack.memory.summaries import EXTRACT_LIMIT
 from dualtrack.memory.view import PastTurn, View, build
 from dualtrack.models.thinking import Thinking
@@ -59,7 +60,7 @@ def turn_by_turn(rounds: Sequence[Sequence[Result]], room: int, query: View | No
     """The views of a query's calls, each with the cuts of the one before, as they are stored."""
     views = [fit(query or View((), QUERY), room)]
     for number, results in enumerate(rounds, start=1):
-        before = sending_of(json.loads(json.dumps(sending_json(Sending(views[-1].cuts))))).cuts
+        before = load(Sending, dump(Sending(views[-1].cuts))).cuts
         turns = (*views[-1].turns, turn(number, results))
         views.append(fit(replace(views[-1], turns=turns, cuts=before), room))
     return views

@@ -48,13 +48,16 @@ class As:
     name: str
 
 
-class _Apart(Enum):
+class _Note(Enum):
     APART = "apart"
+    TEXT = "text"
 
 
-APART: Final = _Apart.APART
-"""In `Annotated`: the field is stored apart (in a key, a body, an attribute of its own). `encode` leaves it out, and
-`decode` is given it."""
+APART: Final = _Note.APART
+"""In `Annotated`: the field is stored apart, in a key or a body. `encode` leaves it out, and `decode` is given it."""
+TEXT: Final = _Note.TEXT
+"""In `Annotated`: the field is stored as JSON text. For attributes of an item: DynamoDB's client takes much longer to
+read a list than a text, and its numbers are whole."""
 
 
 class Mismatch(ValueError):
@@ -136,17 +139,17 @@ def _writer(kind: type) -> Callable[[Any], Any]:
 def _write_object(kind: type) -> Callable[[Any], dict[str, Any]]:
     whole = _FORMS.get(kind, _USUAL).whole
     columns = [
-        (column.name, column.key, MISSING if whole else column.default)
+        (column.name, column.key, MISSING if whole else column.default, dump if column.text else encode)
         for column in _columns(kind)
         if not column.apart
     ]
 
     def write(value: Any) -> dict[str, Any]:
         written = {}
-        for name, key, default in columns:
+        for name, key, default, form in columns:
             field = getattr(value, name)
             if default is MISSING or field != default:
-                written[key] = encode(field)
+                written[key] = form(field)
         return written
 
     return write
@@ -175,7 +178,7 @@ def _write_mapping(value: Mapping[str, Any]) -> dict[str, Any]:
     return {key: encode(item) for key, item in value.items()}
 
 
-_PLAIN: Final = frozenset({str, int, float, bool, NoneType, bytes})
+_PLAIN: Final = frozenset({str, int, float, bool, NoneType})
 _WRITERS: Final[dict[type, Callable[[Any], Any]]] = {
     tuple: _write_list,
     list: _write_list,
@@ -191,12 +194,12 @@ _WRITERS: Final[dict[type, Callable[[Any], Any]]] = {
 # ── decode ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def load(kind: type[T], text: str | bytes, **given: Any) -> T:
+def load(kind: type[T], text: str | bytes, /, **given: Any) -> T:
     """`decode` from JSON text."""
     return decode(kind, json.loads(text), **given)
 
 
-def decode(kind: type[T], data: Any, **given: Any) -> T:
+def decode(kind: type[T], data: Any, /, **given: Any) -> T:
     """The value of a class from its stored form. ``given``: fields that are stored apart, as they are.
 
     Raises `Mismatch`.
@@ -234,6 +237,14 @@ class _Column:
     default: Any
     hint: Any
     apart: bool
+    text: bool
+
+    @property
+    def known(self) -> tuple[str, Any, Reader]:
+        """Its name, the one class that its values have if there is one, its reader."""
+        if self.text:
+            return self.name, None, _json_text(reader(self.hint))
+        return self.name, self.hint if self.hint in _PLAIN else None, reader(self.hint)
 
 
 @cache
@@ -247,19 +258,11 @@ def _column(field: Field[Any], hint: Any) -> _Column:
     short = next((note.name for note in notes if isinstance(note, As)), field.name)
     made = field.default_factory
     default = field.default if made is MISSING else made()
-    return _Column(field.name, short, default, own, APART in notes)
+    return _Column(field.name, short, default, own, APART in notes, TEXT in notes)
 
 
 _Known = Mapping[str, tuple[str, Any, Reader]]
-"""By stored name: the field's name, the one class that its values have if there is one, its reader."""
-
-
-def _known(columns: tuple[_Column, ...]) -> _Known:
-    return {
-        column.key: (column.name, column.hint if column.hint in _PLAIN else None, reader(column.hint))
-        for column in columns
-        if not column.apart
-    }
+"""`_Column.known` by stored name."""
 
 
 def _read_fields(known: _Known, data: Any, values: dict[str, Any]) -> dict[str, Any]:
@@ -279,9 +282,9 @@ def _object(kind: Any) -> Reader:
     required = frozenset(column.name for column in columns if column.default is MISSING)
     known: dict[str, tuple[str, Any, Reader]] = {}
 
-    def read(data: Any, **given: Any) -> Any:
+    def read(data: Any, /, **given: Any) -> Any:
         if not known:  # at its first use: a class may hold itself
-            known.update(_known(columns))
+            known.update({column.key: column.known for column in columns if not column.apart})
         values = _read_fields(known, data, given)
         if not required <= values.keys():
             raise _absent(required - values.keys())
@@ -334,6 +337,17 @@ def _enum(kind: Any) -> Reader:
             raise Mismatch(f"one of {[member.value for member in kind]} expected") from None
 
     return read
+
+
+def _json_text(read: Reader) -> Reader:
+    def read_text(value: Any) -> Any:
+        try:
+            data = json.loads(value)
+        except (TypeError, ValueError):
+            raise Mismatch("JSON text expected") from None
+        return read(data)
+
+    return read_text
 
 
 def _exactly(kind: type, words: str) -> Reader:
@@ -478,7 +492,6 @@ _READERS: Final[dict[Any, Reader]] = {
     str: _exactly(str, "text"),
     int: _exactly(int, "a whole number"),
     bool: _exactly(bool, "true or false"),
-    bytes: _exactly(bytes, "bytes"),
     NoneType: _exactly(NoneType, "nothing"),
     float: _number,
     date: _moment(date),

@@ -10,12 +10,11 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
+from dualtrack.codec import decode, stored
 from dualtrack.errors import invalid_request
-
-if TYPE_CHECKING:
-    from dualtrack.vocabulary import Policy
+from dualtrack.vocabulary import Policy
 
 DEFAULT_PROFILE: Final = "assistant"
 PLACEHOLDER: Final = "{query}"
@@ -28,6 +27,7 @@ WINDOW: Final[Policy] = "window"
 TOOL_ROUNDS: Final[Policy] = "tool_rounds"
 
 
+@stored(whole=True)
 @dataclass(frozen=True, slots=True)
 class History:
     """How past queries are sent: a policy of `dualtrack.memory.policies`, by name.
@@ -47,6 +47,7 @@ class History:
         return self.policy == DUAL_TRACK
 
 
+@stored(whole=True)
 @dataclass(frozen=True, slots=True)
 class Profile:
     """What an agent is: prompt, tools, limits.
@@ -98,17 +99,15 @@ def profile_named(name: str) -> Profile:
 
 def profile_from(data: dict[str, Any]) -> Profile:
     """The profile from a file's JSON, which was checked before (``infra/profiles.py``)."""
-    lists = {name: tuple(data.get(name, ())) for name in ("tools", "mcp", "suggestions")}
-    return Profile(
-        **{
+    history: dict[str, Any] = data.get("history", {})
+    return decode(
+        Profile,
+        {
+            "tools": (),
+            "mcp": (),
             **data,
-            **lists,
             "system": "\n".join(data["system"]),
-            "history": _history(data.get("history", {})),
+            "history": {**history, "as_written": history.get("policy") == WINDOW},
             "model": data.get("model") or "",
-        }
+        },
     )
-
-
-def _history(data: dict[str, Any]) -> History:
-    return History(**data, as_written=data.get("policy") == WINDOW)

@@ -6,12 +6,12 @@ does not raise errors that the model should know about: it returns an error resu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from dualtrack.codec import stored
 
 Kind = Literal["tool", "search", "graph", "mcp"]
 """The Lambda function that runs a tool: in-house tools, searches, the graph, tools of MCP servers."""
@@ -20,6 +20,7 @@ PriceClass = Literal["documentation", "github", "other"]
 """How a tool is charged: `credits.plans` has the prices."""
 
 
+@stored(whole=True)
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
     """One tool as the model sees it and as we run it.

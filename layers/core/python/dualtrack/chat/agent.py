@@ -10,26 +10,24 @@ by the version of their catalogue. The pin of an earlier release names no agent:
 from __future__ import annotations
 
 import hashlib
-import json
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dualtrack.codec import dump, load, stored
 from dualtrack.errors import Gone
-from dualtrack.frozen import dumps, freeze
 from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.thinking import Thinking
-from dualtrack.profiles import History, Profile, all_profiles
+from dualtrack.profiles import Profile, all_profiles
 from dualtrack.tool_values import ToolSpec
 from dualtrack.tools.registry import in_house_specs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dualtrack.storage.agents import AgentStore
     from dualtrack.storage.chats import Chat
 
 
+@stored(whole=True)
 @dataclass(frozen=True)
 class Agent:
     """The model that a chat calls, and how. ``tools``: its in-house tools; ``provider``: who serves the model."""
@@ -43,16 +41,7 @@ class Agent:
     @cached_property
     def text(self) -> str:
         """The agent as JSON."""
-        tools = [_fields_of(tool) for tool in self.tools]
-        return dumps(
-            {
-                "profile": asdict(self.profile),
-                "model": self.model,
-                "thinking": asdict(self.thinking),
-                "tools": tools,
-                "provider": self.provider,
-            }
-        )
+        return dump(self)
 
     @cached_property
     def version(self) -> str:
@@ -80,7 +69,7 @@ def agent_of(agents: AgentStore, chat: Chat, deployed: Deployed) -> Agent:
     if pinned and (today is None or today.version != pinned):
         text = agents.load(pinned)
         if text is not None:
-            return agent_from(text)
+            return load(Agent, text)
     if today is None:
         raise Gone(chat.profile)
     return today
@@ -95,28 +84,3 @@ def _today(chat: Chat, deployed: Deployed) -> Agent | None:
     chosen = replace(thinking, effort=chat.effort) if chat.model else thinking
     model = chat.model or profile.model or deployed.model
     return Agent(profile, model, chosen, in_house_specs(profile), deployed.provider)
-
-
-def agent_from(text: str) -> Agent:
-    """The agent from its JSON. Unknown fields, written by another release, are ignored."""
-    data = json.loads(text)
-    profile = _known(Profile, data["profile"])
-    lists = {name: tuple(profile[name]) for name in ("tools", "mcp", "suggestions")}
-    history = History(**_known(History, profile["history"]))
-    tools = (_known(ToolSpec, tool) for tool in data["tools"])
-    return Agent(
-        Profile(**{**profile, **lists, "history": history}),
-        data["model"],
-        Thinking(**_known(Thinking, data["thinking"])),
-        tuple(ToolSpec(**{**tool, "input_schema": freeze(tool["input_schema"])}) for tool in tools),
-        data.get("provider", ANTHROPIC),
-    )
-
-
-def _fields_of(tool: ToolSpec) -> dict[str, Any]:
-    return {field.name: getattr(tool, field.name) for field in fields(tool)}
-
-
-def _known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in fields(kind)}
-    return {name: value for name, value in data.items() if name in names}

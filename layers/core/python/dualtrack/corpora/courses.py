@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import zlib
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,15 +10,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
+from dualtrack import codec
+from dualtrack.codec import dump, stored
 from dualtrack.corpora.kinds import Added, Read, Refused
 from dualtrack.tools.courses import values, vector_index
 from dualtrack.tools.courses.chunking import chunks_of
 from dualtrack.tools.courses.documents import read_document
 from dualtrack.tools.courses.index import build, head, load, save
-from dualtrack.tools.courses.values import Chunk, Course, Lesson, embedded_text
+from dualtrack.tools.courses.values import Chunk, Course, embedded_text, without_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from dualtrack.storage.vector_indexes import VectorIndexes
     from dualtrack.tools.courses.index import Index
@@ -131,25 +132,23 @@ def _numbered(course: Course) -> int:
     return sum(lesson.number is not None for lesson in course.lessons)
 
 
+@stored
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """A course without its text, and its chunks in order: the number of their lesson, their text."""
+
+    course: Course
+    chunks: tuple[tuple[int | None, str], ...]
+
+
 def pack(course: Course, chunks: Sequence[Chunk]) -> bytes:
     """A course and its chunks as bytes; deterministic."""
-    lessons = [
-        [lesson.number, lesson.title, lesson.link] for lesson in course.lessons if lesson.number is not None
-    ]
-    listed = [[chunk.lesson_number, chunk.text] for chunk in chunks]
-    data = {
-        "title": course.title,
-        "link": course.link,
-        "instructor": course.instructor,
-        "lessons": lessons,
-        "chunks": listed,
-    }
-    return zlib.compress(json.dumps(data, sort_keys=True).encode())
+    listed = tuple((chunk.lesson_number, chunk.text) for chunk in chunks)
+    return zlib.compress(dump(_Packed(without_text(course), listed)).encode())
 
 
 def unpack(packed: bytes) -> tuple[Course, list[Chunk]]:
     """The reverse of `pack`; only the chunks have the lessons' text."""
-    data: Mapping[str, Any] = json.loads(zlib.decompress(packed))
-    lessons = tuple(Lesson(number, title, link, "") for number, title, link in data["lessons"])
-    course = Course(data["title"], data["link"], data["instructor"], lessons)
-    return course, [Chunk(course.title, number, at, text) for at, (number, text) in enumerate(data["chunks"])]
+    read = codec.load(_Packed, zlib.decompress(packed))
+    title = read.course.title
+    return read.course, [Chunk(title, number, at, text) for at, (number, text) in enumerate(read.chunks)]

@@ -16,23 +16,24 @@ A day never turns back: a writer whose clock is behind works on the day that is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from dualtrack.clock import day_of, iso
+from dualtrack.codec import APART, TEXT, stored
 from dualtrack.credits.plans import CHAT_PRICE, DEFAULT_PLAN, PLANS, Plan, price_calls, upgrade
 from dualtrack.errors import ApiError, invalid_request
+from dualtrack.vocabulary import MovementKind, PlanName
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from dualtrack.answers import Credits, Details, Monthly
     from dualtrack.tool_values import PriceClass
-    from dualtrack.vocabulary import MovementKind, PlanName
 
-Source = Literal["allowance", "pack"]
 
 HOLD_SECONDS: Final = 15 * 60 + 10 * 60
 """A chat lasts at most 15 minutes, its hold at most 10 more (CONTRACT 7, 8); after that the hold is dead."""
@@ -60,13 +61,18 @@ TOO_MANY_CANCELS: Final = f"{FREE_CANCEL}, after {FREE_CANCELS} free ones within
 MAX_GRANT_ID: Final = 255
 
 
+@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Part:
     """Credits from one source. ``day``: the UTC day whose allowance they count against (pack: empty)."""
 
-    source: Source
     day: str
     amount: int
+
+    @property
+    def is_pack(self) -> bool:
+        """Whether they are of the pack, and of no day's allowance."""
+        return not self.day
 
     @property
     def month(self) -> str:
@@ -74,6 +80,7 @@ class Part:
         return self.day[:7]
 
 
+@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Hold:
     """The credits that a running chat has reserved at ``at`` (epoch seconds)."""
@@ -91,6 +98,7 @@ class Hold:
         return now >= self.at + HOLD_SECONDS
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Movement:
     """One line of the ledger. ``amount`` ≥ 0 was held, charged, freed or granted, as ``kind`` says; ``parts`` are
@@ -100,10 +108,10 @@ class Movement:
     kind: MovementKind
     amount: int
     available_after: int
-    at: float
+    at: Annotated[float, APART]
     chat_id: str = ""
     reason: str = ""
-    parts: tuple[Part, ...] = ()
+    parts: Annotated[tuple[Part, ...], TEXT] = ()
     nanodollars: int = 0
 
 
@@ -164,20 +172,21 @@ class Refused:
         return ApiError("insufficient_credits", message, extra)
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Account:
     """One user's credits as of the last movement. ``seq`` counts the movements; ``free_cancels``: when the latest chats
     were cancelled for free (epoch seconds), at most `FREE_CANCELS`."""
 
-    user: str
+    user: Annotated[str, APART]
     plan: PlanName = DEFAULT_PLAN
     seq: int = 0
     day: str = ""
     used_day: int = 0
     used_month: int = 0
     pack: int = 0
-    holds: Mapping[str, Hold] = field(default_factory=lambda: MappingProxyType({}))
-    free_cancels: tuple[int, ...] = ()
+    holds: Annotated[Mapping[str, Hold], TEXT] = field(default_factory=lambda: MappingProxyType({}))
+    free_cancels: Annotated[tuple[int, ...], TEXT] = ()
 
     @property
     def month(self) -> str:
@@ -214,7 +223,7 @@ class Account:
         return current._allowance_left(now) + current._pack_left(now)
 
     def _allowance_left(self, now: float) -> int:
-        parts = [part for part in self._open_parts(now) if part.source == "allowance"]
+        parts = [part for part in self._open_parts(now) if not part.is_pack]
         held_day = sum(part.amount for part in parts if part.day == self.day)
         left = self.limits.daily - self.used_day - held_day
         if self.limits.monthly is not None:
@@ -223,7 +232,7 @@ class Account:
         return max(0, left)
 
     def _pack_left(self, now: float) -> int:
-        return self.pack - _total([part for part in self._open_parts(now) if part.source == "pack"])
+        return self.pack - _total([part for part in self._open_parts(now) if part.is_pack])
 
     def _open_parts(self, now: float) -> tuple[Part, ...]:
         return tuple(part for hold in self.holds.values() if not hold.is_dead(now) for part in hold.parts)
@@ -293,13 +302,13 @@ class Account:
             return replace(self._free("expire", chat_id, now), amount=0)
         spent = _spend(hold.parts, amount)
         current = self.at(now)
-        allowance = [part for part in spent if part.source == "allowance"]
+        allowance = [part for part in spent if not part.is_pack]
         after = replace(
             current,
             used_day=current.used_day + _total([part for part in allowance if part.day == current.day]),
             used_month=current.used_month
             + _total([part for part in allowance if part.month == current.month]),
-            pack=current.pack - _total([part for part in spent if part.source == "pack"]),
+            pack=current.pack - _total([part for part in spent if part.is_pack]),
             holds=_without(current.holds, chat_id),
         )
         freed = hold.amount - _total(spent)
@@ -427,23 +436,23 @@ def _total(parts: Sequence[Part]) -> int:
 def _split(amount: int, allowance: int, day: str) -> tuple[Part, ...]:
     """Parts for an amount: allowance first, then pack."""
     from_allowance = min(amount, allowance)
-    parts = (Part("allowance", day, from_allowance), Part("pack", "", amount - from_allowance))
+    parts = (Part(day, from_allowance), Part("", amount - from_allowance))
     return tuple(part for part in parts if part.amount)
 
 
 def _merged(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """One part per source and day, in order of first appearance (keeps the account item small)."""
-    amounts: dict[tuple[Source, str], int] = {}
+    """One part per source, in order of first appearance (keeps the account item small)."""
+    amounts: dict[str, int] = {}
     for part in parts:
-        amounts[part.source, part.day] = amounts.get((part.source, part.day), 0) + part.amount
-    return tuple(Part(source, day, amount) for (source, day), amount in amounts.items())
+        amounts[part.day] = amounts.get(part.day, 0) + part.amount
+    return tuple(Part(day, amount) for day, amount in amounts.items())
 
 
 def _spend(parts: Sequence[Part], amount: int) -> tuple[Part, ...]:
     """The first ``amount`` credits of the parts: allowance by day, then pack."""
     spent: list[Part] = []
     left = amount
-    for part in sorted(parts, key=lambda part: (part.source == "pack", part.day)):
+    for part in sorted(parts, key=lambda part: (part.is_pack, part.day)):
         taken = min(left, part.amount)
         left -= taken
         if taken:

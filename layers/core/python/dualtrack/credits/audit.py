@@ -48,7 +48,7 @@ def enter(books: Books, movement: Movement) -> Books:
             return replace(
                 books,
                 charged=_charge(books.charged, movement),
-                pack=books.pack - sum(part.amount for part in movement.parts if part.source == "pack"),
+                pack=books.pack - sum(part.amount for part in movement.parts if part.is_pack),
                 held=_ended(books.held, movement.chat_id),
             )
         case "release" if movement.reason == FREE_CANCEL:
@@ -97,7 +97,7 @@ def differences(account: Account, books: Books) -> tuple[str, ...]:
 def _charge(charged: Mapping[str, int], movement: Movement) -> Mapping[str, int]:
     days = dict(charged)
     for part in movement.parts:
-        if part.source == "allowance":
+        if not part.is_pack:
             days[part.day] = days.get(part.day, 0) + part.amount
     return MappingProxyType(days)
 

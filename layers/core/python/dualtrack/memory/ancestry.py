@@ -11,15 +11,15 @@ so a query is found by its number in one step, however many forks came before.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from dualtrack.codec import stored
 
 MAX_PARTS: Final = 32
 """Maximum number of conversations whose queries a fork shares: each costs two writes when the fork is made."""
 
 
+@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Shared:
     """The queries after those of the previous part, up to ``through``; likewise the digests, up to ``digests``."""
@@ -38,6 +38,7 @@ class Run:
     before: int
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Ancestry:
     """The parts of a conversation's past that other conversations wrote, oldest first; empty if it is not a fork."""
@@ -90,18 +91,3 @@ class Ancestry:
         """The ancestry with this number of digests in its last part; 0 if that has none of its own."""
         *before, last = self.parts
         return Ancestry((*before, Shared(last.conversation_id, last.through, max(digests, last.digests))))
-
-
-def ancestry_json(ancestry: Ancestry) -> list[list[Any]]:
-    """The form in which items store it."""
-    return [[part.conversation_id, part.through, part.digests] for part in ancestry.parts]
-
-
-def ancestry_of(listed: Sequence[Sequence[Any]]) -> Ancestry:
-    """The ancestry from an item."""
-    return Ancestry(
-        tuple(
-            Shared(str(conversation_id), int(through), int(digests))
-            for conversation_id, through, digests in listed
-        )
-    )

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from dualtrack.codec import APART, As, stored
 from dualtrack.ids import digest_id, parse_record_id, query_id
 from dualtrack.models.thinking import short_fields
 from dualtrack.profiles import PLACEHOLDER
@@ -51,6 +52,7 @@ _PROMPT: Final = (
 )
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Digest:
     """``dK``: all queries up to ``through`` in at most 4,000 characters. It never changes.
@@ -58,11 +60,11 @@ class Digest:
     ``full_tokens`` estimates the tokens of the full records of all these queries.
     """
 
-    number: int
+    number: Annotated[int, APART]
     through: int
-    content: str
-    created_at: str
-    full_tokens: int
+    content: Annotated[str, As("text")]
+    created_at: Annotated[str, As("at")]
+    full_tokens: Annotated[int, As("full")]
 
     @property
     def ref(self) -> str:

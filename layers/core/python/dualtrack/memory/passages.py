@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.codec import stored
 from dualtrack.frozen import dumps
 from dualtrack.ids import parse_record_id
 from dualtrack.text import clean, neutralise, one_line
@@ -26,6 +27,7 @@ SEARCH_TOOL: Final = "search_conversation"
 """Its results repeat other records, which would then be found twice."""
 
 
+@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Passage:
     """What a search knows of one record. ``kind`` is shown: ``query``, ``response``, ``result of NAME``."""

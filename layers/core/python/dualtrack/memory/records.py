@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Annotated, Any, Literal
 
+from dualtrack.codec import APART, As, stored
+from dualtrack.models.spent import Asked
 from dualtrack.text import clean, neutralise, one_line, tokens_of
 from dualtrack.tool_rules import name_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from dualtrack.models.spent import Asked
-    from dualtrack.vocabulary import RecordType, Role, Stop
+from dualtrack.vocabulary import RecordType, Role, Stop
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Attachment:
     """A file of a query or of a tool's result.
@@ -27,9 +26,10 @@ class Attachment:
     size: int
     body: str = ""
     name: str = ""
-    record_id: str = ""
+    record_id: Annotated[str, As("record")] = ""
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class ToolCallDetail:
     """The data of a tool call's record beside its text. ``input`` is frozen JSON."""
@@ -47,20 +47,21 @@ class ToolCallDetail:
     """The tool's own model calls; earlier releases did not record them."""
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Record:
     """A record of the full track. ``content`` is the full text; ``turn`` orders it within its query."""
 
-    record_id: str
+    record_id: Annotated[str, APART]
     type: RecordType
     role: Role
-    content: str
-    created_at: str
+    content: Annotated[str, APART]
+    created_at: Annotated[str, As("at")]
     turn: int = 0
     attachments: tuple[Attachment, ...] = ()
     call: ToolCallDetail | None = None
     stop: Stop | Literal[""] = ""
-    chat_id: str = ""
+    chat_id: Annotated[str, APART] = ""
     """For a query: the chat that it started."""
     said: int = 0
     """For a thought: the length of the interim text at its end; 0 in records of release 1."""
@@ -68,6 +69,7 @@ class Record:
     """For a digest: the queries that it covers, ``q1..q41``."""
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Block:
     """One block of the summarised track: a query verbatim, or the summary of the record ``ref``.
@@ -75,10 +77,10 @@ class Block:
     A block never changes; the order of blocks is the order of the track.
     """
 
-    record_id: str
+    record_id: Annotated[str, As("id")]
     role: Role
     content: str
-    created_at: str
+    created_at: Annotated[str, As("at")]
     ref: str = ""
 
     @property

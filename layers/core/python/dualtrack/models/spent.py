@@ -15,14 +15,15 @@ Items of earlier releases do not have it.
 from __future__ import annotations
 
 import itertools
-from dataclasses import asdict, astuple, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Literal
 
+from dualtrack.codec import stored
 from dualtrack.models.turn import Usage
 from dualtrack.text import tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from dualtrack.events import StoredEvent
 
@@ -30,6 +31,7 @@ MAX_LOST: Final = 50
 """Maximum number for a turn: the workflow retries a turn a few times, and the sweep ends a chat that never ends."""
 
 
+@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Lost:
     """A call that was begun ``at`` (ISO 8601) and never recorded: its step died, was overtaken, or the chat ended.
@@ -44,6 +46,7 @@ class Lost:
     usage: Usage | None = None
 
 
+@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Heard:
     """The first byte of an answer: to which try (from 1) of which turn, from which ``model``, under which name the
@@ -56,6 +59,7 @@ class Heard:
     usage: Usage = field(default_factory=Usage)
 
 
+@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Waited:
     """The waits of a turn for a busy model: when the first began (ISO 8601), how many, and their seconds in all."""
@@ -75,6 +79,7 @@ class Begun:
     waited: Waited | None = None
 
 
+@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Made:
     """Data of a recorded turn's call; times in seconds. ``tries``: all requests to the model's service, including
@@ -90,6 +95,7 @@ class Made:
     waited: Waited | None = None
 
 
+@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Side:
     """Calls outside the turns: ``calls`` answers after ``tries`` requests, and their total usage. ``missing``:
@@ -104,6 +110,7 @@ class Side:
     missing: int = 0
 
 
+@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The calls that a tool call made to a model (``side``); for an `embedding` all tokens are input, at prices of
@@ -113,6 +120,7 @@ class Asked:
     side: Side
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Spent:
     """What is stored with a chat; ``ledger``: the numbers of its lines; ``summaries`` is None until they are made."""
@@ -161,91 +169,3 @@ def _cut(heard: Heard, written: int) -> Usage:
 
 def _is(event: StoredEvent, name: str, turn: int) -> bool:
     return event.event == name and event.data["turn"] == turn
-
-
-# ── as stored in items ────────────────────────────────────────────────────────────────────────────
-
-
-def made_json(made: Made | None) -> list[Any] | None:
-    """The form in a turn's item: ``[at, seconds, first_seconds, calls, tries, model, lost, waited]``,
-    short, because every read pays for it."""
-    if made is None:
-        return None
-    lost, waited = _lost_json(made.lost), _values(made.waited)
-    return [made.at, made.seconds, made.first_seconds, made.calls, made.tries, made.model, lost, waited]
-
-
-def made_of(data: Sequence[Any] | None) -> Made | None:
-    """The reverse; None for a turn of an earlier release."""
-    if not data:
-        return None
-    at, seconds, first_seconds, calls, tries, model, lost, *waited = data
-    return Made(at, seconds, first_seconds, calls, tries, _lost_of(lost), model, _waited_of(*waited))
-
-
-def heard_json(heard: Heard) -> list[Any]:
-    """The form in a chat's item."""
-    return [heard.turn, heard.tries, heard.model, heard.served, _values(heard.usage)]
-
-
-def heard_of(data: Sequence[Any]) -> Heard:
-    """The reverse."""
-    turn, tries, model, served, usage = data
-    return Heard(turn, tries, model, served, Usage(*usage))
-
-
-def _lost_json(lost: Sequence[Lost]) -> list[Any]:
-    return [[call.turn, call.at, call.written, _values(call.usage)] for call in lost]
-
-
-def _lost_of(data: Sequence[Sequence[Any]]) -> tuple[Lost, ...]:
-    calls = ((*values, None)[:4] for values in data)
-    return tuple(
-        Lost(turn, at, written, Usage(*usage) if usage else None) for turn, at, written, usage in calls
-    )
-
-
-def _waited_of(data: Sequence[Any] | None = None) -> Waited | None:
-    return Waited(*data) if data else None
-
-
-def _values(value: Usage | Waited | None) -> list[Any]:
-    return list(astuple(value)) if value else []
-
-
-def side_json(side: Side | None) -> dict[str, Any] | None:
-    """The form in a chat's item."""
-    return asdict(side) if side else None
-
-
-def side_of(data: Mapping[str, Any] | None) -> Side | None:
-    """The reverse."""
-    return _side(data) if data else None
-
-
-def _side(data: Mapping[str, Any]) -> Side:
-    names = Side.__dataclass_fields__
-    return Side(**{name: data[name] for name in names if name in data} | {"usage": Usage(**data["usage"])})
-
-
-def asked_json(asked: Sequence[Asked]) -> list[dict[str, Any]]:
-    """The form in a tool call's record."""
-    return [{"kind": entry.kind, **asdict(entry.side)} for entry in asked]
-
-
-def asked_of(data: Sequence[Mapping[str, Any]]) -> tuple[Asked, ...]:
-    """The reverse; earlier releases wrote none."""
-    return tuple(Asked(entry["kind"], _side(entry)) for entry in data)
-
-
-def spent_json(spent: Spent) -> dict[str, Any]:
-    """The form in a chat's item; empty fields are left out."""
-    lost, waited = _lost_json(spent.lost), _values(spent.waited)
-    stored = {"ledger": spent.ledger, "lost": lost, "waited": waited, "summaries": side_json(spent.summaries)}
-    return {name: value for name, value in stored.items() if value}
-
-
-def spent_of(data: Mapping[str, Any]) -> Spent:
-    """The reverse."""
-    lost, waited = _lost_of(data.get("lost", ())), _waited_of(data.get("waited"))
-    return Spent(tuple(data.get("ledger", ())), lost, waited, side_of(data.get("summaries")))

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from dualtrack.codec import stored
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -21,6 +23,7 @@ _NAME: Final = re.compile(r"(?:^|\.)claude-([a-z]+)-(\d{1,2})(?:-(\d{1,2}))?(?!\
 """``claude-haiku-4-5-20251001``, and ``anthropic.claude-sonnet-5`` as Bedrock has it."""
 
 
+@stored(whole=True)
 @dataclass(frozen=True, slots=True)
 class Thinking:
     """A deployment's settings: ``room`` for thinking in tokens, in addition to those of the written answer; ``effort``

@@ -5,17 +5,20 @@ Every tool call gets its id, and either the function that will run it or the rea
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from dualtrack.codec import stored
 from dualtrack.ids import tool_id
 from dualtrack.text import strip_echoes
+from dualtrack.tool_values import Kind, PriceClass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from dualtrack.tool_values import Kind, PriceClass, ToolSpec
+    from dualtrack.tool_values import ToolSpec
     from dualtrack.vocabulary import Stop
 
     Check = Callable[[Mapping[str, Any], ToolSpec], str]
@@ -57,6 +60,7 @@ _WORDLESS: Final[Mapping[str, str]] = {
 }
 
 
+@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens of one model call, as the API counts them."""
@@ -124,6 +128,7 @@ class ModelReply:
         return self.stop_reason == "max_tokens" and not written
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A tool call of a turn. ``refused``: the error result of a call that will not run."""

@@ -11,6 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dualtrack.codec import decode, encode, stored
 from dualtrack.storage.dynamo import Lost, delete, delete_partition, get, put, to_wire, transact
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.dynamo import Action
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class FirstRequest:
     """The chat that an idempotency key has made, and the fingerprint of the request's body."""
@@ -39,16 +41,11 @@ class ApiRequests:
         item = get(self.client, self.table, _key(user, key))
         if item is None or item["ttl"] <= now:
             return None
-        return FirstRequest(item["chat_id"], item["fingerprint"])
+        return decode(FirstRequest, item)
 
     def remember_action(self, user: str, key: str, first: FirstRequest, now: int, until: int) -> Action:
         """Remember the key, on condition that no other chat is remembered for it."""
-        item = {
-            **_key(user, key),
-            "chat_id": first.chat_id,
-            "fingerprint": first.fingerprint,
-            "ttl": until,
-        }
+        item = {**_key(user, key), **encode(first), "ttl": until}
         free = "attribute_not_exists(pk) OR #ttl <= :now"
         return put("repeat", self.table, item, free, {":now": now}, {"#ttl": "ttl"})
 

@@ -13,26 +13,20 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from botocore.exceptions import ClientError
 
+from dualtrack.codec import APART, TEXT, As, decode, dump, encode, load, stored
 from dualtrack.errors import Gone, Superseded
-from dualtrack.frozen import dumps, freeze, loads
-from dualtrack.memory.ancestry import Ancestry, ancestry_json, ancestry_of
-from dualtrack.memory.sending import Sending, sending_json, sending_of
-from dualtrack.models.spent import (
-    heard_json,
-    heard_of,
-    made_json,
-    made_of,
-    side_json,
-    side_of,
-    spent_json,
-    spent_of,
-)
+from dualtrack.frozen import freeze
+from dualtrack.memory.ancestry import Ancestry
+from dualtrack.memory.sending import Sending
+from dualtrack.models.spent import Heard, Made, Side, Spent
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, Usage
 from dualtrack.requests import ChatRef
 from dualtrack.storage.bodies import partition, put_with_text
@@ -49,16 +43,15 @@ from dualtrack.storage.dynamo import (
     update,
     writer_token,
 )
+from dualtrack.vocabulary import ChatStatus, Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
-    from dualtrack.models.spent import Heard, Made, Side, Spent
     from dualtrack.storage.bodies import BodyStore, Write
     from dualtrack.storage.dynamo import Item
-    from dualtrack.vocabulary import ChatStatus, Stop
 
 CHAT_SECONDS: Final = 15 * 60
 LAST_CALL_SECONDS: Final = 4 * 60
@@ -68,6 +61,7 @@ OPEN_SHARDS: Final = 4
 """Partitions of the index of open chats: one takes 1,000 writes a second, so 4 carry 2,000 chats/s."""
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Pin:
     """What a query sends beside its own records, decided once when it starts (DESIGN 2.7).
@@ -84,14 +78,15 @@ class Pin:
     agent: str = ""
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Chat:
     """A chat's state. Times are ISO 8601, ``deadline`` epoch seconds, tokens and credits integers."""
 
-    user: str
-    chat_id: str
-    conversation_id: str
-    query: int
+    user: Annotated[str, APART]
+    chat_id: Annotated[str, APART]
+    conversation_id: Annotated[str, As("conversation")]
+    query: Annotated[int, As("query_no")]
     profile: str
     created_at: str
     deadline: int
@@ -108,18 +103,18 @@ class Chat:
     credits_remaining: int = 0
     usage: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     error: Mapping[str, str] | None = None
-    pin: Pin | None = None
+    pin: Annotated[Pin | None, TEXT] = None
     model: str = ""
     effort: str = ""
     """The model (and effort) of its first recorded turn, which every later turn uses; empty before it, and in chats of
     release 1."""
     sweeps: int = 0
     """How many sweeps have tried to start or to end it; more than 0 means that a sweep has failed to."""
-    spent: Spent | None = None
+    spent: Annotated[Spent | None, TEXT] = None
     """Data for its receipt; None for a chat of an earlier release."""
-    heard: Heard | None = None
+    heard: Annotated[Heard | None, TEXT] = None
     """The newest answer of which a first byte came: with the first of them the chat has begun (CONTRACT 8)."""
-    ancestry: Ancestry = field(default_factory=Ancestry)
+    ancestry: Annotated[Ancestry, TEXT] = field(default_factory=Ancestry)
     """A copy of the conversation's ancestry, so that a step of a fork needs no further read to find its past."""
 
     @property
@@ -133,11 +128,12 @@ class Chat:
         return self.turn > 0 or self.heard is not None
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
     """A committed turn: its model call is never repeated. ``sending``: what its call sent."""
 
-    number: int
+    number: Annotated[int, APART]
     content: tuple[Mapping[str, Any], ...]
     calls: tuple[ToolCall, ...]
     next: str
@@ -200,21 +196,10 @@ class ChatStore:
             "pk": chat.pk,
             "sk": "STATE",
             "open": open_shard(chat.chat_id),
-            "deadline": chat.deadline,
             "status": chat.status,
-            "conversation": chat.conversation_id,
-            "query_no": chat.query,
-            "profile": chat.profile,
-            "created_at": chat.created_at,
-            "turn": 0,
-            "calls": 0,
-            "held": chat.held,
-            "rest": dumps(_rest(chat)),
+            "turn": chat.turn,
+            **_stored(chat),
         }
-        if chat.spent:
-            item["spent"] = dumps(spent_json(chat.spent))
-        if chat.ancestry.parts:
-            item["ancestry"] = dumps(ancestry_json(chat.ancestry))
         return put_absent("chat", self.table, item)
 
     def pin(self, chat: Chat, pin: Pin) -> Chat:
@@ -225,7 +210,7 @@ class ChatStore:
                 Key={"pk": {"S": chat.pk}, "sk": {"S": "STATE"}},
                 UpdateExpression="SET pin = if_not_exists(pin, :pin)",
                 ConditionExpression="attribute_exists(pk)",
-                ExpressionAttributeValues={":pin": {"S": _pin_json(pin)}},
+                ExpressionAttributeValues={":pin": {"S": dump(pin)}},
                 ReturnValues="ALL_NEW",
             )
         except ClientError as error:
@@ -237,8 +222,8 @@ class ChatStore:
     def move_pin(self, chat: Chat, pin: Pin) -> Chat:
         """Replace the pin of a running chat. Raises `Superseded` if it has another pin by now, or has ended."""
         key = {"pk": chat.pk, "sk": "STATE"}
-        before = _pin_json(chat.pin) if chat.pin else ""
-        values = {":pin": _pin_json(pin), ":before": before, ":running": "running"}
+        before = dump(chat.pin) if chat.pin else ""
+        values = {":pin": dump(pin), ":before": before, ":running": "running"}
         condition = "pin = :before AND #status = :running"
         moved = update("pin", self.table, key, "SET pin = :pin", condition, values, {"#status": "status"})
         try:
@@ -251,25 +236,25 @@ class ChatStore:
         """The pin of a chat without a pin or a turn, to be written together with what it names."""
         key = {"pk": chat.pk, "sk": "STATE"}
         condition = "attribute_exists(pk) AND attribute_not_exists(pin) AND #turn = :none"
-        values = {":pin": _pin_json(pin), ":none": 0}
+        values = {":pin": dump(pin), ":none": 0}
         return update("pin", self.table, key, "SET pin = :pin", condition, values, {"#turn": "turn"})
 
     def fold_action(self, chat: Chat, fold: Side) -> Action:
         """Store the usage of the digest written after the chat, on condition that the chat exists: then its
         conversation is not being deleted."""
         key = {"pk": chat.pk, "sk": "STATE"}
-        values = {":fold": dumps(side_json(fold))}
+        values = {":fold": dump(fold)}
         return update("there", self.table, key, "SET fold = :fold", "attribute_exists(pk)", values)
 
     def fold(self, chat: Chat) -> Side | None:
         """The usage of the digest written after the chat, if there is one and its call was recorded."""
         item = get(self.client, self.table, {"pk": chat.pk, "sk": "STATE"})
-        return side_of(loads(item["fold"])) if item and "fold" in item else None
+        return load(Side, item["fold"]) if item and "fold" in item else None
 
     def hear(self, chat: Chat, heard: Heard) -> None:
         """Note the first byte of an answer. Raises `Superseded` if the chat has ended, or the turn is recorded."""
         key = {"pk": chat.pk, "sk": "STATE"}
-        values = {":heard": dumps(heard_json(heard)), ":running": "running", ":before": heard.turn - 1}
+        values = {":heard": dump(heard), ":running": "running", ":before": heard.turn - 1}
         condition, names = "#status = :running AND #turn = :before", {"#status": "status", "#turn": "turn"}
         action = update("chat", self.table, key, "SET heard = :heard", condition, values, names)
         try:
@@ -316,16 +301,9 @@ class ChatStore:
         made: Made | None = None,
     ) -> list[Write]:
         """The put of a turn and the change of the chat, which must still be running, to ``after``."""
-        record = {
-            "content": reply.content,
-            "calls": [_call_json(call) for call in decision.calls],
-            "next": decision.next,
-            "sending": sending_json(sending),
-            "usage": asdict(reply.usage),
-            "made": made_json(made),
-        }
+        turn = RecordedTurn(number, reply.content, decision.calls, decision.next, sending, reply.usage, made)
         item = {"pk": chat.pk, "sk": turn_key(number)}
-        recorded = put_with_text("turn", self.table, item, _bodies_of(chat), dumps(record))
+        recorded = put_with_text("turn", self.table, item, _bodies_of(chat), dump(turn))
         return [*recorded, self.change_action(chat, after)]
 
     def end_action(self, before: Chat, after: Chat) -> Action:
@@ -333,9 +311,7 @@ class ChatStore:
         no other first byte may have come since the step read it."""
         if before.heard is None:
             return self.change_action(before, after, "attribute_not_exists(heard)")
-        return self.change_action(
-            before, after, "heard = :heard", {":heard": dumps(heard_json(before.heard))}
-        )
+        return self.change_action(before, after, "heard = :heard", {":heard": dump(before.heard)})
 
     def change_action(
         self, before: Chat, after: Chat, also: str = "", more: Mapping[str, Any] = MappingProxyType({})
@@ -346,21 +322,19 @@ class ChatStore:
 
         The chat leaves the index of open chats when it is done, failed or cancelled.
         """
+        stored = _stored(after)
         values: dict[str, Any] = {
             ":was": before.status,
             ":status": after.status,
             ":turn": after.turn,
             ":calls": after.calls,
             ":held": after.held,
-            ":rest": dumps(_rest(after)),
+            ":rest": stored["rest"],
         }
         sets = "SET #status = :status, #turn = :turn, calls = :calls, held = :held, #rest = :rest"
-        if after.model:
-            sets += ", asked = :asked"
-            values[":asked"] = dumps({"model": after.model, "effort": after.effort})
         if after.spent:
             sets += ", spent = :spent"
-            values[":spent"] = dumps(spent_json(after.spent))
+            values[":spent"] = stored["spent"]
         removes = " REMOVE #open" if after.status in ("done", "failed", "cancelled") else ""
         names = {"#status": "status", "#turn": "turn", "#rest": "rest"} | (
             {"#open": "open"} if removes else {}
@@ -388,12 +362,7 @@ def load_chat(client: DynamoDBClient, table: str, user: str, chat_id: str) -> Ch
 
 
 def _turn_of(item: Item, text: str) -> RecordedTurn:
-    record = loads(text)
-    calls = tuple(ToolCall(**data) for data in record["calls"])
-    number, sending = int(item["sk"].removeprefix("TURN#")), sending_of(record.get("sending"))
-    usage = Usage(**record["usage"]) if "usage" in record else None
-    made = made_of(record.get("made"))
-    return RecordedTurn(number, record["content"], calls, record["next"], sending, usage, made)
+    return load(RecordedTurn, text, number=int(item["sk"].removeprefix("TURN#")))
 
 
 def turn_key(number: int) -> str:
@@ -438,67 +407,33 @@ def _bodies_of(chat: Chat) -> str:
     return partition(chat.user, chat.conversation_id)
 
 
-def _rest(chat: Chat) -> dict[str, Any]:
-    """Fields that no condition uses, stored as one JSON attribute."""
-    return {
-        "stop": chat.stop,
-        "ended_at": chat.ended_at,
-        "thoughts": chat.thoughts,
-        "documentation_paid": chat.documentation_paid,
-        "limit": chat.limit,
-        "credits_used": chat.credits_used,
-        "credits_remaining": chat.credits_remaining,
-        "usage": chat.usage,
-        "error": chat.error,
-    }
+_REST: Final = (
+    "stop",
+    "ended_at",
+    "thoughts",
+    "documentation_paid",
+    "limit",
+    "credits_used",
+    "credits_remaining",
+    "usage",
+    "error",
+    "model",
+    "effort",
+)
+"""Fields that no condition uses and that change with each step: one attribute, as JSON text."""
+
+
+def _stored(chat: Chat) -> Item:
+    """The attributes of a STATE item that have no default."""
+    item: Item = encode(chat)
+    rest = {name: item.pop(name) for name in _REST if name in item}
+    return {**item, "rest": dump(rest)}
 
 
 def chat_of(item: Item) -> Chat:
     """The chat of a STATE item."""
     _, user, chat_id = item["pk"].split("#", 2)
-    return Chat(
-        user=user,
-        chat_id=chat_id,
-        conversation_id=item["conversation"],
-        query=item["query_no"],
-        profile=item["profile"],
-        created_at=item["created_at"],
-        deadline=item["deadline"],
-        status=item["status"],
-        turn=item["turn"],
-        calls=item["calls"],
-        held=item["held"],
-        pin=_pin_of(item["pin"]) if "pin" in item else None,
-        sweeps=item.get("sweeps", 0),
-        spent=spent_of(loads(item["spent"])) if "spent" in item else None,
-        heard=heard_of(loads(item["heard"])) if "heard" in item else None,
-        ancestry=ancestry_of(loads(item.get("ancestry", "[]"))),
-        **loads(item.get("asked", "{}")),
-        **loads(item.get("rest", "{}")),
-    )
-
-
-def _pin_json(pin: Pin) -> str:
-    return dumps(asdict(pin))
-
-
-def _pin_of(text: str) -> Pin:
-    pin = loads(text)
-    return Pin(tuple(pin["stand_in"]), pin["catalogue"], pin.get("digest", 0), pin.get("agent", ""))
-
-
-def _call_json(call: ToolCall) -> dict[str, Any]:
-    return {
-        "id": call.id,
-        "tool_use_id": call.tool_use_id,
-        "tool": call.tool,
-        "input": call.input,
-        "fn": call.fn,
-        "price_class": call.price_class,
-        "repeatable": call.repeatable,
-        "refused": call.refused,
-        "spec": call.spec,
-    }
+    return decode(Chat, {**item, **json.loads(item["rest"])}, user=user, chat_id=chat_id)
 
 
 def calls_to_run(turn: RecordedTurn) -> Sequence[ToolCall]:

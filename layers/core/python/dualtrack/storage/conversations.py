@@ -19,11 +19,11 @@ from __future__ import annotations
 import contextlib
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from dualtrack.frozen import dumps, loads
+from dualtrack.codec import APART, TEXT, decode, dump, encode, stored
 from dualtrack.ids import is_id
-from dualtrack.memory.ancestry import Ancestry, ancestry_json, ancestry_of
+from dualtrack.memory.ancestry import Ancestry
 from dualtrack.storage.dynamo import (
     Lost,
     batch_get,
@@ -57,12 +57,13 @@ Asked = tuple[tuple[int, str], ...]
 _LATEST: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#(.+)", re.ASCII)
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Conversation:
     """A conversation of a user. ``lease`` names the chat that runs in it, until ``lease_until`` (epoch s)."""
 
-    user: str
-    conversation_id: str
+    user: Annotated[str, APART]
+    conversation_id: Annotated[str, APART]
     title: str
     profile: str
     created_at: str
@@ -70,10 +71,10 @@ class Conversation:
     queries: int = 0
     lease: str = ""
     lease_until: int = 0
-    ancestry: Ancestry = field(default_factory=Ancestry)
+    ancestry: Annotated[Ancestry, TEXT] = field(default_factory=Ancestry)
     forked_from: str = ""
     forks: int = 0
-    asked: Asked = ()
+    asked: Annotated[Asked, TEXT] = ()
     latest: str = ""
     """Its position in the list by last query; empty if it has no query of this release."""
     chats_gone: bool = False
@@ -201,7 +202,7 @@ class ConversationStore:
             ":chat": chat.chat_id,
             ":until": chat.deadline,
             ":now": chat.created_at,
-            ":asked": dumps(asked),
+            ":asked": dump(asked),
             ":user": f"USER#{conversation.user}",
             ":latest": _latest(chat.created_at, conversation.conversation_id),
         }
@@ -261,48 +262,10 @@ class ConversationStore:
 
 
 def _item(conversation: Conversation) -> Item:
-    lease = (
-        {"lease": conversation.lease, "lease_until": conversation.lease_until} if conversation.lease else {}
-    )
-    listing = (
-        {LISTED_INDEX: f"USER#{conversation.user}", "latest": conversation.latest}
-        if conversation.latest
-        else {}
-    )
-    fork = (
-        {"forked_from": conversation.forked_from, "ancestry": dumps(ancestry_json(conversation.ancestry))}
-        if conversation.forked_from
-        else {}
-    )
-    return {
-        **conversation_key(conversation.user, conversation.conversation_id),
-        "title": conversation.title,
-        "profile": conversation.profile,
-        "created_at": conversation.created_at,
-        "updated_at": conversation.updated_at,
-        "queries": conversation.queries,
-        "asked": dumps(conversation.asked),
-        **listing,
-        **lease,
-        **fork,
-    }
+    key = conversation_key(conversation.user, conversation.conversation_id)
+    listing = {LISTED_INDEX: f"USER#{conversation.user}"} if conversation.latest else {}
+    return {**key, **encode(conversation), "queries": conversation.queries, **listing}
 
 
 def _conversation(user: str, item: Item) -> Conversation:
-    return Conversation(
-        user=user,
-        conversation_id=item["sk"].removeprefix("CONV#"),
-        title=item["title"],
-        profile=item["profile"],
-        created_at=item["created_at"],
-        updated_at=item["updated_at"],
-        queries=item.get("queries", 0),
-        lease=item.get("lease", ""),
-        lease_until=item.get("lease_until", 0),
-        ancestry=ancestry_of(loads(item.get("ancestry", "[]"))),
-        forked_from=item.get("forked_from", ""),
-        forks=item.get("forks", 0),
-        asked=tuple((number, start) for number, start in loads(item.get("asked", "[]"))),
-        latest=item.get("latest", ""),
-        chats_gone=item.get("chats_gone", False),
-    )
+    return decode(Conversation, item, user=user, conversation_id=item["sk"].removeprefix("CONV#"))

@@ -14,20 +14,21 @@ A version is complete before one conditional write makes it `CURRENT`, so a read
 from __future__ import annotations
 
 import itertools
-import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from botocore.exceptions import ClientError
 
+from dualtrack.codec import decode, dump, encode, load, stored
 from dualtrack.errors import Gone
 from dualtrack.ids import is_upload_of
 from dualtrack.storage.dynamo import get, put, transact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from botocore.response import StreamingBody
@@ -47,6 +48,7 @@ _PIECE: Final = 1 << 20
 """Bytes of a large object in memory at a time."""
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Document:
     """A document of a version. ``title`` is the key, ``digest`` the hash of its content, ``name`` that of the file;
@@ -59,6 +61,7 @@ class Document:
     at: int = 0
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Published:
     """The published version. ``model``: of its vectors, empty for none; ``at``: epoch seconds.
@@ -91,10 +94,7 @@ class CorpusStore:
     def published(self, corpus: str) -> Published | None:
         """The published version; None before the first."""
         item = get(self.dynamodb, self.table, {"pk": partition(corpus), "sk": _CURRENT})
-        if item is None:
-            return None
-        counts = MappingProxyType(item["counts"])
-        return Published(item["version"], item["model"], counts, item["at"], item.get("head", 0))
+        return decode(Published, item) if item else None
 
     def index(self, corpus: str, version: str, head: int = 0) -> bytes:
         """A version's index, or its first ``head`` bytes. Raises `Gone` if it was deleted."""
@@ -102,8 +102,7 @@ class CorpusStore:
 
     def documents(self, corpus: str, version: str) -> tuple[Document, ...]:
         """The documents of a version, in order. Raises `Gone` if it was deleted."""
-        listed = json.loads(self._read(f"{_version(corpus, version)}documents"))
-        return tuple(Document(**{**data, "counts": MappingProxyType(data["counts"])}) for data in listed)
+        return load(tuple[Document, ...], self._read(f"{_version(corpus, version)}documents"))
 
     def published_documents(self, corpus: str) -> tuple[Published | None, tuple[Document, ...]]:
         """The published version and its documents. A version that is replaced between the two reads exists long
@@ -135,17 +134,7 @@ class CorpusStore:
 
     def write_documents(self, corpus: str, version: str, documents: Sequence[Document]) -> None:
         """Write the list of documents of a version before it is published."""
-        listed = [
-            {
-                "title": document.title,
-                "digest": document.digest,
-                "name": document.name,
-                "counts": dict(document.counts),
-                "at": document.at,
-            }
-            for document in documents
-        ]
-        self._write(f"{_version(corpus, version)}documents", json.dumps(listed).encode())
+        self._write(f"{_version(corpus, version)}documents", dump(tuple(documents)).encode())
 
     def publish(self, corpus: str, new: Published, base: str | None, also: Sequence[Action] = ()) -> None:
         """Make a version current, if the one it was made from still is, in one transaction with ``also``.
@@ -155,15 +144,7 @@ class CorpusStore:
         transact(self.dynamodb, [self._publication(corpus, new, base), *also])
 
     def _publication(self, corpus: str, new: Published, base: str | None) -> Action:
-        item = {
-            "pk": partition(corpus),
-            "sk": _CURRENT,
-            "version": new.version,
-            "model": new.model,
-            "counts": dict(new.counts),
-            "at": new.at,
-            **({"head": new.head} if new.head else {}),
-        }
+        item = {"pk": partition(corpus), "sk": _CURRENT, **encode(new)}
         if base is None:
             return put("current", self.table, item, "attribute_not_exists(pk)")
         return put("current", self.table, item, "version = :base", {":base": base})

@@ -12,10 +12,12 @@ content, so two runs write the same.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from dualtrack.codec import APART, decode, encode, stored
 from dualtrack.storage.corpora import partition
 from dualtrack.storage.dynamo import (
     Lost,
@@ -29,15 +31,15 @@ from dualtrack.storage.dynamo import (
     transact,
     update,
 )
+from dualtrack.vocabulary import FileState, JobStatus, Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.clock import Clock
     from dualtrack.storage.dynamo import Action, Item
-    from dualtrack.vocabulary import FileState, JobStatus, Outcome
 
 _CLEAN: Final = "CLEAN"
 _STATUS: Final = MappingProxyType({"#status": "status"})
@@ -45,13 +47,14 @@ CLEAN_AFTER: Final = 600
 """Seconds for which a replaced version and the objects of an ended job are kept: no reader takes that long."""
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class JobFile:
     """A file of a job. ``reason`` says why it was refused, as the rest of a sentence that begins with its name;
     ``problems`` lists its bad rows, if it has rows; ``title``, ``digest`` and ``counts`` are those of the document
     read from it."""
 
-    number: int
+    number: Annotated[int, APART]
     name: str
     upload_id: str
     state: FileState = "waiting"
@@ -62,6 +65,7 @@ class JobFile:
     problems: tuple[str, ...] = ()
 
 
+@stored(whole=True)
 @dataclass(frozen=True, slots=True)
 class Job:
     """A change of a corpus: files to add, or to replace the document of the same title; titles to remove. With
@@ -71,8 +75,8 @@ class Job:
     ``outcomes``: of each accepted file, by its number, once the job is done. Times are epoch seconds.
     """
 
-    corpus: str
-    job_id: str
+    corpus: Annotated[str, APART]
+    job_id: Annotated[str, APART]
     by: str
     created: int
     reset: bool = False
@@ -111,7 +115,7 @@ class CorpusJobs:
     def find(self, corpus: str, job_id: str) -> Job | None:
         """The job, if there is one."""
         item = get(self.client, self.table, _key(corpus, f"JOB#{job_id}"))
-        return _job(item) if item else None
+        return decode(Job, item, corpus=corpus, job_id=job_id) if item else None
 
     def files(self, corpus: str, job_id: str) -> tuple[JobFile, ...]:
         """The files of a job in their order."""
@@ -139,7 +143,7 @@ class CorpusJobs:
         name ``job`` if it has ended before."""
         values = {
             ":status": job.status,
-            ":outcomes": dict(job.outcomes),
+            ":outcomes": encode(job.outcomes),
             ":version": job.version,
             ":error": job.error,
             ":ended": job.ended,
@@ -209,65 +213,12 @@ def _key(corpus: str, sort: str) -> dict[str, str]:
 
 
 def _job_item(job: Job) -> Item:
-    return {
-        **_key(job.corpus, f"JOB#{job.job_id}"),
-        "by": job.by,
-        "created": job.created,
-        "reset": job.reset,
-        "remove": list(job.remove),
-        "status": job.status,
-        "tries": job.tries,
-        "embedded": job.embedded,
-        "to_embed": job.to_embed,
-        "outcomes": dict(job.outcomes),
-        "version": job.version,
-        "error": job.error,
-        "ended": job.ended,
-    }
-
-
-def _job(item: Item) -> Job:
-    return Job(
-        corpus=item["pk"].removeprefix("CORPUS#"),
-        job_id=item["sk"].removeprefix("JOB#"),
-        by=item["by"],
-        created=item["created"],
-        reset=item["reset"],
-        remove=tuple(item["remove"]),
-        status=item["status"],
-        tries=item["tries"],
-        embedded=item["embedded"],
-        to_embed=item["to_embed"],
-        outcomes=MappingProxyType(item["outcomes"]),
-        version=item["version"],
-        error=item["error"],
-        ended=item["ended"],
-    )
+    return {**_key(job.corpus, f"JOB#{job.job_id}"), **encode(job)}
 
 
 def _file_item(corpus: str, job_id: str, file: JobFile) -> Item:
-    return {
-        **_key(corpus, f"JOB#{job_id}#{file.number:04d}"),
-        "name": file.name,
-        "upload_id": file.upload_id,
-        "state": file.state,
-        "reason": file.reason,
-        "title": file.title,
-        "digest": file.digest,
-        "counts": dict(file.counts),
-        **({"problems": list(file.problems)} if file.problems else {}),
-    }
+    return {**_key(corpus, f"JOB#{job_id}#{file.number:04d}"), **encode(file)}
 
 
 def _file(item: Item) -> JobFile:
-    return JobFile(
-        number=int(item["sk"].rsplit("#", 1)[1]),
-        name=item["name"],
-        upload_id=item["upload_id"],
-        state=item["state"],
-        reason=item["reason"],
-        title=item["title"],
-        digest=item["digest"],
-        counts=MappingProxyType(item["counts"]),
-        problems=tuple(item.get("problems", ())),
-    )
+    return decode(JobFile, item, number=int(item["sk"].rsplit("#", 1)[1]))

@@ -15,8 +15,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+from dualtrack.codec import APART, decode, encode, stored
 from dualtrack.storage.dynamo import Lost, delete, get, put, put_absent, query, transact, update
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _LIST: Final = "DELETIONS"
 Kind = Literal["CONV", "CHAT", "USER"]
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Terms:
     """The terms of an erasure: the alias under which the ledger is kept, made up for this erasure, and until when
@@ -46,13 +48,14 @@ class Terms:
     token_seconds: int
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Deletion:
     """The deletion of a conversation, a chat (``what``: its id) or a user. Times are epoch seconds."""
 
-    kind: Kind
-    user: str
-    what: str
+    kind: Annotated[Kind, APART]
+    user: Annotated[str, APART]
+    what: Annotated[str, APART]
     since: int
     due: int
     tries: int = 0
@@ -146,24 +149,9 @@ def _refusal_key(user: str) -> dict[str, str]:
 
 
 def _item(deletion: Deletion) -> Item:
-    item: Item = {**deletion.key, "since": deletion.since, "due": deletion.due, "tries": deletion.tries}
-    if deletion.terms is None:
-        return item
-    terms = deletion.terms
-    return {
-        **item,
-        "alias": terms.alias,
-        "salt": terms.salt,
-        "keep_until": terms.keep_until,
-        "token_seconds": terms.token_seconds,
-    }
+    return {**deletion.key, **encode(deletion)}
 
 
 def _deletion(item: Item) -> Deletion:
     kind, user, *what = item["sk"].split("#", 2)
-    terms = (
-        Terms(item["alias"], item["salt"], item["keep_until"], item["token_seconds"])
-        if "alias" in item
-        else None
-    )
-    return Deletion(kind, user, "".join(what), item["since"], item["due"], item["tries"], terms)
+    return decode(Deletion, item, kind=kind, user=user, what="".join(what))

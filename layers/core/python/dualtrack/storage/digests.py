@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.codec import decode, encode
 from dualtrack.ids import digest_id, parse_digest_id
 from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.digests import Digest
@@ -80,15 +81,8 @@ class DigestStore:
 
     def put_action(self, user: str, conversation_id: str, digest: Digest) -> Action:
         """The conditional put of a digest. Digests are small and need no body."""
-        item = {
-            "pk": partition(user, conversation_id),
-            "sk": _digest_key(digest.number),
-            "through": digest.through,
-            "text": digest.content,
-            "at": digest.created_at,
-            "full": digest.full_tokens,
-        }
-        return put_absent("digest", self.table, item)
+        key = {"pk": partition(user, conversation_id), "sk": _digest_key(digest.number)}
+        return put_absent("digest", self.table, key | encode(digest))
 
     def taken_action(self, user: str, conversation_id: str, number: int, by_query: int) -> Action:
         """The conditional put of the mark that a digest is in force from this query on."""
@@ -112,10 +106,4 @@ def _digest_key(number: int) -> str:
 
 
 def _digest(item: Item) -> Digest:
-    return Digest(
-        number=digest_number(item["sk"]),
-        through=item["through"],
-        content=item["text"],
-        created_at=item["at"],
-        full_tokens=item["full"],
-    )
+    return decode(Digest, item, number=digest_number(item["sk"]))

@@ -16,12 +16,11 @@ import itertools
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.codec import dump, load
 from dualtrack.errors import Gone
-from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.ids import RecordId, parse_record_id
 from dualtrack.memory.ancestry import Ancestry
-from dualtrack.memory.records import Attachment, Block, QueryTrack, Record, ToolCallDetail
-from dualtrack.models.spent import asked_json, asked_of
+from dualtrack.memory.records import Block, QueryTrack, Record
 from dualtrack.storage.bodies import attach, partition, put_with_text
 from dualtrack.storage.dynamo import batch_get, delete_all, get, query
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.memory.ancestry import Run
+    from dualtrack.memory.records import Attachment
     from dualtrack.storage.bodies import Body, BodyStore, Write
     from dualtrack.storage.dynamo import Item
 
@@ -94,7 +94,7 @@ class HistoryStore:
         parsed = parse_record_id(record.record_id)
         if parsed is None:
             raise ValueError(record.record_id)
-        item = {"pk": pk, "sk": record_key(parsed), "meta": dumps(_meta(record))}
+        item = {"pk": pk, "sk": record_key(parsed), "meta": dump(record)}
         item |= {"chat": chat_id} if chat_id else {}
         return put_with_text(name, self.table, item, pk, record.content)
 
@@ -282,9 +282,8 @@ class HistoryStore:
         for kind in ("F#", "S#"):
             end = f"{kind}{through + 1:06d}"
             for item in query(self.client, self.table, pk, prefix=kind, before=end, only=("body", "meta")):
-                meta = loads(item.get("meta", "{}"))
-                files = (*meta.get("attachments", ()), *meta.get("call", {}).get("media", ()))
-                pointers |= {item.get("body", ""), *(file.get("body", "") for file in files)}
+                files = _files_of(_record("", item)) if "meta" in item else ()
+                pointers |= {item.get("body", ""), *(file.body for file in files)}
         return pointers - {""}
 
     def delete_items(self, items: Iterable[Item]) -> None:
@@ -294,9 +293,8 @@ class HistoryStore:
     def track_writes(self, user: str, conversation_id: str, track: QueryTrack) -> list[Write]:
         """The conditional put of a query's summarised track, and its body if it is large."""
         pk = partition(user, conversation_id)
-        text = dumps([_block_json(block) for block in track.blocks])
         item: dict[str, Any] = {"pk": pk, "sk": f"S#{track.query:06d}", "full": track.full_tokens}
-        return put_with_text(TRACK, self.table, item, pk, text)
+        return put_with_text(TRACK, self.table, item, pk, dump(track.blocks))
 
     def tracks(self, user: str, conversation_id: str, through: int, after: int = 0) -> tuple[QueryTrack, ...]:
         """The summarised tracks of the queries after ``after`` up to ``through``, as far as they are written."""
@@ -386,94 +384,15 @@ def _id_of(sk: str) -> str:
     return f"q{int(head)}{names[kind] if kind in names else f'-{kind}{int(number)}'}"
 
 
-def _meta(record: Record) -> dict[str, Any]:
-    meta: dict[str, Any] = {
-        "type": record.type,
-        "role": record.role,
-        "at": record.created_at,
-        "turn": record.turn,
-    }
-    if record.stop:
-        meta["stop"] = record.stop
-    if record.said:
-        meta["said"] = record.said
-    if record.attachments:
-        meta["attachments"] = [_attachment_json(file) for file in record.attachments]
-    if record.call:
-        call = record.call
-        meta["call"] = {
-            "tool_use_id": call.tool_use_id,
-            "tool": call.tool,
-            "input": call.input,
-            "is_error": call.is_error,
-            "seconds": call.seconds,
-            "turn": call.turn,
-            "sources": call.sources,
-            "media": [_attachment_json(file) for file in call.media],
-            "reference": call.reference,
-        } | ({"asked": asked_json(call.asked)} if call.asked else {})
-    return meta
-
-
 def _record(record_id: str, item: Item) -> Record:
-    meta = loads(item["meta"])
-    return Record(
-        record_id=record_id,
-        type=meta["type"],
-        role=meta["role"],
-        content="",
-        created_at=meta["at"],
-        turn=meta["turn"],
-        attachments=_attachments(meta.get("attachments", ())),
-        call=_call(meta["call"]) if "call" in meta else None,
-        stop=meta.get("stop", ""),
-        chat_id=item.get("chat", ""),
-        said=meta.get("said", 0),
-    )
+    """The record of an item, without its text."""
+    return load(Record, item["meta"], record_id=record_id, content="", chat_id=item.get("chat", ""))
 
 
-def _call(data: Mapping[str, Any]) -> ToolCallDetail:
-    return ToolCallDetail(
-        tool_use_id=data["tool_use_id"],
-        tool=data["tool"],
-        input=freeze(data["input"]),
-        is_error=data["is_error"],
-        seconds=data["seconds"],
-        turn=data["turn"],
-        sources=tuple(data["sources"]),
-        media=_attachments(data["media"]),
-        reference=data["reference"],
-        asked=asked_of(data.get("asked", ())),
-    )
-
-
-def _attachment_json(file: Attachment) -> dict[str, Any]:
-    named = {"name": file.name, "record": file.record_id}
-    optional = {field: value for field, value in named.items() if value}
-    return {"media_type": file.media_type, "size": file.size, "body": file.body} | optional
-
-
-def _attachments(listed: Sequence[Mapping[str, Any]]) -> tuple[Attachment, ...]:
-    return tuple(
-        Attachment(
-            data["media_type"], data["size"], data["body"], data.get("name", ""), data.get("record", "")
-        )
-        for data in listed
-    )
-
-
-def _block_json(block: Block) -> dict[str, str]:
-    return {
-        "id": block.record_id,
-        "role": block.role,
-        "content": block.content,
-        "at": block.created_at,
-        "ref": block.ref,
-    }
+def _files_of(record: Record) -> tuple[Attachment, ...]:
+    """The files of a query or of a tool's result."""
+    return record.attachments + (record.call.media if record.call else ())
 
 
 def _track(item: Item, text: str) -> QueryTrack:
-    blocks = tuple(
-        Block(data["id"], data["role"], data["content"], data["at"], data["ref"]) for data in loads(text)
-    )
-    return QueryTrack(int(item["sk"].removeprefix("S#")), blocks, item["full"])
+    return QueryTrack(int(item["sk"].removeprefix("S#")), load(tuple[Block, ...], text), item["full"])

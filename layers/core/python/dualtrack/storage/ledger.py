@@ -20,11 +20,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dualtrack.clock import iso
-from dualtrack.credits.account import Account, Decision, Hold, Movement, Part, Refused
+from dualtrack.codec import decode, encode
+from dualtrack.credits.account import Account, Decision, Movement, Refused
 from dualtrack.errors import Contended
 from dualtrack.storage import dynamo
 from dualtrack.storage.dynamo import Action, Item, Lost, Pause
@@ -248,34 +248,13 @@ def account_key(user: str, sk: str) -> dict[str, str]:
 
 def account_item(account: Account, *, resting: bool = False) -> Item:
     """The account as stored. ``resting`` leaves it out of the index of used accounts."""
-    item: Item = {
-        **account_key(account.user, ACCOUNT),
-        "plan": account.plan,
-        "seq": account.seq,
-        "day": account.day,
-        "used_day": account.used_day,
-        "used_month": account.used_month,
-        "pack": account.pack,
-        "holds": {chat_id: f"{hold.at}|{_parts_text(hold.parts)}" for chat_id, hold in account.holds.items()},
-    }
-    if account.free_cancels:
-        item["free_cancels"] = ",".join(map(str, account.free_cancels))
+    item = {**account_key(account.user, ACCOUNT), **encode(account)}
     return item if resting else {**item, "active": shard_of(account.user)}
 
 
 def account_from(item: Mapping[str, Any]) -> Account:
     """The account from its item."""
-    return Account(
-        user=user_of(item),
-        plan=item["plan"],
-        seq=item["seq"],
-        day=item["day"],
-        used_day=item["used_day"],
-        used_month=item["used_month"],
-        pack=item["pack"],
-        holds=MappingProxyType({chat_id: _hold_from(text) for chat_id, text in item["holds"].items()}),
-        free_cancels=tuple(int(at) for at in item.get("free_cancels", "").split(",") if at),
-    )
+    return decode(Account, item, user=user_of(item))
 
 
 def user_of(item: Mapping[str, Any]) -> str:
@@ -289,33 +268,13 @@ def shard_of(user: str) -> str:
 
 
 def _entry_item(user: str, seq: int, movement: Movement) -> Item:
-    item: Item = {
-        **account_key(user, f"{ENTRY}{seq:012d}"),
-        "at": int(movement.at * 1000),
-        "kind": movement.kind,
-        "amount": movement.amount,
-        "available_after": movement.available_after,
-        "chat_id": movement.chat_id,
-        "reason": movement.reason,
-        "parts": _parts_text(movement.parts),
-    }
-    if movement.nanodollars:
-        item["nanodollars"] = movement.nanodollars
-    return {key: value for key, value in item.items() if value != ""}
+    line = {**encode(movement), "at": int(movement.at * 1000)}
+    return {**account_key(user, f"{ENTRY}{seq:012d}"), **line}
 
 
 def movement_from(item: Mapping[str, Any]) -> Movement:
     """A ledger line from its item."""
-    return Movement(
-        kind=item["kind"],
-        amount=item["amount"],
-        available_after=item["available_after"],
-        at=item["at"] / 1000,
-        chat_id=item.get("chat_id", ""),
-        reason=item.get("reason", ""),
-        parts=_parts_from(item.get("parts", "")),
-        nanodollars=item.get("nanodollars", 0),
-    )
+    return decode(Movement, item, at=item["at"] / 1000)
 
 
 def _entry_view(item: Mapping[str, Any]) -> Entry:
@@ -331,24 +290,6 @@ def _entry_view(item: Mapping[str, Any]) -> Entry:
     if "reason" in item:
         entry["reason"] = item["reason"]
     return entry
-
-
-def _parts_text(parts: Sequence[Part]) -> str:
-    """``2026-11-21:5,pack:2``: short, because every byte of the account is paid for with each write."""
-    return ",".join(f"{part.day or part.source}:{part.amount}" for part in parts)
-
-
-def _parts_from(text: str) -> tuple[Part, ...]:
-    return tuple(_part_from(*part.split(":")) for part in text.split(",") if part)
-
-
-def _part_from(origin: str, amount: str) -> Part:
-    return Part("pack", "", int(amount)) if origin == "pack" else Part("allowance", origin, int(amount))
-
-
-def _hold_from(text: str) -> Hold:
-    at, parts = text.split("|")
-    return Hold(int(at), _parts_from(parts))
 
 
 def _seq_of(cursor: str) -> str:

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.frozen import dumps, loads
+from dualtrack.codec import dump, load
 from dualtrack.memory.passages import Passage
 from dualtrack.storage.bodies import object_of, partition
 from dualtrack.storage.dynamo import put_absent, query
@@ -106,9 +106,8 @@ class SearchIndex:
 
     def segment_writes(self, user: str, conversation_id: str, segment: Segment) -> list[Write]:
         """The put of a segment that must not exist yet, and its object if it is large."""
-        listed = [[passage.record_id, passage.kind, passage.text] for passage in segment.passages]
-        counted = {"through": segment.through, "passages": len(listed)}
-        packed = zlib.compress(dumps(listed).encode())
+        counted = {"through": segment.through, "passages": len(segment.passages)}
+        packed = zlib.compress(dump(segment.passages).encode())
         return self._writes(user, conversation_id, f"K#{segment.key}", counted, packed)
 
     def vector_writes(
@@ -143,7 +142,5 @@ def _vector_key(model: str, key: str) -> str:
 
 
 def _segment(item: Item, packed: bytes) -> Segment:
-    listed = loads(zlib.decompress(packed).decode())
-    return Segment(
-        item["sk"].removeprefix("K#"), item["through"], tuple(Passage(*fields) for fields in listed)
-    )
+    passages = load(tuple[Passage, ...], zlib.decompress(packed))
+    return Segment(item["sk"].removeprefix("K#"), item["through"], passages)

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
+from dualtrack.codec import dump
 from dualtrack.corpora.graph.database import build, write_tables
 from dualtrack.corpora.graph.rows import Node, Problem, rows_of
 from dualtrack.corpora.graph.survey import Problems, Survey
@@ -250,7 +251,7 @@ def write_version(
     corpora = stores.corpora
     for position, source in enumerate(sources):
         corpora.write_file(GRAPH, version, _source(position), source.path)
-    corpora.write_schema(GRAPH, version, schema.to_json().encode())
+    corpora.write_schema(GRAPH, version, dump(schema).encode())
     corpora.write_file(GRAPH, version, "index", database)
     corpora.write_documents(GRAPH, version, documents)
 

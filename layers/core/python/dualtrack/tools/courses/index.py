@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dualtrack.codec import decode, dump
 from dualtrack.tools.courses.postings import Postings, postings_of
-from dualtrack.tools.courses.values import Chunk, Course, Lesson
+from dualtrack.tools.courses.values import Chunk, Course, without_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -108,7 +109,7 @@ def build(
     texts, text_ends = _joined(chunk.text for chunk in chunks)
     numbers = (_NO_LESSON if chunk.lesson_number is None else chunk.lesson_number for chunk in chunks)
     return Index(
-        catalogue=tuple(_without_text(course) for course in courses),
+        catalogue=tuple(map(without_text, courses)),
         texts=texts,
         text_ends=text_ends,
         courses=np.fromiter((rows[chunk.course_title] for chunk in chunks), "<u4", len(chunks)),
@@ -144,8 +145,7 @@ def save(index: Index) -> bytes:
     for name, array in arrays.items():
         listed[name] = [array.dtype.str, list(array.shape), at]
         at += _padded(array.nbytes)
-    catalogue = [_course_data(course) for course in index.catalogue]
-    header = json.dumps({"model": index.model, "catalogue": catalogue, "arrays": listed}).encode()
+    header = dump({"model": index.model, "catalogue": index.catalogue, "arrays": listed}).encode()
     start = _MAGIC + struct.pack("<I", len(header)) + header
     parts = [start, b"\0" * (-len(start) % _ALIGNED)]
     for array in arrays.values():
@@ -192,7 +192,7 @@ def _read(data: bytes, vector_index: str) -> Index:
 
     has_vectors = "vectors" in header["arrays"]
     return Index(
-        catalogue=tuple(_course(entry) for entry in header["catalogue"]),
+        catalogue=decode(tuple[Course, ...], header["catalogue"]),
         **{name: array(name) for name in _CHUNK_ARRAYS},
         postings=Postings(**{name: array(name) for name in _WORD_ARRAYS}),
         model=header["model"],
@@ -207,24 +207,3 @@ def _joined(texts: Iterable[str]) -> tuple[Array, Array]:
     encoded = [text.encode() for text in texts]
     ends = np.cumsum([len(text) for text in encoded], dtype="<u4")
     return np.frombuffer(b"".join(encoded), np.uint8), ends
-
-
-def _without_text(course: Course) -> Course:
-    lessons = (
-        Lesson(lesson.number, lesson.title, lesson.link, "")
-        for lesson in course.lessons
-        if lesson.number is not None
-    )
-    return Course(course.title, course.link, course.instructor, tuple(lessons))
-
-
-def _course_data(course: Course) -> list[Any]:
-    lessons = [[lesson.number, lesson.title, lesson.link] for lesson in course.lessons]
-    return [course.title, course.link, course.instructor, lessons]
-
-
-def _course(entry: Sequence[Any]) -> Course:
-    title, link, instructor, lessons = entry
-    return Course(
-        title, link, instructor, tuple(Lesson(number, name, address, "") for number, name, address in lessons)
-    )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from dualtrack.codec import stored
 
 
+@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """``number`` counts from 0; None for text of the course itself, outside of any lesson. ``link`` may be empty."""
@@ -12,9 +15,10 @@ class Lesson:
     number: int | None
     title: str
     link: str
-    text: str
+    text: str = ""
 
 
+@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Course:
     """The content of a document. ``title`` is the key; ``link`` and ``instructor`` may be empty."""
@@ -23,6 +27,12 @@ class Course:
     link: str
     instructor: str
     lessons: tuple[Lesson, ...]
+
+
+def without_text(course: Course) -> Course:
+    """The course with its numbered lessons, whose text its chunks have."""
+    lessons = (replace(lesson, text="") for lesson in course.lessons if lesson.number is not None)
+    return replace(course, lessons=tuple(lessons))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.tools.documentation.context7 import Page
 
@@ -41,24 +41,12 @@ def packed_page(page: Page) -> bytes:
 
 def unpacked_page(body: bytes) -> Page | None:
     """The page from its bytes; None if they are invalid (an older or damaged entry)."""
-    plain = _inflated(body)
+    plain = inflated(body)
     return Page(plain[1:].decode(errors="replace"), plain[:1] == b"j") if plain else None
 
 
-def packed_json(value: Any) -> bytes:
-    """A JSON value, compressed."""
-    return zlib.compress(json.dumps(value, separators=(",", ":")).encode())
-
-
-def unpacked_json(body: bytes) -> Any:
-    """The JSON value from its bytes, or None."""
-    try:
-        return json.loads(_inflated(body))
-    except ValueError:
-        return None
-
-
-def _inflated(body: bytes) -> bytes:
+def inflated(body: bytes) -> bytes:
+    """What was compressed, bounded; empty if it is damaged."""
     try:
         return zlib.decompressobj().decompress(body, _MAX_PLAIN)
     except zlib.error:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from dualtrack.tools.documentation.cache import packed_json, plan_key, unpacked_json, unpacked_page
+from dualtrack.codec import dump, load, stored
+from dualtrack.tools.documentation.cache import inflated, plan_key, unpacked_page
 from dualtrack.tools.documentation.choose import by_score, choose_with_claude, clear_winner
 from dualtrack.tools.documentation.chunking import distinct
 from dualtrack.tools.documentation.context7 import (
@@ -200,11 +202,11 @@ async def _remembered(question: str, session: Session) -> Sections | None:
     """The sections of an earlier search for this question, if all their pages are still cached."""
     settings = session.deps.settings
     key = _plan_key(question, session)
-    plan = unpacked_json((await session.recall([key])).get(key, b""))
-    if not _is_plan(plan):
+    plan = _plan_from((await session.recall([key])).get(key, b""))
+    if plan is None:
         return None
-    bodies = await session.recall(plan["keys"])
-    pages = [unpacked_page(bodies.get(page_key, b"")) for page_key in plan["keys"]]
+    bodies = await session.recall(plan.keys)
+    pages = [unpacked_page(bodies.get(page_key, b"")) for page_key in plan.keys]
     kept = [page for page in pages if page is not None]
     if len(kept) < len(pages):
         return None
@@ -212,23 +214,30 @@ async def _remembered(question: str, session: Session) -> Sections | None:
         chunks = distinct(chunks_of(page, settings) for page in kept)[: settings.bounds.chunks]
     except Context7Error:
         return None
-    return Sections(Library(plan["id"], plan["title"]), chunks, tuple(plan["keys"])) if chunks else None
+    return Sections(Library(plan.id, plan.title), chunks, plan.keys) if chunks else None
+
+
+@stored
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Where an earlier search found its sections: a library, and the keys of its pages in the cache."""
+
+    id: str
+    title: str
+    keys: tuple[str, ...]
 
 
 def _plan(sections: Sections) -> bytes:
-    return packed_json(
-        {"id": sections.library.id, "title": sections.library.title, "keys": list(sections.keys)}
-    )
+    return zlib.compress(dump(_Plan(sections.library.id, sections.library.title, sections.keys)).encode())
 
 
-def _is_plan(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and bool(library_id(value.get("id")))
-        and isinstance(value.get("title"), str)
-        and isinstance(value.get("keys"), list)
-        and all(isinstance(key, str) and key.startswith("response#") for key in value["keys"])
-    )
+def _plan_from(body: bytes) -> _Plan | None:
+    try:
+        plan = load(_Plan, inflated(body))
+    except ValueError:  # an older or damaged entry
+        return None
+    is_safe = library_id(plan.id) and all(key.startswith("response#") for key in plan.keys)
+    return plan if is_safe else None
 
 
 def _plan_key(question: str, session: Session) -> str:

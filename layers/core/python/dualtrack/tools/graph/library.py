@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from dualtrack.codec import load
 from dualtrack.errors import Gone
 from dualtrack.tools.graph.engine import NoGraph
 from dualtrack.tools.graph.ladybug import Ladybug
 from dualtrack.tools.graph.needs import GraphNeeds
-from dualtrack.tools.graph.schema import Schema, schema_from_json
+from dualtrack.tools.graph.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -88,7 +89,7 @@ class GraphLibrary:
                 self.log.info("graph not fetched", extra={"reason": str(error)[:200]})
 
     def _fetched(self, version: str) -> GraphNeeds:
-        schema = schema_from_json(self.store.schema(CORPUS, version))
+        schema = load(Schema, self.store.schema(CORPUS, version))
         folder = self._folder_of(version)
         self._remove_abandoned()
         shutil.rmtree(folder, ignore_errors=True)  # of an earlier attempt

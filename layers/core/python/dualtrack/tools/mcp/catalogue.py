@@ -15,16 +15,15 @@ lists the same (`leave_out`).
 from __future__ import annotations
 
 import hashlib
-import json
 import zlib
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final
 
-from dualtrack.frozen import dumps, freeze
+from dualtrack.codec import APART, decode, dump, encode, load, stored
 from dualtrack.tool_values import ToolSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from dualtrack.storage.cache import CacheStore
 
@@ -35,6 +34,7 @@ KEEP_VERSION: Final = 7 * 86_400
 """Seconds for which a version is kept after its last listing; a chat that pinned it lives 15 minutes."""
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class LeftOut:
     """A tool that cannot be offered, by the server's own name, and why."""
@@ -44,6 +44,7 @@ class LeftOut:
     reason: str
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class ServerTools:
     """What is offered of a server, and what cannot be."""
@@ -71,6 +72,7 @@ class Catalogue:
         return named
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Listing:
     """A server's version and when it was listed, in epoch seconds.
@@ -79,7 +81,7 @@ class Listing:
     refused.
     """
 
-    server: str
+    server: Annotated[str, APART]
     version: str
     listed_at: int
     listed: str = ""
@@ -106,13 +108,12 @@ def load_catalogue(cache: CacheStore, now: float, *, version: str | None = None)
 def load_listings(cache: CacheStore) -> tuple[Listing, ...]:
     """Each server's listing, stale or not, by the server's name."""
     stored = cache.listings()
-    return tuple(Listing(server, **stored[server]) for server in sorted(stored))
+    return tuple(decode(Listing, stored[server], server=server) for server in sorted(stored))
 
 
 def store_version(cache: CacheStore, content: ServerTools, now: float) -> str:
     """Store the tools of a server under the hash of their content. Returns the version."""
-    entries = [*map(_plain, content.tools), *(asdict(entry) for entry in content.left_out)]
-    text = dumps(entries).encode()
+    text = dump(content).encode()
     version = hashlib.sha256(text).hexdigest()[:32]
     cache.save_tools(version, zlib.compress(text, 9), int(now) + KEEP_VERSION)
     return version
@@ -127,7 +128,7 @@ def store_listing(cache: CacheStore, server: str, content: ServerTools, now: flo
     before = next((listing for listing in load_listings(cache) if listing.server == server), None)
     if before and before.listed == listed and _renewed(cache, before, now):
         return False
-    cache.save_listing(server, {"version": listed, "listed_at": int(now), "listed": listed})
+    cache.save_listing(server, encode(Listing(server, listed, int(now), listed)))
     return True
 
 
@@ -181,30 +182,5 @@ def _content_of(cache: CacheStore, version: str) -> ServerTools | None:
             return None
         if len(_DECODED) >= _MAX_DECODED:
             _DECODED.clear()
-        _DECODED[version] = _decoded(json.loads(zlib.decompress(body)))
+        _DECODED[version] = load(ServerTools, zlib.decompress(body))
     return _DECODED[version]
-
-
-def _decoded(entries: Sequence[Mapping[str, Any]]) -> ServerTools:
-    return ServerTools(
-        tuple(_spec(entry) for entry in entries if "reason" not in entry),
-        tuple(LeftOut(**entry) for entry in entries if "reason" in entry),
-    )
-
-
-def _plain(tool: ToolSpec) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "input_schema": tool.input_schema,
-        "price_class": tool.price_class,
-        "repeatable": tool.repeatable,
-        "server": tool.server,
-        "remote_name": tool.remote_name,
-        **({"renamed": tool.renamed} if tool.renamed else {}),
-    }
-
-
-def _spec(entry: Mapping[str, Any]) -> ToolSpec:
-    frozen = {name: freeze(entry[name]) for name in ("input_schema", "renamed") if name in entry}
-    return ToolSpec(**{**entry, **frozen}, kind="mcp")
