@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, get_args
 from urllib.parse import urlsplit
 
-from dualtrack.api.writes import EVERYTHING, writes_from
 from dualtrack.memory.summaries import characters_from
 from dualtrack.models.cost_cap import cap_from
 from dualtrack.models.providers import ANTHROPIC, PROVIDERS
@@ -275,8 +274,6 @@ class StageSettings:
     ``release_minutes``; both go back on an alarm.
     ``snap_start``: the functions that Lambda restores from a snapshot instead of a cold start; each of their versions
     is billed as long as it exists (docs/releases.md).
-    ``writes``: the release that must be able to read everything that is written; 1 while the stage may have to go back
-    to release 1 (docs/releases.md).
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "strict": True}
@@ -304,7 +301,6 @@ class StageSettings:
     release_percent: int = 20
     release_minutes: int = 10
     snap_start: tuple[str, ...] = ()
-    writes: int = EVERYTHING
     upgrade_message: str = ""
 
     def __post_init__(self) -> None:
@@ -323,10 +319,6 @@ class StageSettings:
                 f"release_percent and release_minutes of stage {self.name}: must be from 1 to 99 and from 1 to 2100,"
                 f" not {self.release_percent} and {self.release_minutes}"
             )
-        try:
-            writes_from(str(self.writes))
-        except ValueError as error:
-            raise ValueError(f"writes of stage {self.name}: {error}") from None
         if self.moves_by_steps and not self.alarms:
             raise ValueError(
                 f"release of stage {self.name}: {self.release} goes back on alarms, so it needs alarms = true"

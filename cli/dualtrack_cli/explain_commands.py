@@ -66,8 +66,6 @@ def text_of(receipt: Receipt) -> Iterator[str]:
     facts = [receipt["profile"], _model_of(receipt), receipt["status"], receipt["stop"]]
     yield f"{receipt['chat_id']}  {one_line(', '.join(str(fact) for fact in facts if fact), 120)}"
     yield f"{receipt['created_at']} to {receipt['ended_at'] or 'now'}, user {one_line(receipt['user_id'], 60)}"
-    if not receipt["recorded"]:
-        yield "This chat was started by an earlier release: what it did not record is missing or estimated."
     if receipt["fictional"]:
         yield FICTIONAL
     if receipt["price_known"] is False:

@@ -18,7 +18,6 @@ with collecting_later():
     from dualtrack.api.request_log import MESSAGE, NOT_SERVED, chat_of, request_line
     from dualtrack.api.table import ROUTES
     from dualtrack.api.users import UserPool
-    from dualtrack.api.writes import writes_from
     from dualtrack.chat.erase_user import Retention
     from dualtrack.chat.receipt import Deployment
     from dualtrack.errors import ApiError, DualtrackError, not_found
@@ -51,7 +50,6 @@ corpora = CorpusServices(
     Executions(step_functions, settings.corpus_machine_arn), signer, settings.bodies_bucket
 )
 deployment = Deployment(json.loads(settings.aws_prices or "{}"), json.loads(settings.function_sizes or "{}"))
-writes = writes_from(settings.dualtrack_writes)
 retention = Retention(int(settings.ledger_retention_days), int(settings.token_hours))
 
 
@@ -103,7 +101,6 @@ def _served(route: Route, serve: Callable[..., Answer[object]]) -> Callable[...,
             corpora,
             deployment,
             settings.dualtrack_model,
-            writes,
             settings.upgrade_message,
         )
         request = admit(app.current_event, services, route.access)

@@ -158,7 +158,6 @@ class ChatStack(Stack):
             "FUNCTION_SIZES": json.dumps({name: spec.memory for name, spec in SPECS.items()}),
             "ERROR_DETAILS": "on" if self._stage.error_details else "",
             "UPGRADE_MESSAGE": self._stage.upgrade_message,
-            "DUALTRACK_WRITES": str(self._stage.writes),
             "TOKEN_HOURS": str(self._stage.token_hours),
             "USER_POOL_ID": pool.user_pool_id,
             "JWKS_URL": f"{issuer}/.well-known/jwks.json",

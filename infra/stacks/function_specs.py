@@ -75,7 +75,7 @@ _SPECS: Final = (
         environment=(
             *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "CONNECTIONS_KEY", "MCP_SERVERS",
             "ALLOWED_ORIGINS", "USER_POOL_ID", "STATE_MACHINE_ARN", "CORPUS_MACHINE_ARN", "LEDGER_RETENTION_DAYS",
-            "TOKEN_HOURS", "AWS_PRICES", "FUNCTION_SIZES", "DUALTRACK_MODEL", "DUALTRACK_WRITES",
+            "TOKEN_HOURS", "AWS_PRICES", "FUNCTION_SIZES", "DUALTRACK_MODEL",
             "UPGRADE_MESSAGE",
         ),
         permissions=lambda allow: [

@@ -69,8 +69,8 @@ LENGTHS: Final = (
     (134, 15_830, 35_031, 3_318), (179, 22_455, 24_192, 3_533), (353, 25_361, 12_993, 2_567), (88, 19_067, 19_919, 2_202),
     (240, 12_952, 23_400, 2_482), (233, 10_413, 31_552, 2_293), (176, 32_662, 7_631, 2_585), (320, 24_938, 10_004, 3_999),
 )  # fmt: skip
-"""Characters of query, results and answer in the first twenty queries: the data of release 1's bench, so that figures
-compare. What follows, and every other draw, has lengths of the same spread."""
+"""Characters of query, results and answer in the first twenty queries: drawn once, so that figures compare.
+What follows, and every other draw, has lengths of the same spread."""
 
 
 def conversation(queries: int, draw: int = 0) -> tuple[Exchange, ...]:

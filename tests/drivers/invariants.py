@@ -81,7 +81,7 @@ def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str
                     f"{chat.chat_id} was cancelled for {charged}, after {free} free ones within the hour"
                 )
         dollars, cost = sum(movement.nanodollars for movement in ends), _turns_cost(stores, chat)
-        if chat.spent and dollars != cost:  # an earlier release wrote no dollars
+        if dollars != cost:
             faults.append(
                 f"{chat.chat_id} took {cost} (10⁻⁹ dollars) by its receipt, {dollars} by the ledger"
             )
@@ -355,7 +355,7 @@ def _kept(chat: Chat, response: Record, events: Sequence[StoredEvent]) -> Iterat
 def _price(chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEvent]) -> Iterator[str]:
     """5 once a byte of an answer has come, plus the tools that were to run; a failure costs nothing."""
     ran = [call.price_class for turn in turns for call in turn.calls if not call.refused]
-    if chat.spent and any(event.event == "delta" for event in events) and not chat.heard:
+    if any(event.event == "delta" for event in events) and not chat.heard:
         yield "there is text, and no first byte was noted"
     begun = bool(turns) or chat.heard is not None
     wanted = price_chat(ran) if begun and chat.status != "failed" else 0
@@ -369,8 +369,6 @@ def _receipt(stores: Stores, chat: Chat, events: Sequence[StoredEvent]) -> Itera
     """The receipt adds up, and has exactly one line for every announced call of the model."""
     receipt = receipt_of(evidence(stores, chat, stores.ledger), Deployment())
     yield from (f"receipt: {difference}" for difference in receipt["differences"])
-    if not receipt["recorded"] or any(turn.made is None for turn in turns_of(stores, chat)):
-        return
     listed = Counter(line["turn"] for line in receipt["lines"] if line["kind"] == "model")
     of_calls = [event for event in events if event.event in ("turn", "delta", "retrying")]
     announced = Counter(

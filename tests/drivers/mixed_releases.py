@@ -131,7 +131,7 @@ class MixedWorld(World):
     def _run(
         self, name: str, today: Callable[[], Any], arguments: dict[str, Any], *, is_earlier: bool
     ) -> Any:
-        self.ran.append((name, "1" if is_earlier else "today"))
+        self.ran.append((name, "earlier" if is_earlier else "today"))
         if is_earlier and self.earlier:
             return self.earlier.step(self, name, **arguments)
         return today()

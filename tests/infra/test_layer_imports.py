@@ -86,7 +86,7 @@ def test_a_function_finds_every_module_that_it_imports(built: dict[str, Path], f
     ],
 )
 def test_a_missing_layer_is_detected(built: dict[str, Path], function: str, role: str, module: str) -> None:
-    """Release 1 had ``jsonschema`` in a layer that ``turn`` does not have: it failed at the first tool call."""
+    """``jsonschema`` in a layer that ``turn`` does not have would fail at the first tool call."""
     others = [name for name in SPECS[function].layers if name != role]
     missing = missing_modules(function, packages_of(built, others))
     assert {name.split(" ")[0].split(".")[0] for name in missing} >= {module}

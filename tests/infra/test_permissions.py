@@ -269,7 +269,7 @@ def test_a_workflow_may_call_only_its_functions(aws_stage: Stage, machine: str, 
         if "lambda:InvokeFunction" in _many(statement["Action"])
         for resource in _many(statement["Resource"])
     }
-    # by alias, for executions of release 1, and by any of its versions
+    # by any of its versions
     steps = {re.sub(r"(Live[0-9A-F]{8}|Function[0-9A-F]{8}\.Arn:\*)$", "", name) for name in called}
     assert steps == functions
 

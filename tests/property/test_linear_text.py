@@ -32,7 +32,7 @@ from dualtrack.memory.joint_summaries import summaries_in
 from dualtrack.memory.passages import passages_of
 from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail, data_of, full_tokens
 from dualtrack.memory.summaries import extract, fitted, summary_requests, track_of
-from dualtrack.memory.view import PastTurn, TextFile, View, build, stand_in
+from dualtrack.memory.view import PastTurn, TextFile, View, build
 from dualtrack.models.thinking import Thinking
 from dualtrack.models.turn import ModelReply, ToolCall, decide
 from dualtrack.tools.conversation.excerpt import excerpt
@@ -121,9 +121,9 @@ def searched(content: str) -> None:
 
 
 def sent(content: str) -> None:
-    """What is sent to the model: a past query as release 1 pinned it, a query and a result."""
+    """What is sent to the model: a past query, a query and a result."""
     records = (Record("q1", "message", "user", content, AT), record(content), response(content))
-    past = stand_in(records, 1, 100_000)
+    past = track_of(records, {}, AT)
     call = ToolCall("q2-t1", "toolu_1", "kit_echo", MappingProxyType({}))
     content_block = MappingProxyType({"type": "text", "text": content})
     turn = PastTurn((content_block,), (call,), MappingProxyType({"q2-t1": Result(content)}))

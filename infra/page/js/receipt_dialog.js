@@ -123,14 +123,12 @@ function aws({ lines }) {
   );
 }
 
-function notes({ recorded, price_known: known, fictional, lines, differences, for_operator: forOperator }) {
+function notes({ price_known: known, fictional, lines, differences, for_operator: forOperator }) {
   const missing = lines.find((line) => line.kind === "summary")?.missing;
   const said = [
     fictional &&
       "The offline model answered: its tokens and dollars are fictional, what the model would have cost.",
     missing > 0 && `Summaries that the model left out: ${count(missing)}. Extracts stand for them.`,
-    !recorded &&
-      "This chat is from an earlier release, which did not record everything that a receipt needs.",
     known === false && "The price table does not have this model: its dollars are missing.",
     forOperator && `For the operator: ${forOperator}`,
     ...differences.map((difference) => `Does not add up: ${difference}`),

@@ -52,7 +52,7 @@ _DENY: Final = {
 def an_alarm_may_publish_to_its_topic(template: Template) -> Iterator[str]:
     """Amazon SNS Developer Guide, "Example cases for Amazon SNS access control": CloudWatch alarms publish as
     cloudwatch.amazonaws.com, under aws:SourceAccount. A TopicPolicy replaces the default policy, which allowed this to
-    the account. Release 1's contained only a Deny.
+    the account.
     """
     for topic in alarmed_topics(template):
         policies = [
@@ -144,8 +144,7 @@ def all_watched(template: Template) -> set[tuple[str, str, str]]:
 def an_alarm_fires_in_a_quiet_hour(template: Template) -> Iterator[str]:
     """Amazon CloudWatch User Guide, "Configuring how CloudWatch alarms treat missing data": a period without data is no
     breach here, so an alarm on several events, or on events in several periods, never fires if one chat an hour fails.
-    An alarm must be on a ratio, or on a sum of at least one in one period. Release 1 required 5 in 5 minutes, and two
-    failures of a sweep that runs once in that time.
+    An alarm must be on a ratio, or on a sum of at least one in one period.
     """
     for key, alarm in alarms_of(template).items():
         periods = alarm.get("DatapointsToAlarm", alarm.get("EvaluationPeriods", 1))

@@ -17,10 +17,7 @@ _GATEWAY: Final = {"Type": "AWS::EC2::EgressOnlyInternetGateway", "Properties": 
 
 @rule({"One": _GATEWAY, "Two": _GATEWAY})
 def a_vpc_has_one_egress_only_gateway(template: Template) -> Iterator[str]:
-    """Amazon VPC quotas, "Gateways": one egress-only internet gateway a VPC, and the quota cannot be raised.
-
-    Release 1 had two: the CDK's and ours.
-    """
+    """Amazon VPC quotas, "Gateways": one egress-only internet gateway a VPC, and the quota cannot be raised."""
     gateways = of_kind(template, "AWS::EC2::EgressOnlyInternetGateway").values()
     vpcs = Counter(named(gateway["VpcId"]) for gateway in gateways)
     yield from (f"{vpc} has {count}" for vpc, count in vpcs.items() if count > 1)

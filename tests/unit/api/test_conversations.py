@@ -276,7 +276,7 @@ def test_a_page_fits_in_a_functions_response(api: Api) -> None:
 
 @pytest.mark.parametrize("character", ["x", '"', "\\", "\n", "\x01", "é", "語", "💡"])
 def test_a_large_record_is_read_in_pieces_that_fit_in_a_functions_response(api: Api, character: str) -> None:
-    """A record of release 1, which kept 3.2 MB and more. The response is JSON in JSON, so escapes count."""
+    """A record of 3.2 MB and more. The response is JSON in JSON, so escapes count."""
     chat = api.start("Huge.")
     leaving = len(json.dumps(json.dumps(character, ensure_ascii=False))) - len(json.dumps('""'))
     text = f"{character * (6_000_000 // leaving)}{'.' * 200_000}the end"

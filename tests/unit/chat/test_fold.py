@@ -130,10 +130,10 @@ def test_a_waiting_digest_is_used_when_the_cache_is_cold(world: World) -> None:
 
 
 def test_a_chat_sends_its_pinned_digest_to_its_end(world: World) -> None:
-    """Whatever is written in the meantime; a pin of release 1 names no digest and sends every track."""
+    """Whatever is written in the meantime; a pin without a digest sends every track."""
     first = converse(world, 4)
     chat = world.start("And now?", conversation_id=first.conversation_id)
-    text = json.dumps({"stand_in": [], "catalogue": ""})
+    text = json.dumps({"catalogue": "", "digest": 0, "agent": ""})
     key: Any = {"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
     world.stores.chats.client.update_item(
         TableName="chats", Key=key, UpdateExpression="SET pin = :pin",
@@ -259,7 +259,7 @@ def test_the_model_reads_the_summaries_behind_a_digest(world: World) -> None:
 def test_a_chat_starts_with_as_many_reads_at_a_thousand_queries_as_at_fifty(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first new query of a release 1 conversation reads all of it once, and folds; later queries do not."""
+    """The first new query of a long conversation reads all of it once, and folds; later queries do not."""
     with make_world() as world:
         world.stores.ledger.grant("ann", "g", 100_000, "test", world.clock())
         answer_all(world)
@@ -273,7 +273,7 @@ def test_a_chat_starts_with_as_many_reads_at_a_thousand_queries_as_at_fifty(
 
 
 def _counts_of_three_queries(world: World, length: int) -> list[Counter[str]]:
-    """DynamoDB requests and items read in each of three queries after `length` queries of an earlier release."""
+    """DynamoDB requests and items read in each of three queries after `length` queries."""
     first = world.ask("Hello?")
     for number in range(2, length + 1):
         blocks = (

@@ -88,7 +88,6 @@ def test_the_chat_goes_on_without_the_tool_and_later_chats_are_not_offered_it(wo
         )
     ]
     (turn,) = world.stores.chats.load_with_turns("ann", chat.chat_id)[1]  # type: ignore[index]
-    assert turn.made is not None
     assert (turn.made.tries, turn.made.calls, turn.made.lost) == (2, 1, ())
     events = world.stores.log(ref_of(chat)).events()
     assert [event.event for event in events].count("turn") == 1

@@ -8,8 +8,8 @@ from typing import Any
 
 from dualtrack.frozen import freeze
 from dualtrack.memory.blocks import Result
-from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail
-from dualtrack.memory.view import PastTurn, View, build, stand_in
+from dualtrack.memory.records import Block, QueryTrack
+from dualtrack.memory.view import PastTurn, View, build
 from dualtrack.models.turn import ToolCall
 
 AT = "2026-11-21T00:00:00.000Z"
@@ -132,20 +132,3 @@ def test_the_full_history_is_estimated_the_same_way() -> None:
     past = sent.sent_tokens - nothing.sent_tokens
     assert sent.full_history_tokens == 2_000 + nothing.sent_tokens
     assert past < 2_000
-
-
-def test_a_track_pinned_as_missing_by_release_1_is_replaced_by_the_records() -> None:
-    """Under their own ids, thoughts left out."""
-    detail = ToolCallDetail("toolu_1", "search", freeze({}), False, 1.0, 1)
-    records = (
-        Record("q1", "message", "user", "question", AT),
-        Record("q1-a1", "message", "assistant", "hm", AT, 1),
-        Record("q1-t1", "tool_call", "user", "whole result", AT, 1, call=detail),
-        Record("q1-r", "message", "assistant", "whole answer", AT, 2, stop="complete"),
-    )
-    substitute = stand_in(records, 1, 100)
-    assert [block.text for block in substitute.blocks] == [
-        "[ID:q1] question",
-        "[ID:q1-t1] (data from search) whole result",
-        "[ID:q1-r] whole answer",
-    ]

@@ -253,7 +253,6 @@ class Receipt(TypedDict):
     stop: Annotated[Stop | None, "As in the chat object"]
     created_at: Annotated[Time, "When it was created"]
     ended_at: Annotated[Time | None, "When it ended; null before that"]
-    recorded: Annotated[bool, "Whether the release that ran it recorded what a receipt needs"]
     price_known: Annotated[bool | None, "Whether the price table has the model"]
     fictional: Annotated[bool, "Whether the offline model answered: tokens and dollars are fictional"]
     lines: Annotated[Sequence[ReceiptLine], "Its steps in order"]

@@ -39,7 +39,6 @@ class Settings:
     dualtrack_max_cost: str = ""
     error_details: str = ""
     upgrade_message: str = ""
-    dualtrack_writes: str = ""
     """The number of a release (api/writes.py)."""
     otel_exporter_otlp_endpoint: str = ""
     otlp_secret: str = ""

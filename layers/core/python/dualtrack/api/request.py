@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dualtrack.api.identity import Identity, bearer_token, identity_of, refuse_erased
 from dualtrack.api.models import Body, parse_body
 from dualtrack.api.rate_limit import count_request
-from dualtrack.api.writes import EVERYTHING
 from dualtrack.chat.receipt import Deployment
 from dualtrack.errors import invalid_request
 
@@ -42,8 +41,6 @@ class Services:
     corpora: CorpusServices
     deployment: Deployment = field(default_factory=Deployment)
     model: str = ""
-    writes: int = EVERYTHING
-    """The oldest release that must be able to read what is written (`dualtrack.api.writes`)."""
     upgrade_message: str = ""
     """What a 402 says about getting more credits; empty for the prices."""
 

@@ -4,7 +4,7 @@
     later        the pin's hash ─► the same agent, even after a deployment
 
 So all turns, retries and summaries of a chat use the same agent (PROFILES 1). The tools of MCP servers are pinned
-by the version of their catalogue. The pin of an earlier release names no agent: such a chat uses today's.
+by the version of their catalogue.
 """
 
 from __future__ import annotations

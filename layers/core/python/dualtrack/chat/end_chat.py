@@ -136,7 +136,7 @@ def finish(
     What was ``spent`` on summaries counts either way; None if unknown, because the step that asked for them died.
     """
     after = replace(with_summaries(chat, spent.usage if spent else Usage()), status="done")
-    after = replace(after, spent=after.spent and replace(after.spent, summaries=spent))
+    after = replace(after, spent=replace(after.spent, summaries=spent))
     # there are none if the conversation was deleted meanwhile: then the closed log rejects the next write
     track = track_of(records, summaries, iso(stores.clock())) if records else QueryTrack(chat.query, (), 0)
     try:
@@ -208,7 +208,7 @@ def _with_cut_calls(chat: Chat, how: Failure | Cancelled, events: Sequence[Store
     is_refused = how == MODEL_BUSY and begun.lost and not begun.lost[-1].usage
     lost = begun.lost[:-1] if is_refused else begun.lost
     usage = sum((call.usage for call in lost if call.usage), Usage())
-    spent = chat.spent and replace(chat.spent, lost=lost, waited=begun.waited)
+    spent = replace(chat.spent, lost=lost, waited=begun.waited)
     counted = with_usage(chat, usage, 0, 0) if usage.tokens else chat
     return replace(counted, spent=spent, model=chat.model or (chat.heard.model if chat.heard else ""))
 
@@ -260,7 +260,7 @@ def _after(end: _End, credits: Credits) -> Chat:  # noqa: A002
         status=_status(how),
         stop="cancelled" if isinstance(how, Cancelled) else "",
         ended_at=iso(end.now),
-        spent=end.chat.spent and end.chat.spent.moved(lines_of(credits, end.chat.chat_id)),
+        spent=end.chat.spent.moved(lines_of(credits, end.chat.chat_id)),
         held=0,
         credits_used=credits.charged,
         credits_remaining=credits.account.available(end.now),

@@ -26,9 +26,8 @@ def evidence(stores: ToolStores, chat: Chat, ledger: Ledger | None) -> Evidence:
         raise not_found("There is no such chat.")
     chat, turns = loaded
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=())
-    numbers = chat.spent.ledger if chat.spent else ()
-    entries = ledger.lines(chat.user, numbers) if ledger and numbers else ()
-    if chat.status == "running" and chat.spent:  # what is not recorded yet is in its events
+    entries = ledger.lines(chat.user, chat.spent.ledger) if ledger else ()
+    if chat.status == "running":  # what is not recorded yet is in its events
         waited = waits_of(stores.log(chat).events(), chat.turn + 1)
         chat = replace(chat, spent=replace(chat.spent, waited=waited))
     profile = all_profiles().get(chat.profile)

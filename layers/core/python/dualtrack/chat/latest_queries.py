@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def asked_up_to(history: HistoryStore, conversation: Conversation, through: int, message: str = "") -> Asked:
     """The beginnings of the latest queries up to number ``through``, oldest first, then that of ``message``.
 
-    Those that the conversation's item lacks (an earlier release wrote it, or a fork begins far back) are read.
+    Those that the conversation's item lacks (a fork begins far back) are read.
     """
     last = through + 1 if message else through
     wanted = range(max(1, last - QUERIES_KEPT + 1), through + 1)

@@ -25,7 +25,7 @@ from dualtrack.memory.digests import Past
 from dualtrack.memory.records import block_of
 from dualtrack.memory.sending import Cuts
 from dualtrack.memory.summaries import track_of
-from dualtrack.memory.view import PastTurn, Replay, TextFile, View, stand_in
+from dualtrack.memory.view import PastTurn, Replay, TextFile, View
 from dualtrack.storage.chats import Pin
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.past_writes import write_past
@@ -122,7 +122,7 @@ def _state(
     offered = offered_tools(profile, agent.tools, read.catalogue)
     view = View(
         digest=read.past.digest,
-        tracks=_tracks(stores, chat, profile, read.past),
+        tracks=_tracks(chat, profile, read.past),
         query=block_of(query),
         attachments=_files(stores, chat, [file for file in query.attachments if not file.record_id]),
         files=tuple(_text_file(file, read.records) for file in query.attachments if file.record_id),
@@ -222,24 +222,11 @@ def _past_turn(stores: QueryStores, chat: Chat, turn: RecordedTurn, records: tup
     return PastTurn(turn.content, turn.calls, MappingProxyType(results))
 
 
-def _tracks(stores: QueryStores, chat: Chat, profile: Profile, past: Past) -> tuple[QueryTrack, ...]:
+def _tracks(chat: Chat, profile: Profile, past: Past) -> tuple[QueryTrack, ...]:
     if not profile.history.is_summarised:
         return ()
-    full = chat.pin.stand_in if chat.pin else ()
     written = {track.query: track for track in past.tracks}
-    return tuple(
-        _standing_in(stores, chat, number, profile.result_limit)
-        if number in full
-        else _required(written.get(number))
-        for number in _sent_one_by_one(past, chat.query)
-    )
-
-
-def _standing_in(stores: QueryStores, chat: Chat, number: int, limit: int) -> QueryTrack:
-    """What release 1 pinned in place of a missing track: such a chat sends it in all its turns."""
-    records = stores.history.query_records(chat.user, chat.conversation_id, number)
-    _required(next(iter(records), None))
-    return stand_in(records, number, limit)
+    return tuple(_required(written.get(number)) for number in _sent_one_by_one(past, chat.query))
 
 
 def _required(value: T | None) -> T:

@@ -14,7 +14,7 @@ lines do not add up to the figures of the chat and the ledger.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -90,7 +90,6 @@ def receipt_of(evidence: Evidence, deployment: Deployment) -> Receipt:
         "stop": chat.stop or None,
         "created_at": chat.created_at,
         "ended_at": chat.ended_at or None,
-        "recorded": chat.spent is not None,
         "price_known": is_known(chat.model) if chat.model else None,
         "fictional": chat.heard is not None and is_fictional(chat.heard.served),
         "lines": lines,
@@ -121,7 +120,7 @@ def differences(chat: Chat, lines: Sequence[ReceiptLine]) -> list[str]:
     twice = sorted({f"{kind} {name}" for kind, name in ids if ids.count((kind, name)) > 1})
     problems += [f"{name} is listed twice" for name in twice]
     usage = [line["usage"] for line in lines if line["kind"] == "model" and not line["estimated"]]
-    usage += [_tokens(call.usage) for call in (chat.spent.lost if chat.spent else ()) if call.usage]
+    usage += [_tokens(call.usage) for call in chat.spent.lost if call.usage]
     for mine, theirs in _TOKENS.items():
         added, said = sum(tokens[mine] for tokens in usage), chat.usage.get(theirs, 0)
         if added != said:
@@ -184,28 +183,23 @@ def added(said: Sequence[Tokens]) -> Tokens:
 
 
 def _model_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
-    chat, known = evidence.chat, Usage()
+    chat = evidence.chat
     for turn in evidence.turns:
-        if turn.usage is None:
-            continue
-        known += turn.usage
         made = turn.made
-        calls = made.calls if made else 1
-        cost = dollars(chat.model, turn.usage, calls)
+        cost = dollars(chat.model, turn.usage, made.calls)
         yield {
-            **_line("model", made.at if made else None, f"turn-{turn.number}", cost),
+            **_line("model", made.at, f"turn-{turn.number}", cost),
             "turn": turn.number,
             "model": chat.model,
             "usage": _tokens(turn.usage),
-            "seconds": made.seconds if made else None,
-            "first_seconds": made.first_seconds if made else None,
-            "calls": calls,
-            "tries": made.tries if made else None,
+            "seconds": made.seconds,
+            "first_seconds": made.first_seconds,
+            "calls": made.calls,
+            "tries": made.tries,
         }
-        yield from _lost_lines(chat, made.lost if made else (), turn.usage.prompt_tokens // max(calls, 1))
-    prompt = evidence.turns[-1].usage.prompt_tokens if evidence.turns and evidence.turns[-1].usage else 0
-    yield from _lost_lines(chat, chat.spent.lost if chat.spent else (), prompt)
-    yield from _earlier_lines(evidence, known)
+        yield from _lost_lines(chat, made.lost, turn.usage.prompt_tokens // max(made.calls, 1))
+    prompt = evidence.turns[-1].usage.prompt_tokens if evidence.turns else 0
+    yield from _lost_lines(chat, chat.spent.lost, prompt)
 
 
 def _lost_lines(chat: Chat, lost: Sequence[Lost], prompt: int) -> Iterator[ReceiptLine]:
@@ -229,8 +223,8 @@ def _lost_lines(chat: Chat, lost: Sequence[Lost], prompt: int) -> Iterator[Recei
 def _wait_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     """The waits for a busy model, by turn; ``tries``: the calls that it refused."""
     spent = evidence.chat.spent
-    waits = [turn.made.waited for turn in evidence.turns if turn.made]
-    for waited in (*waits, spent.waited if spent else None):
+    waits = [turn.made.waited for turn in evidence.turns]
+    for waited in (*waits, spent.waited):
         if waited:
             yield {
                 **_line("wait", waited.at, f"turn-{waited.turn}-wait"),
@@ -240,34 +234,13 @@ def _wait_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
             }
 
 
-def _earlier_lines(evidence: Evidence, known: Usage) -> Iterator[ReceiptLine]:
-    """The calls of turns that release 1 recorded: it counted tokens only per chat."""
-    turns = [turn.number for turn in evidence.turns if turn.usage is None]
-    if not turns:
-        return
-    chat, own = evidence.chat, asdict(known)
-    usage = Usage(**{name: chat.usage.get(name, 0) - own[name] for name in own})
-    yield {
-        **_line("model", None, "turns-of-an-earlier-release", dollars(chat.model, usage, len(turns))),
-        "turn": None,
-        "model": chat.model or None,
-        "usage": _tokens(usage),
-        "seconds": None,
-        "first_seconds": None,
-        "calls": len(turns),
-        "tries": None,
-    }
-
-
 def _side_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     """The calls for summaries and for a digest."""
     spent = evidence.chat.spent
-    if spent and spent.summaries and spent.summaries.tries:
+    if spent.summaries and spent.summaries.tries:
         yield {**_side("summary", spent.summaries), "missing": spent.summaries.missing}
-    elif spent and not spent.summaries and evidence.chat.status == "done" and evidence.is_summarised:
+    elif not spent.summaries and evidence.chat.status == "done" and evidence.is_summarised:
         yield _unknown_summaries(evidence)
-    elif spent is None and evidence.chat.usage.get("summary_input_tokens") is not None:
-        yield _earlier_summaries(evidence.chat)
     if evidence.fold:
         yield _side("fold", evidence.fold)
 
@@ -299,14 +272,6 @@ def _estimated_summaries(chat: Chat, at: str | None, usage: Usage) -> ReceiptLin
         "calls": 1,
         "tries": None,
     }
-
-
-def _earlier_summaries(chat: Chat) -> ReceiptLine:
-    """The summaries of an earlier release, which stored only their tokens and not the model: the chat's model is
-    assumed."""
-    names = Usage.__dataclass_fields__
-    usage = Usage(**{name: chat.usage.get(f"summary_{name}", 0) for name in names})
-    return _estimated_summaries(chat, None, usage)
 
 
 # ── tools and credits ─────────────────────────────────────────────────────────────────────────────

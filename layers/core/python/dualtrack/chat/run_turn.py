@@ -271,8 +271,7 @@ def limit_of(chat: Chat, turn: int, profile: Profile, now: float, *, is_capped: 
 def _is_capped(
     stores: TurnStores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], max_cost: float
 ) -> bool:
-    """Whether the turns and their tools have cost so much that one more turn must be the last. A turn of release 1
-    counts as much as the most expensive one."""
+    """Whether the turns and their tools have cost so much that one more turn must be the last."""
     profile, model = agent.profile, agent.model
     cap = lowest_cap(profile.max_cost, max_cost)
     if not cap or not turns:
@@ -280,9 +279,7 @@ def _is_capped(
     output = turn_fields(model, profile.max_tokens, agent.thinking)["max_tokens"]
     most = most_of_a_call(model, profile.context_tokens, output)
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=())
-    spent = [
-        (dollars(model, turn.usage) if turn.usage else most) + _inside(records, turn.number) for turn in turns
-    ]
+    spent = [dollars(model, turn.usage) + _inside(records, turn.number) for turn in turns]
     return is_spent(cap, spent, most)
 
 
@@ -347,7 +344,7 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
             said = _ask_for_less(run, frame, view, writer)
     except ModelRefused as refused:
         return _call_without(run, state, refused, turns)
-    said = replace(said, made=_made(run, said, asked_at, time.monotonic() - clock))
+    made = _made(run, said, asked_at, time.monotonic() - clock)
     decision = decide(
         said.reply,
         query=run.chat.query,
@@ -356,7 +353,7 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
         limit="" if said.without_room else run.limit,
         invalid=invalid_arguments,
     )
-    return _record(replace(run, chat=state.chat), state, _with_frame(said, fixed), decision)
+    return _record(replace(run, chat=state.chat), state, _with_frame(said, fixed), made, decision)
 
 
 def _call_without(
@@ -381,7 +378,6 @@ class _Said:
     sending: Sending
     without_room: bool = False
     refused: int = 0
-    made: Made | None = None
 
 
 def _made(run: _Run, said: _Said, asked_at: str, seconds: float) -> Made:
@@ -511,17 +507,17 @@ class _Turn:
     after: Chat
     now: float
     sending: Sending
-    made: Made | None
+    made: Made
 
 
-def _record(run: _Run, state: QueryState, said: _Said, decision: Decision) -> dict[str, Any]:
+def _record(run: _Run, state: QueryState, said: _Said, made: Made, decision: Decision) -> dict[str, Any]:
     """Commit the turn with its credits. If the account has moved, decide again; if the turn is lost, another run has
     recorded it."""
     reply, sent = said.reply, said.sent
     after = with_usage(run.chat, reply.usage, sent.sent_tokens, sent.full_history_tokens)
     after = replace(after, turn=run.number, calls=run.chat.calls + len(decision.calls))
     after = replace(after, model=run.agent.model, effort=run.agent.thinking.effort)
-    turn = _Turn(run, reply, decision, after, run.stores.clock(), said.sending, said.made)
+    turn = _Turn(run, reply, decision, after, run.stores.clock(), said.sending, made)
     try:
         if decision.next == "answered":
             _commit_answer(turn, state.records)
@@ -530,7 +526,7 @@ def _record(run: _Run, state: QueryState, said: _Said, decision: Decision) -> di
     except Lost as lost:
         raise Superseded(", ".join(lost.items)) from lost
     recorded = RecordedTurn(
-        run.number, reply.content, decision.calls, decision.next, said.sending, reply.usage, said.made
+        run.number, reply.content, decision.calls, decision.next, reply.usage, made, said.sending
     )
     run.told.recorded(recorded)
     if decision.next != "answered":
@@ -591,7 +587,7 @@ def _after_hold(turn: _Turn, paid: _Paid, credits: Credits, thought: Record | No
         after,
         held=after.held + credits.amount,
         credits_remaining=credits.account.available(turn.now),
-        spent=after.spent and after.spent.moved(lines_of(credits, after.chat_id)),
+        spent=after.spent.moved(lines_of(credits, after.chat_id)),
         thoughts=after.thoughts + (1 if thought else 0),
         documentation_paid=after.documentation_paid or documentation,
         limit="insufficient_credits" if paid.unpaid and paid.decision.next == "turn" else after.limit,
@@ -666,7 +662,7 @@ def _after_settle(turn: _Turn, credits: Credits) -> Chat:  # noqa: A002
         status="answered",
         stop=turn.decision.stop,
         ended_at=iso(turn.now),
-        spent=turn.after.spent and turn.after.spent.moved(lines_of(credits, turn.after.chat_id)),
+        spent=turn.after.spent.moved(lines_of(credits, turn.after.chat_id)),
         held=0,
         credits_used=credits.amount,
         credits_remaining=credits.account.available(turn.now),

@@ -74,7 +74,7 @@ def _can_be_followed(
 ) -> bool:
     """Whether the answer can be sent back with a question after it, and whether that costs less."""
     kinds = [block["type"] for block in last.content]
-    if not chat.model or last.usage is None or chat.stop in _NOT_FOLLOWED:
+    if not chat.model or chat.stop in _NOT_FOLLOWED:
         return False
     if "tool_use" in kinds or kinds[-1:] != ["text"]:
         return False

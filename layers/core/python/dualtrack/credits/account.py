@@ -103,7 +103,7 @@ class Hold:
 class Movement:
     """One line of the ledger. ``amount`` ≥ 0 was held, charged, freed or granted, as ``kind`` says; ``parts`` are
     the credits held or charged, by source; ``nanodollars``, in the line that ends a chat, is the model cost of its
-    turns (0 in lines of earlier releases)."""
+    turns."""
 
     kind: MovementKind
     amount: int

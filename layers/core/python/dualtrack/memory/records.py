@@ -44,7 +44,7 @@ class ToolCallDetail:
     media: tuple[Attachment, ...] = ()
     reference: Mapping[str, Any] | None = None
     asked: tuple[Asked, ...] = ()
-    """The tool's own model calls; earlier releases did not record them."""
+    """The tool's own model calls."""
 
 
 @stored
@@ -64,7 +64,7 @@ class Record:
     chat_id: Annotated[str, APART] = ""
     """For a query: the chat that it started."""
     said: int = 0
-    """For a thought: the length of the interim text at its end; 0 in records of release 1."""
+    """For a thought: the length of the interim text at its end."""
     ref: str = ""
     """For a digest: the queries that it covers, ``q1..q41``."""
 

@@ -117,8 +117,7 @@ def track_of(records: tuple[Record, ...], summaries: Mapping[str, str], now: str
     A response without a stop reason says that there is no answer, and is sent unchanged; if it was cancelled,
     the track says so.
 
-    Summaries of tool calls are marked as data here, when the track is written: a track of an earlier release is
-    sent unchanged.
+    Summaries of tool calls are marked as data here, when the track is written.
     """
     blocks = [block for record in records if (block := _block(record, summaries, now)) is not None]
     return QueryTrack(_query_number(records), tuple(blocks), full_tokens(records))

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import thaw
-from dualtrack.ids import parse_record_id
 from dualtrack.media import within_request
 from dualtrack.memory.blocks import (
     Result,
@@ -23,7 +22,7 @@ from dualtrack.memory.blocks import (
     user_message,
 )
 from dualtrack.memory.policies import asked, dual_track
-from dualtrack.memory.records import Block, QueryTrack, Record, block_of, data_of, file_data, full_tokens
+from dualtrack.memory.records import Block, QueryTrack, file_data
 from dualtrack.memory.sending import Cut, Cuts
 from dualtrack.profiles import PLACEHOLDER
 from dualtrack.text import estimate_tokens, neutralise, tokens_of
@@ -121,24 +120,6 @@ class Sent:
     full_history_tokens: int
     files: int = 0
     """The number of files in the messages."""
-
-
-def stand_in(records: tuple[Record, ...], number: int, limit: int) -> QueryTrack:
-    """The full records of a query in place of its track: only for chats of release 1 (`Pin.stand_in`)."""
-    shown = tuple(record for record in records if _stands_in(record))
-    blocks = tuple(replace(block_of(record), content=_standing_in(record, limit)) for record in shown)
-    return QueryTrack(number, blocks, full_tokens(records))
-
-
-def _stands_in(record: Record) -> bool:
-    """Whether a past record is sent: thoughts and text files are not; the query names its files with their ids."""
-    parsed = parse_record_id(record.record_id)
-    return parsed is not None and parsed.kind not in ("thought", "file")
-
-
-def _standing_in(record: Record, limit: int) -> str:
-    text = fitted(record.record_id, record.content, limit)
-    return data_of(record.call, text) if record.call else text
 
 
 def build(view: View) -> Sent:

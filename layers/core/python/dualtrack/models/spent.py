@@ -9,7 +9,6 @@
                 ledger       the numbers of its lines in its user's ledger
 
 All of it but `Heard` is written in the transaction that records what it belongs to, so it cannot be recorded twice.
-Items of earlier releases do not have it.
 """
 
 from __future__ import annotations

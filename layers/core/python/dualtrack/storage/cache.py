@@ -84,16 +84,10 @@ class CacheStore:
     def listings(self) -> Mapping[str, Mapping[str, Any]]:
         """The stored note on each MCP server's listing; eventually consistent."""
         item = get(self.client, self.table, _LISTINGS, consistent=False)
-        if item is None:
-            return self._earlier_listings()
-        return {name.removeprefix(_SERVER): note for name, note in item.items() if name.startswith(_SERVER)}
-
-    def _earlier_listings(self) -> Mapping[str, Mapping[str, Any]]:
-        """The notes of an earlier release, until the first refresh of this one."""
-        item = get(self.client, self.table, {"pk": _CATALOGUE, "sk": "current"}, consistent=False)
-        notes = item["servers"] if item else ()
         return {
-            note["server"]: {"version": note["version"], "listed_at": note["listed_at"]} for note in notes
+            name.removeprefix(_SERVER): note
+            for name, note in (item or {}).items()
+            if name.startswith(_SERVER)
         }
 
     def save_listing(self, server: str, note: Mapping[str, Any]) -> None:

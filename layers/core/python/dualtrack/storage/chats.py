@@ -66,13 +66,11 @@ OPEN_SHARDS: Final = 4
 class Pin:
     """What a query sends beside its own records, decided once when it starts (DESIGN 2.7).
 
-    ``stand_in``: only for chats of release 1: queries whose full records are sent in place of their tracks.
     ``catalogue``: the version of the MCP tool catalogue whose tools are offered.
-    ``digest``: the number of the digest that is sent; 0 for none, and in pins of release 1.
-    ``agent``: the hash of the chat's agent (agents.py); empty in pins of release 1.
+    ``digest``: the number of the digest that is sent; 0 for none.
+    ``agent``: the hash of the chat's agent (agents.py).
     """
 
-    stand_in: tuple[int, ...] = ()
     catalogue: str = ""
     digest: int = 0
     agent: str = ""
@@ -106,12 +104,11 @@ class Chat:
     pin: Annotated[Pin | None, TEXT] = None
     model: str = ""
     effort: str = ""
-    """The model (and effort) of its first recorded turn, which every later turn uses; empty before it, and in chats of
-    release 1."""
+    """The model (and effort) of its first recorded turn, which every later turn uses; empty before it."""
     sweeps: int = 0
     """How many sweeps have tried to start or to end it; more than 0 means that a sweep has failed to."""
-    spent: Annotated[Spent | None, TEXT] = None
-    """Data for its receipt; None for a chat of an earlier release."""
+    spent: Annotated[Spent, TEXT] = field(default_factory=Spent)
+    """Data for its receipt."""
     heard: Annotated[Heard | None, TEXT] = None
     """The newest answer of which a first byte came: with the first of them the chat has begun (CONTRACT 8)."""
     ancestry: Annotated[Ancestry, TEXT] = field(default_factory=Ancestry)
@@ -137,11 +134,11 @@ class RecordedTurn:
     content: tuple[Mapping[str, Any], ...]
     calls: tuple[ToolCall, ...]
     next: str
+    usage: Usage
+    """The usage that the service reported."""
+    made: Made
+    """Data of its call for the receipt."""
     sending: Sending = field(default_factory=Sending)
-    usage: Usage | None = None
-    """The usage that the service reported; None for turns of release 1."""
-    made: Made | None = None
-    """Data of its call for the receipt; None for turns of an earlier release."""
 
 
 def chat_partition(user: str, chat_id: str) -> str:
@@ -298,10 +295,10 @@ class ChatStore:
         decision: Decision,
         after: Chat,
         sending: Sending,
-        made: Made | None = None,
+        made: Made,
     ) -> list[Write]:
         """The put of a turn and the change of the chat, which must still be running, to ``after``."""
-        turn = RecordedTurn(number, reply.content, decision.calls, decision.next, sending, reply.usage, made)
+        turn = RecordedTurn(number, reply.content, decision.calls, decision.next, reply.usage, made, sending)
         item = {"pk": chat.pk, "sk": turn_key(number)}
         recorded = put_with_text("turn", self.table, item, _bodies_of(chat), dump(turn))
         return [*recorded, self.change_action(chat, after)]
@@ -330,11 +327,9 @@ class ChatStore:
             ":calls": after.calls,
             ":held": after.held,
             ":rest": stored["rest"],
+            ":spent": stored.get("spent", "{}"),
         }
-        sets = "SET #status = :status, #turn = :turn, calls = :calls, held = :held, #rest = :rest"
-        if after.spent:
-            sets += ", spent = :spent"
-            values[":spent"] = stored["spent"]
+        sets = "SET #status = :status, #turn = :turn, calls = :calls, held = :held, #rest = :rest, spent = :spent"
         removes = " REMOVE #open" if after.status in ("done", "failed", "cancelled") else ""
         names = {"#status": "status", "#turn": "turn", "#rest": "rest"} | (
             {"#open": "open"} if removes else {}
@@ -389,10 +384,9 @@ def with_usage(chat: Chat, usage: Usage, sent_tokens: int, full_history_tokens: 
 
 
 def with_summaries(chat: Chat, usage: Usage) -> Chat:
-    """The chat after its summaries: their input and output tokens are public, their cache tokens are stored apart."""
-    summaries = {f"summary_{name}": figure for name, figure in asdict(usage).items()}
+    """The chat after its summaries."""
     before = chat.usage.get("summary_tokens", 0)
-    return replace(chat, usage={**chat.usage, **summaries, "summary_tokens": before + usage.tokens})
+    return replace(chat, usage={**chat.usage, "summary_tokens": before + usage.tokens})
 
 
 def add_usage(usage: Mapping[str, int], added: Mapping[str, int]) -> Mapping[str, int]:

@@ -10,7 +10,6 @@ from dualtrack.api import models
 from dualtrack.api.chats import await_answer, find_chat, show_chat, started_json
 from dualtrack.api.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, WAIT
 from dualtrack.api.route import EVENTS_PATH, Accepted, Ok, Route
-from dualtrack.api.writes import refuse_unreadable
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.chat_view import operator_text
 from dualtrack.chat.executions import owner_of
@@ -61,7 +60,6 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
         body.profile or "",
         models.decode_files(body.attachments),
     )
-    refuse_unreadable(request.services.writes, profile=new.profile, files=new.files)
     chat = start_chat(
         request.stores,
         request.services.executions,

@@ -9,7 +9,6 @@ from dualtrack.api.attachments import find_attachment, read_attachment
 from dualtrack.api.erasure import REQUEST_SECONDS
 from dualtrack.api.parameters import CURSOR, FORKED_FROM, IDEMPOTENCY_KEY, LIMIT, OFFSET, SEARCHED, TRACK
 from dualtrack.api.route import Created, NoContent, Ok, Route
-from dualtrack.api.writes import refuse_unreadable
 from dualtrack.chat.delete_conversation import delete_conversation as delete_whole_conversation
 from dualtrack.chat.fork_conversation import first_fork, fork_conversation
 from dualtrack.chat.start_chat import Repeat, fingerprint
@@ -34,7 +33,6 @@ ATTACHMENT_PATH: Final = f"{CONVERSATION}/records/{{record_id}}/attachments/{{pl
 )
 def post_conversation(request: Request) -> Created[answers.Conversation]:
     body = request.body(models.ConversationBody)
-    refuse_unreadable(request.services.writes, profile=body.profile or "")
     conversation = conversations.create_conversation(
         request.stores, request.user, body.title or "", body.profile or ""
     )
@@ -128,7 +126,6 @@ def post_fork(request: Request, conversation_id: str) -> Created[answers.Convers
     stores, user = request.stores, request.user
     if repeat and (first := first_fork(stores, user, repeat)):
         return _created(request, first)
-    refuse_unreadable(request.services.writes, is_fork=True)
     before = int(request.body(models.ForkBody).before[1:])
     return _created(request, fork_conversation(stores, user, conversation_id, before, repeat))
 
