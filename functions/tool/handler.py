@@ -14,6 +14,7 @@ with collecting_later():
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
     from dualtrack.tools.registry import in_house_tools
+    from dualtrack.tools.running import ToolNeeds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 logger = Logger()
 stores = open_stores(settings_from(os.environ))
-execute = in_house_tools("tool", lambda: stores)
+execute = in_house_tools("tool", lambda: ToolNeeds(stores))
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")

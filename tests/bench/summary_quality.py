@@ -30,7 +30,7 @@ from dualtrack.models.prices import dollars
 from dualtrack.models.thinking import Thinking, turn_fields
 from dualtrack.models.turn import ToolCall, Usage
 from dualtrack.profiles import all_profiles
-from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
+from dualtrack.tools.registry import IN_HOUSE
 from rich.console import Console
 from rich.table import Table
 
@@ -206,9 +206,9 @@ def _unseen(text: str) -> None:
 def _request(name: str, view: View, *, may_fetch: bool) -> dict[str, Any]:
     profile = all_profiles()["assistant"]
     tool = {
-        "name": RETRIEVE_FULL_CONTEXT.name,
-        "description": RETRIEVE_FULL_CONTEXT.description,
-        "input_schema": dict(RETRIEVE_FULL_CONTEXT.input_schema),
+        "name": IN_HOUSE["retrieve_full_context"].name,
+        "description": IN_HOUSE["retrieve_full_context"].description,
+        "input_schema": dict(IN_HOUSE["retrieve_full_context"].input_schema),
     }
     choice = {} if may_fetch else {"tool_choice": {"type": "none"}}
     system = [{"type": "text", "text": profile.system, "cache_control": {"type": "ephemeral"}}]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.models import minilm
 from dualtrack.storage.corpora import Published
-from dualtrack.tools.courses import tools
 from dualtrack.tools.courses.chunking import chunks_of
 from dualtrack.tools.courses.documents import parse, read_document
 from dualtrack.tools.courses.index import Index, build, save
@@ -17,6 +16,7 @@ from dualtrack.tools.courses.library import CORPUS, CourseLibrary
 from dualtrack.tools.courses.values import embedded_text
 from dualtrack.tools.documentation.dependencies import SearchNeeds
 from dualtrack.tools.documentation.loop import BackgroundLoop
+from dualtrack.tools.registry import in_house_tools
 
 from infra.layers import ROOT
 from tests.drivers.world import SETTINGS
@@ -120,9 +120,6 @@ def course_tools(stores: Stores, library: CourseLibrary) -> dict[str, Callable[[
     """Both tools, as `World.tools` takes them."""
     documentation: Any = None  # these tools ask nothing of it
     needs = SearchNeeds(documentation, stores, library)
-    named = (tools.search_course_content, tools.get_course_outline)
-    return {tool.__name__: partial(_run, tool, needs) for tool in named}
-
-
-def _run(tool: Callable[[Any, SearchNeeds], ToolResult], needs: SearchNeeds, running: Any) -> ToolResult:
-    return tool(running, needs)
+    return dict.fromkeys(
+        ("search_course_content", "get_course_outline"), in_house_tools("search", lambda: needs)
+    )

@@ -57,7 +57,7 @@ SCENARIOS: Final = (
     Scenario("a search that keeps what it has made", rounds=((SEARCH,),), charged=7, follow_up="after", always_asks=True),
     Scenario("out of credits", rounds=((NOTE, DOCUMENTATION), (NOTE,)), used_before=41, charged=8, stop="insufficient_credits"),
     Scenario("out of time", rounds=TWO_ROUNDS, late_after="tool q1-t2", charged=18, stop="timeout"),
-    Scenario("it has cost what it may", rounds=TWO_ROUNDS, charged=18, stop="max_cost", max_cost=0.000_001),
+    Scenario("its cost limit is reached", rounds=TWO_ROUNDS, charged=18, stop="max_cost", max_cost=0.000_001),
     Scenario("results over the budget", rounds=((DOCUMENTATION,) * 4, (DOCUMENTATION, READ)), charged=17, result=LONG),
     Scenario("too long for the model", rounds=((DOCUMENTATION,) * 2,), charged=15, result=LONG, window=9_000),
     Scenario("the last resort", rounds=((DOCUMENTATION,),), stop="context_window", window=1),

@@ -54,10 +54,10 @@ from dualtrack.storage.dynamo import from_wire
 from dualtrack.storage.history import record_key
 from dualtrack.storage.stores import Stores, build_stores
 from dualtrack.tool_values import Source, ToolResult, ToolSpec
-from dualtrack.tools.conversation.search import run as search_conversation
-from dualtrack.tools.courses.tools import get_course_outline, search_course_content
-from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, retrieve_full_context
+from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
 from dualtrack.tools.mcp import catalogue
+from dualtrack.tools.registry import in_house_tools
+from dualtrack.tools.running import ToolNeeds
 
 from infra.local.offline_model import rules, sse, tokens, wire
 from infra.local.offline_model.refusal import RefusalError, error_body
@@ -441,14 +441,12 @@ class World:
                     question.usage = Usage(INSIDE_TOKENS)
             return ToolResult(self.scenario.result, sources=(Source("The manual", "https://docs.test/"),))
 
-        if running.call.tool == RETRIEVE_FULL_CONTEXT.name:
-            return retrieve_full_context(running, stores)
-        if running.call.tool in (COURSE_SEARCH.tool, OUTLINE.tool):
-            self._note_run(process, running)
-            asked = search_course_content if running.call.tool == COURSE_SEARCH.tool else get_course_outline
-            return asked(running, search_needs(stores))
-        if running.call.tool == SEARCH_TOOL:
-            return search_conversation(running, search_needs(stores, local=LocalVectors()))
+        if running.call.tool == RETRIEVE_FULL_CONTEXT:
+            return in_house_tools("tool", lambda: ToolNeeds(stores))(running)
+        if running.call.tool in (COURSE_SEARCH.tool, OUTLINE.tool, SEARCH_TOOL):
+            if running.call.tool != SEARCH_TOOL:
+                self._note_run(process, running)
+            return in_house_tools("search", lambda: search_needs(stores, local=LocalVectors()))(running)
         result: ToolResult = process.call("tool", "execute", running.call.tool, perform)
         return result
 
@@ -838,7 +836,7 @@ def _messages(request: wire.Request) -> str:
     """The messages as every attempt must send them; only a late one is told that the time is up."""
     blocks = (block for message in request.messages for block in message.content)
     said = [tokens.canonical(block) for block in blocks]
-    return "\n".join(text for text in said if "(The time for this chat is up." not in text)
+    return "\n".join(text for text in said if "(The time limit of this chat is reached." not in text)
 
 
 def _tool_use(asked: Asked) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import boto3
 from dualtrack.models.anthropic import connect
 from dualtrack.storage.cache import CacheStore
 from dualtrack.tools.documentation.dependencies import Dependencies, build_dependencies, search_environment
-from dualtrack.tools.documentation.pipeline import retrieve_documentation
+from dualtrack.tools.documentation.pipeline import documentation_for
 from dualtrack.tools.documentation.settings import Limits, RetrievalSettings
 from moto import mock_aws
 
@@ -57,7 +57,7 @@ class World:
     now: list[float] = field(default_factory=lambda: [NOW])
 
     def ask(self, question: str = QUESTION) -> ToolResult:
-        return retrieve_documentation(question, self.deps)
+        return documentation_for(question, self.deps)
 
     def outcomes(self) -> dict[str, str]:
         """How each stage of the last search ended."""

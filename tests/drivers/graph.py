@@ -7,19 +7,19 @@ import json
 import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import ladybug
 from dualtrack.frozen import freeze
 from dualtrack.models.turn import ToolCall
 from dualtrack.tools.arguments import invalid_arguments
-from dualtrack.tools.graph import tools
 from dualtrack.tools.graph.engine import QueryFailed, Rows
 from dualtrack.tools.graph.needs import GraphNeeds
 from dualtrack.tools.graph.schema import Label, Property, RelationshipType, Schema
-from dualtrack.tools.registry import IN_HOUSE
+from dualtrack.tools.registry import IN_HOUSE, in_house_tools
 from dualtrack.tools.running import Running
 
 from infra.local import sample_graph
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dualtrack.tools.graph.engine import Value
     from dualtrack.tools.graph.schema import PropertyType
 
+TOOLS = tuple(name for name, spec in IN_HOUSE.items() if spec.kind == "graph")
 TYPES: dict[str, tuple[PropertyType, type]] = {
     "floor": ("INT64", int),
     "installed": ("INT64", int),
@@ -224,11 +225,7 @@ def needs_of(graph: Graph) -> GraphNeeds:
 
 def graph_tools(needs: GraphNeeds) -> dict[str, Callable[[Any], ToolResult]]:
     """All tools, as `World.tools` takes them."""
-    return dict.fromkeys(tools.TOOLS, partial(_run, needs))
-
-
-def _run(needs: GraphNeeds, running: Any) -> ToolResult:
-    return tools.run(running, needs)
+    return dict.fromkeys(TOOLS, in_house_tools("graph", lambda: needs))
 
 
 def told(needs: GraphNeeds, tool: str, **arguments: Any) -> Any:
@@ -243,5 +240,5 @@ def run(needs: GraphNeeds, tool: str, **values: Any) -> ToolResult:
     arguments = {name.rstrip("_"): value for name, value in values.items()}
     assert invalid_arguments(IN_HOUSE[tool], arguments) == ""
     call = ToolCall("q1-t1", "toolu_1", tool, freeze(arguments), "graph")
-    nothing: Any = None  # these tools do not use the chat
-    return tools.run(Running("ann", "c1", nothing, call), needs)
+    chat: Any = SimpleNamespace(chat_id="ch_1")  # these tools do not use it
+    return in_house_tools("graph", lambda: needs)(Running("ann", "c1", chat, call))

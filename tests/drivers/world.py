@@ -37,6 +37,7 @@ from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.dependencies import Dependencies, SearchNeeds
 from dualtrack.tools.documentation.settings import RetrievalSettings
 from dualtrack.tools.registry import in_house_tools
+from dualtrack.tools.running import ToolNeeds
 from moto import mock_aws
 from moto.core.models import botocore_stubber
 
@@ -206,7 +207,7 @@ class World:
 
     @cached_property
     def _in_house(self) -> InHouseTools:
-        return in_house_tools("tool", lambda: self.stores)
+        return in_house_tools("tool", lambda: ToolNeeds(self.stores))
 
 
 def search_needs(

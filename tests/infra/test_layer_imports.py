@@ -12,7 +12,7 @@ from importlib.metadata import Distribution, PathDistribution
 from typing import TYPE_CHECKING
 
 import pytest
-from dualtrack.tools.registry import IN_HOUSE
+from dualtrack.tools.registry import IN_HOUSE, MODULES
 from packaging.requirements import Requirement
 
 from infra import layers
@@ -55,9 +55,13 @@ def missing_modules(function: str, folders: Sequence[Path]) -> list[str]:
 def entries(function: str) -> list[Path]:
     """The function's entry files: its handler, the modules of the tools that it runs, a program that it starts."""
     handler = ROOT / "functions" / function / ("app.py" if function == "stream" else "handler.py")
-    runners = [spec.runner.split(":")[0] for spec in IN_HOUSE.values() if spec.kind == function]
+    modules = {MODULES[name] for name, spec in IN_HOUSE.items() if spec.kind == function}
     programs = [CORE / "dualtrack" / "tools" / "graph" / "child.py"] if function == "graph" else []
-    return [handler, *programs, *(CORE.joinpath(*module.split(".")).with_suffix(".py") for module in runners)]
+    return [
+        handler,
+        *programs,
+        *(CORE.joinpath(*module.split(".")).with_suffix(".py") for module in sorted(modules)),
+    ]
 
 
 def packages_of(built: Mapping[str, Path], roles: Iterable[str]) -> list[Path]:

@@ -171,7 +171,7 @@ def answered(content: str) -> None:
 def picked(content: str) -> None:
     """The offline model reads a question, which has at most 32,000 characters."""
     offered: dict[str, dict[str, Any]] = {
-        RETRIEVE_FULL_CONTEXT.name: {"type": "object"},
+        RETRIEVE_FULL_CONTEXT: {"type": "object"},
         "retrieve_documentation": {"type": "object"},
         "github_search_code": {"type": "object"},
         "github_get_file_contents": {"type": "object"},

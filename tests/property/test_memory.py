@@ -25,7 +25,7 @@ from dualtrack.message_files import clean_name
 from dualtrack.profiles import all_profiles
 from dualtrack.text import cautious_tokens, neutralise
 from dualtrack.tool_values import ToolResult
-from dualtrack.tools.conversation.search import run as search_conversation
+from dualtrack.tools.conversation.search import search_conversation
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -229,9 +229,10 @@ def searched(world: World, user: str, conversation_id: str, number: int, query: 
     chat: Any = SimpleNamespace(
         user=user, conversation_id=conversation_id, query=number, chat_id="ch_searches", ancestry=Ancestry()
     )
-    call: Any = SimpleNamespace(input={"query": query, "limit": 20})
-    running: Any = SimpleNamespace(user=user, conversation_id=conversation_id, chat=chat, call=call)
-    lines = search_conversation(running, search_needs(world.stores)).content.splitlines()
+    running: Any = SimpleNamespace(user=user, conversation_id=conversation_id, chat=chat)
+    lines = search_conversation(
+        query, 20, running=running, needs=search_needs(world.stores)
+    ).content.splitlines()
     assert all("[ID:" not in line for line in lines)
     return [line.split(" ")[0] for line in lines[1:]]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 import numpy as np
-from dualtrack.tools.conversation.search import search_conversation
+from dualtrack.tools.conversation.search import DEFAULT_HITS, found
 from dualtrack.tools.conversation.settings import ConversationSearch
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.dependencies import Dependencies
@@ -141,7 +141,7 @@ def main() -> None:
             before = len(voyage.requests)
             started = time.perf_counter()
             call = running(talk, QUESTION)
-            search_conversation(call, needs, SETTINGS)
+            found(QUESTION, DEFAULT_HITS, call, needs, SETTINGS)
             spent = time.perf_counter() - started
             texts = [text for body in voyage.requests[before:] for text in body["input"]]
             embedded, local.texts = len(texts) + local.texts, 0

@@ -16,7 +16,7 @@ from dualtrack.models.anthropic import connect
 from dualtrack.models.prices import dollars
 from dualtrack.models.turn import Usage
 from dualtrack.tools.documentation.dependencies import build_dependencies, search_environment
-from dualtrack.tools.documentation.pipeline import retrieve_documentation
+from dualtrack.tools.documentation.pipeline import documentation_for
 from dualtrack_cli.explain_commands import text_of
 from starlette.responses import Response
 
@@ -45,7 +45,7 @@ def searching() -> Iterator[tuple[World, FakeClaude, FakeVoyage]]:
     results: list[Any] = []
 
     def search(running: Running) -> ToolResult:
-        return retrieve_documentation(running.call.input["query"], results[0])
+        return documentation_for(running.call.input["query"], results[0])
 
     with (
         make_world(retrieve_documentation=search) as world,

@@ -7,14 +7,13 @@ break chats that are running: read the old form too, or keep writing it for one 
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.api.conversations import find_conversation, list_records
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.profiles import all_profiles
-from dualtrack.tools.conversation.search import run as search_conversation
+from dualtrack.tools.conversation.search import search_conversation
 from dualtrack.tools.running import Running
 
 from tests.drivers.crash_world import USER, World, ref_of
@@ -85,10 +84,12 @@ def test_a_conversation_of_an_earlier_release_is_searched(path: Path) -> None:
     stores = world.stores(Process(world.quiet, "check"))
     query = stores.history.record(USER, chat.conversation_id, "q1")
     assert query is not None
-    call: Any = SimpleNamespace(input={"query": query.content, "limit": 20})
+    call: Any = None
     running = Running(USER, chat.conversation_id, replace(chat, query=chat.query + 1), call)
-    by_words = search_conversation(running, search_needs(stores)).content
-    by_both = search_conversation(running, search_needs(stores, local=LocalVectors())).content
+    by_words = search_conversation(query.content, 20, running=running, needs=search_needs(stores)).content
+    by_both = search_conversation(
+        query.content, 20, running=running, needs=search_needs(stores, local=LocalVectors())
+    ).content
     assert "q1 (query): " in by_words
     assert f"q{chat.query}-t1 (result of " in by_both
 

@@ -79,7 +79,7 @@ def test_a_model_that_always_calls_tools_answers_when_time_is_up(world: World) -
     assert [body.get("tool_choice") for body in before] == [None] * 11
     assert last["tool_choice"] == {"type": "none"}
     assert last["tools"] == before[0]["tools"]
-    assert last["messages"][-1]["content"][-1]["text"].startswith("(The time for this chat is up.")
+    assert last["messages"][-1]["content"][-1]["text"].startswith("(The time limit of this chat is reached.")
     record = world.stores.history.record("ann", chat.conversation_id, "q1-r")
     assert record is not None
     assert (record.content, record.stop) == ("So far.", "timeout")
@@ -134,7 +134,7 @@ def test_a_chat_that_reaches_its_cost_cap_answers_and_is_charged(world: World) -
     assert turns_of(world, ended) == [(1, False), (2, False), (3, False), (4, True)]
     assert requests(world)[-1]["tool_choice"] == {"type": "none"}
     note = requests(world)[-1]["messages"][-1]["content"][-1]["text"]
-    assert note.startswith("(This chat has cost what it may.")
+    assert note.startswith("(The cost limit of this chat is reached.")
     assert 4 * each <= world.max_cost
     assert chat_faults(world.stores, ended) == []
     assert account_faults(world.stores, "ann", [ended]) == []

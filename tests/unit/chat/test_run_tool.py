@@ -15,7 +15,7 @@ from dualtrack.memory.sending import Sending
 from dualtrack.models.spent import Made
 from dualtrack.models.turn import Decision, ModelReply, ToolCall
 from dualtrack.storage.event_log import read_events
-from dualtrack.tool_values import ToolResult
+from dualtrack.tool_values import ToolResult, reason_of
 
 from tests.drivers.world import World, make_world, ref_of, store
 
@@ -85,12 +85,26 @@ def test_a_tool_that_hangs_gives_an_error_result_within_the_time_of_its_function
     assert event_names(world, chat)[-1] == "tool_result"
 
 
-def test_a_tool_that_raises_gives_an_error_result_without_its_message(world: World, chat: Chat) -> None:
+def test_a_tool_that_raises_gives_an_error_result_without_its_message(
+    world: World, chat: Chat, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The stack trace is in the log alone."""
     run(world, chat, raises(KeyError("a secret")))
+    assert "Traceback" in caplog.text
+    assert "a secret" in caplog.text
     record = result(world, chat)
     assert record.content == "Tool execution failed: KeyError."
     assert record.call is not None
     assert record.call.is_error
+
+
+def test_a_value_error_is_about_the_arguments_so_the_model_is_told(world: World, chat: Chat) -> None:
+    run(world, chat, raises(ValueError(f"no such city:\n{'x' * 2_000}")))
+    said = result(world, chat).content
+    assert said.startswith("Tool execution failed: no such city: xxx")
+    assert len(said) < 1_100
+    assert reason_of(ValueError()) == "ValueError."
+    assert reason_of(UnicodeDecodeError("utf-8", b"", 0, 1, "a secret")) == "UnicodeDecodeError."
 
 
 @pytest.mark.parametrize(

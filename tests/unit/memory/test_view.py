@@ -118,7 +118,7 @@ def test_the_last_call_has_the_reason() -> None:
     sent = build(View((), QUERY, turns=(turn(Result("a")),), limit="max_turns", max_turns=15))
     assert sent.messages[-1]["content"][-1]["text"].startswith("(The limit of 15 turns")
     late = build(View((), QUERY, turns=(turn(Result("a")),), limit="timeout"))
-    assert late.messages[-1]["content"][-1]["text"].startswith("(The time for this chat is up.")
+    assert late.messages[-1]["content"][-1]["text"].startswith("(The time limit of this chat is reached.")
     paused = PastTurn(freeze([{"type": "text", "text": "…"}]), (), MappingProxyType({}))
     after_pause = build(View((), QUERY, turns=(paused,), limit="insufficient_credits"))
     assert [message["role"] for message in after_pause.messages] == ["user", "assistant", "user"]

@@ -9,13 +9,13 @@ import pytest
 from dualtrack.frozen import freeze
 from dualtrack.models.turn import Decision, Limit, ModelReply, decide
 from dualtrack.tools.arguments import invalid_arguments
-from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
+from dualtrack.tools.registry import IN_HOUSE
 
 if TYPE_CHECKING:
     from dualtrack.models.turn import Cut
     from dualtrack.vocabulary import Stop
 
-OFFERED = MappingProxyType({RETRIEVE_FULL_CONTEXT.name: RETRIEVE_FULL_CONTEXT})
+OFFERED = MappingProxyType({name: IN_HOUSE[name] for name in ("retrieve_full_context",)})
 
 
 def reply(stop: str, *blocks: dict[str, Any]) -> ModelReply:

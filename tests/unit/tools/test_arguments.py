@@ -10,7 +10,7 @@ import pytest
 from dualtrack.frozen import freeze
 from dualtrack.tool_check import schema_problem
 from dualtrack.tools.arguments import invalid_arguments
-from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
+from dualtrack.tools.registry import IN_HOUSE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +23,7 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
 
 def problem(schema: Any, **arguments: Any) -> str:
-    spec = replace(RETRIEVE_FULL_CONTEXT, input_schema=freeze(schema))
+    spec = replace(IN_HOUSE["retrieve_full_context"], input_schema=freeze(schema))
     return invalid_arguments(spec, freeze(arguments))
 
 

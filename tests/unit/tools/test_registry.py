@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
+import json
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, get_args
 
 import pytest
+from dualtrack import tool
 from dualtrack.api.openapi import openapi_document
 from dualtrack.api.table import ROUTES
 from dualtrack.credits.plans import CALL_PRICES, price_calls
-from dualtrack.tool_values import Kind, PriceClass
-from dualtrack.tools.registry import IN_HOUSE, in_house_tools
+from dualtrack.errors import TookTooLong
+from dualtrack.tool_declaration import declared
+from dualtrack.tool_signature import ToolDeclarationError
+from dualtrack.tool_values import Kind, PriceClass, Provided
+from dualtrack.tools.documentation.dependencies import SearchNeeds
+from dualtrack.tools.registry import IN_HOUSE, MODULES, SPECS_FILE, InHouseTools, in_house_tools
+from dualtrack.tools.running import Running, ToolNeeds
 
+from infra.tool_specs import spec_of, specs
 from tests.unit.runtime.test_imports import ENVIRONMENT
 
 FUNCTIONS = Path(__file__).parents[3] / "functions"
@@ -35,23 +47,93 @@ def loaded(function: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_the_function_of_its_kind_runs_every_registered_tool(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A runner that cannot be imported fails the function's start; for the content of its layers see tests/infra."""
+    """A tool that cannot be imported fails the function's start; for the content of its layers see tests/infra."""
     execute = loaded(kind, monkeypatch).execute
-    assert set(execute.runners) == {name for name, spec in IN_HOUSE.items() if spec.kind == kind}
-    assert all(callable(runner) for runner in execute.runners.values())
+    assert set(execute.tools) == {name for name, spec in IN_HOUSE.items() if spec.kind == kind}
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_a_tool_of_another_kind_is_unknown(kind: Kind) -> None:
-    execute = in_house_tools(kind, lambda: None)
-    for name in [*(set(IN_HOUSE) - set(execute.runners)), "no_such_tool"]:
+    execute = in_house_tools(kind, Provided)
+    for name in [*(set(IN_HOUSE) - set(execute.tools)), "no_such_tool"]:
         running: Any = SimpleNamespace(call=SimpleNamespace(tool=name))
         assert execute(running).content == f"Unknown tool: {name}"
 
 
+def test_what_the_model_sees_is_computed_from_the_functions() -> None:
+    """Mended by ``python -m infra.tool_specs``."""
+    assert json.loads(SPECS_FILE.read_text(encoding="utf-8")) == specs()
+
+
+def test_offering_a_tool_loads_none_of_its_code() -> None:
+    program = (
+        "import sys\nfrom dualtrack.tools.registry import IN_HOUSE, MODULES\n"
+        "loaded = {*MODULES.values(), 'dualtrack.tool_declaration', 'annotated_types'} & set(sys.modules)\n"
+        "print(len(IN_HOUSE), sorted(loaded))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == f"{len(IN_HOUSE)} []\n"
+
+
+def test_a_tool_that_takes_longer_than_it_says_has_failed() -> None:
+    """The chat goes on; how long is that tool's own."""
+    let_go = threading.Event()
+
+    @tool(seconds=0.05)
+    def slow() -> str:
+        """Hangs."""
+        let_go.wait(30)
+        return "late"
+
+    declaration = declared(slow)
+    assert declaration
+    of: Any = SimpleNamespace(chat_id="ch_1", id="q1-t1", tool="slow", input={})
+    running = Running("ann", "cv_1", of, of)
+    with pytest.raises(TookTooLong) as caught:
+        InHouseTools({"slow": declaration}, Provided)(running)
+    let_go.set()
+    assert caught.value.seconds == 0.05
+
+
+@pytest.mark.parametrize(
+    ("options", "needs", "said"),
+    [
+        ({"price": "gold"}, (), "price is 'gold': write one of documentation, "),
+        ({}, (ToolNeeds, SearchNeeds), "no function has what it needs: search, tool."),
+    ],
+)
+def test_a_tool_that_no_function_can_run_is_refused(options: Any, needs: tuple[type, ...], said: str) -> None:
+    def run(**_: Any) -> str:  # type: ignore[empty-body]
+        """Runs."""
+
+    parameters = [
+        inspect.Parameter(f"p{n}", inspect.Parameter.KEYWORD_ONLY, annotation=kind)
+        for n, kind in enumerate(needs)
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    declaration = declared(tool(**options)(run))
+    assert declaration
+    with pytest.raises(ToolDeclarationError, match=said):
+        spec_of("dualtrack.tools.some", declaration)
+
+
+def test_a_tool_that_needs_nothing_runs_in_the_light_function() -> None:
+    @tool(repeatable=True)
+    def bare(text: str) -> str:
+        """Does."""
+        return text
+
+    declaration = declared(bare)
+    assert declaration
+    spec = spec_of("dualtrack.tools.some", declaration)
+    assert (spec["kind"], spec["price_class"], spec["repeatable"]) == ("tool", "other", True)
+
+
 def test_a_tool_is_in_the_layer_of_the_tools() -> None:
     """Imports run downwards there (tests/unit/test_rooms.py); a name in a string is not an import."""
-    assert all(spec.runner.startswith("dualtrack.tools.") for spec in IN_HOUSE.values())
+    assert all(module.startswith("dualtrack.tools.") for module in MODULES.values())
 
 
 def test_every_price_class_has_a_price() -> None:

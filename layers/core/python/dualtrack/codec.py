@@ -215,6 +215,7 @@ def decode(kind: type[T], data: Any, /, **given: Any) -> T:
 @cache
 def reader(hint: Any) -> Reader:
     """How data become a value of this type, checked; a dataclass's takes fields that are given besides."""
+    hint = unaliased(hint)
     if hint in _READERS:
         return _READERS[hint]
     if make := _MAKERS.get(get_origin(hint)):
@@ -225,7 +226,32 @@ def reader(hint: Any) -> Reader:
         return _typed_dict(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _enum(hint)
+    if callable(validate := getattr(hint, "model_validate_json", None)):
+        return _pydantic(validate)
     raise TypeError(f"{hint} has no stored form")
+
+
+def unaliased(hint: Any) -> Any:
+    """What a ``type X = …`` or a NewType stands for."""
+    while under := getattr(hint, "__supertype__", None) or (
+        type(hint).__name__ == "TypeAliasType" and hint.__value__
+    ):
+        hint = under
+    return hint
+
+
+def _pydantic(validate: Callable[..., Any]) -> Reader:
+    """A model's own check, which converts no more than ours."""
+
+    def read(data: Any) -> Any:
+        try:
+            return validate(json.dumps(thaw(data)), strict=True)
+        except ValueError as error:
+            listed: Any = getattr(error, "errors", list)()
+            first: Any = listed[0] if listed else {"loc": (), "msg": str(error)}
+            raise Mismatch(first["msg"], "".join(f".{part}" for part in first["loc"])) from None
+
+    return read
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,6 +114,10 @@ class ChatClosed(Superseded):
 class TookTooLong(DualtrackError):
     """Work exceeded its time limit; it may still be running."""
 
+    def __init__(self, name: str, seconds: float) -> None:
+        super().__init__(f"{name} took longer than {seconds:.0f} seconds.")
+        self.seconds = seconds
+
 
 class Gone(DualtrackError):
     """An item that this one points to, or depends on, was deleted after this one was read.

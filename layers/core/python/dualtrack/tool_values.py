@@ -1,7 +1,7 @@
-"""Tools: what the model may call, which function runs it, what it costs, what it returns.
+"""Tools: what the model may call, which function runs it, what it costs, what it is given, what it returns.
 
-A tool is data (`ToolSpec`). An in-house tool names the function that runs it (`tools.running.Runner`). That function
-does not raise errors that the model should know about: it returns an error result.
+To offer a tool is to know its `ToolSpec`; to run one of ours, or of a project, is to call a function that
+`dualtrack.tool_declaration.tool` has marked.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, ClassVar, Final, Literal
 
 from dualtrack.codec import stored
 
@@ -18,6 +18,12 @@ Kind = Literal["tool", "search", "graph", "mcp"]
 
 PriceClass = Literal["documentation", "github", "other"]
 """How a tool is charged: `credits.plans` has the prices."""
+
+
+NOTHING: Final = "(the tool returned nothing)"
+"""What stands for an empty result."""
+MAX_REASON: Final = 1_000
+"""Maximum characters of an error's message that the model is told."""
 
 
 @stored(whole=True)
@@ -29,8 +35,7 @@ class ToolSpec:
     twice is harmless (MCP readOnlyHint or idempotentHint); if false, a call is marked as begun before
     it runs and never run again after a crash. ``server`` names the MCP server of the tool and
     ``remote_name`` its name there; ``renamed`` has the server's own names of properties that are offered under others
-    (`dualtrack.tools.mcp.legal`). ``runner``, for an in-house tool: ``module:function``, imported only by the
-    Lambda function of its kind (`tools.registry.in_house_tools`), so that offering a tool does not load its code.
+    (`dualtrack.tools.mcp.legal`).
     """
 
     name: str
@@ -41,8 +46,28 @@ class ToolSpec:
     repeatable: bool = True
     server: str = ""
     remote_name: str = ""
-    runner: str = ""
     renamed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+class Provided:
+    """What the function that runs a tool gives it: a parameter of such a type is no argument of the model's.
+
+    ``kind``: the only Lambda function that has it; empty if each has.
+    """
+
+    __slots__ = ()
+    kind: ClassVar[Kind | Literal[""]] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext(Provided):
+    """Whose call it is, by ids: the user, the conversation, the chat (a message and its answer). ``settings``: what the
+    project's settings tell its tools."""
+
+    user: str
+    conversation: str
+    chat: str
+    settings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +114,13 @@ def titles(sources: tuple[Source, ...], *notes: str) -> str:
 def failed(reason: str) -> ToolResult:
     """``Tool execution failed: <reason>`` (CONTRACT 7)."""
     return ToolResult(f"Tool execution failed: {reason}", is_error=True)
+
+
+def reason_of(error: BaseException) -> str:
+    """What the model is told of what a tool has raised: a ValueError's message, which is about the arguments; of all
+    else the class alone, because a message may have a secret in it, such as an address with a key."""
+    said = " ".join(str(error)[:MAX_REASON].split()) if type(error) is ValueError else ""
+    return said or f"{type(error).__name__}."
 
 
 def unknown(name: str) -> ToolResult:

@@ -109,7 +109,7 @@ def test_a_record_is_found_by_its_words_and_named_by_its_id(world: World) -> Non
 def test_an_empty_result_says_so(world: World) -> None:
     conversation = say(world, "The gateway listens on port 8443.").conversation_id
     assert search(world, conversation, {"query": "zebra"}) == [
-        "Nothing in the earlier queries of this conversation fits."
+        "No earlier record of this conversation matches."
     ]
     assert search(world, "", {"query": "gateway"}) == []  # another conversation, which has no past
 
@@ -161,7 +161,7 @@ def test_a_record_without_a_word_of_the_query_is_found_by_meaning(world: World) 
 
     conversation = say(world, "Our cat is called Mochi.").conversation_id
     say(world, "The gateway listens on port 8443.", conversation)
-    assert "Nothing" in search(world, conversation, {"query": "pet"})[0]
+    assert "No earlier record" in search(world, conversation, {"query": "pet"})[0]
     with meaning(world, FakeVoyage(embed=embed)):
         assert ids(search(world, conversation, {"query": "pet"})[0])[0] == "q1"
 
@@ -204,8 +204,14 @@ def test_records_left_out_for_time_are_embedded_by_the_next_search(
     say(world, "The gateway listens on port 8443.", conversation)
     world.local = LocalVectors(never=("Mochi",))
     first, second = (search(world, conversation, {"query": "pet port"})[0] for _ in range(2))
-    assert first.splitlines()[-1] == "(By meaning 2 of 4 records. The same search again takes in more.)"
-    assert second.splitlines()[-1] == "(By meaning 4 of 6 records. The same search again takes in more.)"
+    assert (
+        first.splitlines()[-1]
+        == "(2 of 4 records were searched by meaning. Repeat the same search to cover more.)"
+    )
+    assert (
+        second.splitlines()[-1]
+        == "(4 of 6 records were searched by meaning. Repeat the same search to cover more.)"
+    )
     world.local = LocalVectors()
     (third,) = search(world, conversation, {"query": "pet"})
     assert ids(third)[0] == "q1"
@@ -220,7 +226,10 @@ def test_a_search_reads_for_a_limited_time_and_the_next_continues(
     conversation = say(world, "Our cat is called Mochi.").conversation_id
     say(world, "The gateway listens on port 8443.", conversation)
     first, second = (search(world, conversation, {"query": "gateway"})[0] for _ in range(2))
-    assert first.splitlines()[-1] == "(Searched up to q1. The same search again goes on from there.)"
+    assert (
+        first.splitlines()[-1]
+        == "(Only the queries up to q1 were searched. Repeat the same search to continue.)"
+    )
     assert ids(second)[0] == "q2"
 
 

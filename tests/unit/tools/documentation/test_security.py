@@ -118,7 +118,7 @@ def _nested(depth: int) -> Any:
 def test_offering_the_tool_does_not_load_its_implementation() -> None:
     heavy = ("anthropic", "httpx", "numpy", "voyageai", "pydantic", "rank_bm25", "aiohttp")
     code = (
-        "import sys, json; import dualtrack.tools.documentation.spec; import dualtrack.tools.documentation; "
+        "import sys, json; import dualtrack.tools.registry; import dualtrack.tools.documentation; "
         f"print(json.dumps([name for name in {heavy} if name in sys.modules]))"
     )
     loaded = subprocess.run(

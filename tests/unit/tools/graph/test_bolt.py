@@ -17,10 +17,10 @@ from dualtrack.tools.graph.dialects import NEO4J
 from dualtrack.tools.graph.engine import QueryFailed, QueryTimedOut
 from dualtrack.tools.graph.guard import guarded
 from dualtrack.tools.graph.needs import GraphNeeds
-from dualtrack.tools.graph.tools import TOOLS
 from neo4j import GraphDatabase
 
 from tests.drivers import graph
+from tests.drivers.graph import TOOLS
 from tests.drivers.world import FakeClock
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def fill(driver: Driver) -> None:
 
 
 def test_every_tool_is_called() -> None:
-    assert {tool for tool, _ in CALLS} == TOOLS.keys()
+    assert {tool for tool, _ in CALLS} == set(TOOLS)
 
 
 def test_the_schema_is_that_of_the_files(driver: Driver) -> None:

@@ -1,18 +1,15 @@
-"""The file that the registry reads agrees with the functions."""
+"""The graph's tools as the model sees them."""
 
 from __future__ import annotations
-
-import inspect
-import json
 
 from dualtrack.frozen import thaw
 from dualtrack.profiles import all_profiles
 from dualtrack.tools.graph.arguments import MOST
-from dualtrack.tools.graph.spec import GRAPH_TOOLS
-from dualtrack.tools.graph.tools import TOOLS, parameter_of
+from dualtrack.tools.registry import IN_HOUSE
 
-from infra.graph_tools import FILE, declarations
+from tests.drivers.graph import TOOLS
 
+GRAPH = tuple(IN_HOUSE[name] for name in TOOLS)
 FIFTEEN = (
     "find_node(name, label?)",
     "count_nodes(name, label?)",
@@ -33,30 +30,17 @@ FIFTEEN = (
 """PROFILES 4."""
 
 
-def test_the_file_is_generated_from_the_functions() -> None:
-    assert json.loads(FILE.read_text(encoding="utf-8")) == declarations()
-
-
 def test_the_tools_are_those_of_the_specification() -> None:
     said = {
         f"{spec.name}({', '.join(name + ('' if name in spec.input_schema['required'] else '?') for name in spec.input_schema['properties'])})"
-        for spec in GRAPH_TOOLS
+        for spec in GRAPH
     }
     assert said == set(FIFTEEN)
     assert sorted(all_profiles()["graph"].tools) == sorted(TOOLS)
 
 
-def test_a_function_accepts_what_its_schema_accepts() -> None:
-    for spec in GRAPH_TOOLS:
-        signature = inspect.signature(TOOLS[spec.name])
-        own = list(signature.parameters)[1:]
-        assert own == [parameter_of(name) for name in spec.input_schema["properties"]]
-        required = [name for name in own if signature.parameters[name].default is inspect.Parameter.empty]
-        assert required == [parameter_of(name) for name in spec.input_schema["required"]]
-
-
 def test_every_argument_is_described_and_bounded() -> None:
-    for spec in GRAPH_TOOLS:
+    for spec in GRAPH:
         assert (spec.kind, spec.price_class) == ("graph", "other")
         for name, schema in thaw(spec.input_schema)["properties"].items():
             assert schema["description"], (spec.name, name)

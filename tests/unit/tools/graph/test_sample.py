@@ -14,13 +14,12 @@ import pytest
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.graph.needs import GraphNeeds
 from dualtrack.tools.graph.schema import Schema
-from dualtrack.tools.graph.tools import TOOLS
 from dualtrack.tools.registry import IN_HOUSE
 
 from infra.local.sample_graph import EDGES, NODES
 from infra.local.sample_graph.__main__ import water_works, write
 from tests.drivers import graph
-from tests.drivers.graph import Edge, Graph, MemoryEngine, Node, needs_of, run
+from tests.drivers.graph import TOOLS, Edge, Graph, MemoryEngine, Node, needs_of, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,18 +121,18 @@ def test_a_limit_that_is_too_large_is_lowered_and_said(
     tool: str, asked: dict[str, Any], limit: float
 ) -> None:
     answer = told(tool, **asked, limit=limit)
-    assert answer.pop("note") == "limit is at most 200: this is the answer for that."
+    assert answer.pop("note") == "limit is at most 200: this result uses that."
     assert answer == told(tool, **asked, limit=200) == told(tool, **asked, limit=200.0)
     assert answer["count"] == 200
 
 
 def test_several_numbers_that_are_too_large_are_said_at_once() -> None:
     far = told("list_nodes", label="Asset", limit=1000, offset=10**19)
-    assert far["note"] == "limit is at most 200 and offset is at most 1000000: this is the answer for that."
+    assert far["note"] == "limit is at most 200 and offset is at most 1000000: this result uses that."
     assert (far["total_count"], far["nodes"]) == (430, [])
     assert not any("SKIP 1000000" in query for query in engine().queries), "the engine may crash on it"
     deep = told("find_path", from_="Biofilter 11", to="Control Room", max_depth=50)
-    assert deep.pop("note") == "max_depth is at most 6: this is the answer for that."
+    assert deep.pop("note") == "max_depth is at most 6: this result uses that."
     assert deep == told("find_path", from_="Biofilter 11", to="Control Room")
 
 

@@ -57,7 +57,7 @@ def wire_of(profile: Profile, offered: Collection[str]) -> Wire:
         PLACEHOLDER if profile.history.as_written else profile.query_template,
         profile.result_limit,
         profile.track_tokens,
-        reads_back=RETRIEVE_FULL_CONTEXT.name in offered,
+        reads_back=RETRIEVE_FULL_CONTEXT in offered,
         has_tools=bool(offered),
     )
 

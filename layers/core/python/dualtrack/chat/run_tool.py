@@ -6,6 +6,7 @@ raised, because a retry of the step may succeed.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -17,7 +18,7 @@ from dualtrack.errors import ChatClosed, Gone, TookTooLong, Transient
 from dualtrack.models.metering import Meter
 from dualtrack.models.spent import Asked
 from dualtrack.runtime.time_limit import within
-from dualtrack.tool_values import ToolResult, failed
+from dualtrack.tool_values import ToolResult, failed, reason_of
 from dualtrack.tools.running import Running
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import ToolStores
     from dualtrack.tools.running import Execute
 
+_log: Final = logging.getLogger(__name__)
 _RESERVE_SECONDS: Final = 5.0
 
 Recorded: TypeAlias = Callable[[ToolResult, tuple[Asked, ...]], None]
@@ -92,14 +94,10 @@ def _within(execute: Execute, running: Running, seconds: float, meter: Meter) ->
 
     try:
         return within(max(seconds, 0.1), metered, f"tool-{running.call.id}")
-    except TookTooLong:
-        return failed(f"it did not answer within {seconds:.0f} seconds.")
+    except TookTooLong as error:
+        return failed(f"it did not answer within {error.seconds:.0f} seconds.")
+    except (Transient, ClientError, BotoCoreError):  # of our own stores: a retry may succeed
+        raise
     except Exception as error:  # noqa: BLE001 - a tool never fails the chat
-        return _failure(error)
-
-
-def _failure(error: Exception) -> ToolResult:
-    """Errors of our own stores are raised for a retry; all others become a result for the model."""
-    if isinstance(error, Transient | ClientError | BotoCoreError):
-        raise error
-    return failed(f"{type(error).__name__}.")
+        _log.exception("%s %s failed", running.call.tool, running.chat.chat_id)
+        return failed(reason_of(error))

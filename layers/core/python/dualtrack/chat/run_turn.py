@@ -97,7 +97,7 @@ _LEAST_SECONDS: Final = 10.0
 """Minimum time left for a second try of a call."""
 _FOR_ITS_CONTENT: Final = 400
 """Statuses with which the model's service may reject a file that only it can fully check: the files are left out."""
-_UNPAID: Final = "Tool execution failed: not enough credits, so it was not run."
+_UNPAID: Final = "Tool execution failed: the user has too few credits for this call, so it was not run."
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,15 +40,15 @@ _FINAL_NOTES: Final[Mapping[str, str]] = {
         "from what you have found, and say what is missing.)"
     ),
     "insufficient_credits": (
-        "(The user's credits do not suffice for more tools. Answer now, in writing, from what you have "
-        "found, and say what is missing.)"
+        "(The user has too few credits for more tool calls. Use no more tools: answer now, in writing, "
+        "from what you have found, and say what is missing.)"
     ),
     "timeout": (
-        "(The time for this chat is up. Use no more tools: answer now, in writing, from what you have "
+        "(The time limit of this chat is reached. Use no more tools: answer now, in writing, from what you have "
         "found, and say what is missing.)"
     ),
     "max_cost": (
-        "(This chat has cost what it may. Use no more tools: answer now, in writing, from what you have "
+        "(The cost limit of this chat is reached. Use no more tools: answer now, in writing, from what you have "
         "found, and say what is missing.)"
     ),
 }

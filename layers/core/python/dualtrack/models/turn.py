@@ -54,8 +54,8 @@ _WORDLESS: Final[Mapping[str, str]] = {
     "refusal": "The model declined to answer this request.",
     "max_tokens": "(The answer was cut off before any text was written.)",
     "context_window": (
-        "(The question, with what was found for it, no longer fits the model's context window. Ask for less at a time; "
-        "everything is kept.)"
+        "(The question and the results found for it no longer fit in the model's context window. Ask for less at a "
+        "time. The conversation is kept.)"
     ),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextvars import copy_context
 from typing import TYPE_CHECKING, TypeVar
 
 from dualtrack.errors import TookTooLong
@@ -34,11 +35,11 @@ def within(seconds: float, work: Callable[[], T], name: str) -> T:
         except BaseException as error:  # noqa: BLE001 - raised below
             raised.append(error)
 
-    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread = threading.Thread(target=copy_context().run, args=(run,), name=name, daemon=True)
     thread.start()
     thread.join(seconds)
     if raised:
         raise raised[0]
     if not returned:
-        raise TookTooLong(f"{name} took longer than {seconds:.0f} seconds.")
+        raise TookTooLong(name, seconds)
     return returned[0]

@@ -14,7 +14,8 @@ import itertools
 import json
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from datetime import date, datetime
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, thaw
@@ -23,6 +24,7 @@ from dualtrack.tool_check import schema_problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from jsonschema import FormatChecker
     from jsonschema.protocols import Validator
 
     from dualtrack.tool_values import ToolSpec
@@ -66,15 +68,15 @@ _work: ContextVar[_Work] = ContextVar("work")
 
 def invalid_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
     """What is wrong with the arguments, for the model to correct: at most three problems; empty if valid."""
-    problems = _problems(dumps(spec.input_schema), thaw(arguments))
+    problems = _problems(dumps(spec.input_schema), thaw(arguments), not spec.server)
     return f"bad arguments: {'; '.join(problems)}" if problems else ""
 
 
-def _problems(schema: str, arguments: Any) -> tuple[str, ...]:
-    """The problems; none if the schema cannot be applied."""
+def _problems(schema: str, arguments: Any, is_own: bool) -> tuple[str, ...]:
+    """The problems; none if the schema cannot be applied. ``is_own``: its dates are checked."""
     _work.set(_Work(reference=len(schema) // 20 + 10))
     try:
-        validator = _validator(schema)
+        validator = _validator(schema, is_own)
         errors = validator.iter_errors(arguments) if validator else iter(())
         problems = sorted(itertools.islice(errors, _MAX_FOUND), key=lambda error: error.json_path)
         return tuple(f"{error.json_path}: {error.message}"[:MAX_PROBLEM] for error in problems[:MAX_PROBLEMS])
@@ -83,7 +85,7 @@ def _problems(schema: str, arguments: Any) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=256)
-def _validator(text: str) -> Validator | None:
+def _validator(text: str, is_own: bool) -> Validator | None:
     """None for an invalid schema, or one that names another dialect inside: jsonschema would switch to that dialect."""
     from referencing import Registry  # noqa: PLC0415
 
@@ -91,7 +93,22 @@ def _validator(text: str) -> Validator | None:
     schema.pop("$schema", None)
     if schema_problem(schema) or '"$schema":' in dumps(schema):
         return None
-    return _bounded()(schema, registry=Registry())
+    return _bounded()(schema, registry=Registry(), format_checker=_dates() if is_own else None)
+
+
+@cache
+def _dates() -> FormatChecker:
+    """The formats of `dualtrack.tool_types`: a server decides itself what its own ones mean."""
+    from jsonschema import FormatChecker  # noqa: PLC0415
+
+    checker = FormatChecker(formats=())
+    for name, kind in (("date", date), ("date-time", datetime)):
+        checker.checks(name, raises=ValueError)(partial(_is_moment, kind))
+    return checker
+
+
+def _is_moment(kind: type[date], value: Any) -> bool:
+    return not isinstance(value, str) or bool(kind.fromisoformat(value))
 
 
 @cache

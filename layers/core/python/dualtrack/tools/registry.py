@@ -1,67 +1,84 @@
-"""The in-house tools, and the tools that a profile offers: those that it names, and those of its MCP servers."""
+"""The in-house tools, and the tools that a profile offers: those that it names, and those of its MCP servers.
+
+The in-house tools are the functions marked with `dualtrack.tool` in this package. What the model sees of them stands in
+``tools.json``, which ``python -m infra.tool_specs`` writes and a test compares: offering a tool loads none of its code.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from pkgutil import resolve_name
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from dualtrack.frozen import dumps
+from dualtrack.frozen import dumps, freeze
 from dualtrack.runtime.imports import collecting_later
+from dualtrack.runtime.time_limit import within
 from dualtrack.text import cautious_tokens
 from dualtrack.tool_rules import MAX_TOOLS
-from dualtrack.tool_values import unknown
-from dualtrack.tools.conversation.spec import SEARCH_CONVERSATION
-from dualtrack.tools.courses.spec import GET_COURSE_OUTLINE, SEARCH_COURSE_CONTENT
-from dualtrack.tools.documentation.spec import RETRIEVE_DOCUMENTATION
-from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
-from dualtrack.tools.graph.spec import GRAPH_TOOLS
+from dualtrack.tool_values import ToolSpec, unknown
 from dualtrack.tools.mcp.catalogue import LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.profiles import Profile
-    from dualtrack.tool_values import Kind, ToolResult, ToolSpec
+    from dualtrack.tool_declaration import Declaration
+    from dualtrack.tool_values import Kind, Provided, ToolResult
     from dualtrack.tools.mcp.catalogue import Catalogue
-    from dualtrack.tools.running import Runner, Running
+    from dualtrack.tools.running import Running
 
-IN_HOUSE: Final[Mapping[str, ToolSpec]] = MappingProxyType(
-    {
-        spec.name: spec
-        for spec in (
-            RETRIEVE_FULL_CONTEXT,
-            SEARCH_CONVERSATION,
-            RETRIEVE_DOCUMENTATION,
-            SEARCH_COURSE_CONTENT,
-            GET_COURSE_OUTLINE,
-            *GRAPH_TOOLS,
-        )
-    }
-)
-"""A tool in this list can be named by a profile; it is then offered, run, priced and listed."""
+SPECS_FILE: Final = Path(__file__).with_name("tools.json")
+
+
+def _specs() -> tuple[tuple[str, ToolSpec], ...]:
+    """Each tool behind the name of its module."""
+    return tuple(
+        (tool.pop("module"), ToolSpec(**{**tool, "input_schema": freeze(tool["input_schema"])}))
+        for tool in json.loads(SPECS_FILE.read_bytes())
+    )
+
+
+_SPECS: Final = _specs()
+IN_HOUSE: Final[Mapping[str, ToolSpec]] = MappingProxyType({spec.name: spec for _, spec in _SPECS})
+"""A tool of these can be named by a profile; it is then offered, run, priced and listed."""
+MODULES: Final[Mapping[str, str]] = MappingProxyType({spec.name: module for module, spec in _SPECS})
+"""The tools' modules, imported only by the Lambda functions that run them."""
 
 
 @dataclass(frozen=True, slots=True)
 class InHouseTools:
-    """Runs the calls of the in-house tools of one kind. ``runners`` by name; ``needs`` is called for each call."""
+    """Runs the calls of the in-house tools of one kind. ``tools`` by name; ``needs`` is called for each call."""
 
-    runners: Mapping[str, Runner]
-    needs: Callable[[], Any]
+    tools: Mapping[str, Declaration]
+    needs: Callable[[], Provided]
 
     def __call__(self, running: Running) -> ToolResult:
-        """The tool's result; an error result for a tool of another kind."""
-        runner = self.runners.get(running.call.tool)
-        return runner(running, self.needs()) if runner else unknown(running.call.tool)
+        """The tool's result; an error result for a tool of another kind. Raises what the tool raises."""
+        tool = self.tools.get(running.call.tool)
+        if tool is None:
+            return unknown(running.call.tool)
+        run = partial(tool.call, running.call.input, (running, running.context, self.needs()))
+        return within(tool.seconds, run, f"tool-{running.call.id}") if tool.seconds else run()
 
 
-def in_house_tools(kind: Kind, needs: Callable[[], Any]) -> InHouseTools:
+def in_house_tools(kind: Kind, needs: Callable[[], Provided]) -> InHouseTools:
     """What a kind's Lambda function passes to `run_tool`. Imports the tools now, when the function starts."""
     with collecting_later():
-        runners = {spec.name: resolve_name(spec.runner) for spec in IN_HOUSE.values() if spec.kind == kind}
-    return InHouseTools(MappingProxyType(runners), needs)
+        tools = {spec.name: _declared(module, spec.name) for module, spec in _SPECS if spec.kind == kind}
+    return InHouseTools(MappingProxyType(tools), needs)
+
+
+def _declared(module: str, name: str) -> Declaration:
+    from dualtrack.tool_declaration import declared  # noqa: PLC0415 - offering a tool does not need it
+
+    found = declared(resolve_name(f"{module}:{name}"))
+    assert found, f"{module}.{name} is no tool: run python -m infra.tool_specs"
+    return found
 
 
 def in_house_specs(profile: Profile) -> tuple[ToolSpec, ...]:

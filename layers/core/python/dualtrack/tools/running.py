@@ -1,20 +1,22 @@
-"""The context of a running tool call, and the signatures of tools."""
+"""The context of a running tool call, and what the function `tool` gives its tools."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from dualtrack.tool_values import ToolResult
+from dualtrack.tool_values import Provided, ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from dualtrack.models.turn import ToolCall
     from dualtrack.storage.chats import Chat
+    from dualtrack.storage.stores import ToolStores
+    from dualtrack.tool_values import Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class Running(Provided):
     """The chat, and the call with its frozen input."""
 
     user: str
@@ -22,9 +24,20 @@ class Running:
     chat: Chat
     call: ToolCall
 
+    @property
+    def context(self) -> ToolContext:
+        """What a tool of anybody's may know of it."""
+        return ToolContext(self.user, self.conversation_id, self.chat.chat_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolNeeds(Provided):
+    """What the function `tool` provides for its tools."""
+
+    kind: ClassVar[Kind] = "tool"
+
+    stores: ToolStores
+
 
 Execute: TypeAlias = Callable[[Running], ToolResult]
 """Runs any tool call of a Lambda function."""
-
-Runner: TypeAlias = Callable[[Running, Any], ToolResult]
-"""Runs the calls of an in-house tool, with what its Lambda function provides for tools of its kind."""

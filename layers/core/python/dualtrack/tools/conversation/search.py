@@ -5,17 +5,21 @@ stored passages ─► new ones ─► BM25 ∥ vectors (stored, or computed now
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Final
 
+from annotated_types import Ge, Le, MaxLen, MinLen
+
+from dualtrack import tool
 from dualtrack.text import clean
 from dualtrack.tool_values import ToolResult, failed
 from dualtrack.tools.conversation.excerpt import excerpt
 from dualtrack.tools.conversation.index import up_to_date
 from dualtrack.tools.conversation.meaning import closeness
 from dualtrack.tools.conversation.settings import DEFAULT
-from dualtrack.tools.conversation.spec import DEFAULT_HITS, MAX_HITS, MAX_QUERY_CHARACTERS
+from dualtrack.tools.documentation.dependencies import SearchNeeds
 from dualtrack.tools.documentation.fusion import ranked, reciprocal_rank_scores
 from dualtrack.tools.documentation.keywords import keyword_scores, words
+from dualtrack.tools.running import Running
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,24 +27,44 @@ if TYPE_CHECKING:
     from dualtrack.memory.passages import Passage
     from dualtrack.tools.conversation.index import Index
     from dualtrack.tools.conversation.settings import ConversationSearch
-    from dualtrack.tools.documentation.dependencies import SearchNeeds
-    from dualtrack.tools.running import Running
+
+DEFAULT_HITS: Final = 8
+MAX_HITS: Final = 20
+MAX_QUERY_CHARACTERS: Final = 1_000
 
 
-def run(running: Running, needs: SearchNeeds) -> ToolResult:
-    """Run a call. It can reach only the user's current conversation: both ids are part of the key."""
-    return search_conversation(running, needs, DEFAULT)
+@tool(repeatable=True)
+def search_conversation(
+    query: Annotated[
+        str,
+        MinLen(1),
+        MaxLen(MAX_QUERY_CHARACTERS),
+        "What to look for: a question or key words, with the names, numbers and identifiers that the record should contain.",
+    ],
+    limit: Annotated[int, Ge(1), Le(MAX_HITS), "Return at most this many records."] = DEFAULT_HITS,
+    *,
+    running: Running,
+    needs: SearchNeeds,
+) -> ToolResult:
+    """Searches this conversation's earlier queries, responses and tool results, including those no longer shown, by
+    words and by meaning. Returns record ids with excerpts, best first; read a record in full with
+    retrieve_full_context. Use it when the user refers to something earlier and no summary that you see names its id. It
+    finds nothing outside this conversation.
+    """
+    return found(query, limit, running, needs, DEFAULT)
 
 
-def search_conversation(running: Running, needs: SearchNeeds, settings: ConversationSearch) -> ToolResult:
+def found(
+    query: str, limit: int, running: Running, needs: SearchNeeds, settings: ConversationSearch
+) -> ToolResult:
     """At most ``limit`` records of the queries before the running one, as lines that begin with their ids.
 
-    Errors of our own tables are raised; without the embedding service only keywords rank.
+    It can reach only the user's current conversation: both ids are part of the key. Errors of our own tables are
+    raised; without the embedding service only keywords rank.
     """
-    query = " ".join(clean(running.call.input["query"]).split())[:MAX_QUERY_CHARACTERS]
+    query = " ".join(clean(query).split())
     if not query:
         return failed("the query is empty")
-    limit = max(1, min(int(running.call.input.get("limit", DEFAULT_HITS)), MAX_HITS))
     index = up_to_date(needs.stores, running, settings)
     close = None
     by_meaning = bool(index.segments) and settings.ranking != "keywords"
@@ -79,9 +103,9 @@ def _in_order(close: Mapping[str, float], passages: Sequence[Passage]) -> tuple[
 
 def _lines(query: str, hits: Sequence[Passage], settings: ConversationSearch) -> list[str]:
     if not hits:
-        return ["Nothing in the earlier queries of this conversation fits."]
+        return ["No earlier record of this conversation matches."]
     wanted = frozenset(words(query))
-    head = f"{len(hits)} of this conversation's records, best first. retrieve_full_context gives one whole."
+    head = f"Records of this conversation, best first ({len(hits)}). Read one in full with retrieve_full_context."
     return [
         head,
         *(f"{hit.record_id} ({hit.kind}): {excerpt(hit.text, wanted, settings.excerpt)}" for hit in hits),
@@ -93,10 +117,14 @@ def _notes(index: Index, close: Mapping[str, float] | None) -> list[str]:
     notes = []
     first = int(index.segments[0].key[:6]) if index.segments else 1
     if first > 1:
-        notes.append(f"(Only what came from q{first} on was searched.)")
+        notes.append(f"(Only the queries from q{first} on were searched.)")
     if index.through < index.last:
-        notes.append(f"(Searched up to q{index.through}. The same search again goes on from there.)")
+        notes.append(
+            f"(Only the queries up to q{index.through} were searched. Repeat the same search to continue.)"
+        )
     records = len(index.passages)
     if close is not None and len(close) < records:
-        notes.append(f"(By meaning {len(close)} of {records} records. The same search again takes in more.)")
+        notes.append(
+            f"({len(close)} of {records} records were searched by meaning. Repeat the same search to cover more.)"
+        )
     return notes

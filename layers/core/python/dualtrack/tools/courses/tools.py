@@ -2,45 +2,75 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
+from annotated_types import Ge, MaxLen, MinLen
+
+from dualtrack import tool
 from dualtrack.text import clean, one_line
 from dualtrack.tool_values import Source, ToolResult, failed, titles
 from dualtrack.tools.courses.names import resolve
 from dualtrack.tools.courses.ranking import search
-from dualtrack.tools.courses.spec import MAX_NAME_CHARACTERS, MAX_QUERY_CHARACTERS
+from dualtrack.tools.documentation.dependencies import SearchNeeds
 
 if TYPE_CHECKING:
     from dualtrack.tools.courses.index import Index
     from dualtrack.tools.courses.library import CourseLibrary
     from dualtrack.tools.courses.values import Course, Hit
-    from dualtrack.tools.documentation.dependencies import SearchNeeds
-    from dualtrack.tools.running import Running
 
 NO_COURSES: Final = "There are no course materials yet."
+MAX_QUERY_CHARACTERS: Final = 1_000
+MAX_NAME_CHARACTERS: Final = 300
 MAX_TITLES: Final = 50
 """Maximum titles that are listed for an unknown name."""
 
 
-def search_course_content(running: Running, needs: SearchNeeds) -> ToolResult:
-    """Run a call: at most five passages, best first, each below its course and lesson."""
-    arguments = running.call.input
-    query = one_line(clean(arguments["query"]))[:MAX_QUERY_CHARACTERS]
+@tool(repeatable=True)
+def search_course_content(
+    query: Annotated[
+        str, MinLen(1), MaxLen(MAX_QUERY_CHARACTERS), "What to look for, without the name of the course."
+    ],
+    course_name: Annotated[
+        str | None,
+        MaxLen(MAX_NAME_CHARACTERS),
+        "Search only this course: its title or a part of it, such as 'MCP'.",
+    ] = None,
+    lesson_number: Annotated[
+        int | None,
+        Ge(0),
+        "Search only lessons with this number, such as 0 or 5; without course_name, in every course.",
+    ] = None,
+    *,
+    needs: SearchNeeds,
+) -> ToolResult:
+    """Searches the texts of the courses' lessons, by words and by meaning, and returns the passages that fit best, each
+    with its course and lesson. Use it for questions about what a course teaches. Give course_name or
+    lesson_number only to restrict the search; part of a title is enough.
+    """
+    query = one_line(clean(query))
     if not query:
         return failed("the query is empty")
-    return find(needs.courses, query, arguments.get("course_name"), arguments.get("lesson_number"))
+    return find(needs.courses, query, course_name, lesson_number)
 
 
-def get_course_outline(running: Running, needs: SearchNeeds) -> ToolResult:
-    """Run a call: the course and its lessons."""
+@tool(repeatable=True)
+def get_course_outline(
+    course_name: Annotated[
+        str, MinLen(1), MaxLen(MAX_NAME_CHARACTERS), "The course's title or a part of it."
+    ],
+    *,
+    needs: SearchNeeds,
+) -> ToolResult:
+    """Returns a course's title, link, instructor and all its lessons by number and title. Use it for questions about
+    what a course covers, and to learn the topic of a lesson before you search for it.
+    """
     index = needs.courses.index()
     if index is None:
         return ToolResult(NO_COURSES)
-    name = running.call.input["course_name"]
-    title = _title(needs.courses, index, name)
+    title = _title(needs.courses, index, course_name)
     course = index.course(title) if title else None
     if course is None:
-        return _refused(index, name)
+        return _refused(index, course_name)
     return ToolResult(_outline(course), sources=(Source(course.title, course.link),))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import httpx
 
 from dualtrack.models.thinking import Thinking, thinking_from
+from dualtrack.tool_values import Provided
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.loop import BackgroundLoop
 from dualtrack.tools.documentation.questions import Questions
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dualtrack.models.protocol import Model
     from dualtrack.storage.cache import CacheStore
     from dualtrack.storage.stores import SearchStores
+    from dualtrack.tool_values import Kind
     from dualtrack.tools.courses.library import CourseLibrary
     from dualtrack.tools.documentation.embeddings import Embedder
     from dualtrack.tools.documentation.stages import StageLogger
@@ -50,8 +52,10 @@ class Dependencies:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchNeeds:
+class SearchNeeds(Provided):
     """What the function `search` provides for its tools."""
+
+    kind: ClassVar[Kind] = "search"
 
     documentation: Dependencies
     stores: SearchStores

@@ -11,27 +11,30 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from dualtrack.tool_values import failed
+from annotated_types import MaxLen, MinLen
+
+from dualtrack import tool
+from dualtrack.tool_values import ToolResult, failed
+from dualtrack.tools.documentation.dependencies import SearchNeeds
 from dualtrack.tools.documentation.library import find_sections
 from dualtrack.tools.documentation.markdown import documentation_result
 from dualtrack.tools.documentation.ranking import begin_query_vector, fused_order
 from dualtrack.tools.documentation.rerank import rerank_with_claude
 from dualtrack.tools.documentation.session import Session
-from dualtrack.tools.documentation.spec import MAX_QUERY_CHARACTERS
 from dualtrack.tools.documentation.stages import Stages
 from dualtrack.tools.documentation.values import Context7Error, LibraryUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.tool_values import ToolResult
-    from dualtrack.tools.documentation.dependencies import Dependencies, SearchNeeds
+    from dualtrack.tools.documentation.dependencies import Dependencies
     from dualtrack.tools.documentation.library import Sections
     from dualtrack.tools.documentation.values import Chunk
-    from dualtrack.tools.running import Running
 
+MAX_QUERY_CHARACTERS: Final = 500
+"""Context7 accepts queries of 1 to 500 characters."""
 
 _PARTS: Final = MappingProxyType(
     {"understand": "understand", "choose": "choose", "embed": "meaning", "rerank": "rerank"}
@@ -39,12 +42,29 @@ _PARTS: Final = MappingProxyType(
 """The optional stages, and the names under which their failures are counted (`dualtrack.runtime.metrics.PARTS`)."""
 
 
-def run(running: Running, needs: SearchNeeds) -> ToolResult:
-    """Run a call of the tool."""
-    return retrieve_documentation(running.call.input["query"], needs.documentation)
+@tool(price="documentation", repeatable=True)
+def retrieve_documentation(
+    query: Annotated[
+        str,
+        MinLen(1),
+        MaxLen(MAX_QUERY_CHARACTERS),
+        "The question in full, with the name of the product, for example 'How do I set up OAuth for the Twitter Ads "
+        "API?'",
+    ],
+    *,
+    needs: SearchNeeds,
+) -> ToolResult:
+    """Searches the current public documentation of a software library, framework, service or API and returns the most
+    relevant sections with their sources. Use it whenever the answer depends on how such a product works today: setup,
+    configuration, API names and parameters, code examples, version differences, error messages. Prefer it to what you
+    remember. Ask one complete question about one product per call and name the product (and its version, if the user
+    gave one); for two products make two calls. Do not use it for general knowledge, for the user's own code or
+    repositories, or for what is already in this conversation.
+    """
+    return documentation_for(query, needs.documentation)
 
 
-def retrieve_documentation(query: str, deps: Dependencies) -> ToolResult:
+def documentation_for(query: str, deps: Dependencies) -> ToolResult:
     """The best sections of documentation for the query, with their sources.
 
     Takes at most ``settings.limits.total`` seconds (28, within the contract's 30) and never raises: a failure becomes
@@ -72,7 +92,7 @@ def _searched(question: str, session: Session, total: float) -> ToolResult:
         return failed(f"documentation search took longer than {total:g} s")
     except Exception as error:  # noqa: BLE001 - a tool's failure is a result (CONTRACT 7), never an exception
         deps.logger.info("documentation search failed", extra={"error_type": type(error).__name__})
-        return failed("documentation search met an internal error")
+        return failed("documentation search failed with an internal error")
     finally:
         _log(session)
 

@@ -37,9 +37,9 @@ PartOfName = Annotated[_Words, "A name or a part of one, such as 'pump'."]
 NamePrefix = Annotated[_Words, "Only names that begin with this."]
 NodeId = Annotated[_Words, "The node's node_id, as find_node gives it."]
 Place = Annotated[_Words, "A node_id, or a name that only one node has."]
-Label = Annotated[_Words, "A label, such as 'Asset': only nodes of this kind."]
+Label = Annotated[_Words, "Only nodes with this label, such as 'Asset'."]
 OfLabel = Annotated[_Words, "A label, such as 'Asset'."]
-NameLabel = Annotated[_Words, "The label of the named node, where several kinds have that name."]
+NameLabel = Annotated[_Words, "The label of the named node, if nodes of several labels have that name."]
 TargetLabel = Annotated[_Words, "Only count or list nodes of this label, such as 'Asset'."]
 Types = Annotated[
     list[_Words],
@@ -53,7 +53,7 @@ Limit = Annotated[int, Ge(1), f"At most this many nodes, up to {MAX_LIMIT}; more
 Offset = Annotated[
     int,
     Ge(0),
-    f"Start here: the next_offset of the result before. More than {MAX_OFFSET} counts as {MAX_OFFSET}.",
+    f"Start at this position: the next_offset of the previous result. More than {MAX_OFFSET} counts as {MAX_OFFSET}.",
 ]
 Depth = Annotated[
     int, Ge(1), f"At most this many relationships, up to {MAX_DEPTH}; more counts as {MAX_DEPTH}."
@@ -67,4 +67,4 @@ def lowered(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     numbers = {name: int(arguments[name]) for name in MOST if name in arguments}  # 50.0 is an integer in JSON
     most = {name: min(number, MOST[name]) for name, number in numbers.items()}
     over = [f"{name} is at most {most[name]}" for name in most if most[name] < numbers[name]]
-    return {**arguments, **most}, f"{' and '.join(over)}: this is the answer for that." if over else ""
+    return {**arguments, **most}, f"{' and '.join(over)}: this result uses that." if over else ""

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.tools.graph.arguments import DEFAULT_LIMIT, MAX_LIMIT
+from dualtrack import tool
+from dualtrack.tools.graph.answered import answered
+from dualtrack.tools.graph.arguments import DEFAULT_LIMIT, MAX_LIMIT, ForScope, Name, Scope, TargetLabel
 from dualtrack.tools.graph.lookup import not_found
 from dualtrack.tools.graph.names import BadArgumentError, either, inward, label_named, labels_of, quoted
+from dualtrack.tools.graph.needs import GraphNeeds
 from dualtrack.tools.graph.reading import all_rows
 from dualtrack.tools.graph.related import Part, counts, leading_types, of_label
 from dualtrack.tools.graph.relations import related_to, starts_named
-from dualtrack.tools.graph.results import page
+from dualtrack.tools.graph.results import Result, page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.tools.graph.arguments import ForScope, Name, Scope, TargetLabel
-    from dualtrack.tools.graph.needs import GraphNeeds
-    from dualtrack.tools.graph.results import Result
     from dualtrack.tools.graph.schema import Schema
 
 CATEGORY: Final = "Category"
@@ -33,9 +33,11 @@ MAX_CATEGORIES: Final = 1_000
 MAX_ROWS: Final = 4_000
 
 
+@tool(repeatable=True)
+@answered
 def list_categories(graph: GraphNeeds, scope: ForScope | None = None) -> Result:
-    """Shows the tree of categories with how many nodes each has directly, by label. Use it for "which categories are
-    there?"; with a scope it shows those that have locations or systems.
+    """Returns the tree of categories, each with the number of nodes directly in it, by label. Use it for "which
+    categories are there?"; a scope keeps the categories that have locations or systems.
     """
     category = label_named(graph.schema, CATEGORY)
     labels = _scope_labels(graph.schema, scope) if scope else labels_of(graph.schema)
@@ -59,6 +61,8 @@ def list_categories(graph: GraphNeeds, scope: ForScope | None = None) -> Result:
     return {"scope": scope, **page(tree[:MAX_LIMIT], len(tree), 0)}
 
 
+@tool(repeatable=True)
+@answered
 def count_by_category(graph: GraphNeeds, scope: ForScope, target_label: TargetLabel | None = None) -> Result:
     """Counts per category of locations, of systems, or of both: how many of these there are in each category and those
     below it, or, with target_label, how many nodes of that label are in them.
@@ -71,6 +75,8 @@ def count_by_category(graph: GraphNeeds, scope: ForScope, target_label: TargetLa
     return {"scope": scope, "target_label": target, **by_label}
 
 
+@tool(repeatable=True)
+@answered
 def count_breakdown(
     graph: GraphNeeds, name: Name | None = None, target_label: TargetLabel | None = None
 ) -> Result:

@@ -24,7 +24,7 @@ class BadArgumentError(Exception):
 def quoted(name: str) -> str:
     """A label, type or property as a quoted identifier of Cypher. Names of a schema never contain the quote."""
     if "`" in name or "\\" in name:
-        raise BadArgumentError(f"{name!r} is no name that a query may have")
+        raise BadArgumentError(f"{name!r} is not a valid name: it contains a backtick or a backslash")
     return f"`{name}`"
 
 

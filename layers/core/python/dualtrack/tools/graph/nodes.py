@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dualtrack import tool
 from dualtrack.text import clean
-from dualtrack.tools.graph.arguments import DEFAULT_LIMIT, MAX_LIMIT
+from dualtrack.tools.graph.answered import answered
+from dualtrack.tools.graph.arguments import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    Label,
+    Limit,
+    Name,
+    NamePrefix,
+    NodeId,
+    Offset,
+    OfLabel,
+    PartOfName,
+)
 from dualtrack.tools.graph.lookup import by_id, by_name, not_found, of, plain, similar
 from dualtrack.tools.graph.names import BadArgumentError, label_named, labels_of, quoted
-from dualtrack.tools.graph.results import node, page
-
-if TYPE_CHECKING:
-    from dualtrack.tools.graph.arguments import (
-        Label,
-        Limit,
-        Name,
-        NamePrefix,
-        NodeId,
-        Offset,
-        OfLabel,
-        PartOfName,
-    )
-    from dualtrack.tools.graph.needs import GraphNeeds
-    from dualtrack.tools.graph.results import Result
+from dualtrack.tools.graph.needs import GraphNeeds
+from dualtrack.tools.graph.results import Result, node, page
 
 
+@tool(repeatable=True)
+@answered
 def find_node(graph: GraphNeeds, name: Name, label: Label | None = None) -> Result:
-    """Finds the nodes of a name, with their node_id and properties. Use it first where a tool needs a node_id, and for
-    questions about one thing. If there is none of that name it gives similar names.
+    """Finds nodes by their whole name and returns their node_id and properties. Call it first when another tool needs a
+    node_id, and for questions about one thing. If no node has the name, it returns similar names.
     """
     known = _label(graph, label)
     nodes, more = by_name(graph, name, known)
@@ -37,8 +39,10 @@ def find_node(graph: GraphNeeds, name: Name, label: Label | None = None) -> Resu
     return {"found": True, **page(nodes[:DEFAULT_LIMIT], total, 0)}
 
 
+@tool(repeatable=True)
+@answered
 def count_nodes(graph: GraphNeeds, name: PartOfName, label: Label | None = None) -> Result:
-    """Counts the nodes that have these words in their name, by label. Use it for "do we have any X?" and "how many X
+    """Counts the nodes whose name contains the given text, by label. Use it for "do we have any X?" and "how many X
     are there?" where X is a word in names, such as 'pump'.
     """
     known = _label(graph, label)
@@ -60,15 +64,16 @@ def count_nodes(graph: GraphNeeds, name: PartOfName, label: Label | None = None)
     }
 
 
+@tool(repeatable=True)
+@answered
 def count_by_label(graph: GraphNeeds, label: OfLabel) -> Result:
-    """Counts all nodes of a label, such as all assets there are. Use it for totals without a place."""
+    """Counts all nodes of a label. Use it for totals without a place, such as how many assets there are."""
     known = label_named(graph.schema, label)
-    return {
-        "label": known,
-        "total_count": next(counted.count for counted in graph.schema.labels if counted.name == known),
-    }
+    return {"label": known, "total_count": _total(graph, known)}
 
 
+@tool(repeatable=True)
+@answered
 def list_nodes(
     graph: GraphNeeds,
     label: OfLabel,
@@ -76,16 +81,12 @@ def list_nodes(
     limit: Limit = DEFAULT_LIMIT,
     offset: Offset = 0,
 ) -> Result:
-    """Lists the nodes of a label by name, 50 at a time. Use it for "which X are there?" without a place; read on with
-    the next_offset of the result.
+    """Lists the nodes of a label, sorted by name, 50 at a time. Use it for "which X are there?" without a place; read
+    on with the next_offset of the result.
     """
     known = label_named(graph.schema, label)
     begins = "lower(n.name) STARTS WITH lower($name)"
-    total = (
-        _count(graph, known, begins, plain(name_prefix))
-        if name_prefix
-        else count_by_label(graph, known)["total_count"]
-    )
+    total = _count(graph, known, begins, plain(name_prefix)) if name_prefix else _total(graph, known)
     if offset >= total:  # the engine may crash on a SKIP far beyond the end
         return {"label": known, **page([], total, offset)}
     listed = graph.engine.read(
@@ -97,6 +98,8 @@ def list_nodes(
     return {"label": known, **page([node(row[0]) for row in listed.rows], total, offset)}
 
 
+@tool(repeatable=True)
+@answered
 def get_node_connections(
     graph: GraphNeeds, node_id: NodeId | None = None, name: Name | None = None
 ) -> Result:
@@ -132,6 +135,10 @@ def ambiguous(nodes: tuple[Result, ...], *, more: bool) -> Result:
         **rest,
         "nodes": shown,
     }
+
+
+def _total(graph: GraphNeeds, label: str) -> int:
+    return next(counted.count for counted in graph.schema.labels if counted.name == label)
 
 
 def _label(graph: GraphNeeds, label: str | None) -> str | None:

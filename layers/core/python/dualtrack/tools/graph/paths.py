@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from dualtrack.tools.graph.arguments import MAX_DEPTH
+from dualtrack import tool
+from dualtrack.tools.graph.answered import answered
+from dualtrack.tools.graph.arguments import MAX_DEPTH, Depth, Place
 from dualtrack.tools.graph.lookup import by_id, by_name, not_found
 from dualtrack.tools.graph.names import labels_of, quoted
+from dualtrack.tools.graph.needs import GraphNeeds
 from dualtrack.tools.graph.nodes import ambiguous
-from dualtrack.tools.graph.results import node
-
-if TYPE_CHECKING:
-    from dualtrack.tools.graph.arguments import Depth, Place
-    from dualtrack.tools.graph.needs import GraphNeeds
-    from dualtrack.tools.graph.results import Result
+from dualtrack.tools.graph.results import Result, node
 
 _FORWARD: Final = "MATCH (a:{start} {{node_id: $a}})-[r:{kind}]->(b:{end} {{node_id: $b}}) RETURN count(r)"
 
 
+@tool(repeatable=True)
+@answered
 def find_path(graph: GraphNeeds, from_: Place, to: Place, max_depth: Depth = MAX_DEPTH) -> Result:
     """Finds a shortest path between two nodes, over relationships of any type in either direction. Use it for "how is
     X connected with Y?".

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dualtrack.frozen import thaw
-from dualtrack.tools.graph.arguments import MAX_LIMIT
+from dualtrack import tool
+from dualtrack.tools.graph.answered import answered
+from dualtrack.tools.graph.arguments import MAX_LIMIT, Parameters, Query
 from dualtrack.tools.graph.guard import guarded
 from dualtrack.tools.graph.names import labels_of
+from dualtrack.tools.graph.needs import GraphNeeds
+from dualtrack.tools.graph.results import Result
 
 if TYPE_CHECKING:
-    from dualtrack.tools.graph.arguments import Parameters, Query
-    from dualtrack.tools.graph.needs import GraphNeeds
-    from dualtrack.tools.graph.results import Result
     from dualtrack.tools.graph.schema import Property
 
 
+@tool(repeatable=True)
+@answered
 def get_schema(graph: GraphNeeds) -> Result:
     """Shows the graph's labels, relationship types with the labels they lead from and to, and properties, with counts.
     Call it before run_query, and for questions about what the graph contains.
@@ -39,12 +41,14 @@ def get_schema(graph: GraphNeeds) -> Result:
     }
 
 
+@tool(repeatable=True)
+@answered
 def run_query(graph: GraphNeeds, query: Query, parameters: Parameters | None = None) -> Result:
-    """Runs one read-only Cypher query (MATCH, OPTIONAL MATCH, UNWIND, WITH, RETURN) and gives at most 200 rows. Use it
-    only if no other tool can answer, and after get_schema.
+    """Runs one read-only Cypher query (MATCH, OPTIONAL MATCH, UNWIND, WITH, RETURN) and returns at most 200 rows. Use
+    it only if no other tool can answer, and after get_schema.
     """
     labels_of(graph.schema)
-    text, values = guarded(query, thaw(parameters or {}), graph.dialect)
+    text, values = guarded(query, parameters or {}, graph.dialect)
     answer = graph.engine.read_foreign(text, values, MAX_LIMIT)
     more = {"more": "There are more rows: narrow the query, or use SKIP and LIMIT."} if answer.more else {}
     return {

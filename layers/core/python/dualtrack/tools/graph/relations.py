@@ -4,25 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.tools.graph.arguments import DEFAULT_LIMIT
+from dualtrack import tool
+from dualtrack.tools.graph.answered import answered
+from dualtrack.tools.graph.arguments import (
+    DEFAULT_LIMIT,
+    Limit,
+    Name,
+    NameLabel,
+    NodeId,
+    Offset,
+    TargetLabel,
+    Types,
+)
 from dualtrack.tools.graph.lookup import by_id, by_name, not_found
 from dualtrack.tools.graph.names import BadArgumentError, label_named, labels_of, types_named
+from dualtrack.tools.graph.needs import GraphNeeds
 from dualtrack.tools.graph.nodes import missing_id
 from dualtrack.tools.graph.related import counts, counts_by_start, listed, parts
-from dualtrack.tools.graph.results import page
+from dualtrack.tools.graph.results import Result, page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dualtrack.tools.graph.arguments import Limit, Name, NameLabel, NodeId, Offset, TargetLabel, Types
-    from dualtrack.tools.graph.needs import GraphNeeds
     from dualtrack.tools.graph.related import Part
-    from dualtrack.tools.graph.results import Result
 
 MAX_NODES: Final = 20
 """Maximum nodes of one name that are shown, each with its own count."""
 
 
+@tool(repeatable=True)
+@answered
 def count_related(
     graph: GraphNeeds,
     node_id: NodeId,
@@ -40,6 +51,8 @@ def count_related(
     return {"found": True, "node": start, **_counted(by_label)}
 
 
+@tool(repeatable=True)
+@answered
 def count_related_by_name(
     graph: GraphNeeds,
     name: Name,
@@ -58,6 +71,8 @@ def count_related_by_name(
     return {"found": True, **_counted(counts(graph.engine, ways)), **_each(graph, starts, ways)}
 
 
+@tool(repeatable=True)
+@answered
 def list_related(
     graph: GraphNeeds,
     node_id: NodeId,
@@ -77,6 +92,8 @@ def list_related(
     return {"found": True, "node": start, **page(nodes, total, offset)}
 
 
+@tool(repeatable=True)
+@answered
 def list_related_by_name(
     graph: GraphNeeds,
     name: Name,

@@ -16,7 +16,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from dualtrack.tool_values import Media, Source, ToolResult, failed
+from dualtrack.tool_values import NOTHING, Media, Source, ToolResult, failed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,12 +39,12 @@ def tool_result(result: CallToolResult) -> ToolResult:
     content = "\n\n".join(parts)
     media = tuple(media for block in blocks if (media := _media(block)))
     if result.is_error:
-        return failed(content or "the tool reported an error without a text")
+        return failed(content or "the tool reported an error without a message")
     return ToolResult(content or _nothing(media), sources=_sources(blocks), media=media)
 
 
 def _nothing(media: Sequence[Media]) -> str:
-    return "(see the attached content)" if media else "(the tool returned nothing)"
+    return "(see the attached content)" if media else NOTHING
 
 
 def _text(block: ContentBlock) -> str:
