@@ -22,7 +22,7 @@ with collecting_later():
     from dualtrack.tools.mcp.calls import run_mcp_call
     from dualtrack.tools.mcp.client import McpClient
     from dualtrack.tools.mcp.config import parse_servers
-    from dualtrack.tools.mcp.execute import McpDeps
+    from dualtrack.tools.mcp.execute import Tokens
     from dualtrack.tools.mcp.refresh import refresh_catalogue
     from dualtrack.tools.mcp.tokens import Connections
 
@@ -70,7 +70,7 @@ def read_secret(secret_id: str) -> str:
     return value
 
 
-deps = McpDeps(mcp.servers, client, connections.token, read_secret, mcp.github_secret)
+tokens = Tokens(connections.token, read_secret, mcp.github_secret)
 
 
 @logger.inject_lambda_context
@@ -85,7 +85,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def execute(running: Running) -> ToolResult:
     """What `run_tool` runs."""
-    return run_mcp_call(running, stores.cache, deps)
+    return run_mcp_call(running, stores.cache, mcp.servers, client, tokens)
 
 
 def refresh() -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.models.trouble import NOT_SERVED, Details
 from dualtrack.tools.documentation.context7 import refusal as refused_by_context7
 from dualtrack.tools.mcp.config import parse_servers
-from dualtrack.tools.mcp.execute import McpDeps, NoToken, token_for
+from dualtrack.tools.mcp.execute import NoToken, Tokens, token_for
 
 from tests.clients.api_client import Api, make_api
 from tests.drivers.world import ref_of
@@ -140,9 +140,8 @@ def test_the_words_of_a_server_without_a_token_are_the_users() -> None:
             ]
         )
     )
-    client: Any = None
     with pytest.raises(NoToken) as raised:
-        token_for(server, "ann", McpDeps((server,), client, lambda _: None, lambda _: ""))
+        token_for(server, "ann", Tokens(lambda _: None, lambda _: ""))
     assert OPERATORS.findall(str(raised.value)) == []
     assert "operator" not in str(raised.value)
 

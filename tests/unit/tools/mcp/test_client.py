@@ -13,7 +13,7 @@ from dualtrack.tool_values import ToolSpec
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.mcp.client import McpClient, Retries
 from dualtrack.tools.mcp.config import McpServer
-from dualtrack.tools.mcp.execute import McpDeps, execute_mcp_call
+from dualtrack.tools.mcp.execute import Tokens, execute_mcp_call
 from dualtrack.tools.mcp.failures import Failure, McpFailure
 from dualtrack.tools.mcp.specs import ListedTool, specs_of
 from mcp_types.version import LATEST_MODERN_VERSION
@@ -97,8 +97,11 @@ def test_a_renamed_property_reaches_the_server_under_its_own_name() -> None:
     assert invalid_arguments(spec, {"$top": 3}).endswith("'_top' is a required property")
     assert invalid_arguments(spec, {"_top": 3}) == ""
     wire = Wire(said("found"))
-    deps = McpDeps((SERVER,), wire.client(), lambda _: None, lambda _: "")
-    assert execute_mcp_call(spec, freeze({"_top": 3}), "ann", deps).content == "found"
+    tokens = Tokens(lambda _: None, lambda _: "")
+    assert (
+        execute_mcp_call(spec, freeze({"_top": 3}), "ann", (SERVER,), wire.client(), tokens).content
+        == "found"
+    )
     (request,) = wire.requests
     assert json.loads(request.content)["params"]["arguments"] == {"$top": 3}
     assert request.headers["mcp-param-top"] == "3"

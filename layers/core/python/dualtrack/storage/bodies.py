@@ -2,7 +2,7 @@
 
 A text of up to 1 KB is stored in its record. Larger ones are compressed and stored beside the records, or in S3 if
 they are still over 200 KB. The id is the content's hash, so writes are idempotent. A step records a list of items and
-bodies (`Write`), and only `EventLog.append` (or `Stores.write_past`) writes it: first the bodies, then the items that
+bodies (`Write`), and only `EventLog.append` (or `write_past`) writes it: first the bodies, then the items that
 point to them. A crash in between leaves an orphan, which is deleted with its conversation, but never a record without
 its body. If the conversation is deleted between two reads, a reader can find a record without its body: `Gone`.
 """

@@ -12,15 +12,22 @@ from dualtrack.tools.mcp.execute import execute_mcp_call
 if TYPE_CHECKING:
     from dualtrack.storage.cache import CacheStore
     from dualtrack.tool_values import ToolResult
-    from dualtrack.tools.mcp.execute import McpDeps
+    from dualtrack.tools.mcp.config import McpServer
+    from dualtrack.tools.mcp.execute import CallsTools, Tokens
     from dualtrack.tools.running import Running
 
 
-def run_mcp_call(running: Running, cache: CacheStore, deps: McpDeps) -> ToolResult:
+def run_mcp_call(
+    running: Running,
+    cache: CacheStore,
+    servers: tuple[McpServer, ...],
+    client: CallsTools,
+    tokens: Tokens,
+) -> ToolResult:
     """Run the call with the schema that the model has seen, from the catalogue that the chat has pinned."""
     pinned = running.chat.pin.catalogue if running.chat.pin else ""
     catalogue = load_catalogue(cache, time.time(), version=pinned)
     spec = catalogue.named().get(running.call.tool)
     if spec is None:
         return failed(f"{running.call.tool} is no longer offered.")
-    return execute_mcp_call(spec, running.call.input, running.user, deps)
+    return execute_mcp_call(spec, running.call.input, running.user, servers, client, tokens)

@@ -34,15 +34,13 @@ class CallsTools(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class McpDeps:
-    """What a call needs.
+class Tokens:
+    """Where the token of a call comes from.
 
     ``user_token`` returns the user's GitHub token or None. ``secret`` returns a secret by its id, empty if the operator
     has not set it. ``github_secret``: the id of the deployment's own GitHub token, empty unless the operator opted in.
     """
 
-    servers: tuple[McpServer, ...]
-    client: CallsTools
     user_token: Callable[[str], str | None]
     secret: Callable[[str], str]
     github_secret: str = ""
@@ -52,39 +50,47 @@ class NoToken(Exception):
     """There is no token for this server; the text tells the model what to do."""
 
 
-def execute_mcp_call(spec: ToolSpec, arguments: Mapping[str, Any], user: str, deps: McpDeps) -> ToolResult:
+def execute_mcp_call(
+    spec: ToolSpec,
+    arguments: Mapping[str, Any],
+    user: str,
+    servers: tuple[McpServer, ...],
+    client: CallsTools,
+    tokens: Tokens,
+) -> ToolResult:
     """Run a call. Errors that the model should know are returned as an error result, never raised."""
-    server = find_server(deps.servers, spec.server)
+    server = find_server(servers, spec.server)
     if server is None or (server.tools and spec.remote_name not in server.tools):
         return failed(f"{spec.name} is no longer offered.")
     if problem := invalid_arguments(spec, arguments):
         return failed(problem)
     try:
-        token = token_for(server, user, deps)
+        token = token_for(server, user, tokens)
     except NoToken as missing:
         return failed(str(missing))
     try:
-        result = deps.client.call_tool(server, spec, arguments, token)
+        result = client.call_tool(server, spec, arguments, token)
     except McpFailure as failure:
         result = failed(_explained(failure.failure, spec))
     return _redacted(_sourced(_advised(result, server), server, arguments), token)
 
 
-def token_for(server: McpServer, user: str, deps: McpDeps) -> str | None:
+def token_for(server: McpServer, user: str, tokens: Tokens) -> str | None:
     """The token of a call: the user's own, else the deployment's. Raises `NoToken`."""
     if server.auth.type == "none":
         return None
     if server.auth.type == "secret":
         return _set(
-            deps.secret(server.auth.secret_id), f"the MCP server {server.name} is not available at the moment"
+            tokens.secret(server.auth.secret_id),
+            f"the MCP server {server.name} is not available at the moment",
         )
-    own = deps.user_token(user)
+    own = tokens.user_token(user)
     if own:
         return own
     missing = f"no GitHub account is connected. {CONNECT}"
-    if not deps.github_secret:
+    if not tokens.github_secret:
         raise NoToken(missing)
-    return _set(deps.secret(deps.github_secret), missing)
+    return _set(tokens.secret(tokens.github_secret), missing)
 
 
 def _set(secret: str, missing: str) -> str:
