@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.credits.aws_cost import STEP_SECONDS, Line, Work, work_lines
 
 from infra.layers import ROOT
-from infra.prices import prices
+from infra.prices import HOME, prices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -103,7 +103,7 @@ def cold_seconds(cpu_seconds: float, megabytes: int) -> float:
 # ── a chat ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def chat_lines(chat: Counted, megabytes: Mapping[str, int]) -> list[Line]:
+def chat_lines(chat: Counted, megabytes: Mapping[str, int], region: str = HOME) -> list[Line]:
     """What one chat costs, followed over one stream. ``megabytes``: each function's size by its name."""
     functions = {
         "api": (1, STEP_SECONDS),
@@ -115,10 +115,10 @@ def chat_lines(chat: Counted, megabytes: Mapping[str, int]) -> list[Line]:
         "summarise": (1, SUMMARY_SECONDS + STEP_SECONDS),
     }
     work = Work(functions, chat.seconds, chat.states, chat.writes, chat.reads)
-    return work_lines(work, megabytes, prices())
+    return work_lines(work, megabytes, prices(region))
 
 
-def cold_lines(chat: Counted, megabytes: Mapping[str, int]) -> list[Line]:
+def cold_lines(chat: Counted, megabytes: Mapping[str, int], region: str = HOME) -> list[Line]:
     """What is added if every function of the chat starts cold: Lambda bills initialisation since August 2025. Tools in
     parallel start an instance each."""
     cpu = json.loads(MEASURED_FILE.read_text(encoding="utf-8"))["cold_cpu_seconds"]
@@ -129,7 +129,7 @@ def cold_lines(chat: Counted, megabytes: Mapping[str, int]) -> list[Line]:
         Line(
             f"Lambda {name}: {starts} × INIT of {cold_seconds(cpu[name], megabytes[name]):.2f} s, GB-seconds",
             starts * cold_seconds(cpu[name], megabytes[name]) * megabytes[name] / 1024,
-            prices()["lambda_gb_second"],
+            prices(region)["lambda_gb_second"],
         )
         for name, starts in {"api": 1, "turn": 1, **tools, "summarise": 1, "stream": 1}.items()
     ]
@@ -182,9 +182,9 @@ _FREE_WHILE_IDLE: Final = tuple(
 """Types that only cost when used."""
 
 
-def idle_lines(templates: Sequence[Template]) -> list[Line]:
+def idle_lines(templates: Sequence[Template], region: str = HOME) -> list[Line]:
     """The cost of a month without chats."""
-    price = prices()
+    price = prices(region)
     kinds = Counter(resource["Type"] for stack in templates for resource in stack["Resources"].values())
     lines = [
         *(Line(what, kinds[kind], price[name]) for kind, (what, name) in _A_MONTH.items() if kinds[kind]),
@@ -201,14 +201,14 @@ def idle_lines(templates: Sequence[Template]) -> list[Line]:
     return [*lines, *_schedules(templates, price), *_snapshots(templates, price)]
 
 
-def month_of(template: Template) -> float:
+def month_of(template: Template, region: str = HOME) -> float:
     """Dollars of an idle month of one stack; storage, which is the stage's, is not included."""
-    return total(line for line in idle_lines([template]) if line.item != STORED)
+    return total(line for line in idle_lines([template], region) if line.item != STORED)
 
 
-def metric_lines() -> list[Line]:
+def metric_lines(region: str = HOME) -> list[Line]:
     """The cost of the functions' own metrics in a month with chats; a metric that is not sent costs nothing."""
-    each = prices()["custom_metric_month"]
+    each = prices(region)["custom_metric_month"]
     return [
         Line("Custom metrics that any chat sends", CHAT_METRICS, each),
         Line("Custom metrics of what may happen, at most", EVENT_METRICS, each),
@@ -220,9 +220,9 @@ def alarms_apart(lines: Iterable[Line]) -> list[Line]:
     return [line for line in lines if line.item != ALARMS]
 
 
-def user_lines() -> list[Line]:
+def user_lines(region: str = HOME) -> list[Line]:
     """What a user who signs in costs in a month, whatever they ask."""
-    return [Line("Cognito, active users (Essentials)", 1, prices()["active_user_month"])]
+    return [Line("Cognito, active users (Essentials)", 1, prices(region)["active_user_month"])]
 
 
 def unpriced(templates: Iterable[Template]) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import textwrap
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from dualtrack.extras import is_installed
 
-from dualtrack_cli.aws.options import stage_option
+from dualtrack_cli.aws.options import region_option, stage_option
 from dualtrack_cli.command import exit_codes, json_option, print_json, report
 from dualtrack_cli.target import Missing, need, need_checkout
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from dualtrack.credits.aws_cost import Line
 
     from infra.costs import Template
+    from infra.prices import PriceTable
 
 _IN_MODULES: Final = ("up", "doctor", "smoke", "down", "prune", "restore")
 """Commands of modules of `dualtrack_cli.aws` with the same name, which load the AWS SDK."""
@@ -59,9 +61,10 @@ def aws_commands() -> None:
 
 @aws_commands.command()
 @stage_option
+@region_option
 @click.option("--github", is_flag=True, help="Include GitHub's MCP server, even if no image is set.")
 @json_option
-def cost(*, stage: str, github: bool, as_json: bool) -> None:
+def cost(*, stage: str, region: str | None, github: bool, as_json: bool) -> None:
     """What a chat costs, without the model, and a month without chats: a line for each part.
 
     Calculated from the stage's templates, counted requests and a dated price table; no AWS account is needed.
@@ -69,18 +72,43 @@ def cost(*, stage: str, github: bool, as_json: bool) -> None:
     with exit_codes():
         need("deploy", "`dualtrack aws cost`")
         need_checkout()
-        from infra.prices import prices_read_on  # noqa: PLC0415 - an installed wheel has none
+        from infra.prices import price_table  # noqa: PLC0415 - an installed wheel has none
 
-        bills = bills_of(_templates(stage, with_github=github))
+        table = price_table(region_of(region))
+        bills = bills_of(_templates(stage, with_github=github), table.region)
         if as_json:
-            print_json({"stage": stage, "prices_read_on": prices_read_on(), "bills": as_data(bills)})
+            priced = {"region": table.region, "prices_read_on": table.read_on, "borrowed": table.borrowed}
+            print_json({"stage": stage, **priced, "bills": as_data(bills)})
             return
         for title, lines in bills.items():
             _show(title, lines)
         click.echo(
-            f"\nDollars, on demand in us-east-1, prices of {prices_read_on()}, no free tier. Alarms are listed"
+            f"\nDollars, on demand in {table.region}, prices of {table.read_on}, no free tier. Alarms are listed"
             "\nafter the month. Assumptions, such as seconds: infra/costs.py."
         )
+        click.echo(borrowed_note(table), nl=False)
+
+
+def borrowed_note(table: PriceTable) -> str:
+    """A sentence about prices of another region; empty if there are none."""
+    from infra.prices import HOME  # noqa: PLC0415
+
+    if not table.borrowed:
+        return ""
+    names = textwrap.fill(", ".join(table.borrowed), width=110, initial_indent="  ", subsequent_indent="  ")
+    return (
+        f"No price in {table.region} is declared for these, which are counted as in {HOME}; put yours into"
+        f"\n[region.{table.region}] of infra/prices.toml:\n{names}\n"
+    )
+
+
+def region_of(region: str | None) -> str:
+    """The region given, else that of the environment or the profile, else the price table's own."""
+    import boto3  # noqa: PLC0415 - not for the other commands
+
+    from infra.prices import HOME  # noqa: PLC0415
+
+    return region or os.environ.get("AWS_REGION") or boto3.Session().region_name or HOME
 
 
 def _templates(stage: str, *, with_github: bool) -> list[Template]:
@@ -97,8 +125,8 @@ def _templates(stage: str, *, with_github: bool) -> list[Template]:
     return templates
 
 
-def bills_of(templates: Sequence[Template]) -> Mapping[str, list[Line]]:
-    """The lines of each bill by its title."""
+def bills_of(templates: Sequence[Template], region: str) -> Mapping[str, list[Line]]:
+    """The lines of each bill by its title, at the prices of a region."""
     from infra.costs import (  # noqa: PLC0415
         GROWN,
         alarms_apart,
@@ -112,18 +140,18 @@ def bills_of(templates: Sequence[Template]) -> Mapping[str, list[Line]]:
     )
 
     megabytes = sizes(templates)
-    idle = idle_lines(templates)
+    idle = idle_lines(templates, region)
     without = alarms_apart(idle)
-    bills = {f"A chat, {name}": chat_lines(chat, megabytes) for name, chat in counted().items()}
+    bills = {f"A chat, {name}": chat_lines(chat, megabytes, region) for name, chat in counted().items()}
     bills[f"A chat, {GROWN}, every function cold"] = [
-        *chat_lines(counted()[GROWN], megabytes),
-        *cold_lines(counted()[GROWN], megabytes),
+        *chat_lines(counted()[GROWN], megabytes, region),
+        *cold_lines(counted()[GROWN], megabytes, region),
     ]
     bills["A month without chats"] = without
     if alarms := [line for line in idle if line not in without]:
         bills["Alarms of the stage, a month"] = alarms
-    bills["Metrics of the functions, a month with chats"] = metric_lines()
-    bills["Each user who signs in, a month"] = user_lines()
+    bills["Metrics of the functions, a month with chats"] = metric_lines(region)
+    bills["Each user who signs in, a month"] = user_lines(region)
     return bills
 
 

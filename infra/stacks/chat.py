@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 from aws_cdk import CfnOutput, CfnParameter, Fn, Stack
@@ -11,7 +12,7 @@ from dualtrack.models.providers import bedrock_region, bedrock_url
 from dualtrack.tools.mcp.config import dump_servers
 
 from infra.edge import PLAIN
-from infra.prices import prices
+from infra.prices import HOME, prices
 from infra.stacks.findings import accept
 from infra.stacks.function_specs import SPECS
 from infra.stacks.functions import Function, Layers, Network, reserved_concurrency
@@ -143,6 +144,7 @@ class ChatStack(Stack):
         """The values of all variables that an entry of `SPECS` may name."""
         data, secrets, pool = self._data, self._data.secret_names, self._identity.pool
         issuer = f"https://cognito-idp.{self.region}.amazonaws.com/{pool.user_pool_id}"
+        price = prices(os.environ.get("CDK_DEFAULT_REGION") or HOME)
         return {
             "HISTORY_TABLE": data.history.table_name,
             "CHATS_TABLE": data.chats.table_name,
@@ -154,7 +156,7 @@ class ChatStack(Stack):
             "STATE_MACHINE_ARN": self.workflow.start_arn,
             "CORPUS_MACHINE_ARN": self.corpus_workflow.start_arn,
             "LEDGER_RETENTION_DAYS": str(self._stage.ledger_retention_days),
-            "AWS_PRICES": json.dumps({name: prices()[name] for name in PRICES}),
+            "AWS_PRICES": json.dumps({name: price[name] for name in PRICES}),
             "FUNCTION_SIZES": json.dumps({name: spec.memory for name, spec in SPECS.items()}),
             "ERROR_DETAILS": "on" if self._stage.error_details else "",
             "UPGRADE_MESSAGE": self._stage.upgrade_message,

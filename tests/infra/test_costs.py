@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
-from dualtrack_cli.aws_commands import as_data, bills_of
+from dualtrack_cli.aws_commands import as_data, bills_of, borrowed_note, region_of
 from dualtrack_cli.main import main
 
+from infra import prices as price_module
 from infra.costs import (
     GROWN,
     TWO_TOOLS,
@@ -23,7 +24,7 @@ from infra.costs import (
     unpriced,
 )
 from infra.layers import ROOT
-from infra.prices import prices
+from infra.prices import HOME, price_table, prices
 from infra.stacks.function_specs import SPECS
 from tests.bench.chat_cost import CHATS, count
 from tests.bench.function_memory import FILE as MEASURED
@@ -45,6 +46,8 @@ MOST_OF_A_CHAT = {TWO_TOOLS: 0.00044, GROWN: 0.00045}
 MOST_OF_A_COLD_START = 2.5
 MOST_OF_AN_IDLE_MONTH = {"staging": 1.50, "prod": 3.50, "prod with MCP": 15.40}
 """Alarms included."""
+EVERYWHERE = {"kms_key_month", "cloudfront_request", "hosted_zone_month", "public_address_hour"}
+"""Prices that no region changes."""
 COUNTS_VARY = 3
 """Allowed difference of units between runs: a summary before or after a delta, an id a character longer."""
 
@@ -77,7 +80,7 @@ def test_a_cold_start_of_turn_is_short_enough() -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_lines_of_a_bill_add_up(variant: str, templates_of: Callable[[str], Templates]) -> None:
     templates = templates_of(variant)
-    bills = as_data(bills_of(templates))
+    bills = as_data(bills_of(templates, HOME))
     for bill in bills:
         assert bill["dollars"] == pytest.approx(sum(line["amount"] * line["price"] for line in bill["lines"]))
     alarms = sum(
@@ -122,15 +125,57 @@ def test_the_counts_are_those_of_today() -> None:
         assert abs(now.reads - chat.reads) <= COUNTS_VARY, name
 
 
+def test_a_region_has_its_own_prices_and_says_which_it_borrows() -> None:
+    home, frankfurt, elsewhere = map(price_table, (HOME, "eu-central-1", "ap-south-1"))
+    assert (home.borrowed, borrowed_note(home)) == ((), "")
+    assert frankfurt.dollars["dynamodb_write"] == 0.0000007625
+    assert {"dynamodb_write", "kms_key_month"} & set(frankfurt.borrowed) == set()
+    assert "web_acl_month" in frankfurt.borrowed
+    assert frankfurt.dollars["web_acl_month"] == home.dollars["web_acl_month"]
+    assert set(elsewhere.borrowed) == set(home.dollars) - EVERYWHERE
+    assert set(elsewhere.borrowed) <= set(borrowed_note(elsewhere).replace(",", " ").split())
+    assert "[region.ap-south-1]" in borrowed_note(elsewhere)
+    megabytes = {spec.name: spec.memory for spec in SPECS.values()}
+    there = total(chat_lines(counted()[TWO_TOOLS], megabytes, "eu-central-1"))
+    assert there > total(chat_lines(counted()[TWO_TOOLS], megabytes))
+
+
+def test_a_team_adds_its_regions_prices_and_a_wrong_name_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "prices.toml"
+    monkeypatch.setattr(price_module, "PRICES_FILE", table)
+    own = (ROOT / "infra/prices.toml").read_text() + "[region.ap-south-1]\nlog_gb = 0.67\n"
+    table.write_text(own)
+    assert price_table("ap-south-1").dollars["log_gb"] == 0.67
+    assert "log_gb" not in price_table("ap-south-1").borrowed
+    table.write_text(own + "loggb = 1\n")
+    with pytest.raises(ValueError, match="loggb, which is no price"):
+        price_table("ap-south-1")
+
+
+def test_the_region_is_the_one_given_else_the_environments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert region_of("us-west-2") == "us-west-2"
+    assert region_of(None) == "eu-west-1"
+    monkeypatch.delenv("AWS_REGION")
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    assert region_of(None) == HOME
+
+
 def test_the_command_needs_neither_layers_nor_an_account(
     templates_of: Callable[[str], Templates], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # synthesised before the account is set: a synthesis reads the last deployment's settings there
-    expected = as_data(bills_of(templates_of("prod with MCP")))
+    expected = as_data(bills_of(templates_of("prod with MCP"), "eu-central-1"))
     monkeypatch.setenv("CDK_DEFAULT_ACCOUNT", "000000000000")
-    ended = CliRunner().invoke(main, ["aws", "cost", "--stage", "prod", "--github", "--json"])
+    ended = CliRunner().invoke(
+        main, ["aws", "cost", "--stage", "prod", "--github", "--region", "eu-central-1", "--json"]
+    )
     assert ended.exit_code == 0, ended.output
-    printed = json.loads(ended.stdout)["bills"]
+    answer = json.loads(ended.stdout)
+    assert (answer["region"], "dynamodb_write" in answer["borrowed"]) == ("eu-central-1", False)
+    printed = answer["bills"]
     assert {line["what"]: pytest.approx(line["dollars"]) for line in expected} == {
         line["what"]: line["dollars"] for line in printed
     }

@@ -276,7 +276,9 @@ class Doctor:
         off = decide.switched_off(stacks, settings, page=self._settings.stage.page)
         found = [stacks[name] for name in off]
         return [
-            of_switched_off(stack, month_of(self._account.template(stack.name)), self._stage)
+            of_switched_off(
+                stack, month_of(self._account.template(stack.name), self._account.region), self._stage
+            )
             for stack in found
         ]
 

@@ -216,7 +216,7 @@ class Up:
 
         for name in self._switched_off(stacks):
             full = stacks[name].name
-            dollars = month_of(self.account.template(full))
+            dollars = month_of(self.account.template(full), self.account.region)
             self.steps.say(
                 f"{full} is switched off, and costs about ${dollars:.2f} a month while it stays, storage apart."
             )
