@@ -311,14 +311,18 @@ def stop_note(chat: answers.Chat) -> str:
     return _STOPS.get(str(chat.get("stop")), "")
 
 
+FICTIONAL: Final = " (fictional: the offline model answered)"
+
+
 def facts_of(chat: answers.Chat, user: str = "") -> tuple[tuple[str, str], ...]:
     """(label, text) lines under an answer: work, credits and whose they are, token savings, ids."""
     usage = chat.get("usage") or {}
     credit = f"{chat.get('credits_used', 0):,} used, {chat.get('credits_remaining', 0):,} left"
+    sent = savings(int(usage.get("sent_tokens") or 0), int(usage.get("full_history_tokens") or 0))
     return (
         ("work", _work(chat)),
         ("credits", f"{credit} ({one_line(user, 64)})" if user else credit),
-        ("tokens", savings(int(usage.get("sent_tokens") or 0), int(usage.get("full_history_tokens") or 0))),
+        ("tokens", sent + (FICTIONAL if chat.get("fictional") else "")),
         ("chat", one_line(chat.get("chat_id", ""), 100)),
         ("conversation", one_line(chat.get("conversation_id", ""), 100)),
     )

@@ -125,6 +125,7 @@ def chat_object(**changed: Any) -> Any:
             "sent_tokens": 1200,
             "full_history_tokens": 4800,
         },
+        "fictional": False,
         "created_at": AT,
         "ended_at": "2026-11-21T21:31:53.400Z",
     }

@@ -205,11 +205,12 @@ export class ExchangeView {
   }
 
   #figures() {
-    const { status, responseId, turnCount, credits, usage } = this.#exchange;
+    const { status, responseId, turnCount, credits, usage, fictional } = this.#exchange;
     const facts = [];
     if (turnCount > 0) facts.push(plural(turnCount, "turn"));
     if (credits) facts.push(plural(credits.used, "credit"));
-    if (usage && usage.full_history_tokens > 0) facts.push(savings(usage));
+    if (usage && usage.full_history_tokens > 0)
+      facts.push(`${savings(usage)}${fictional ? ", fictional" : ""}`);
     return h(
       "p",
       { class: "figures" },

@@ -20,6 +20,7 @@ from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.specs import ListedTool, specs_of
 from dualtrack_cli.tool_commands import tool_lines
 
+from infra.layers import ROOT
 from tests.clients.api_client import BODIES, ORIGIN, OTHER_ORIGIN, Api, items, make_api
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def test_administrators_alone_see_which_tools_cannot_be_offered(api: Api) -> Non
     (entry,) = listed["left_out"]
     reason = "input_schema.type: Input should be 'object'"
     assert entry == {"server": "docs", "name": "odd", "reason": reason}
+    assert f'"left_out": {json.dumps([entry])}' in (ROOT / "docs" / "api.md").read_text()
     assert "left_out" not in api.get("/v1/tools")
     assert list(tool_lines(listed))[-1] == f"  docs: odd: {reason}"
 

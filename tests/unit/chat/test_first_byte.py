@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.cancel_chat import cancel_chat
+from dualtrack.chat.chat_view import chat_json
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.credits.account import FREE_CANCEL, FREE_CANCELS, FREE_CANCELS_SECONDS, TOO_MANY_CANCELS
@@ -161,9 +162,10 @@ def test_a_byte_that_comes_after_the_end_or_for_a_recorded_turn_is_not_noted(wor
 
 
 def test_the_offline_models_figures_are_called_fictional(world: World) -> None:
-    assert receipt(world, world.ask("What is it?"))["fictional"] is True
+    offline = world.ask("What is it?")
+    assert receipt(world, offline)["fictional"] is chat_json(offline, (), None)["fictional"] is True
     chat = world.start("And of a real one?")
-    assert receipt(world, chat)["fictional"] is False
+    assert receipt(world, chat)["fictional"] is chat_json(chat, (), None)["fictional"] is False
     world.stores.chats.hear(chat, replace(HEARD, served="claude-haiku-5-5-20261001"))
     assert receipt(world, world.load(chat))["fictional"] is False
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dualtrack.frozen import freeze
 from dualtrack_cli.client import ChatEvent
 from dualtrack_cli.progress import LiveView, PlainView, view_on
+from dualtrack_cli.transcript import facts_of
 from rich.console import Console
 
 from tests.servers.api_server import answered, chat_object
@@ -94,6 +95,13 @@ def test_a_pipe_gets_a_readable_transcript() -> None:
         "chat         ch_00000000000000000000000001",
         "conversation cv_00000000000000000000000001",
     ]
+
+
+def test_the_offline_models_figures_are_called_fictional() -> None:
+    shown = dict(facts_of(chat_object(fictional=True)))
+    assert (
+        shown["tokens"] == "1,200 sent instead of 4,800: 75 % saved (fictional: the offline model answered)"
+    )
 
 
 def test_with_json_only_progress_is_shown() -> None:

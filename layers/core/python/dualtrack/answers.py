@@ -178,6 +178,7 @@ class Chat(TypedDict):
         Count, "The user's available credits after the chat last held or charged any"
     ]
     usage: Annotated[Usage, "Tokens"]
+    fictional: Annotated[bool, "Whether the offline model answered: tokens are fictional"]
     created_at: Annotated[Time, "When it was created"]
     ended_at: Annotated[Time | None, "When it ended; null before that"]
     error: NotRequired[Annotated[Failure, "Only if it failed"]]

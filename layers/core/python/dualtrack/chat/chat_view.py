@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.events import source_json
 from dualtrack.ids import query_id, response_id, summary_id
 from dualtrack.memory.sources import sources_of
+from dualtrack.models.prices import is_fictional
 
 WITH_RESPONSE: Final = frozenset({"answered", "done", "cancelled"})
 """The statuses of a chat that has a response record (which may say that there is no answer)."""
@@ -36,12 +37,18 @@ def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None)
         "credits_used": chat.credits_used,
         "credits_remaining": chat.credits_remaining,
         "usage": _usage(chat.usage),
+        "fictional": answered_offline(chat),
         "created_at": chat.created_at,
         "ended_at": chat.ended_at or None,
     }
     if chat.error:
         body["error"] = {"code": chat.error["code"], "message": chat.error["message"]}
     return body
+
+
+def answered_offline(chat: Chat) -> bool:
+    """Whether the offline model answers it: its tokens, and what follows from them, are fictional."""
+    return chat.heard is not None and is_fictional(chat.heard.served)
 
 
 def operator_text(chat: Chat, *, is_admin: bool) -> str:

@@ -18,12 +18,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.chat.chat_view import answered_offline
 from dualtrack.clock import epoch_of, iso
 from dualtrack.credits.aws_cost import STEP_SECONDS, Work, states_of, work_lines
 from dualtrack.credits.plans import CHAT_PRICE, price_calls
 from dualtrack.ids import query_id
 from dualtrack.models.cost_cap import asked_dollars
-from dualtrack.models.prices import dollars, is_fictional, is_known
+from dualtrack.models.prices import dollars, is_known
 from dualtrack.models.turn import Usage
 from dualtrack.text import tokens_of
 
@@ -91,7 +92,7 @@ def receipt_of(evidence: Evidence, deployment: Deployment) -> Receipt:
         "created_at": chat.created_at,
         "ended_at": chat.ended_at or None,
         "price_known": is_known(chat.model) if chat.model else None,
-        "fictional": chat.heard is not None and is_fictional(chat.heard.served),
+        "fictional": answered_offline(chat),
         "lines": lines,
         "totals": _totals(lines),
         "differences": differences(chat, lines),
