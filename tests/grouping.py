@@ -28,6 +28,7 @@ APART: Final = frozenset(
         "test_github_mcp",
         "test_mcp_peers",
         "test_own_layers",
+        "test_recorded_calls",
     }
 )
 """The end-to-end files that do not use the shared stack."""

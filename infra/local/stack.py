@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     Report = Callable[[str], None]
 
 HOST: Final = "127.0.0.1"
+EMULATOR = "infra.local.emulator"
 RUNNER_FILE: Final = "dev.json"
 """Written by a stack that serves: ``{"url", "pid"}``."""
 LOCAL_GRANT: Final = ("local-start", 1_000)
@@ -342,7 +343,7 @@ class LocalStack:
         root = self._paths.root
         return self._now.children.start(
             "emulator",
-            "infra.local.emulator",
+            EMULATOR,
             *outside.origins(),
             environment={
                 **self._clean_environment(),
@@ -509,6 +510,7 @@ class LocalStack:
             "VIRTUAL_ENV",
             "SSL_CERT_FILE",
             "COVERAGE_PROCESS_START",
+            "SFN_WAIT_SCALE",  # the emulator's own: how long its workflows wait, 1 by default
         )
         settings = {name: os.environ[name] for name in kept if name in os.environ}
         return {**settings, "PYTHONUNBUFFERED": "1", "TMPDIR": str(self._paths.root / "tmp")}

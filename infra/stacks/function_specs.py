@@ -53,9 +53,11 @@ class FunctionSpec:
 
 
 READ: Final = ("GetItem", "Query")
-APPEND: Final = ("GetItem", "PutItem", "Query", "ConditionCheckItem")
+APPEND: Final = ("GetItem", "PutItem", "Query")
 CHANGE: Final = (*APPEND, "UpdateItem")
 OWN: Final = (*CHANGE, "DeleteItem", "BatchWriteItem")
+PAST: Final = ("BatchGetItem", "ConditionCheckItem")
+"""On the history besides: of those who write to a conversation's past while its chat holds the lease, or delete it."""
 
 MEMORY: Final = ("HISTORY_TABLE", "CHATS_TABLE", "BODIES_BUCKET")
 CLAUDE: Final = (
@@ -80,10 +82,10 @@ _SPECS: Final = (
         ),
         permissions=lambda allow: [
             allow.table("chats", *OWN),
-            allow.table("history", *OWN, "BatchGetItem"),
+            allow.table("history", *OWN, *PAST),
             allow.listed_conversations("Query"),
             # a receipt reads many lines at once
-            allow.table("credits", "GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem"),
+            allow.table("credits", "GetItem", "PutItem", "Query", "BatchGetItem"),
             # GitHub connections, and the catalogue of MCP tools for GET /v1/tools
             allow.table("cache", "GetItem", "PutItem", "DeleteItem"),
             allow.leases(),
@@ -111,8 +113,8 @@ _SPECS: Final = (
         ),
         permissions=lambda allow: [
             allow.table("chats", *CHANGE),
-            allow.table("history", *CHANGE, "BatchGetItem"),
-            allow.table("credits", "GetItem", "PutItem", "UpdateItem"),
+            allow.table("history", *CHANGE, *PAST),
+            allow.table("credits", "GetItem", "PutItem"),
             # the tools of MCP servers, and what chats have pinned
             allow.table("cache", "GetItem"),
             allow.agents(),
@@ -148,9 +150,9 @@ _SPECS: Final = (
         ),
         permissions=lambda allow: [
             allow.table("chats", *APPEND),
-            allow.table("history", *APPEND, "BatchGetItem"),
+            allow.table("history", *APPEND, *PAST),
             allow.bodies("GetObject", "PutObject"),
-            allow.table("cache", "GetItem", "PutItem", "BatchGetItem", "BatchWriteItem"),
+            allow.table("cache", "BatchGetItem", "BatchWriteItem"),
             *allow.model(),
             allow.secrets("voyage", "context7"),
             allow.embed(),
@@ -170,7 +172,7 @@ _SPECS: Final = (
         # those of `tool`: the current version's item and its objects are in the same table and bucket
         permissions=lambda allow: [
             allow.table("chats", *APPEND),
-            allow.table("history", *APPEND, "BatchGetItem"),
+            allow.table("history", "GetItem", "PutItem", "BatchGetItem"),
             allow.bodies("GetObject", "PutObject"),
             *allow.graph_server(),
         ],
@@ -226,7 +228,7 @@ _SPECS: Final = (
         environment=(*MEMORY, "CACHE_TABLE", "CONNECTIONS_KEY", "MCP_SERVERS", "GITHUB_TOKEN_SECRET"),
         permissions=lambda allow: [
             allow.table("chats", *APPEND),
-            allow.table("history", *APPEND, "BatchGetItem"),
+            allow.table("history", "GetItem", "PutItem", "BatchGetItem"),
             allow.bodies("GetObject", "PutObject"),
             allow.table("cache", "GetItem"),
             allow.catalogue(),
@@ -244,7 +246,7 @@ _SPECS: Final = (
         permissions=lambda allow: [
             *allow.spans(),
             allow.table("chats", *CHANGE),
-            allow.table("history", *CHANGE, "BatchGetItem"),
+            allow.table("history", *CHANGE, *PAST),
             # its chat's pins: the agent, and the tools of MCP servers
             allow.table("cache", "GetItem"),
             allow.bodies("GetObject", "PutObject"),
@@ -261,8 +263,8 @@ _SPECS: Final = (
         permissions=lambda allow: [
             *allow.spans(),
             allow.table("chats", *CHANGE),
-            allow.table("history", *CHANGE, "BatchGetItem"),
-            allow.table("credits", *CHANGE),
+            allow.table("history", *CHANGE, *PAST),
+            allow.table("credits", "GetItem", "PutItem"),
             allow.bodies("GetObject", "PutObject"),
         ],
     ),
@@ -278,9 +280,9 @@ _SPECS: Final = (
         ),
         permissions=lambda allow: [
             allow.table("chats", *OWN),
-            allow.table("history", *OWN, "BatchGetItem"),
+            allow.table("history", *OWN, *PAST),
             # an erased user's ledger moves to an alias
-            allow.table("credits", *OWN),
+            allow.table("credits", *APPEND, "DeleteItem", "BatchWriteItem"),
             allow.table("cache", "Query", "BatchWriteItem"),
             allow.bodies("GetObject", "PutObject", "DeleteObject"),
             allow.list_bodies(),

@@ -165,7 +165,7 @@ OWN = (*CHANGE, "delete")
 BODIES = {"read bodies", "put bodies", "read corpora", "put corpora"}
 
 ALLOWED: dict[str, set[str]] = {
-    "Api": _tables_of({"chats": OWN, "history": OWN, "credits": CHANGE, "cache": OWN})
+    "Api": _tables_of({"chats": OWN, "history": OWN, "credits": APPEND, "cache": OWN})
     | {
         *BODIES,
         "delete bodies",
@@ -177,19 +177,19 @@ ALLOWED: dict[str, set[str]] = {
         "encrypt connections",
     }
     | {"look users up", "delete users"},
-    "Turn": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE, "cache": LOOK})
+    "Turn": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": APPEND, "cache": LOOK})
     | {*BODIES, "secret anthropic", "secret bedrock", "put cache", "update cache"},
     "Tool": _tables_of({"chats": APPEND, "history": APPEND}) | BODIES,
     "Graph": _tables_of({"chats": APPEND, "history": APPEND}) | {*BODIES, "secret graph"},
-    "Search": _tables_of({"chats": APPEND, "history": APPEND, "cache": APPEND})
+    "Search": _tables_of({"chats": APPEND, "history": APPEND})
     | {*BODIES, "secret anthropic", "secret bedrock", "secret voyage", "secret context7"}
     | {"run the local model"},
     "Mcp": _tables_of({"chats": APPEND, "history": APPEND, "cache": CHANGE})
     | {*BODIES, "secret github", "decrypt connections"},
     "Summarise": _tables_of({"chats": CHANGE, "history": CHANGE, "cache": LOOK})
     | {*BODIES, "secret anthropic", "secret bedrock", "secret otlp"},
-    "Abort": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE}) | {*BODIES, "secret otlp"},
-    "Sweep": _tables_of({"chats": OWN, "history": OWN, "credits": OWN})
+    "Abort": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": APPEND}) | {*BODIES, "secret otlp"},
+    "Sweep": _tables_of({"chats": OWN, "history": OWN, "credits": (*APPEND, "delete")})
     | {*BODIES, "delete bodies", "list bodies", "look users up", "delete users"}
     | {"find open chats", "start a chat", "stop a chat", "look at a chat", "start a job"},
     # it may list only the corpora's objects, and the probe lists all

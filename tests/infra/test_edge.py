@@ -13,7 +13,7 @@ from infra.app import build
 from infra.edge import Edge, edge_from
 from infra.settings import STAGES
 from infra.stages import services_from
-from tests.infra.conftest import built_layers
+from tests.drivers.synthesised import built_layers
 
 if TYPE_CHECKING:
     from pathlib import Path

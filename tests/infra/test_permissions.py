@@ -19,41 +19,42 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 READ = {"GetItem", "Query"}
-APPEND = {*READ, "PutItem", "ConditionCheckItem"}
+APPEND = {*READ, "PutItem"}
 CHANGE = {*APPEND, "UpdateItem"}
 OWN = {*CHANGE, "DeleteItem", "BatchWriteItem"}
+PAST = {"BatchGetItem", "ConditionCheckItem"}
 
 TABLES: dict[str, dict[str, set[str]]] = {
     "Api": {
         "Chats": OWN,
-        "History": {*OWN, "BatchGetItem"},
-        "Credits": {"GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem"},
+        "History": {*OWN, *PAST},
+        "Credits": {"GetItem", "PutItem", "Query", "BatchGetItem"},
         "Cache": {"GetItem", "PutItem", "DeleteItem", "UpdateItem"},
     },
     "Turn": {
         "Chats": CHANGE,
-        "History": {*CHANGE, "BatchGetItem"},
-        "Credits": {"GetItem", "PutItem", "UpdateItem"},
+        "History": {*CHANGE, *PAST},
+        "Credits": {"GetItem", "PutItem"},
         "Cache": {"GetItem", "PutItem", "UpdateItem"},
     },
     "Tool": {"Chats": APPEND, "History": {*APPEND, "BatchGetItem"}},
-    "Graph": {"Chats": APPEND, "History": {*APPEND, "BatchGetItem"}},
+    "Graph": {"Chats": APPEND, "History": {"GetItem", "PutItem", "BatchGetItem"}},
     "Search": {
         "Chats": APPEND,
-        "History": {*APPEND, "BatchGetItem"},
-        "Cache": {"GetItem", "PutItem", "BatchGetItem", "BatchWriteItem"},
+        "History": {*APPEND, *PAST},
+        "Cache": {"BatchGetItem", "BatchWriteItem"},
     },
     "Mcp": {
         "Chats": APPEND,
-        "History": {*APPEND, "BatchGetItem"},
+        "History": {"GetItem", "PutItem", "BatchGetItem"},
         "Cache": {"GetItem", "PutItem", "UpdateItem"},
     },
-    "Summarise": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}, "Cache": {"GetItem"}},
-    "Abort": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}, "Credits": CHANGE},
+    "Summarise": {"Chats": CHANGE, "History": {*CHANGE, *PAST}, "Cache": {"GetItem"}},
+    "Abort": {"Chats": CHANGE, "History": {*CHANGE, *PAST}, "Credits": {"GetItem", "PutItem"}},
     "Sweep": {
         "Chats": OWN,
-        "History": {*OWN, "BatchGetItem"},
-        "Credits": OWN,
+        "History": {*OWN, *PAST},
+        "Credits": {*APPEND, "DeleteItem", "BatchWriteItem"},
         "Cache": {"Query", "BatchWriteItem"},
     },
     "CreditReset": {"Credits": {"GetItem", "PutItem"}},

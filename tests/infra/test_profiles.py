@@ -19,7 +19,7 @@ from infra.profiles import BadProfile, own_profiles
 from infra.settings import STAGES
 from infra.stacks.function_specs import SPECS
 from infra.stacks.functions import Layers
-from tests.infra.conftest import built_layers
+from tests.drivers.synthesised import built_layers
 
 if TYPE_CHECKING:
     from pathlib import Path
