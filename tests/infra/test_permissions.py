@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from dataclasses import fields
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.settings import Settings
+from dualtrack.storage import stores as groups
 from dualtrack.storage.agents import KEY_PREFIX as AGENTS
 from dualtrack.storage.corpora import FOLDER, partition
 from dualtrack.storage.leases import KEY_PREFIX
@@ -288,3 +293,44 @@ def test_only_sending_functions_of_a_stage_with_a_collector_may_read_its_headers
         if function.get("Environment", {}).get("Variables", {}).get("OTEL_EXPORTER_OTLP_ENDPOINT")
     }
     assert senders == readers
+
+
+def stores_of(source: str) -> set[str]:
+    """The stores that a handler uses, or hands on to what declares which ones it may touch."""
+    tree = ast.parse(source)
+    homes = {
+        alias.asname or alias.name: (node.module, alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    used = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "stores"
+    }
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and "stores" in map(ast.unparse, call.args):
+            module, name = homes[ast.unparse(call.func)]
+            declared = getattr(import_module(str(module)), name).__annotations__.values()
+            for group in re.findall(r"\b\w*Stores\b", " ".join(map(str, declared))):
+                used |= {field.name for field in fields(getattr(groups, group))}
+    return used
+
+
+def tables_of(names: set[str]) -> set[str]:
+    """The tables of these stores."""
+    client: Any = None
+    every = groups.build_stores(Settings("History", "Chats", "Credits", "Cache"), client, client)
+    shown = " ".join(repr(getattr(every, name)) for name in names)
+    return {table for table in ("History", "Chats", "Credits", "Cache") if f"'{table}'" in shown}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in SPECS if (ROOT / "functions" / name / "handler.py").is_file()]
+)
+def test_a_function_hands_on_exactly_the_tables_that_its_role_may_touch(name: str) -> None:
+    """From the types of the stores that its use cases declare."""
+    source = (ROOT / "functions" / name / "handler.py").read_text(encoding="utf-8")
+    if "stores" in source:
+        assert tables_of(stores_of(source)) == set(TABLES[SPECS[name].construct_id])

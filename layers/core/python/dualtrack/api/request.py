@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dualtrack.api.users import UserPool
     from dualtrack.chat.erase_user import Retention
     from dualtrack.runtime.executions import Executions
-    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.stores import ApiStores
     from dualtrack.tools.mcp.tokens import Connections
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ B = TypeVar("B", bound=Body)
 class Services:
     """What the routes need. ``model``: the deployment's model for turns."""
 
-    stores: Stores
+    stores: ApiStores
     executions: Executions
     connections: Connections
     user_pool: UserPool
@@ -55,7 +55,7 @@ class Request:
     is_admin: bool = False
 
     @property
-    def stores(self) -> Stores:
+    def stores(self) -> ApiStores:
         """The stores."""
         return self.services.stores
 

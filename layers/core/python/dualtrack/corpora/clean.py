@@ -14,13 +14,13 @@ from dualtrack.storage.corpus_jobs import CLEAN_AFTER
 from dualtrack.storage.vector_indexes import index_name
 
 if TYPE_CHECKING:
-    from dualtrack.storage.stores import CorpusStores
+    from dualtrack.storage.stores import IndexStores
 
 FORGOTTEN_SECONDS: Final = 30 * 86_400
 """After this time an ended job can no longer be looked up."""
 
 
-def clean(stores: CorpusStores, corpus: str) -> None:
+def clean(stores: IndexStores, corpus: str) -> None:
     """Delete what is due; objects of an active job stay, and are checked after it has ended."""
     due, now = stores.corpus_jobs.clean_due(corpus), stores.clock()
     if due is None or due > now:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.corpus_jobs import Job, JobFile
-    from dualtrack.storage.stores import CorpusStores
+    from dualtrack.storage.stores import CorpusStores, IndexStores
 
 GRAPH: Final = "graph"
 CORPORA: Final = ("courses", GRAPH)
@@ -51,7 +51,7 @@ def fail_job(stores: CorpusStores, corpus: str, job_id: str, error: Mapping[str,
         stores.corpus_jobs.fail(job, message)
 
 
-def sweep_corpora(stores: CorpusStores, executions: Executions) -> int:
+def sweep_corpora(stores: IndexStores, executions: Executions) -> int:
     """Continue jobs without an execution, and clean up what is due; returns how many jobs needed the sweep."""
     continued = 0
     for corpus in CORPORA:

@@ -131,16 +131,27 @@ class CorpusStores:
     corpora: CorpusStore
     corpus_jobs: CorpusJobs
     clock: Clock
-    vector_indexes: VectorIndexes | None = None
-    """Where the vectors of courses are, if not in their index; else None."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stores(TurnStores, SearchStores, ErasureStores, CorpusStores):
-    """Every store of a stage, over one DynamoDB client and one S3 client. Only handlers have them all: every other
-    function names one of the above, or single stores."""
+class IndexStores(CorpusStores):
+    """Vectors of courses may be in an index of their own."""
+
+    vector_indexes: VectorIndexes | None = None
+    """None if they are in the corpus."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiStores(ErasureStores, CorpusStores):
+    """The API admits, shows and deletes; it calls no model."""
 
     leases: Leases
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stores(TurnStores, SearchStores, ApiStores, IndexStores):
+    """Every store of a stage, over one DynamoDB client and one S3 client. Only handlers have them all: every other
+    function names one of the above, or single stores (tests/infra/test_permissions.py compares)."""
 
 
 def build_stores(
