@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.chat.run_turn import TurnOutcome
     from dualtrack.errors import ModelRefused
     from dualtrack.storage.chats import RecordedTurn
     from dualtrack.tool_values import ToolSpec
@@ -50,7 +51,7 @@ turns = TurnSettings(
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 @metrics.log_metrics
-def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+def handler(event: Mapping[str, Any], context: LambdaContext) -> TurnOutcome:  # noqa: ARG001
     """``{"user", "chat_id", "conversation_id", "turn"}`` → ``{"turn", "next", "calls", "seconds"?}``."""
     outcome = run_turn(chat_ref(event), stores, partial(open_model, settings), turns, told)
     if outcome["next"] == "wait":

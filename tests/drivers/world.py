@@ -20,7 +20,7 @@ import httpx
 from dualtrack.chat.agent import Deployed
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.run_tool import run_tool
-from dualtrack.chat.run_turn import Told, TurnSettings, Waits, run_turn
+from dualtrack.chat.run_turn import Told, TurnOutcome, TurnSettings, Waits, run_turn
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.chat.summarise import summarise
 from dualtrack.memory.passages import SEARCH_TOOL
@@ -134,7 +134,7 @@ class World:
         draw: Callable[[], float] = random,
         serve: Callable[[str], Model] | None = None,
         **changed: Any,
-    ) -> dict[str, Any]:
+    ) -> TurnOutcome:
         """A turn as the function takes it; ``changed``: other settings."""
         settings = TurnSettings(
             Deployed(self.model_name, self.thinking),
@@ -152,7 +152,7 @@ class World:
         executions: Any = self.executions
         return start_chat(self.stores, executions, new, None)
 
-    def turn(self, chat: Chat, recorded: int) -> dict[str, Any]:
+    def turn(self, chat: Chat, recorded: int) -> TurnOutcome:
         """The Turn state."""
         return self.take_turn(replace(ref_of(chat), turn=recorded))
 

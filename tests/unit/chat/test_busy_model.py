@@ -16,6 +16,7 @@ from tests.drivers.world import World, make_world, ref_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dualtrack.chat.run_turn import TurnOutcome
     from dualtrack.storage.chats import Chat
 
 BUSY = {"match": "Search.", "status": 529}
@@ -28,7 +29,7 @@ def world() -> Iterator[World]:
         yield new_world
 
 
-def turn(world: World, chat: Chat, *, draw: float = 1.0) -> dict[str, Any]:
+def turn(world: World, chat: Chat, *, draw: float = 1.0) -> TurnOutcome:
     """A turn as a workflow that can wait requests it; every random wait is the longest, or as long as ``draw`` says."""
     return world.take_turn(ref_of(chat), draw=lambda: draw)
 

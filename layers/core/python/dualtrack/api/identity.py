@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
+    from dualtrack.frozen import JsonObject
     from dualtrack.storage.deletions import Deletions
 
 ADMIN_GROUP: Final = "admin"
@@ -52,7 +53,7 @@ def bearer_token(authorizations: Sequence[str]) -> str:
     return token.strip()
 
 
-def identity_of(claims: Mapping[str, Any], token: str) -> Identity:
+def identity_of(claims: JsonObject, token: str) -> Identity:
     """The identity from the verified claims of an ID token. Raises 401 for an access token."""
     user = claims.get("sub")
     if not user or claims.get("token_use") != "id":

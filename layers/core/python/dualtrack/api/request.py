@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dualtrack.api.identity import Identity, bearer_token, identity_of, refuse_erased
 from dualtrack.api.models import Body, parse_body
@@ -12,8 +12,6 @@ from dualtrack.chat.receipt import Deployment
 from dualtrack.errors import invalid_request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
 
     from dualtrack.api.corpora import CorpusServices
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
     from dualtrack.api.route import Access
     from dualtrack.api.users import UserPool
     from dualtrack.chat.erase_user import Retention
+    from dualtrack.frozen import JsonObject
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.stores import ApiStores
     from dualtrack.tools.mcp.tokens import Connections
@@ -99,6 +98,6 @@ def _caller(event: APIGatewayProxyEvent) -> Identity:
     return identity_of(claims_of(raw), bearer_token(authorizations))
 
 
-def claims_of(raw_event: Mapping[str, Any]) -> Mapping[str, Any]:
+def claims_of(raw_event: JsonObject) -> JsonObject:
     """The claims that the gateway has verified; none for an open route."""
     return (raw_event["requestContext"].get("authorizer") or {}).get("claims") or {}

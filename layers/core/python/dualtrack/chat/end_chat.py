@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from dualtrack.chat.chat_view import chat_json
 from dualtrack.chat.move_credits import lines_of, move_credits
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
     from dualtrack.events import StoredEvent
+    from dualtrack.frozen import JsonObject
     from dualtrack.models.spent import Side
     from dualtrack.requests import ChatRef
     from dualtrack.storage.bodies import Write
@@ -309,7 +310,7 @@ def _summary_events(track: QueryTrack) -> list[Event]:
     return [record_stored(block.record_id, block.role, "summary") for block in track.blocks if block.ref]
 
 
-def failure_of(cause: Mapping[str, Any] | None, details: Details = _NO_DETAILS) -> Failure:
+def failure_of(cause: JsonObject | None, details: Details = _NO_DETAILS) -> Failure:
     """The `error` event's code and message, from an error as Step Functions reports it."""
     text = f"{(cause or {}).get('Error', '')} {(cause or {}).get('Cause', '')}"
     if "ModelUnavailable" in text:
@@ -321,7 +322,7 @@ def failure_of(cause: Mapping[str, Any] | None, details: Details = _NO_DETAILS) 
     return Failure("internal", "The chat could not be finished. Nothing was charged.")
 
 
-def said_by(cause: Mapping[str, Any] | None) -> str:
+def said_by(cause: JsonObject | None) -> str:
     """The message of the exception that a function ended with, without its name; empty if it ended otherwise."""
     try:
         cause_data = json.loads((cause or {}).get("Cause") or "{}")

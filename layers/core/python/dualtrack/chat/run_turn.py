@@ -16,7 +16,7 @@ import random
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 
 from dualtrack.chat.agent import Deployed, agent_of
 from dualtrack.chat.end_chat import INCOMPLETE, MODEL_BUSY, Ended, Failure, end_chat
@@ -100,6 +100,23 @@ _FOR_ITS_CONTENT: Final = 400
 _UNPAID: Final = "Tool execution failed: the user has too few credits for this call, so it was not run."
 
 
+class CallToRun(TypedDict):
+    """A tool call, and the function that runs it."""
+
+    id: str
+    fn: str
+
+
+class TurnOutcome(TypedDict):
+    """What the state machine reads of a turn: what follows, and the calls to run; ``seconds``: how long to wait for a
+    busy model."""
+
+    turn: int
+    next: str
+    calls: list[CallToRun]
+    seconds: NotRequired[int]
+
+
 @dataclass(frozen=True, slots=True)
 class TurnSettings:
     """What the deployment sets for turns. ``summaries``: its model is empty for that of the turn; ``max_cost``: the
@@ -173,7 +190,7 @@ def run_turn(
     settings: TurnSettings,
     told: Told = _NOBODY,
     waiting: Waits = _REAL,
-) -> dict[str, Any]:
+) -> TurnOutcome:
     """Run turn ``ref.turn`` + 1 with the model that ``serve`` opens for the agent's provider, and return
     ``{"turn", "next", "calls": [{"id", "fn"}]}``.
 
@@ -208,7 +225,7 @@ def _attempt(
     settings: TurnSettings,
     told: Told,
     waiting: Waits,
-) -> dict[str, Any]:
+) -> TurnOutcome:
     """Reads the log's tail before anything else: a later commit moves it, and so is noticed."""
     log = stores.log(ref)
     newest = _newest(log)
@@ -309,7 +326,7 @@ def _newest(log: EventLog) -> StoredEvent | None:
         return None
 
 
-def _call_or_wait(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
+def _call_or_wait(run: _Run, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
     """Call the model; if it is busy, return a wait, about until the chat's last call is due (DESIGN 9).
 
     Text of an interrupted answer becomes void with the turn's next event. Raises `ModelBusy` if there is no time left.
@@ -327,7 +344,7 @@ def _call_or_wait(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
         return _wait_outcome(run.number - 1, seconds)
 
 
-def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
+def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
     stores = run.stores
     state = pinned_query(stores, run.chat, run.agent, turns, run.limit, run.waiting.sleep)
     frame = turn_request(run.agent, state.offered, run.limit, (), run.profile.max_tokens)
@@ -358,7 +375,7 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
 
 def _call_without(
     run: _Run, state: QueryState, refused: ModelRefused, turns: tuple[RecordedTurn, ...]
-) -> dict[str, Any]:
+) -> TurnOutcome:
     """The call without the tool that the service refuses. Raises the refusal if that is no tool of a server."""
     tool = refused_tool(refused, state.offered)
     if tool is None or len(run.left_out) >= MOST:
@@ -510,7 +527,7 @@ class _Turn:
     made: Made
 
 
-def _record(run: _Run, state: QueryState, said: _Said, made: Made, decision: Decision) -> dict[str, Any]:
+def _record(run: _Run, state: QueryState, said: _Said, made: Made, decision: Decision) -> TurnOutcome:
     """Commit the turn with its credits. If the account has moved, decide again; if the turn is lost, another run has
     recorded it."""
     reply, sent = said.reply, said.sent
@@ -669,13 +686,13 @@ def _after_settle(turn: _Turn, credits: Credits) -> Chat:  # noqa: A002
     )
 
 
-def _recorded_outcome(turn: RecordedTurn) -> dict[str, Any]:
+def _recorded_outcome(turn: RecordedTurn) -> TurnOutcome:
     return _outcome(turn.number, turn.next, calls_to_run(turn))
 
 
-def _wait_outcome(turn: int, seconds: int) -> dict[str, Any]:
+def _wait_outcome(turn: int, seconds: int) -> TurnOutcome:
     return {**_outcome(turn, "wait"), "seconds": seconds}
 
 
-def _outcome(turn: int, following: str, calls: Sequence[ToolCall] = ()) -> dict[str, Any]:
+def _outcome(turn: int, following: str, calls: Sequence[ToolCall] = ()) -> TurnOutcome:
     return {"turn": turn, "next": following, "calls": [{"id": call.id, "fn": call.fn} for call in calls]}

@@ -17,12 +17,12 @@ from dualtrack.runtime.otlp import NotSent, headers_of, post, within_time
 from dualtrack.runtime.secrets import secret
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from logging import Logger as StandardLogger
     from typing import Any
 
     from aws_lambda_powertools import Logger
 
+    from dualtrack.frozen import JsonObject
     from dualtrack.requests import ChatRef
     from dualtrack.settings import Settings
     from dualtrack.storage.stores import ToolStores
@@ -49,6 +49,6 @@ def _document(stores: ToolStores, ref: ChatRef, provider: str) -> dict[str, Any]
     return spans_of(receipt_of(chat_evidence, Deployment()), provider, error)
 
 
-def _send(settings: Settings, document: Mapping[str, Any]) -> None:
+def _send(settings: Settings, document: JsonObject) -> None:
     headers = headers_of(secret(settings.otlp_secret))
     post(settings.otel_exporter_otlp_endpoint, headers, document)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dualtrack.chat.agent import Agent
+    from dualtrack.frozen import JsonObject
     from dualtrack.models.turn import Limit
     from dualtrack.tool_values import ToolSpec
 
@@ -22,7 +23,7 @@ def turn_request(
     agent: Agent,
     offered: Mapping[str, ToolSpec],
     limit: Limit,
-    messages: Sequence[Mapping[str, Any]],
+    messages: Sequence[JsonObject],
     max_tokens: int,
 ) -> dict[str, Any]:
     """The body. The last call of a chat keeps its tools, so that it keeps the cached prefix."""
@@ -39,7 +40,7 @@ def turn_request(
     return request
 
 
-def fixed_tokens(request: Mapping[str, Any]) -> int:
+def fixed_tokens(request: JsonObject) -> int:
     """The estimate of a request's tools and system, which do not depend on its limit and so stay cached."""
     return estimate_tokens(dumps([request.get("tools", []), request["system"]]))
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import ClientError
 
 from dualtrack.ids import execution_arn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from mypy_boto3_stepfunctions.client import SFNClient
+
+    from dualtrack.frozen import JsonObject
 
 
 _MAX_TRACE: Final = 256
@@ -35,7 +37,7 @@ class Executions:
     trace: Callable[[], str] = str
     """The trace header of the caller, so that one trace covers the request and all steps; empty for none."""
 
-    def start(self, name: str, payload: Mapping[str, Any]) -> None:
+    def start(self, name: str, payload: JsonObject) -> None:
         """Start an execution with this input; does nothing if the name exists."""
         trace = self.trace()[:_MAX_TRACE]
         try:
@@ -56,10 +58,10 @@ class Executions:
             _raise_unless(error, *_NONE)
             return None
 
-    def input_of(self, name: str) -> Mapping[str, Any] | None:
+    def input_of(self, name: str) -> JsonObject | None:
         """Its input; None if there is no such execution, or it ended more than 90 days ago (Step Functions' limit)."""
         try:
-            execution_input: Mapping[str, Any] = json.loads(
+            execution_input: JsonObject = json.loads(
                 self.client.describe_execution(executionArn=self._arn(name))["input"]
             )
         except ClientError as error:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from dualtrack.frozen import JsonObject
 
 SECONDS: Final = 2.0
 _PATH: Final = "/v1/traces"
@@ -40,7 +42,7 @@ def within_time(work: Callable[[], None], seconds: float = SECONDS) -> None:
         raise NotSent(f"The collector took longer than {seconds:g} s.")
 
 
-def post(endpoint: str, headers: Mapping[str, str], document: Mapping[str, Any]) -> None:
+def post(endpoint: str, headers: Mapping[str, str], document: JsonObject) -> None:
     """Post to ``<endpoint>/v1/traces``. No redirect is followed: the headers are for this server. Raises `NotSent`."""
     parts = urlsplit(endpoint)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
