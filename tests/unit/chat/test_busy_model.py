@@ -81,7 +81,7 @@ def test_a_repeated_step_waits_for_the_rest_without_a_model_call(world: World) -
     assert announced(world, chat) == [("turn", 0), ("retrying", 4)]
 
 
-def wait_out(world: World, chat: Chat, draw: float = 1.0) -> dict[str, Any]:
+def wait_out(world: World, chat: Chat, draw: float = 1.0) -> TurnOutcome:
     """Turns and their waits until the chat no longer waits; its last outcome."""
     while (outcome := turn(world, chat, draw=draw))["next"] == "wait":
         world.clock.sleep(outcome["seconds"])
