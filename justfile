@@ -30,6 +30,10 @@ ci:
 synth:
     uv run --extra deploy python -m infra.local.synth
 
+# the documents' tables of settings, after a change of a setting
+tables:
+    uv run python -m infra.setting_tables
+
 # the local stack with its page
 dev *OPTIONS:
     uv run dualtrack dev {{ OPTIONS }}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
+from dualtrack.settings import of_commands
 from dualtrack.tools.mcp.config import dump_servers, parse_servers, together
 
 from infra.edge import PLAIN, edge_from
@@ -22,26 +23,24 @@ from infra.stacks.chat import ChatStack
 from infra.stacks.data import DataStack
 from infra.stacks.identity import IdentityStack
 from infra.stacks.vectors import VectorsStack
-from infra.stages import AS_PARAMETERS, course_index_from, services_from
 from infra.watch import NOBODY, watch_from
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from dualtrack.settings import Settings
 
     from infra.edge import Edge
-    from infra.settings import Settings
+    from infra.settings import Configuration
     from infra.sign_in import SignIn
     from infra.stacks.mcp import McpSettings
-    from infra.stages import Services, StageSettings
+    from infra.stages import StageSettings
     from infra.watch import Watch
 
 
 def build(
     app: cdk.App,
     stage: StageSettings,
-    services: Services,
+    settings: Settings | None,
     mcp_settings: McpSettings | None = None,
-    page_url: str = "",
     watch: Watch = NOBODY,
     edge: Edge = PLAIN,
     sign_in: SignIn = OWN_USERS,
@@ -52,14 +51,16 @@ def build(
     What a setting switches off is a stack of its own, and what the other stacks export depends on no setting: an export
     that a deployed stack imports can be neither dropped nor changed (tests/infra/test_walks.py).
 
-    ``page_url``: the page's address, a callback of the sign-in, if the stage has no domain of its own.
+    ``settings``: None if the local templates' parameters say what is set.
     ``watch``: who is told of alarms. ``record``: the settings, for the next deployment.
     """
     cdk.Tags.of(app).add("application", "dualtrack")
     cdk.Tags.of(app).add("stage", stage.name)
     data = DataStack(app, "Data", stage, record)
-    identity = IdentityStack(app, "Identity", stage, edge.url or page_url, sign_in)
-    chat = _chat(app, stage, services, data, identity, mcp_settings, watch, edge)
+    identity = IdentityStack(
+        app, "Identity", stage, edge.url or (settings.page_url if settings else ""), sign_in
+    )
+    chat = _chat(app, stage, settings, data, identity, mcp_settings, watch, edge)
     if stage.page:
         from infra.stacks.page import PageStack  # noqa: PLC0415 - CloudFront is needed by no other stack
 
@@ -82,20 +83,21 @@ def build(
 def _chat(
     app: cdk.App,
     stage: StageSettings,
-    services: Services,
+    settings: Settings | None,
     data: DataStack,
     identity: IdentityStack,
     mcp_settings: McpSettings | None,
     watch: Watch,
     edge: Edge,
 ) -> ChatStack:
-    vectors = VectorsStack(app, "Vectors", stage).arn if stage.course_index == "s3vectors" else ""
-    if mcp_settings is None:
+    has_vectors = settings is not None and settings.dualtrack_course_index == "s3vectors"
+    vectors = VectorsStack(app, "Vectors", stage).arn if has_vectors else ""
+    if mcp_settings is None or settings is None:
         return ChatStack(
             app,
             "Chat",
             stage=stage,
-            services=services,
+            settings=settings,
             data=data,
             identity=identity,
             watch=watch,
@@ -106,13 +108,13 @@ def _chat(
     from infra.stacks.mcp import McpStack  # noqa: PLC0415 - VPC and ECS are needed by no other stack
 
     mcp = McpStack(app, "Mcp", stage=stage, settings=mcp_settings)
-    others = parse_servers(services.mcp_servers or "")
-    services = dataclasses.replace(services, mcp_servers=dump_servers(together((*mcp.servers(), *others))))
+    others = parse_servers(settings.mcp_servers)
+    settings = dataclasses.replace(settings, mcp_servers=dump_servers(together((*mcp.servers(), *others))))
     chat = ChatStack(
         app,
         "Chat",
         stage=stage,
-        services=services,
+        settings=settings,
         data=data,
         identity=identity,
         mcp_network=mcp.network,
@@ -125,34 +127,32 @@ def _chat(
     return chat
 
 
-def mcp_settings_from(environment: Mapping[str, str]) -> McpSettings | None:
+def mcp_settings_from(settings: Settings) -> McpSettings | None:
     """The images of the MCP server, if the operator named them. Raises ValueError for a wrong one."""
-    image = environment.get("GITHUB_MCP_IMAGE")
-    if not image:
+    if not settings.github_mcp_image:
         return None
 
     from infra.stacks.mcp import McpSettings  # noqa: PLC0415
 
-    return McpSettings(image=image, probe_image=environment.get("GITHUB_MCP_PROBE_IMAGE", ""))
+    return McpSettings(image=settings.github_mcp_image, probe_image=settings.github_mcp_probe_image)
 
 
-def build_deployed(app: cdk.App, settings: Settings) -> ChatStack:
+def build_deployed(app: cdk.App, configuration: Configuration) -> ChatStack:
     """All stacks of a stage on AWS, which records its settings. Raises ValueError for an invalid setting."""
-    environment = settings.environment
+    settings = configuration.checked()
     return build(
         app,
-        dataclasses.replace(settings.stage, course_index=course_index_from(environment)),
-        services_from(environment),
-        mcp_settings_from(environment),
-        environment.get("PAGE_URL", ""),
-        watch_from(environment),
-        edge_from(environment, settings.stage),
-        sign_in_from(environment),
-        settings.recorded(),
+        configuration.stage,
+        settings,
+        mcp_settings_from(settings),
+        watch_from(settings),
+        edge_from(settings, configuration.stage),
+        sign_in_from(settings),
+        configuration.recorded(),
     )
 
 
-def refuse_to_drop_last(settings: Settings) -> None:
+def refuse_to_drop_last(configuration: Configuration) -> None:
     """Refuse to drop settings of the last deployment. Skipped without an account: the CDK's command line names one when
     it has credentials, and without them nothing can be deployed.
     """
@@ -161,7 +161,8 @@ def refuse_to_drop_last(settings: Settings) -> None:
     import boto3  # noqa: PLC0415 - for a deployment alone
 
     client = boto3.client("ssm", region_name=os.environ.get("CDK_DEFAULT_REGION"))
-    refuse_to_drop(last_deployed(client, settings.stage.name), settings, os.environ)
+    last = last_deployed(client, configuration.stage.name)
+    refuse_to_drop(last, configuration, of_commands().dualtrack_drop)
 
 
 def check(app: cdk.App) -> None:
@@ -177,14 +178,13 @@ def main() -> None:
     """Synthesise the stage that the context names; stages on AWS must pass cdk-nag and cdk-preflight."""
     app = cdk.App()
     folder = Path(app.node.try_get_context("settings") or FOLDER)
-    settings = read_settings(app.node.try_get_context("stage") or "staging", os.environ, folder)
-    if settings.stage.name == "local":
-        build(app, settings.stage, AS_PARAMETERS)
+    stage = app.node.try_get_context("stage") or "staging"
+    if stage == "local":
+        build(app, read_settings(stage, {}, folder).stage, None)
     else:
-        refuse_to_drop_last(settings)
-        # the build of the layers reads the profiles' folder there
-        os.environ.update(settings.environment)
-        build_deployed(app, settings)
+        configuration = read_settings(stage, os.environ, folder)
+        refuse_to_drop_last(configuration)
+        build_deployed(app, configuration)
         check(app)
     app.synth()
 

@@ -378,15 +378,15 @@ def templates_of(
     from infra.stacks.mcp import GITHUB_MCP_VERSION  # noqa: PLC0415
 
     settings = read_settings(stage, environ)
-    environment = dict(settings.environment)
-    if with_github and "GITHUB_MCP_IMAGE" not in environment:
+    given = dict(settings.given)
+    if with_github and "GITHUB_MCP_IMAGE" not in given:
         server = f"example.com/github-mcp-server:{GITHUB_MCP_VERSION}@{_EXAMPLE_DIGEST}"
-        environment |= {
+        given |= {
             "GITHUB_MCP_IMAGE": server,
             "GITHUB_MCP_PROBE_IMAGE": f"example.com/busybox@{_EXAMPLE_DIGEST}",
         }
     app = cdk.App(outdir=str(folder), context={**context(stage), **IN_PLACE})
     unbuilt = replace(settings.stage, built_layers=False)
-    build_deployed(app, replace(settings, stage=unbuilt, environment=environment))
+    build_deployed(app, replace(settings, stage=unbuilt, given=given))
     app.synth()
     return [json.loads(path.read_text()) for path in sorted(folder.glob("*.template.json"))]

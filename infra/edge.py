@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from dualtrack.settings import Settings
 
     from infra.stages import StageSettings
 
 CLOUDFRONT_REGION: Final = "us-east-1"
 """Where CloudFront looks for certificates (CloudFront Developer Guide, "Requirements for using SSL/TLS
 certificates")."""
-
-_HOST: Final = re.compile(r"(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}")
-_CERTIFICATE: Final = re.compile(
-    r"arn:aws[a-z-]*:acm:(?P<region>[a-z0-9-]+):\d{12}:certificate/[0-9a-f-]{36}"
-)
-_FIREWALL: Final = ("", "off", "on", "log")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +36,13 @@ class Edge:
 PLAIN: Final = Edge()
 
 
-def edge_from(environment: Mapping[str, str], stage: StageSettings) -> Edge:
-    """``DOMAIN`` with ``CERTIFICATE_ARN``, and ``WAF`` (on, log, off). Raises ValueError for values that AWS would
-    refuse during deployment.
-    """
-    domain, certificate = environment.get("DOMAIN", ""), environment.get("CERTIFICATE_ARN", "")
+def edge_from(settings: Settings, stage: StageSettings) -> Edge:
+    """``DOMAIN`` with ``CERTIFICATE_ARN``, and ``WAF``. Raises ValueError for values that AWS would refuse together."""
+    domain, certificate = settings.domain, settings.certificate_arn
     if bool(domain) != bool(certificate):
         raise ValueError("DOMAIN and CERTIFICATE_ARN: set both or neither")
-    if domain and not _HOST.fullmatch(domain):
-        raise ValueError(f"DOMAIN: must be a host name such as chat.example.org, not {domain}")
-    match = _CERTIFICATE.fullmatch(certificate)
-    if certificate and not match:
-        raise ValueError(f"CERTIFICATE_ARN: must be the ARN of an ACM certificate, not {certificate}")
-    if match and stage.page and match["region"] != CLOUDFRONT_REGION:
-        raise ValueError(f"CERTIFICATE_ARN: CloudFront only accepts certificates in {CLOUDFRONT_REGION}")
-    switch = environment.get("WAF", "")
-    if switch not in _FIREWALL:
-        raise ValueError(f"WAF: on, log or off, not {switch}")
-    return Edge(domain, certificate, switch in ("on", "log"), switch == "log")
+    if certificate and stage.page and certificate.split(":")[3] != CLOUDFRONT_REGION:
+        raise ValueError(
+            f"CERTIFICATE_ARN = {certificate}: CloudFront only accepts certificates in {CLOUDFRONT_REGION}"
+        )
+    return Edge(domain, certificate, settings.waf != "off", settings.waf == "log")

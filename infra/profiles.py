@@ -9,18 +9,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from dualtrack.models.cost_cap import MAX_COST
 from dualtrack.profiles import PLACEHOLDER, AfterMaxTurns
-from dualtrack.tools.mcp.config import NAME_PATTERN
+from dualtrack.settings import declared
+from dualtrack.tools.mcp.config import NAME_PATTERN, parse_servers
 from dualtrack.tools.registry import IN_HOUSE
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from infra.layers import PROFILES, ROOT
-from infra.stages import server_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable
 
+    from dualtrack.settings import Settings
+
+_MAX_COST: Final = declared()["DUALTRACK_MAX_COST"].declared.most
 LIBRARY: Final = ROOT / "layers" / "core" / PROFILES
 
 
@@ -98,26 +100,32 @@ class ProfileFile(BaseModel):
     suggestions: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=6)
     ] = []
-    max_cost: Annotated[float, Field(ge=0, le=MAX_COST, allow_inf_nan=False)] = 0.0
+    max_cost: Annotated[float, Field(ge=0, le=_MAX_COST, allow_inf_nan=False)] = 0.0
 
 
-def own_profiles(environment: Mapping[str, str]) -> tuple[Path, ...]:
+def own_profiles(settings: Settings) -> tuple[Path, ...]:
     """The deployment's profiles: the JSON files of the folder ``DUALTRACK_PROFILES``, else of ``profiles/`` at the
     project's root, if it is there. A profile replaces one of the library with the same name.
 
-    Raises `BadProfile`, for the library's own files too, and ValueError for an invalid list of MCP servers.
+    Raises `BadProfile`, for the library's own files too.
     """
-    named = environment.get("DUALTRACK_PROFILES")
+    named = settings.dualtrack_profiles
     folder = Path(named) if named else ROOT / "profiles"
     if named and not folder.is_dir():
         raise BadProfile(f"DUALTRACK_PROFILES: there is no folder {named}")
     own = tuple(sorted(folder.glob("*.json")))
-    servers = server_names(environment)
+    servers = _servers(settings)
     files = (*sorted(LIBRARY.glob("*.json")), *own)
     problems = [problem for path in files for problem in _problems(path, servers)]
     if problems:
         raise BadProfile("\n".join(problems))
     return own
+
+
+def _servers(settings: Settings) -> list[str]:
+    """The MCP servers that a profile may name."""
+    own = ["github"] if settings.github_mcp_image else []
+    return [*own, *(server.name for server in parse_servers(settings.mcp_servers))]
 
 
 def _problems(path: Path, servers: Collection[str]) -> list[str]:

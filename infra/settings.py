@@ -1,7 +1,7 @@
 """A stage's settings: the committed file ``infra/settings.<stage>.toml``, which the environment overrides.
 
-Table ``[stage]`` has the fields of `infra.stages.StageSettings`. Table ``[settings]`` has the settings of CONTRACT 2
-by their names in the environment; an empty or unset variable leaves the file's value.
+Table ``[stage]`` has the fields of `infra.stages.StageSettings`. Table ``[settings]`` has the settings of
+`dualtrack.settings` by their names in the environment; an empty or unset variable leaves the file's value.
 
 A deployment records its settings in a parameter of the stack that it deploys first. The next one reads them there and
 is refused if it would drop one (`dropped`): a variable that was only set in a shell, or a line that the file of
@@ -11,47 +11,47 @@ because CloudFormation does not update a template's metadata if nothing else cha
 
 from __future__ import annotations
 
+import difflib
 import json
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from dualtrack.checked_settings import WrongSettings, checked
+from dualtrack.settings import declared, text_of
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from infra.stages import StageSettings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from dualtrack.settings import Settings
+
 FOLDER: Final = Path(__file__).parent
 STAGE_NAMES: Final = ("local", "staging", "prod")
 DROP: Final = "DUALTRACK_DROP"
-"""Comma-separated names that this deployment may drop or change back; ``all`` skips the check."""
 
 RECORD_LIMIT: Final = 8_192
 """Bytes of a parameter at most (AWS Systems Manager User Guide, "Managing parameter tiers")."""
 
-Name = Literal[
-    "ALARM_DAILY_DOLLARS", "ALARM_EMAIL", "ALARM_TOPIC_ARN", "ALLOWED_ORIGINS", "ANTHROPIC_BASE_URL", "BEDROCK_BASE_URL",
-    "CERTIFICATE_ARN",
-    "CONTEXT7_BASE_URL", "DOMAIN", "DUALTRACK_COURSE_INDEX", "DUALTRACK_COURSE_RANKING", "DUALTRACK_EFFORT",
-    "DUALTRACK_EMBEDDING_MODEL", "DUALTRACK_GRAPH_ENGINE", "DUALTRACK_GRAPH_URL", "DUALTRACK_GRAPH_USER",
-    "DUALTRACK_MAX_COST", "DUALTRACK_MODEL", "DUALTRACK_PROFILES", "DUALTRACK_PROVIDER",
-    "DUALTRACK_PROVIDER_BEFORE", "DUALTRACK_SUMMARY_CHARACTERS", "DUALTRACK_SUMMARY_MODEL",
-    "DUALTRACK_THINKING_TOKENS", "GITHUB_MCP_IMAGE", "GITHUB_MCP_PROBE_IMAGE", "GITHUB_MCP_URL",
-    "MCP_SERVERS", "OIDC_CLIENT_ID", "OIDC_ISSUER", "OIDC_NAME", "OIDC_SECRET_NAME",
-    "OTEL_EXPORTER_OTLP_ENDPOINT", "PAGE_URL", "SAML_METADATA_URL", "SAML_NAME", "SES_FROM", "SES_IDENTITY",
-    "VOYAGE_BASE_URL", "WAF",
-]  # fmt: skip
-"""Everything that `infra.app` reads from the environment."""
-
-NAMES: Final[tuple[str, ...]] = get_args(Name)
-
 
 class BadSettings(ValueError):
     """A settings file is invalid, or a deployment would drop a setting. The message says what to do."""
+
+
+def _may_stand_in_a_file(name: str) -> str:
+    entry = declared().get(name)
+    if entry is None:
+        alike = difflib.get_close_matches(name, declared(), 1)
+        raise ValueError(f"there is no such setting{f'; {alike[0]} is alike' if alike else ''}")
+    if entry.is_key:
+        raise ValueError("a key is no setting: put it into the Parameter Store, docs/aws/settings.md")
+    if not entry.declared.in_file:
+        raise ValueError("it is set in the environment alone")
+    return name
 
 
 class SettingsFile(BaseModel):
@@ -60,21 +60,31 @@ class SettingsFile(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     stage: dict[str, Any]
-    settings: dict[Name, str | int | float | list[Any]] = {}
+    settings: dict[
+        Annotated[str, AfterValidator(_may_stand_in_a_file)], str | bool | int | float | list[Any]
+    ] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """``environment``: the settings by their names there; ``overriding``: the names whose value is the
+class Configuration:
+    """``given``: the settings that are set, by their names; ``overriding``: the names of those whose value is the
     environment's."""
 
     stage: StageSettings
-    environment: Mapping[str, str]
+    given: Mapping[str, str]
     overriding: frozenset[str]
+
+    def checked(self) -> Settings:
+        """All settings with their values. Raises `BadSettings`, a line for each that is wrong."""
+        file = f"infra/settings.{self.stage.name}.toml"
+        try:
+            return checked(self.given, {name: file for name in self.given if name not in self.overriding})
+        except WrongSettings as wrong:
+            raise BadSettings(str(wrong)) from None
 
     def recorded(self) -> str:
         """The record for the next deployment, JSON. Raises `BadSettings` if the Parameter Store would refuse it."""
-        record = {"settings": dict(sorted(self.environment.items())), "overriding": sorted(self.overriding)}
+        record = {"settings": dict(sorted(self.given.items())), "overriding": sorted(self.overriding)}
         text = json.dumps(record, ensure_ascii=False)
         if (size := len(text.encode())) > RECORD_LIMIT:
             raise BadSettings(
@@ -83,8 +93,8 @@ class Settings:
         return text
 
 
-def read_settings(stage: str, environ: Mapping[str, str], folder: Path = FOLDER) -> Settings:
-    """The settings of a stage. Raises `BadSettings`, with a line for each field that is wrong."""
+def read_settings(stage: str, environ: Mapping[str, str], folder: Path = FOLDER) -> Configuration:
+    """The settings of a stage, checked. Raises `BadSettings`, with a line for each field that is wrong."""
     path = folder / f"settings.{stage}.toml"
     if stage not in STAGE_NAMES:
         raise BadSettings(f"Unknown stage {stage}; known are {', '.join(STAGE_NAMES)}.")
@@ -104,39 +114,37 @@ def read_settings(stage: str, environ: Mapping[str, str], folder: Path = FOLDER)
     except ValidationError as error:
         raise BadSettings("\n".join(_problems(path, error))) from None
     written: dict[str, str] = {name: _text(value) for name, value in file.settings.items()}
-    overriding = {name: environ[name] for name in NAMES if environ.get(name)}
-    return Settings(settings, MappingProxyType({**written, **overriding}), frozenset(overriding))
+    overriding = {
+        name: environ[name]
+        for name, entry in declared().items()
+        if entry.declared.in_file and environ.get(name)
+    }
+    configuration = Configuration(
+        settings, MappingProxyType({**written, **overriding}), frozenset(overriding)
+    )
+    configuration.checked()
+    return configuration
 
 
 def _problems(path: Path, error: ValidationError) -> Iterator[str]:
     for problem in error.errors(include_url=False, include_input=False):
         where = ".".join(str(part) for part in problem["loc"] if part != "[key]")
-        hint = (
-            " (a key is no setting: put it into the Parameter Store, docs/aws/settings.md)"
-            if is_key(where)
-            else ""
-        )
-        yield f"{path.name}: {where or 'file'}: {problem['msg']}{hint}"
-
-
-def is_key(name: str) -> bool:
-    """Whether a setting is a secret, whose place is the Parameter Store."""
-    return name.endswith(("_API_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_HEADERS"))
+        yield f"{path.name}: {where or 'file'}: {problem['msg'].removeprefix('Value error, ')}"
 
 
 def _text(value: str | float | list[Any]) -> str:
-    return json.dumps(value) if isinstance(value, list) else str(value)
+    return json.dumps(value) if isinstance(value, list) else text_of(value)
 
 
-def dropped(last: Mapping[str, Any], now: Settings, agreed: Collection[str] = ()) -> list[str]:
-    """The settings of the last deployment (`Settings.recorded`) that this one would drop: a line for each.
+def dropped(last: Mapping[str, Any], now: Configuration, agreed: Collection[str] = ()) -> list[str]:
+    """The settings of the last deployment (`Configuration.recorded`) that this one would drop: a line for each.
 
     A setting is dropped if it is no longer set, or if the environment had set it and the file's value would replace it.
     A value changed in the file is a decision in the repository, and allowed.
     """
     lines = []
     for name, value in last.get("settings", {}).items():
-        current = now.environment.get(name, "")
+        current = now.given.get(name, "")
         was_given = name in last.get("overriding", ()) and name not in now.overriding
         if name not in agreed and (not current or (was_given and current != value)):
             source = "the environment" if name in last.get("overriding", ()) else "its file"
@@ -144,10 +152,10 @@ def dropped(last: Mapping[str, Any], now: Settings, agreed: Collection[str] = ()
     return lines
 
 
-def refuse_to_drop(last: Mapping[str, Any] | None, now: Settings, environ: Mapping[str, str]) -> None:
-    """Raises `BadSettings` if this deployment would drop settings of the last one without consent."""
-    agreed = [name.strip() for name in environ.get(DROP, "").split(",")]
-    if last is None or agreed == ["all"]:
+def refuse_to_drop(last: Mapping[str, Any] | None, now: Configuration, agreed: Collection[str] = ()) -> None:
+    """Raises `BadSettings` if this deployment would drop settings of the last one without consent. ``agreed``: the
+    names that it may drop or change back; ``all`` skips the check (the setting `DROP`)."""
+    if last is None or "all" in agreed:
         return
     if lines := dropped(last, now, agreed):
         file = f"infra/settings.{now.stage.name}.toml"

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,31}")
-_URL: Final = re.compile(r"https://[^\s/?#]+(/[^\s?#]*)?(\?[^\s#]*)?")
-_ADDRESS: Final = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
-_OWN: Final = "Cognito"
+    from dualtrack.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,47 +49,31 @@ class SignIn:
 OWN_USERS: Final = SignIn()
 
 
-def sign_in_from(environment: Mapping[str, str]) -> SignIn:
+def sign_in_from(settings: Settings) -> SignIn:
     """``OIDC_*``, ``SAML_*`` and ``SES_*`` of docs/aws/settings.md. Raises ValueError for what Cognito would refuse."""
-    sign_in = SignIn(_oidc(environment), _saml(environment), _mail(environment))
+    sign_in = SignIn(_oidc(settings), _saml(settings), _mail(settings))
     if sign_in.oidc and sign_in.saml and sign_in.oidc.name == sign_in.saml.name:
         raise ValueError(f"OIDC_NAME and SAML_NAME: two providers cannot both be called {sign_in.oidc.name}")
     return sign_in
 
 
-def _oidc(environment: Mapping[str, str]) -> Oidc | None:
-    values = {key: environment.get(key, "") for key in ("OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_SECRET_NAME")}
+def _oidc(settings: Settings) -> Oidc | None:
+    values = {
+        "OIDC_ISSUER": settings.oidc_issuer,
+        "OIDC_CLIENT_ID": settings.oidc_client_id,
+        "OIDC_SECRET_NAME": settings.oidc_secret_name,
+    }
     if not any(values.values()):
         return None
-    missing = [key for key, value in values.items() if not value]
-    if missing:
+    if missing := [key for key, value in values.items() if not value]:
         raise ValueError(f"{', '.join(missing)}: needed for an OpenID Connect provider")
-    issuer, client_id, secret = values.values()
-    return Oidc(_name(environment, "OIDC_NAME", "Oidc"), _https("OIDC_ISSUER", issuer), client_id, secret)
+    return Oidc(settings.oidc_name, settings.oidc_issuer, settings.oidc_client_id, settings.oidc_secret_name)
 
 
-def _saml(environment: Mapping[str, str]) -> Saml | None:
-    url = environment.get("SAML_METADATA_URL", "")
-    return Saml(_name(environment, "SAML_NAME", "Saml"), _https("SAML_METADATA_URL", url)) if url else None
+def _saml(settings: Settings) -> Saml | None:
+    url = settings.saml_metadata_url
+    return Saml(settings.saml_name, url) if url else None
 
 
-def _mail(environment: Mapping[str, str]) -> Mail | None:
-    sender = environment.get("SES_FROM", "")
-    if not sender:
-        return None
-    if not _ADDRESS.fullmatch(sender):
-        raise ValueError(f"SES_FROM: must be one address, not {sender}")
-    return Mail(sender, environment.get("SES_IDENTITY") or sender)
-
-
-def _name(environment: Mapping[str, str], key: str, default: str) -> str:
-    name = environment.get(key) or default
-    if not _NAME.fullmatch(name) or name == _OWN:
-        raise ValueError(f"{key}: letters, digits and hyphens, at most 32, and not {_OWN}: {name}")
-    return name
-
-
-def _https(key: str, url: str) -> str:
-    if not _URL.fullmatch(url):
-        raise ValueError(f"{key}: must be an https address, not {url}")
-    return url
+def _mail(settings: Settings) -> Mail | None:
+    return Mail(settings.ses_from, settings.ses_identity) if settings.ses_from else None

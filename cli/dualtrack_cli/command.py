@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 from dualtrack.frozen import thaw
+from dualtrack.settings import of_commands
 
 from dualtrack_cli.client import Failed, Refused, Unreachable, is_loopback
 from dualtrack_cli.target import STATE_DIR, Missing, Wanted
@@ -68,8 +69,8 @@ def stack_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def gather(url: str | None, token: str | None, state_dir: Path, **rest: Any) -> Any:
-        env_token = os.environ.get("DUALTRACK_TOKEN") or None
-        return command(stack=Wanted(url, token or None, env_token, state_dir), **rest)
+        in_environment = of_commands().dualtrack_token or None
+        return command(stack=Wanted(url, token or None, in_environment, state_dir), **rest)
 
     return _url_option(_token_option(state_dir_option(gather)))
 
@@ -129,7 +130,12 @@ def moment(iso: Any) -> str:
 
 def report(text: str) -> None:
     """A step of the local stack's start, on stderr."""
-    click.echo(click.style(text, dim=True), err=True, color=False if "NO_COLOR" in os.environ else None)
+    click.echo(click.style(text, dim=True), err=True, color=colour())
+
+
+def colour() -> bool | None:
+    """What click is told about colours: none if NO_COLOR is set, else as the terminal has them."""
+    return False if "NO_COLOR" in os.environ else None
 
 
 def print_json(value: Mapping[str, Any]) -> None:

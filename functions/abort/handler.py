@@ -6,7 +6,6 @@ from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import json
-    import os
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 logger = Logger()
-settings = settings_from(os.environ)
+settings = settings_from()
 stores = open_stores(settings)
-details = Details(settings.error_details == "on", settings.dualtrack_provider)
+details = Details(settings.error_details, settings.dualtrack_provider)
 
 
 @logger.inject_lambda_context

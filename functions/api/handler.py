@@ -6,7 +6,6 @@ from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import json
-    import os
     import time
     from typing import TYPE_CHECKING, Any
 
@@ -22,22 +21,22 @@ with collecting_later():
     from dualtrack.chat.receipt import Deployment
     from dualtrack.errors import ApiError, DualtrackError, not_found
     from dualtrack.frozen import dumps
+    from dualtrack.runtime.environment import trace_header
     from dualtrack.runtime.executions import Executions
-    from dualtrack.runtime.tracing import trace_header
-    from dualtrack.settings import settings_from, split_origins
+    from dualtrack.settings import settings_from
     from dualtrack.storage.clients import LazyClient
     from dualtrack.storage.stores import open_stores
     from dualtrack.tools.mcp.tokens import Connections
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from aws_lambda_powertools.event_handler.exceptions import NotFoundError
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from dualtrack.api.route import Answer, Route
 
 logger = Logger()
-settings = settings_from(os.environ)
+settings = settings_from()
 stores = open_stores(settings)
 step_functions: Any = LazyClient("stepfunctions")
 kms: Any = LazyClient("kms")
@@ -50,23 +49,23 @@ corpora = CorpusServices(
     Executions(step_functions, settings.corpus_machine_arn), signer, settings.bodies_bucket
 )
 deployment = Deployment(json.loads(settings.aws_prices or "{}"), json.loads(settings.function_sizes or "{}"))
-retention = Retention(int(settings.ledger_retention_days), int(settings.token_hours))
+retention = Retention(settings.ledger_retention_days, settings.token_hours)
 
 
-def _cors(origins: list[str]) -> CORSConfig | None:
+def _cors(origins: Sequence[str]) -> CORSConfig | None:
     """Pages of these origins may call the API; if empty, only the API's own origin."""
     if not origins:
         return None
     return CORSConfig(
         allow_origin=origins[0],
-        extra_origins=origins[1:],
+        extra_origins=[*origins[1:]],
         allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"],
         expose_headers=["Location", "Retry-After"],
         max_age=3600,
     )
 
 
-app = APIGatewayRestResolver(cors=_cors(split_origins(settings.allowed_origins)), serializer=dumps)
+app = APIGatewayRestResolver(cors=_cors(settings.allowed_origins), serializer=dumps)
 
 
 @logger.inject_lambda_context

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +11,7 @@ from aws_lambda_powertools import Logger
 from botocore.config import Config
 from dualtrack.chat.credit_reset import WRITERS, Report, ResetUnfinished, reset_accounts
 from dualtrack.runtime.metrics import count
+from dualtrack.settings import settings_from
 from dualtrack.storage.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -26,21 +25,10 @@ LAST_PAGE_SECONDS: Final = 30
 """Time reserved at the end for a page that is throttled."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The function's environment variables."""
-
-    credits_table: str
-
-    @classmethod
-    def parse(cls, environment: Mapping[str, str]) -> Settings:
-        return cls(credits_table=environment["CREDITS_TABLE"])
-
-
 @cache
 def ledger() -> Ledger:
     client = boto3.client("dynamodb", config=Config(max_pool_connections=WRITERS))
-    return Ledger(client, Settings.parse(os.environ).credits_table)
+    return Ledger(client, settings_from().credits_table)
 
 
 @logger.inject_lambda_context

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
-    import os
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 keep_private()  # the engine is a child process that runs a query written by a model
 logger = Logger()
-settings = settings_from(os.environ)
+settings = settings_from()
 stores = open_stores(settings)
 execute = in_house_tools("graph", open_graph(settings, stores.corpora, logger))
 

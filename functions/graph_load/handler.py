@@ -5,7 +5,6 @@ from __future__ import annotations
 from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
-    import os
     from typing import TYPE_CHECKING, Any, Final
 
     from aws_lambda_powertools import Logger
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 logger = Logger()
-stores = open_stores(settings_from(os.environ))
+stores = open_stores(settings_from())
 
 RESERVE_SECONDS: Final = 600.0
 """Time reserved for building and publishing a database of the largest size."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
-    import os
     from functools import lru_cache, partial
     from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +16,7 @@ with collecting_later():
     from dualtrack.runtime.time_limit import time_for
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
-    from dualtrack.tools.documentation.dependencies import search_environment, voyage_embedder
+    from dualtrack.tools.documentation.dependencies import voyage_embedder
     from dualtrack.tools.documentation.loop import BackgroundLoop
     from dualtrack.tools.local_embeddings import open_local_embedder
 
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
     from dualtrack.tools.documentation.embeddings import Embedder
 
 logger = Logger()
-stores = open_stores(settings_from(os.environ))
-environment = search_environment(os.environ)
-local = open_local_embedder(environment.embed_function)
+settings = settings_from()
+stores = open_stores(settings)
+local = open_local_embedder(settings.embed_function)
 loop = BackgroundLoop()
 BESIDE: Final = {"courses": partial(put_vectors, stores.vector_indexes)} if stores.vector_indexes else {}
 KINDS: Final = {"courses": Courses(MAX_CHUNKS_BESIDE) if BESIDE else Courses()}
@@ -56,10 +55,10 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _embedder() -> Embedder | None:
     """Voyage if there is a key, else the local model."""
-    key = secret(environment.voyage_secret)
+    key = secret(settings.voyage_secret)
     return _voyage(key) or local
 
 
 @lru_cache(maxsize=1)
 def _voyage(key: str) -> Embedder | None:
-    return voyage_embedder(environment, key)
+    return voyage_embedder(settings, key)

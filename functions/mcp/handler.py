@@ -5,9 +5,7 @@ from __future__ import annotations
 from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
-    import os
     import time
-    from dataclasses import dataclass
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
@@ -31,28 +29,14 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from dualtrack.tool_values import ToolResult
-    from dualtrack.tools.mcp.config import McpServer
     from dualtrack.tools.mcp.refresh import Refreshed
     from dualtrack.tools.running import Running
 
 logger = Logger()
 
 
-@dataclass(frozen=True, slots=True)
-class McpSettings:
-    """The environment variables of this function only."""
-
-    servers: tuple[McpServer, ...]
-    github_secret: str
-
-
-def mcp_settings(environ: Mapping[str, str]) -> McpSettings:
-    """The servers and the id of the deployment's GitHub token. Raises ValueError for a wrong list."""
-    return McpSettings(parse_servers(environ.get("MCP_SERVERS", "")), environ.get("GITHUB_TOKEN_SECRET", ""))
-
-
-settings = settings_from(os.environ)
-mcp = mcp_settings(os.environ)
+settings = settings_from()
+servers = parse_servers(settings.mcp_servers)
 stores = open_stores(settings)
 client = McpClient()
 connections = Connections(stores.cache, LazyClient("kms"), settings.connections_key)  # type: ignore[arg-type]
@@ -70,7 +54,7 @@ def read_secret(secret_id: str) -> str:
     return value
 
 
-tokens = Tokens(connections.token, read_secret, mcp.github_secret)
+tokens = Tokens(connections.token, read_secret, settings.github_secret)
 
 
 @logger.inject_lambda_context
@@ -85,12 +69,12 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def execute(running: Running) -> ToolResult:
     """What `run_tool` runs."""
-    return run_mcp_call(running, stores.cache, mcp.servers, client, tokens)
+    return run_mcp_call(running, stores.cache, servers, client, tokens)
 
 
 def refresh() -> dict[str, Any]:
     """List every server's tools again; a server that fails keeps its last list until that is stale."""
-    done = refresh_catalogue(stores.cache, mcp.servers, client, secret=read_secret, now=time.time())
+    done = refresh_catalogue(stores.cache, servers, client, secret=read_secret, now=time.time())
     failures = sum(server.has_failed for server in done)
     if failures:  # a metric that is sent every hour costs $0.30 a month, even if it is zero
         count("McpListingsFailed", failures)

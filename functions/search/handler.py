@@ -5,7 +5,6 @@ from __future__ import annotations
 from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
-    import os
     from functools import lru_cache
     from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +24,6 @@ with collecting_later():
         Dependencies,
         SearchNeeds,
         build_dependencies,
-        search_environment,
     )
     from dualtrack.tools.local_embeddings import open_local_embedder
     from dualtrack.tools.registry import in_house_tools
@@ -39,11 +37,10 @@ if TYPE_CHECKING:
     from dualtrack.tool_values import ToolResult
 
 logger = Logger()
-settings = settings_from(os.environ)
+settings = settings_from()
 stores = open_stores(settings)
-environment = search_environment(os.environ)
-local = open_local_embedder(environment.embed_function)
-SECRETS: Final = (environment.voyage_secret, environment.context7_secret)
+local = open_local_embedder(settings.embed_function)
+SECRETS: Final = (settings.voyage_secret, settings.context7_secret)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
@@ -70,7 +67,7 @@ def _needs() -> SearchNeeds:
 def _dependencies(model: Model, secrets: tuple[str, ...]) -> Dependencies:
     """Clients for these keys: once per container, and again when a key has changed."""
     return build_dependencies(
-        environment,
+        settings,
         model=model,
         secret=dict(zip(SECRETS, secrets, strict=True)).__getitem__,
         cache=stores.cache,
@@ -88,7 +85,7 @@ def _courses(model: Model, secrets: tuple[str, ...]) -> CourseLibrary:
         {embedder.model: embedder for embedder in known if embedder},
         documentation.loop,
         logger,
-        course_settings(environment.course_ranking),
+        course_settings(settings.dualtrack_course_ranking),
         vector_indexes=stores.vector_indexes,
     )
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
-    import os
     import time
     from typing import TYPE_CHECKING, Any, Final
 
@@ -25,7 +24,7 @@ with collecting_later():
     from dualtrack.clock import system_clock
     from dualtrack.errors import ApiError, not_found
     from dualtrack.runtime.plain_log import count_broken_stream, log_line
-    from dualtrack.settings import settings_from, split_origins
+    from dualtrack.settings import settings_from
     from dualtrack.storage.clients import client_config
     from dualtrack.storage.deletions import Deletions
     from dualtrack.storage.leases import STREAMS, Leases
@@ -73,7 +72,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
 
     cors = Middleware(
         CORSMiddleware,
-        allow_origins=split_origins(settings.allowed_origins),
+        allow_origins=settings.allowed_origins,
         allow_headers=["Authorization", "Last-Event-ID"],
         expose_headers=["Retry-After"],
         max_age=3600,
@@ -171,4 +170,4 @@ async def _broken(_: Request, error: Exception) -> Response:  # noqa: ARG001 - t
 
 def app() -> Starlette:
     """The app of the function's own environment and role (uvicorn --factory)."""
-    return create_app(settings_from(os.environ), boto3.client("dynamodb", config=client_config()))
+    return create_app(settings_from(), boto3.client("dynamodb", config=client_config()))

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
-    import os
     from functools import partial
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.summarise import summarise
-    from dualtrack.memory.summaries import SummarySettings, characters_from
+    from dualtrack.memory.summaries import SummarySettings
     from dualtrack.models.open_model import open_model
     from dualtrack.models.prices import dollars
-    from dualtrack.models.providers import ANTHROPIC
-    from dualtrack.models.thinking import thinking_from
+    from dualtrack.models.thinking import Thinking
     from dualtrack.requests import chat_ref
     from dualtrack.runtime.metrics import MODEL_DOLLARS, count
     from dualtrack.settings import settings_from
@@ -29,21 +27,22 @@ if TYPE_CHECKING:
     from dualtrack.models.spent import Side
 
 logger = Logger()
-settings = settings_from(os.environ)
+settings = settings_from()
 stores = open_stores(settings)
 summaries = SummarySettings(
     settings.dualtrack_summary_model,
-    thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort),
-    characters_from(settings.dualtrack_summary_characters),
+    Thinking(settings.dualtrack_thinking_tokens, settings.dualtrack_effort),
+    settings.dualtrack_summary_characters,
 )
-provider = settings.dualtrack_provider or ANTHROPIC
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"user", "chat_id", "conversation_id"}`` → ``{}``."""
     ref = chat_ref(event)
-    outcome = summarise(ref, stores, partial(open_model, settings), summaries, provider, _count_summaries)
+    outcome = summarise(
+        ref, stores, partial(open_model, settings), summaries, settings.dualtrack_provider, _count_summaries
+    )
     if settings.otel_exporter_otlp_endpoint:
         from dualtrack.chat.send_spans import send_spans  # noqa: PLC0415 - only if a collector is set
 

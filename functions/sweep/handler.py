@@ -5,7 +5,6 @@ from __future__ import annotations
 from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
-    import os
     from dataclasses import asdict
     from typing import TYPE_CHECKING, Any, Final
 
@@ -14,10 +13,10 @@ with collecting_later():
     from dualtrack.chat.sweep import sweep
     from dualtrack.chat.sweep_deletions import sweep_deletions
     from dualtrack.corpora.jobs import sweep_corpora
+    from dualtrack.runtime.environment import trace_header
     from dualtrack.runtime.executions import Executions
     from dualtrack.runtime.metrics import count, count_end
     from dualtrack.runtime.time_limit import within
-    from dualtrack.runtime.tracing import trace_header
     from dualtrack.settings import settings_from
     from dualtrack.storage.clients import LazyClient
     from dualtrack.storage.stores import open_stores
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 logger = Logger()
-settings = settings_from(os.environ)
+settings = settings_from()
 stores = open_stores(settings)
 step_functions: Any = LazyClient("stepfunctions")
 cognito: Any = LazyClient("cognito-idp")

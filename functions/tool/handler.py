@@ -5,7 +5,6 @@ from __future__ import annotations
 from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
-    import os
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 logger = Logger()
-stores = open_stores(settings_from(os.environ))
+stores = open_stores(settings_from())
 execute = in_house_tools("tool", lambda: ToolNeeds(stores))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
-    import os
     from functools import partial
     from typing import TYPE_CHECKING, Any
 
@@ -13,12 +12,10 @@ with collecting_later():
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.agent import Deployed
     from dualtrack.chat.run_turn import Told, TurnSettings, run_turn
-    from dualtrack.memory.summaries import SummarySettings, characters_from
-    from dualtrack.models.cost_cap import cap_from
+    from dualtrack.memory.summaries import SummarySettings
     from dualtrack.models.open_model import open_model
     from dualtrack.models.prices import dollars
-    from dualtrack.models.providers import ANTHROPIC
-    from dualtrack.models.thinking import thinking_from
+    from dualtrack.models.thinking import Thinking
     from dualtrack.models.trouble import Details, named
     from dualtrack.requests import chat_ref
     from dualtrack.runtime.metrics import MODEL_DOLLARS, count, count_end, stage_metrics
@@ -36,16 +33,14 @@ if TYPE_CHECKING:
 
 logger = Logger()
 metrics = stage_metrics()
-settings = settings_from(os.environ)
+settings = settings_from()
 stores = open_stores(settings)
-thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
-characters = characters_from(settings.dualtrack_summary_characters)
-provider = settings.dualtrack_provider or ANTHROPIC
+thinking = Thinking(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
 turns = TurnSettings(
-    Deployed(settings.dualtrack_model, thinking, provider),
-    SummarySettings(settings.dualtrack_summary_model, thinking, characters),
-    cap_from(settings.dualtrack_max_cost),
-    Details(settings.error_details == "on", provider, settings.anthropic_secret),
+    Deployed(settings.dualtrack_model, thinking, settings.dualtrack_provider),
+    SummarySettings(settings.dualtrack_summary_model, thinking, settings.dualtrack_summary_characters),
+    settings.dualtrack_max_cost,
+    Details(settings.error_details, settings.dualtrack_provider, settings.anthropic_secret),
 )
 
 

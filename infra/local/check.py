@@ -12,6 +12,7 @@ import os
 import sys
 
 from dualtrack.api.tool_list import tools_json
+from dualtrack.checked_settings import checked
 from dualtrack.profiles import all_profiles, profile_from
 from dualtrack.tools.mcp.catalogue import Catalogue
 from dualtrack.tools.mcp.client import McpClient
@@ -21,16 +22,14 @@ from dualtrack.tools.mcp.refresh import listing_token
 from dualtrack.tools.mcp.specs import specs_of
 
 from infra.profiles import BadProfile, own_profiles
-from infra.stages import services_from
 
 
 def main() -> int:
     """Returns the exit code: 1 if a profile or the setting is wrong, or a server cannot be reached."""
     try:
-        own = [
-            profile_from(json.loads(path.read_text(encoding="utf-8"))) for path in own_profiles(os.environ)
-        ]
-        servers = parse_servers(services_from(os.environ).mcp_servers or "")
+        settings = checked(os.environ)
+        own = [profile_from(json.loads(path.read_text(encoding="utf-8"))) for path in own_profiles(settings)]
+        servers = parse_servers(settings.mcp_servers)
         client = McpClient()
         contents = [
             specs_of(server, client.list_tools(server, listing_token(server, lambda _: "")))

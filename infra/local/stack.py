@@ -399,7 +399,7 @@ class LocalStack:
 
         self._report("Deploying")
         try:
-            profiles = own_profiles(self._environment)
+            profiles = own_profiles(outside.settings)
         except BadProfile as problem:
             raise CannotStart(str(problem)) from problem
         now = self._now
@@ -461,7 +461,7 @@ class LocalStack:
     def _list_tools(self) -> None:
         """List the tools of the MCP servers before the first chat, not with the next hourly listing."""
         assert self._now.outside is not None
-        if json.loads(self._now.outside.services.mcp_servers or "[]"):
+        if json.loads(self._now.outside.settings.mcp_servers):
             self._report("Listing the tools of the MCP servers")
             self.aws.client("lambda").invoke(
                 FunctionName=f"{self.outputs['McpFunction']}:live", Payload=b'{"action": "refresh"}'

@@ -146,8 +146,9 @@ def _locked(lock: str, package: str) -> str:
 
 def _sources(left_out: tuple[Path, ...] = ()) -> Iterator[Path]:
     yield ROOT / "cdk.json"
-    for declared in ("route.py", "table.py"):  # which paths the gateway opens, and which it streams
-        yield ROOT / "layers" / "core" / "python" / "dualtrack" / "api" / declared
+    # which paths the gateway opens, and which it streams; the settings that functions use
+    for declared in ("api/route.py", "api/table.py", "settings.py"):
+        yield ROOT / "layers" / "core" / "python" / "dualtrack" / declared
     elsewhere = (ROOT / "infra" / "local", ROOT / "infra" / "page", *left_out)
     for path in sorted((ROOT / "infra").rglob("*")):
         if path.suffix in {".py", ".json", ".toml"} and not any(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from aws_cdk import CfnOutput, CfnParameter, Fn, Stack
 from dualtrack.credits.aws_cost import PRICES
-from dualtrack.models.providers import bedrock_region, bedrock_url
-from dualtrack.tools.mcp.config import dump_servers
+from dualtrack.models.providers import bedrock_url
+from dualtrack.settings import DEFAULTS, declared, text_of
+from dualtrack.tools.mcp.config import parse_servers
 
 from infra.edge import PLAIN
 from infra.prices import HOME, prices
@@ -17,10 +19,10 @@ from infra.stacks.findings import accept
 from infra.stacks.function_specs import SPECS
 from infra.stacks.functions import Function, Layers, Network, reserved_concurrency
 from infra.stacks.observability import Observability
-from infra.stacks.permissions import Allow, inference_arn
+from infra.stacks.permissions import Allow, bedrock_region_of, inference_arn
 from infra.stacks.rest import Rest
 from infra.stacks.workflow import CHAT, CORPUS, Triggers, Workflow
-from infra.stages import PARAMETER_NAMES
+from infra.stages import StageSettings
 from infra.watch import NOBODY
 
 if TYPE_CHECKING:
@@ -28,11 +30,11 @@ if TYPE_CHECKING:
 
     from aws_cdk.aws_ecs import FargateService
     from constructs import Construct
+    from dualtrack.settings import Settings
 
     from infra.edge import Edge
     from infra.stacks.data import DataStack
     from infra.stacks.identity import IdentityStack
-    from infra.stages import Services, StageSettings
     from infra.watch import Watch
 
 
@@ -50,7 +52,7 @@ class ChatStack(Stack):
         construct_id: str,
         *,
         stage: StageSettings,
-        services: Services,
+        settings: Settings | None,
         data: DataStack,
         identity: IdentityStack,
         mcp_network: Network | None = None,
@@ -63,19 +65,19 @@ class ChatStack(Stack):
         self._stage = stage
         self._data = data
         self._identity = identity
-        self._services = services
+        self._settings = settings
         self._course_vectors_arn = course_vectors_arn
-        self._layers = Layers(self, stage)
+        self._layers = Layers(self, stage, settings)
         self.functions = self._functions(mcp_network)
         self.workflow = Workflow(self, "Chat", CHAT, stage=stage, functions=self.functions)
         self.corpus_workflow = Workflow(self, "Corpus", CORPUS, stage=stage, functions=self.functions)
-        settings = self._settings()
         embed = self.functions["embed"].alias
         machines = {"chat": self.workflow.machine, "corpus": self.corpus_workflow.machine}
-        allow = Allow(stage, data, identity.pool, machines, embed, services, course_vectors_arn)
+        allow = Allow(stage, data, identity.pool, machines, embed, settings, course_vectors_arn)
+        values = self._values()
         for function in self.functions.values():
-            function.connect(settings, allow)
-        self._accept_projects(services)
+            function.connect(values, allow)
+        self._accept_projects()
         self.rest = Rest(
             self,
             "Rest",
@@ -83,7 +85,7 @@ class ChatStack(Stack):
             pool=identity.pool,
             api=self.functions["api"],
             stream=self.functions["stream"],
-            allowed_origins=self._value("allowed_origins") or "*",
+            allowed_origins=self._value("ALLOWED_ORIGINS") or "*",
             edge=edge,
         )
         self.triggers = Triggers(
@@ -100,27 +102,29 @@ class ChatStack(Stack):
             failed=self.triggers.failed,
             tables={"history": data.history, "chats": data.chats, "credits": data.credits},
             watch=watch,
-            lists_tools=services.mcp_servers != dump_servers(()),
+            lists_tools=settings is None or bool(parse_servers(settings.mcp_servers)),
             mcp_service=mcp_service,
         )
         if self.workflow.release and stage.moves_by_steps:
             self.workflow.release.move_by_steps(stage, observability.release_alarms)
         self._outputs()
 
-    def _value(self, setting: str) -> str:
-        """The setting itself, or the parameter that the local stack fills in."""
-        value: str | None = getattr(self._services, setting)
-        if value is not None:
-            return value
-        name = PARAMETER_NAMES[setting]
-        existing: Any = self.node.try_find_child(name)
-        parameter: CfnParameter = existing or CfnParameter(self, name, type="String", default="")
+    def _value(self, name: str) -> str:
+        """The value of a setting, or the parameter that the local stack fills in: it changes a setting without a new
+        synthesis. On AWS the value is in the template, because a published function version keeps the environment it
+        was published with, and a changed parameter alone would publish no new one.
+        """
+        entry = declared()[name]
+        if self._settings is not None:
+            return text_of(getattr(self._settings, entry.field))
+        existing: Any = self.node.try_find_child(entry.parameter)
+        parameter: CfnParameter = existing or CfnParameter(self, entry.parameter, type="String", default="")
         return parameter.value_as_string
 
-    def _accept_projects(self, services: Services) -> None:
-        region = bedrock_region(services.bedrock_base_url or "") or "<AWS::Region>"
+    def _accept_projects(self) -> None:
+        region = bedrock_region_of(self._settings) or "<AWS::Region>"
         arn = f"arn:<AWS::Partition>:bedrock-mantle:{region}:<AWS::AccountId>:project/*"
-        if inference_arn(self._data, services):
+        if inference_arn(self._data, self._settings):
             for function in self.functions.values():
                 reason = "The account's default project has no documented ARN."
                 accept(function.role, f"AwsSolutions-IAM5[Resource::{arn}]", reason)
@@ -140,9 +144,23 @@ class ChatStack(Stack):
             for name, spec in SPECS.items()
         }
 
-    def _settings(self) -> Mapping[str, str]:
-        """The values of all variables that an entry of `SPECS` may name."""
-        data, secrets, pool = self._data, self._data.secret_names, self._identity.pool
+    def _values(self) -> Mapping[str, str]:
+        """The values of all variables that a function may have."""
+        entries, stored = declared().values(), self._data.secret_names
+        used = [entry for entry in entries if entry.declared.used_by]
+        chosen = {entry.name: self._value(entry.name) for entry in used if not entry.is_key}
+        bedrock = chosen["BEDROCK_BASE_URL"] or bedrock_url(self.region)
+        secrets = {entry.field.upper(): stored[entry.stored] for entry in used if entry.is_key}
+        return {**self._resources(), **self._of_stage(), **chosen, "BEDROCK_BASE_URL": bedrock, **secrets}
+
+    def _of_stage(self) -> Mapping[str, str]:
+        """The fields that the stage and the functions' settings share."""
+        shared = [item.name for item in fields(StageSettings) if hasattr(DEFAULTS, item.name)]
+        return {name.upper(): text_of(getattr(self._stage, name)) for name in shared}
+
+    def _resources(self) -> Mapping[str, str]:
+        """What functions are told of the stack itself."""
+        data, pool = self._data, self._identity.pool
         issuer = f"https://cognito-idp.{self.region}.amazonaws.com/{pool.user_pool_id}"
         price = prices(os.environ.get("CDK_DEFAULT_REGION") or HOME)
         return {
@@ -155,42 +173,13 @@ class ChatStack(Stack):
             "CONNECTIONS_KEY": data.connections_key.key_arn,
             "STATE_MACHINE_ARN": self.workflow.start_arn,
             "CORPUS_MACHINE_ARN": self.corpus_workflow.start_arn,
-            "LEDGER_RETENTION_DAYS": str(self._stage.ledger_retention_days),
             "AWS_PRICES": json.dumps({name: price[name] for name in PRICES}),
             "FUNCTION_SIZES": json.dumps({name: spec.memory for name, spec in SPECS.items()}),
-            "ERROR_DETAILS": "on" if self._stage.error_details else "",
-            "UPGRADE_MESSAGE": self._stage.upgrade_message,
-            "TOKEN_HOURS": str(self._stage.token_hours),
             "USER_POOL_ID": pool.user_pool_id,
             "JWKS_URL": f"{issuer}/.well-known/jwks.json",
             "TOKEN_ISSUER": issuer,
             "TOKEN_AUDIENCE": self._identity.client.user_pool_client_id,
-            "ALLOWED_ORIGINS": self._value("allowed_origins"),
-            "ANTHROPIC_BASE_URL": self._value("anthropic_base_url"),
-            "ANTHROPIC_SECRET": secrets["anthropic"],
-            "BEDROCK_BASE_URL": self._value("bedrock_base_url") or bedrock_url(self.region),
-            "BEDROCK_SECRET": secrets.get("bedrock", ""),
-            "DUALTRACK_PROVIDER": self._value("provider"),
-            "DUALTRACK_MODEL": self._value("model"),
-            "DUALTRACK_SUMMARY_MODEL": self._value("summary_model"),
-            "DUALTRACK_SUMMARY_CHARACTERS": self._value("summary_characters"),
-            "DUALTRACK_EFFORT": self._value("effort"),
-            "DUALTRACK_THINKING_TOKENS": self._value("thinking_tokens"),
-            "DUALTRACK_MAX_COST": self._value("max_cost"),
-            "OTEL_EXPORTER_OTLP_ENDPOINT": self._value("otlp_endpoint"),
-            "OTLP_SECRET": secrets["otlp"],
-            "DUALTRACK_EMBEDDING_MODEL": self._value("embedding_model"),
-            "DUALTRACK_COURSE_RANKING": self._value("course_ranking"),
-            "DUALTRACK_GRAPH_ENGINE": self._value("graph_engine"),
-            "DUALTRACK_GRAPH_URL": self._value("graph_url"),
-            "DUALTRACK_GRAPH_USER": self._value("graph_user"),
-            "GRAPH_SECRET": secrets["graph"],
-            "VOYAGE_BASE_URL": self._value("voyage_base_url"),
-            "VOYAGE_SECRET": secrets["voyage"],
-            "CONTEXT7_BASE_URL": self._value("context7_base_url"),
-            "CONTEXT7_SECRET": secrets["context7"],
-            "GITHUB_TOKEN_SECRET": secrets["github"],
-            "MCP_SERVERS": self._value("mcp_servers"),
+            "BEDROCK_SECRET": data.secret_names.get("bedrock", ""),
             "EMBED_FUNCTION": self.functions["embed"].alias.function_arn,
         }
 

@@ -10,18 +10,18 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_ssm as ssm
+from dualtrack.settings import keys
 
 from infra.settings import record_name
 from infra.stacks.emptier import accept_emptier
 from infra.stacks.findings import accept
-from infra.stages import SECRET_NAMES
 
 if TYPE_CHECKING:
     from constructs import Construct
 
     from infra.stages import StageSettings
 
-LOCAL_SECRET_NAMES: Final = (*SECRET_NAMES, "bedrock")
+_LOCAL: Final = "bedrock"
 """The emulated account's roles do not exist on AWS, so locally the user's own credentials sign requests to Bedrock."""
 
 CORPUS_FOLDER: Final = "corpora/"
@@ -95,7 +95,7 @@ class DataStack(Stack):
             enable_key_rotation=True,
             removal_policy=self._removal,
         )
-        names = LOCAL_SECRET_NAMES if stage.name == "local" else SECRET_NAMES
+        names = (*keys(), _LOCAL) if stage.name == "local" else tuple(keys())
         self.secret_names = {name: f"/{stage.prefix}/{name}" for name in names}
         if record:
             self._record(record)

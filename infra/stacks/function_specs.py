@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.settings import variables_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -27,7 +29,8 @@ class FunctionSpec:
 
     ``seconds``: less than the timeout of the state or caller that waits for it (DESIGN 2.10); ``memory``: in MB, the
     measured peak is at most 60 % of it (infra/measured.json; tests/infra/test_memory_sizes.py); ``layers``: the
-    dependency layers besides the library; ``environment``: the names of its variables, whose values `ChatStack` sets;
+    dependency layers besides the library; ``environment``: the
+    names of its variables besides those of the settings that it uses (`dualtrack.settings`);
     ``permissions``: its statements besides logs and traces; ``disk``: MB of ``/tmp``, 512 are free.
     """
 
@@ -40,6 +43,11 @@ class FunctionSpec:
     permissions: Permissions
     handler: str = "handler.handler"
     disk: int = 512
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of all its variables, whose values `ChatStack` sets."""
+        return (*self.environment, *variables_of(self.name))
 
     @property
     def serves_http(self) -> bool:
@@ -60,12 +68,6 @@ PAST: Final = ("BatchGetItem", "ConditionCheckItem")
 """On the history besides: of those who write to a conversation's past while its chat holds the lease, or delete it."""
 
 MEMORY: Final = ("HISTORY_TABLE", "CHATS_TABLE", "BODIES_BUCKET")
-CLAUDE: Final = (
-    "DUALTRACK_PROVIDER", "ANTHROPIC_BASE_URL", "ANTHROPIC_SECRET", "BEDROCK_BASE_URL", "BEDROCK_SECRET",
-    "DUALTRACK_MODEL", "DUALTRACK_SUMMARY_MODEL", "DUALTRACK_EFFORT", "DUALTRACK_THINKING_TOKENS",
-)  # fmt: skip
-SUMMARIES: Final = ("DUALTRACK_SUMMARY_CHARACTERS",)
-SPANS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTLP_SECRET")
 
 _SPECS: Final = (
     FunctionSpec(
@@ -75,9 +77,8 @@ _SPECS: Final = (
         memory=1280,  # the first token waits for its cold start (infra.first_token)
         layers=("base",),
         environment=(
-            *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "CONNECTIONS_KEY", "MCP_SERVERS",
-            "ALLOWED_ORIGINS", "USER_POOL_ID", "STATE_MACHINE_ARN", "CORPUS_MACHINE_ARN", "LEDGER_RETENTION_DAYS",
-            "TOKEN_HOURS", "AWS_PRICES", "FUNCTION_SIZES", "DUALTRACK_MODEL",
+            *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "CONNECTIONS_KEY", "USER_POOL_ID", "STATE_MACHINE_ARN",
+            "CORPUS_MACHINE_ARN", "LEDGER_RETENTION_DAYS", "TOKEN_HOURS", "AWS_PRICES", "FUNCTION_SIZES",
             "UPGRADE_MESSAGE",
         ),
         permissions=lambda allow: [
@@ -107,10 +108,7 @@ _SPECS: Final = (
         seconds=140,  # state Turn: 150 s
         memory=640,  # a cold start of 2.2 s, half as long again on other measurements (infra.first_token)
         layers=("base", "claude"),
-        environment=(
-            *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CLAUDE, *SUMMARIES, "MCP_SERVERS", "DUALTRACK_MAX_COST",
-            "ERROR_DETAILS",
-        ),
+        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "BEDROCK_SECRET", "ERROR_DETAILS"),
         permissions=lambda allow: [
             allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, *PAST),
@@ -143,11 +141,7 @@ _SPECS: Final = (
         seconds=55,  # state Tool: 60 s
         memory=1536,
         layers=("base", "claude", "search"),
-        environment=(
-            *MEMORY, "CACHE_TABLE", *CLAUDE, "VOYAGE_BASE_URL", "VOYAGE_SECRET",
-            "CONTEXT7_BASE_URL", "CONTEXT7_SECRET", "DUALTRACK_EMBEDDING_MODEL", "DUALTRACK_COURSE_RANKING",
-            "EMBED_FUNCTION", "COURSE_VECTORS",
-        ),
+        environment=(*MEMORY, "CACHE_TABLE", "BEDROCK_SECRET", "EMBED_FUNCTION", "COURSE_VECTORS"),
         permissions=lambda allow: [
             allow.table("chats", *APPEND),
             allow.table("history", *APPEND, *PAST),
@@ -166,9 +160,7 @@ _SPECS: Final = (
         seconds=55,  # state Tool: 60 s
         memory=2048,  # a query's pool of 512 MB, the pages of the database that it reads, and this process
         layers=("base", "graph"),
-        environment=(
-            *MEMORY, "DUALTRACK_GRAPH_ENGINE", "DUALTRACK_GRAPH_URL", "DUALTRACK_GRAPH_USER", "GRAPH_SECRET",
-        ),
+        environment=MEMORY,
         # those of `tool`: the current version's item and its objects are in the same table and bucket
         permissions=lambda allow: [
             allow.table("chats", *APPEND),
@@ -193,10 +185,7 @@ _SPECS: Final = (
         seconds=300,  # state Ingest: 310 s
         memory=3008,  # a version of 50,000 chunks, the one before, and the vectors of both
         layers=("base", "claude", "search", "documents"),
-        environment=(
-            "HISTORY_TABLE", "BODIES_BUCKET", "VOYAGE_BASE_URL", "VOYAGE_SECRET", "DUALTRACK_EMBEDDING_MODEL",
-            "EMBED_FUNCTION", "COURSE_VECTORS",
-        ),
+        environment=("HISTORY_TABLE", "BODIES_BUCKET", "EMBED_FUNCTION", "COURSE_VECTORS"),
         permissions=lambda allow: [
             allow.corpora("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
             allow.corpus_objects("GetObject", "PutObject"),
@@ -225,7 +214,7 @@ _SPECS: Final = (
         seconds=58,  # state Tool: 60 s
         memory=512,
         layers=("base", "mcp"),
-        environment=(*MEMORY, "CACHE_TABLE", "CONNECTIONS_KEY", "MCP_SERVERS", "GITHUB_TOKEN_SECRET"),
+        environment=(*MEMORY, "CACHE_TABLE", "CONNECTIONS_KEY"),
         permissions=lambda allow: [
             allow.table("chats", *APPEND),
             allow.table("history", "GetItem", "PutItem", "BatchGetItem"),
@@ -242,7 +231,7 @@ _SPECS: Final = (
         seconds=110,  # state Summarise: 120 s
         memory=256,  # no user waits for it
         layers=("base", "claude"),
-        environment=(*MEMORY, "CACHE_TABLE", *CLAUDE, *SUMMARIES, *SPANS),
+        environment=(*MEMORY, "CACHE_TABLE", "BEDROCK_SECRET"),
         permissions=lambda allow: [
             *allow.spans(),
             allow.table("chats", *CHANGE),
@@ -259,7 +248,7 @@ _SPECS: Final = (
         seconds=28,  # state Abort: 30 s
         memory=512,
         layers=("base",),
-        environment=(*MEMORY, "CREDITS_TABLE", "DUALTRACK_PROVIDER", "ERROR_DETAILS", *SPANS),
+        environment=(*MEMORY, "CREDITS_TABLE", "ERROR_DETAILS"),
         permissions=lambda allow: [
             *allow.spans(),
             allow.table("chats", *CHANGE),
@@ -316,9 +305,7 @@ _SPECS: Final = (
         seconds=130,
         memory=256,  # billed as long as a chat takes; its cold start is as long as that of `turn` (infra.first_token)
         layers=("stream",),
-        environment=(
-            "CHATS_TABLE", "CACHE_TABLE", "ALLOWED_ORIGINS", "JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE",
-        ),
+        environment=("CHATS_TABLE", "CACHE_TABLE", "JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE"),
         permissions=lambda allow: [allow.table("chats", *READ), allow.leases()],
         handler="run.sh",
     ),

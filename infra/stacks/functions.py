@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -13,6 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 from dualtrack.runtime.plain_log import NAMESPACE
+from dualtrack.settings import DEFAULTS
 
 from infra import layers
 from infra.layers import ROOT
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from aws_cdk import aws_ec2 as ec2
     from aws_cdk import aws_sqs as sqs
     from aws_cdk import aws_stepfunctions as sfn
+    from dualtrack.settings import Settings
 
     from infra.stacks.function_specs import FunctionSpec
     from infra.stacks.permissions import Allow
@@ -90,9 +91,10 @@ class Network:
 class Layers:
     """The layers of one stack, made when a function first asks for them."""
 
-    def __init__(self, scope: Construct, stage: StageSettings) -> None:
+    def __init__(self, scope: Construct, stage: StageSettings, settings: Settings | None) -> None:
         self._scope = scope
         self._stage = stage
+        self._settings = settings or DEFAULTS
         self._made: dict[str, lambda_.ILayerVersion] = {}
 
     def of(self, spec: FunctionSpec) -> list[lambda_.ILayerVersion]:
@@ -129,7 +131,7 @@ class Layers:
         if not self._stage.built_layers:
             return ROOT / "layers" / name
         return (
-            layers.build_core(own_profiles(os.environ))
+            layers.build_core(own_profiles(self._settings))
             if name == "core"
             else layers.build(layers.ROLES[name])
         )
@@ -209,7 +211,7 @@ class Function(Construct):
         """Add the variables and permissions of its entry, after all functions are made: `api` and `sweep` name the
         workflow, which names the other functions.
         """
-        for name in self.spec.environment:
+        for name in self.spec.variables:
             self.function.add_environment(name, values[name])
         for statement in self.spec.permissions(allow):
             self.role.add_to_policy(statement)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
-from dualtrack.models.providers import ANTHROPIC, BEDROCK, bedrock_region
+from dualtrack.models.providers import ANTHROPIC, BEDROCK, PROVIDERS, bedrock_region
+from dualtrack.tools.graph.settings import BOLT
 
 from infra.stacks.data import (
     ACTIVE_ACCOUNTS_INDEX,
@@ -18,15 +19,16 @@ from infra.stacks.data import (
 from infra.stacks.vectors import course_vectors_export
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from aws_cdk import Stack
     from aws_cdk import aws_cognito as cognito
     from aws_cdk import aws_lambda as lambda_
     from aws_cdk import aws_stepfunctions as sfn
+    from dualtrack.settings import Settings
 
     from infra.stacks.data import DataStack
-    from infra.stages import Services, StageSettings
+    from infra.stages import StageSettings
 
 _LEASE_KEYS: Final = "LEASE#*"
 """`dualtrack.storage.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
@@ -52,10 +54,10 @@ class Allow:
         pool: cognito.IUserPool,
         machines: Mapping[str, sfn.IStateMachine],
         embed: lambda_.IAlias,
-        services: Services,
+        settings: Settings | None,
         course_vectors_arn: str = "",
     ) -> None:
-        self._services = services
+        self._settings = settings
         self._course_vectors = course_vectors_arn
         self._embed = embed
         self._data = data
@@ -152,19 +154,21 @@ class Allow:
 
     def model(self) -> list[iam.PolicyStatement]:
         """Ask the model: read the key of its service, or call Bedrock in the account's own projects."""
-        providers, secrets = self._services.providers, self._data.secret_names
+        providers, secrets = _providers(self._settings), self._data.secret_names
         keys = [name for name in (ANTHROPIC, BEDROCK) if name in providers and name in secrets]
         read = [self.secrets(*keys)] if keys else []
-        arn = inference_arn(self._data, self._services)
+        arn = inference_arn(self._data, self._settings)
         return [*read, _statement("bedrock-mantle", ["CreateInference"], arn)] if arn else read
 
     def spans(self) -> list[iam.PolicyStatement]:
         """Read the headers for the stage's collector, if it has one."""
-        return [] if self._services.otlp_endpoint == "" else [self.secrets("otlp")]
+        is_set = self._settings is None or self._settings.otel_exporter_otlp_endpoint
+        return [self.secrets("otlp")] if is_set else []
 
     def graph_server(self) -> list[iam.PolicyStatement]:
         """Read the password of the graph's server, if there is one."""
-        return [self.secrets("graph")] if self._services.may_ask_graph_server else []
+        is_set = self._settings is None or self._settings.dualtrack_graph_engine == BOLT
+        return [self.secrets("graph")] if is_set else []
 
     def connections(self, action: str) -> iam.PolicyStatement:
         """On the key that encrypts the users' connections."""
@@ -192,16 +196,29 @@ class Allow:
         return _statement("states", [action], arn)
 
 
-def inference_arn(stack: Stack, services: Services) -> str:
+def inference_arn(stack: Stack, settings: Settings | None) -> str:
     """The resource of calls to Bedrock, empty without it: a project, in the form of the managed policy
     AmazonBedrockMantleInferenceAccess (AWS Managed Policy Reference), in this account and one region alone.
 
     A request that names no project belongs to the account's default one, whose ARN AWS does not document.
     """
-    if BEDROCK not in services.providers:
+    if BEDROCK not in _providers(settings):
         return ""
-    region = bedrock_region(services.bedrock_base_url or "") or stack.region
+    region = bedrock_region_of(settings) or stack.region
     return stack.format_arn(service="bedrock-mantle", region=region, resource="project", resource_name="*")
+
+
+def bedrock_region_of(settings: Settings | None) -> str:
+    """The region in which Bedrock is called, empty for the stage's own."""
+    return bedrock_region(settings.bedrock_base_url) if settings else ""
+
+
+def _providers(settings: Settings | None) -> Collection[str]:
+    """The providers that may be called; all of them if a parameter decides. The one before keeps its permission, since
+    its chats may still run, but is in no function's environment."""
+    if settings is None:
+        return PROVIDERS
+    return {settings.dualtrack_provider, settings.dualtrack_provider_before}
 
 
 def wildcards(stage: StageSettings) -> dict[str, str]:

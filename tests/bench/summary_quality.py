@@ -30,12 +30,12 @@ from dualtrack.models.prices import dollars
 from dualtrack.models.thinking import Thinking, turn_fields
 from dualtrack.models.turn import ToolCall, Usage
 from dualtrack.profiles import all_profiles
+from dualtrack.settings import DEFAULTS
 from dualtrack.tools.registry import IN_HOUSE
 from rich.console import Console
 from rich.table import Table
 
 from infra.local.offline_model.server import Settings, serve_offline_model
-from infra.stages import DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -233,7 +233,7 @@ def main() -> int:
     """Print the table; exit code 2 without a key."""
     console = Console(width=130)
     named = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
-    name = named[0] if named else DEFAULT_MODEL
+    name = named[0] if named else DEFAULTS.dualtrack_model
     if "--offline" in sys.argv:
         with serve_offline_model(settings=Settings(chunk_delay=0)) as offline:
             console.print(_table(connect(offline.url, "key"), name))

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 from dualtrack.models.anthropic import connect
+from dualtrack.settings import settings_from
 from dualtrack.storage.cache import CacheStore
-from dualtrack.tools.documentation.dependencies import Dependencies, build_dependencies, search_environment
+from dualtrack.tools.documentation.dependencies import Dependencies, build_dependencies
 from dualtrack.tools.documentation.pipeline import documentation_for
 from dualtrack.tools.documentation.settings import Limits, RetrievalSettings
 from moto import mock_aws
@@ -137,7 +138,7 @@ def documentation_world(
         make_table(dynamodb, "cache")
         now = [NOW]
         logger = RecordingLogger()
-        environment = search_environment(
+        stage_settings = settings_from(
             {
                 "CONTEXT7_BASE_URL": servers[0].url,
                 "CONTEXT7_SECRET": "context7",
@@ -147,12 +148,12 @@ def documentation_world(
         )
         secrets = {"context7": servers[0].api_key, "voyage": voyage_key}
         deps = build_dependencies(
-            environment,
+            stage_settings,
             model=connect(servers[2].url, "sk-test") if claude else None,
             secret=lambda name: secrets.get(name, ""),
             cache=CacheStore(dynamodb, "cache", lambda: now[0]),
             logger=logger,
-            settings=settings or PATIENT,
+            retrieval=settings or PATIENT,
         )
         stack.callback(deps.close)
         yield World(*servers, deps, dynamodb, logger, now)

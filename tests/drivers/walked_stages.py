@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from infra.local.synth import CACHE, IN_PLACE, content_key, context
 from infra.node import node
+from tests.drivers.other_settings import another, in_a_file
 from tests.drivers.templates import WITH_MCP
 from tests.infra.cloudformation import stacks_of
 from tests.infra.rules.registry import ALL_SET
@@ -23,58 +24,46 @@ from tests.infra.rules.registry import ALL_SET
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from infra.settings import Settings
+    from infra.settings import Configuration
 
     Stacks = dict[str, Mapping[str, Any]]
 
-SETTINGS: Final[Mapping[str, dict[str, str]]] = MappingProxyType(
+TOGETHER: Final[Mapping[str, dict[str, str]]] = MappingProxyType(
     {
-        "alarms' mail": {
-            "ALARM_EMAIL": ALL_SET["ALARM_EMAIL"],
-            "ALARM_TOPIC_ARN": "arn:aws:sns:us-east-1:123456789012:operators",
-            "ALARM_DAILY_DOLLARS": "20",
-        },
-        "origins": {"ALLOWED_ORIGINS": "https://app.example.org"},
-        "Anthropic's address": {"ANTHROPIC_BASE_URL": "https://models.example.org"},
-        "Bedrock": {
-            "DUALTRACK_PROVIDER": "bedrock",
-            "DUALTRACK_PROVIDER_BEFORE": "anthropic",
-            "BEDROCK_BASE_URL": "https://bedrock-mantle.eu-west-1.api.aws/anthropic",
-        },
-        "Context7's address": {"CONTEXT7_BASE_URL": "https://context7.example.org"},
-        "course index": {"DUALTRACK_COURSE_INDEX": "s3vectors"},
-        "ranking": {"DUALTRACK_COURSE_RANKING": "keywords"},
-        "cost cap": {"DUALTRACK_MAX_COST": "0.5"},
-        "effort": {"DUALTRACK_EFFORT": "low"},
-        "embeddings": {
-            "DUALTRACK_EMBEDDING_MODEL": "voyage-3-lite",
-            "VOYAGE_BASE_URL": "https://v.example.org",
-        },
         "graph's server": {
             "DUALTRACK_GRAPH_ENGINE": "bolt",
             "DUALTRACK_GRAPH_URL": ALL_SET["DUALTRACK_GRAPH_URL"],
             "DUALTRACK_GRAPH_USER": "reader",
         },
-        "model": {"DUALTRACK_MODEL": "claude-other", "DUALTRACK_SUMMARY_MODEL": "claude-another"},
+        "Bedrock": {
+            "DUALTRACK_PROVIDER": "bedrock",
+            "DUALTRACK_PROVIDER_BEFORE": "anthropic",
+            "BEDROCK_BASE_URL": "https://bedrock-mantle.eu-west-1.api.aws/anthropic",
+        },
         "profiles": {"DUALTRACK_PROFILES": "profiles"},
-        "summaries": {"DUALTRACK_SUMMARY_CHARACTERS": "400"},
-        "thinking": {"DUALTRACK_THINKING_TOKENS": "2000"},
         "GitHub's MCP server": WITH_MCP,
-        "GitHub's MCP server elsewhere": {"GITHUB_MCP_URL": "https://mcp.example.org/"},
-        "MCP servers": {"MCP_SERVERS": '[{"name": "docs", "url": "https://docs.example.org/mcp"}]'},
         "OpenID Connect": {
             **{name: value for name, value in ALL_SET.items() if name.startswith("OIDC")},
             "OIDC_NAME": "Login",
         },
         "SAML": {"SAML_METADATA_URL": ALL_SET["SAML_METADATA_URL"], "SAML_NAME": "Directory"},
         "SES": {"SES_FROM": ALL_SET["SES_FROM"], "SES_IDENTITY": "example.org"},
-        "traces": {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://traces.example.org"},
-        "page's address": {"PAGE_URL": "https://d111111abcdef8.cloudfront.net/"},
         "domain": {name: ALL_SET[name] for name in ("DOMAIN", "CERTIFICATE_ARN")},
-        "firewall": {"WAF": "on"},
     }
 )
-"""Every setting of `infra.settings.NAMES`, with those that only mean something together."""
+"""Settings that only mean something together."""
+
+SETTINGS: Final[Mapping[str, dict[str, str]]] = MappingProxyType(
+    {
+        **TOGETHER,
+        **{
+            name: {name: another(entry)}
+            for name, entry in in_a_file().items()
+            if not any(name in settings for settings in TOGETHER.values())
+        },
+    }
+)
+"""Every setting that a stage's file may have."""
 
 STAGE: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
     {
@@ -102,7 +91,7 @@ class Variant:
     settings: Mapping[str, str] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
 
-    def read(self) -> Settings:
+    def read(self) -> Configuration:
         """The settings as a deployment from this environment reads them."""
         from infra.settings import read_settings
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.checked_settings import checked
 
-from infra.stages import services_from
 from tests.drivers.templates import Stage, readable
 
 if TYPE_CHECKING:
@@ -115,5 +115,5 @@ def test_during_a_switch_both_providers_are_allowed(changing: Stage) -> None:
 
 
 def test_another_provider_is_refused() -> None:
-    with pytest.raises(ValueError, match="DUALTRACK_PROVIDER_BEFORE: x is none of anthropic, bedrock"):
-        services_from({"DUALTRACK_PROVIDER_BEFORE": "x"})
+    with pytest.raises(ValueError, match=r"DUALTRACK_PROVIDER_BEFORE = x .*: must be anthropic or bedrock"):
+        checked({"DUALTRACK_PROVIDER_BEFORE": "x"})

@@ -13,7 +13,6 @@ from aws_cdk import assertions
 from infra.app import build
 from infra.settings import STAGES
 from infra.stacks.functions import reserved_concurrency
-from infra.stages import AS_PARAMETERS
 
 if TYPE_CHECKING:
     from tests.drivers.templates import Stage
@@ -37,7 +36,7 @@ def test_no_function_reserves_concurrency_by_default(aws_stage: Stage) -> None:
 
 def test_a_stage_keeps_concurrency_for_the_functions_it_names() -> None:
     stage = replace(STAGES["local"], reserved_concurrency={"abort": 5, "credit_reset": 1})
-    chat = build(cdk.App(), stage, AS_PARAMETERS)
+    chat = build(cdk.App(), stage, None)
     functions = assertions.Template.from_stack(chat).find_resources("AWS::Lambda::Function")
     reserved = {
         key[:-8].removesuffix("Function"): function["Properties"]["ReservedConcurrentExecutions"]

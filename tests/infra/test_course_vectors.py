@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.storage.vector_indexes import index_name
 
-from infra.stages import course_index_from
 from tests.drivers.templates import Stage, readable
 from tests.infra.rules.registry import VARIANTS
 
@@ -92,10 +91,3 @@ def test_without_the_setting_nothing_of_it_exists(aws_stage: Stage) -> None:
     assert not (aws_stage.folder / "Vectors.template.json").exists()
     assert list(rights(aws_stage)) == []
     assert set(bucket_settings(aws_stage).values()) == {""}
-
-
-def test_an_unknown_index_setting_is_refused() -> None:
-    assert course_index_from({}) == course_index_from({"DUALTRACK_COURSE_INDEX": ""}) == "embedded"
-    assert course_index_from({"DUALTRACK_COURSE_INDEX": "s3vectors"}) == "s3vectors"
-    with pytest.raises(ValueError, match="DUALTRACK_COURSE_INDEX: opensearch is none of embedded, s3vectors"):
-        course_index_from({"DUALTRACK_COURSE_INDEX": "opensearch"})

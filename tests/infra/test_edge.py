@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 import pytest
+from dualtrack.checked_settings import checked
+from dualtrack.settings import DEFAULTS
 
 from infra.app import build
 from infra.edge import Edge, edge_from
 from infra.settings import STAGES
-from infra.stages import services_from
 from tests.drivers.synthesised import built_layers
 
 if TYPE_CHECKING:
@@ -27,18 +28,18 @@ def certificate(region: str) -> str:
 
 
 def test_nothing_set_is_awss_own_address_and_no_firewall() -> None:
-    assert edge_from({}, PROD) == Edge("", "", firewall=False)
+    assert edge_from(checked({}), PROD) == Edge("", "", firewall=False)
 
 
 def test_a_domain_its_certificate_and_the_firewall() -> None:
     values = {"DOMAIN": "chat.example.org", "CERTIFICATE_ARN": certificate("us-east-1"), "WAF": "on"}
-    edge = edge_from(values, PROD)
+    edge = edge_from(checked(values), PROD)
     assert edge == Edge("chat.example.org", certificate("us-east-1"), firewall=True)
     assert edge.url == "https://chat.example.org/"
 
 
 def test_the_firewall_is_logged_by_the_same_setting() -> None:
-    assert edge_from({"WAF": "log"}, PROD) == Edge("", "", firewall=True, firewall_log=True)
+    assert edge_from(checked({"WAF": "log"}), PROD) == Edge("", "", firewall=True, firewall_log=True)
 
 
 @pytest.mark.parametrize(
@@ -56,12 +57,12 @@ def test_the_firewall_is_logged_by_the_same_setting() -> None:
 )
 def test_what_aws_would_refuse_is_refused_before(wrong: dict[str, str], named: str) -> None:
     with pytest.raises(ValueError, match=named):
-        edge_from(wrong, PROD)
+        edge_from(checked(wrong), PROD)
 
 
 def test_without_cloudfront_the_certificate_is_the_regions() -> None:
     values = {"DOMAIN": "api.example.org", "CERTIFICATE_ARN": certificate("eu-central-1")}
-    assert edge_from(values, WITHOUT_PAGE).domain == "api.example.org"
+    assert edge_from(checked(values), WITHOUT_PAGE).domain == "api.example.org"
 
 
 def test_a_stage_without_its_page_needs_no_cloudfront(tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ def test_a_stage_without_its_page_needs_no_cloudfront(tmp_path: Path) -> None:
     built_layers()
     app = cdk.App(outdir=str(tmp_path), context={"aws:cdk:disable-asset-staging": True})
     edge = Edge("api.example.org", certificate("eu-central-1"), firewall=True)
-    build(app, WITHOUT_PAGE, services_from({}), edge=edge)
+    build(app, WITHOUT_PAGE, DEFAULTS, edge=edge)
     app.synth()
     templates = {path.name: json.loads(path.read_text()) for path in tmp_path.glob("*.template.json")}
     assert set(templates) == {"Chat.template.json", "Data.template.json", "Identity.template.json"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.checked_settings import checked
 
-from infra.stages import services_from
 from tests.drivers.templates import Stage, readable
 from tests.infra.rules.registry import VARIANTS
 
@@ -66,14 +66,17 @@ def test_without_one_nobody_may_read_it(prod: Stage) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"DUALTRACK_GRAPH_ENGINE": "neptune"}, "DUALTRACK_GRAPH_ENGINE: neptune is none of ladybug, bolt"),
-        ({"DUALTRACK_GRAPH_ENGINE": "bolt"}, "DUALTRACK_GRAPH_URL: must be an address"),
+        (
+            {"DUALTRACK_GRAPH_ENGINE": "neptune"},
+            "DUALTRACK_GRAPH_ENGINE = neptune .*: must be ladybug or bolt",
+        ),
+        ({"DUALTRACK_GRAPH_ENGINE": "bolt"}, "DUALTRACK_GRAPH_URL is not set: must be an address"),
         (
             {"DUALTRACK_GRAPH_URL": "bolt://graph.example.org"},
-            "DUALTRACK_GRAPH_URL: bolt:// is only for this machine",
+            "DUALTRACK_GRAPH_URL = .*: bolt:// is only for this machine",
         ),
     ],
 )
 def test_a_setting_that_means_no_server_is_refused(settings: dict[str, str], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        services_from(settings)
+        checked(settings)

@@ -153,7 +153,7 @@ def emitted() -> set[Metric]:
             module._tell(Report(reset=1, failed=1))
         servers = [{"name": "docs", "url": "http://127.0.0.1:9/mcp", "price_class": "other"}]
         with function(
-            "mcp", capture, MCP_SERVERS=json.dumps(servers), GITHUB_TOKEN_SECRET="", CONNECTIONS_KEY="key"
+            "mcp", capture, MCP_SERVERS=json.dumps(servers), GITHUB_SECRET="", CONNECTIONS_KEY="key"
         ) as module:
             module.refresh()
             listed = Refreshed("docs", "listed 1", (LeftOut("docs", "odd", "why"),), is_new=True)

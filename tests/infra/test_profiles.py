@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
+from dualtrack.checked_settings import checked
+from dualtrack.settings import settings_from
 
 from infra import layers
 from infra.local.assets import zip_folder
@@ -58,7 +60,7 @@ def core_asset(tmp_path: Path) -> Path:
     """The core layer as staging's stacks name it, staged by the CDK."""
     built_layers()
     app = cdk.App(outdir=str(tmp_path / "assembly"))
-    Layers(cdk.Stack(app, "Stack"), STAGES["staging"]).of(replace(SPECS["abort"], layers=()))
+    Layers(cdk.Stack(app, "Stack"), STAGES["staging"], settings_from()).of(replace(SPECS["abort"], layers=()))
     app.synth()
     (asset,) = (path for path in (tmp_path / "assembly").glob("asset.*") if path.is_dir())
     return asset
@@ -84,17 +86,19 @@ def test_a_profile_that_names_no_configured_server_is_refused_with_what_there_is
     environment = {"DUALTRACK_PROFILES": str(own)}
     problem = r"helper\.json: mcp\.0: there is no MCP server 'githup'; "
     with pytest.raises(BadProfile, match=problem + r"none is configured \(MCP_SERVERS, GITHUB_MCP_URL\)"):
-        own_profiles(environment)
+        own_profiles(checked(environment))
     environment["MCP_SERVERS"] = '[{"name": "docs", "url": "http://127.0.0.1:1/"}]'
     environment["GITHUB_MCP_URL"] = "http://127.0.0.1:2/"
     with pytest.raises(BadProfile, match=problem + "there are github, docs$"):
-        own_profiles(environment)
+        own_profiles(checked(environment))
     path.write_text(path.read_text().replace("githup", "docs"))
-    assert path in own_profiles(environment)
+    assert path in own_profiles(checked(environment))
 
 
 def test_the_local_stacks_zip_has_them(tmp_path: Path, own: Path) -> None:
-    content = zip_folder(layers.ROOT / "layers" / "core", own_profiles({"DUALTRACK_PROFILES": str(own)}))
+    content = zip_folder(
+        layers.ROOT / "layers" / "core", own_profiles(checked({"DUALTRACK_PROFILES": str(own)}))
+    )
     zipfile.ZipFile(io.BytesIO(content)).extractall(tmp_path / "unpacked")
     librarys = described(layers.ROOT / "layers" / "core")
     assert described(tmp_path / "unpacked") == {**librarys, "assistant": "Ours.", "helper": "Ours."}

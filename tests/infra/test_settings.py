@@ -9,6 +9,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
+from dualtrack.settings import DEFAULTS, settings_from
 
 from infra.settings import (
     FOLDER,
@@ -21,7 +22,6 @@ from infra.settings import (
     record_name,
     refuse_to_drop,
 )
-from infra.stages import services_from
 from tests.drivers.templates import WITH_MCP, Stage
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def test_every_stage_has_its_file(stage: str) -> None:
     settings = read_settings(stage, {})
     assert settings.stage == STAGES[stage]
     assert settings.stage.name == stage
-    services_from(settings.environment)
+    assert settings.checked().dualtrack_model == DEFAULTS.dualtrack_model
 
 
 def test_the_environment_overrides_and_an_empty_variable_does_not(written: Callable[[str], Path]) -> None:
@@ -60,14 +60,14 @@ def test_the_environment_overrides_and_an_empty_variable_does_not(written: Calla
         "VOYAGE_API_KEY": "x",
     }
     settings = read_settings("prod", environ, folder)
-    assert dict(settings.environment) == {"DUALTRACK_MODEL": "claude-shell", "DUALTRACK_EFFORT": "low"}
+    assert dict(settings.given) == {"DUALTRACK_MODEL": "claude-shell", "DUALTRACK_EFFORT": "low"}
     assert settings.overriding == {"DUALTRACK_MODEL"}
 
 
 def test_servers_may_be_written_as_tables(written: Callable[[str], Path]) -> None:
     folder = written('[[settings.MCP_SERVERS]]\nname = "docs"\nurl = "https://mcp.example.org/"\n')
-    services = services_from(read_settings("prod", {}, folder).environment)
-    assert json.loads(services.mcp_servers or "")[0]["name"] == "docs"
+    settings = read_settings("prod", {}, folder).checked()
+    assert json.loads(settings.mcp_servers)[0]["name"] == "docs"
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,10 @@ def test_servers_may_be_written_as_tables(written: Callable[[str], Path]) -> Non
     [
         (
             'DUALTRACK_MODDEL = "x"\n',
-            r"settings\.prod\.toml: settings\.DUALTRACK_MODDEL: Input should be 'ALARM",
+            r"settings\.prod\.toml: settings\.DUALTRACK_MODDEL: there is no such setting; DUALTRACK_MODEL is alike",
         ),
-        ('ANTHROPIC_API_KEY = "x"\n', r"ANTHROPIC_API_KEY: .*a key is no setting: put it into the Parameter"),
+        ('ANTHROPIC_API_KEY = "x"\n', r"ANTHROPIC_API_KEY: a key is no setting: put it into the Parameter"),
+        ('DUALTRACK_TOKEN = "x"\n', "settings.DUALTRACK_TOKEN: it is set in the environment alone"),
         ("[more]\nx = 1\n", r"settings\.prod\.toml: more: Extra inputs are not permitted"),
         ("[stage.reserved_concurrency]\nabort = true\n", r"reserved_concurrency\.abort: .*valid integer"),
         ("[stage]\n", r"settings\.prod\.toml: .*(twice|overwrite|declare)"),
@@ -118,7 +119,8 @@ def test_there_is_no_other_stage() -> None:
 def refused(last: str, environ: Mapping[str, str], folder: Path) -> str:
     """Why a deployment after ``last`` is refused; empty if it is allowed."""
     try:
-        refuse_to_drop(json.loads(last), read_settings("prod", environ, folder), environ)
+        agreed = settings_from(environ).dualtrack_drop
+        refuse_to_drop(json.loads(last), read_settings("prod", environ, folder), agreed)
     except BadSettings as problem:
         return str(problem)
     return ""

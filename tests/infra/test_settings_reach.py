@@ -1,5 +1,4 @@
-"""Every setting of the README's table can be set in a stage's file and in the environment, and reaches the functions
-that use it."""
+"""A setting is one entry of `dualtrack.settings`: a file and the environment take it, and it reaches what uses it."""
 
 from __future__ import annotations
 
@@ -8,13 +7,14 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from dualtrack.checked_settings import WrongSettings, allowed, checked
+from dualtrack.settings import DEFAULTS, declared, settings_from
 
 from infra.layers import PROFILES, ROOT
 from infra.local.synth import CACHE
-from infra.settings import FOLDER, NAMES, is_key, read_settings
+from infra.settings import FOLDER, BadSettings, read_settings
 from infra.stacks.function_specs import SPECS
-from infra.stages import services_from
-from tests.drivers.documents import DOCUMENTS
+from tests.drivers.other_settings import another, in_a_file
 from tests.drivers.templates import Stage
 
 if TYPE_CHECKING:
@@ -23,45 +23,13 @@ if TYPE_CHECKING:
 
 OWN_PROFILES: Final = CACHE / "profiles-of-a-test"
 ALL_CHOSEN: Final[dict[str, str]] = {
-    "ANTHROPIC_BASE_URL": "https://claude.example",
-    "DUALTRACK_PROVIDER": "bedrock",
-    "BEDROCK_BASE_URL": "https://bedrock.example",
-    "DUALTRACK_MODEL": "claude-of-turns",
-    "DUALTRACK_SUMMARY_MODEL": "claude-of-summaries",
-    "DUALTRACK_SUMMARY_CHARACTERS": "420",
-    "DUALTRACK_EFFORT": "low",
-    "DUALTRACK_THINKING_TOKENS": "4321",
-    "DUALTRACK_MAX_COST": "0.25",
-    "VOYAGE_BASE_URL": "https://voyage.example",
-    "DUALTRACK_EMBEDDING_MODEL": "voyage-of-a-test",
-    "DUALTRACK_COURSE_RANKING": "keywords",
-    "DUALTRACK_COURSE_INDEX": "s3vectors",
-    "DUALTRACK_GRAPH_ENGINE": "bolt",
-    "DUALTRACK_GRAPH_URL": "bolt+s://graph.example:7687",
-    "DUALTRACK_GRAPH_USER": "reader",
-    "CONTEXT7_BASE_URL": "https://context7.example",
+    **{name: another(entry) for name, entry in in_a_file().items() if not name.startswith("GITHUB_MCP_")},
     "GITHUB_MCP_URL": "https://mcp.example",
-    "MCP_SERVERS": '[{"name": "docs", "url": "https://docs.example/mcp"}]',
     "DUALTRACK_PROFILES": str(OWN_PROFILES),
-    "OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector.example",
-    "ALLOWED_ORIGINS": "https://page.example",
 }
-"""A value for each, which is not its default."""
+"""A value for each that is not its default; of the two ways to GitHub's tools the server elsewhere."""
 
-ELSEWHERE: Final = {
-    "DUALTRACK_COURSE_INDEX": "COURSE_VECTORS",
-    "GITHUB_MCP_URL": "MCP_SERVERS",
-    "MCP_SERVERS": "MCP_SERVERS",
-    "DUALTRACK_PROFILES": "",
-}
-"""What reaches a function under another name or in another form; nothing of the profiles: they are in a layer."""
-
-
-def documented() -> set[str]:
-    """The settings of the README's table that are no keys."""
-    text = (ROOT / "README.md").read_text().split("\n## Settings\n")[1].split("\n## ")[0]
-    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
-    return {name for row in rows for name in re.findall(r"`(\w+)`", row) if not is_key(name)}
+USED: Final = sorted(name for name, entry in declared().items() if entry.declared.used_by)
 
 
 def as_file(settings: Mapping[str, str], folder: Path) -> Path:
@@ -90,44 +58,47 @@ def environments(assembly: Callable[..., Path]) -> Mapping[str, Mapping[str, Any
     return {name: by_handler[spec.description] for name, spec in SPECS.items()}
 
 
-def test_each_documented_setting_has_its_case() -> None:
-    assert documented() == set(ALL_CHOSEN)
-    assert len(documented()) > 20
-
-
-@pytest.mark.parametrize("name", sorted({*NAMES, *ALL_CHOSEN}))
+@pytest.mark.parametrize("name", sorted(in_a_file()))
 def test_file_and_environment_take_it(name: str, tmp_path: Path) -> None:
     value = ALL_CHOSEN.get(name, "12.5")
-    by_file = read_settings("prod", {}, as_file({name: value}, tmp_path))
-    by_environment = read_settings("prod", {name: value})
-    assert by_file.environment[name] == by_environment.environment[name] == value
-    assert by_environment.overriding == {name}
+    needed = {"DUALTRACK_GRAPH_URL": ALL_CHOSEN["DUALTRACK_GRAPH_URL"]} if name.endswith("ENGINE") else {}
+    by_file = read_settings("prod", needed, as_file({name: value}, tmp_path))
+    by_environment = read_settings("prod", {name: value, **needed})
+    assert by_file.given[name] == by_environment.given[name] == value
+    assert by_environment.overriding == {name, *needed}
+    field = declared()[name].field
+    chosen = getattr(by_file.checked(), field)
+    assert chosen == getattr(by_environment.checked(), field) != getattr(DEFAULTS, field)
 
 
-def test_each_deployment_setting_is_documented() -> None:
-    guides = "".join(path.read_text() for path in DOCUMENTS if path.name != "CHANGELOG.md")
-    assert [name for name in NAMES if not re.search(rf"\b{name}\b", guides)] == []
-
-
-@pytest.mark.parametrize("name", sorted(ALL_CHOSEN.keys() - ELSEWHERE.keys()))
+@pytest.mark.parametrize("name", USED)
 def test_it_reaches_the_functions_that_use_it(
     name: str, environments: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    users = {function for function, spec in SPECS.items() if name in spec.environment}
-    assert users
-    for function in users:
-        assert environments[function][name] == ALL_CHOSEN[name], function
+    """As the function itself reads it, with its type; of a key the parameter's name."""
+    entry = declared()[name]
+    expected = (
+        f"/dualtrack-prod/{entry.stored}" if entry.is_key else getattr(checked(ALL_CHOSEN), entry.field)
+    )
+    assert expected != entry.default
+    for function in entry.declared.used_by:
+        assert getattr(settings_from(environments[function]), entry.field) == expected, function
+
+
+def test_a_function_has_no_other(environments: Mapping[str, Mapping[str, Any]]) -> None:
+    operators = {declared()[name].field.upper(): declared()[name].declared.used_by for name in USED}
+    for function, environment in environments.items():
+        assert [name for name in environment if function not in operators.get(name, (function,))] == []
 
 
 def test_under_other_names_too(
     environments: Mapping[str, Mapping[str, Any]], assembly: Callable[..., Path]
 ) -> None:
-    for function in ("api", "turn", "mcp"):
-        servers = json.loads(environments[function]["MCP_SERVERS"])
-        assert {server["url"] for server in servers} >= {
-            ALL_CHOSEN["GITHUB_MCP_URL"],
-            "https://docs.example/mcp",
-        }
+    servers = json.loads(environments["mcp"]["MCP_SERVERS"])
+    assert {server["url"] for server in servers} >= {
+        ALL_CHOSEN["GITHUB_MCP_URL"],
+        "https://docs.example/mcp",
+    }
     for function in ("search", "ingest", "sweep"):
         assert environments[function]["COURSE_VECTORS"]
     assembled = assembly("prod", ALL_CHOSEN)
@@ -135,8 +106,46 @@ def test_under_other_names_too(
     assert any((assembled / asset["source"]["path"] / PROFILES / "helper.json").is_file() for asset in assets)
 
 
-def test_a_wrong_amount_is_refused_before_anything_is_deployed(tmp_path: Path) -> None:
-    for wrong in ("-1", "1001", "inf", "nan"):
-        settings = read_settings("prod", {}, as_file({"DUALTRACK_MAX_COST": wrong}, tmp_path))
-        with pytest.raises(ValueError, match="DUALTRACK_MAX_COST: must be dollars from 0"):
-            services_from(settings.environment)
+def wrong() -> list[tuple[str, str]]:
+    """Values that each entry refuses."""
+    found = []
+    for name, entry in in_a_file().items():
+        if entry.type in ("int", "float"):
+            bounds = ((entry.declared.least or 0) - 1, (entry.declared.most or 0) + 1)
+            texts = (*(f"{bound:g}" for bound in bounds), "inf", "nan", "many", "٣")
+            found += [(name, text) for text in (*texts, "3.5") if (entry.type, text) != ("float", "3.5")]
+        elif entry.declared.form or allowed(entry):
+            found += [(name, "§"), (name, " ")]
+    return found
+
+
+@pytest.mark.parametrize(("name", "value"), wrong())
+def test_a_wrong_value_is_refused_before_anything_is_deployed(name: str, value: str, tmp_path: Path) -> None:
+    """With its name, the value, where it was set and what is expected."""
+    with pytest.raises(WrongSettings, match=rf"^{name} = .*\(environment\): must be "):
+        checked({name: value})
+    file = as_file({name: value}, tmp_path)
+    with pytest.raises(BadSettings, match=rf"^{name} = .*\(infra/settings\.prod\.toml\): must be "):
+        read_settings("prod", {}, file)
+
+
+def test_every_wrong_one_has_its_line() -> None:
+    with pytest.raises(WrongSettings) as refused:
+        checked(
+            {
+                "DUALTRACK_MAX_COST": "much",
+                "WAF": "yes",
+                "MCP_SERVERS": "[{}]",
+                "DUALTRACK_GRAPH_ENGINE": "bolt",
+            }
+        )
+    assert [line.split(" ")[0] for line in str(refused.value).splitlines()] == [
+        "DUALTRACK_MAX_COST",
+        "DUALTRACK_GRAPH_URL",
+        "MCP_SERVERS",
+        "WAF",
+    ]
+
+
+def test_each_is_used_by_functions_that_there_are() -> None:
+    assert {function for name in USED for function in declared()[name].declared.used_by} <= SPECS.keys()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from dualtrack.checked_settings import checked
 
 from infra.sign_in import Mail, Oidc, Saml, SignIn, sign_in_from
 from tests.drivers.templates import Stage, readable
@@ -18,12 +19,12 @@ OIDC = {"OIDC_ISSUER": "https://login.example.org", "OIDC_CLIENT_ID": "abc", "OI
 
 
 def test_nothing_set_is_the_pools_own_users() -> None:
-    assert sign_in_from({}) == SignIn()
+    assert sign_in_from(checked({})) == SignIn()
 
 
 def test_two_providers_and_ses() -> None:
     values = {**OIDC, "SAML_METADATA_URL": "https://idp.example.org/m", "SES_FROM": "a@example.org"}
-    assert sign_in_from({**values, "OIDC_NAME": "Company", "SES_IDENTITY": "example.org"}) == SignIn(
+    assert sign_in_from(checked({**values, "OIDC_NAME": "Company", "SES_IDENTITY": "example.org"})) == SignIn(
         Oidc("Company", "https://login.example.org", "abc", "login"),
         Saml("Saml", "https://idp.example.org/m"),
         Mail("a@example.org", "example.org"),
@@ -44,7 +45,7 @@ def test_two_providers_and_ses() -> None:
 )
 def test_what_cognito_would_refuse_is_refused_before(wrong: dict[str, str], named: str) -> None:
     with pytest.raises(ValueError, match=named):
-        sign_in_from(wrong)
+        sign_in_from(checked(wrong))
 
 
 def test_the_client_offers_them_and_the_sign_in_leads_to_the_domain(

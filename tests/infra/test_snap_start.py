@@ -15,7 +15,6 @@ from infra.costs import idle_lines
 from infra.settings import STAGES
 from infra.stacks.function_specs import SPECS
 from infra.stacks.functions import snap_start
-from infra.stages import AS_PARAMETERS
 from tests.infra.test_workflow_definition import DEFINITIONS, tasks
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def test_no_stage_has_it_by_default() -> None:
 
 def test_a_stage_enables_it_for_named_functions_and_prints_the_price() -> None:
     stage = replace(STAGES["local"], snap_start=("api", "turn"))
-    template = assertions.Template.from_stack(build(cdk.App(), stage, AS_PARAMETERS))
+    template = assertions.Template.from_stack(build(cdk.App(), stage, None))
     functions = template.find_resources("AWS::Lambda::Function")
     started = {
         key[:-8].removesuffix("Function"): function["Properties"]["SnapStart"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from dualtrack.checked_settings import checked
 
 from infra.watch import NOBODY, Watch, watch_from
 
@@ -10,12 +11,12 @@ TOPIC = "arn:aws:sns:eu-central-1:123456789012:on-call"
 
 
 def test_without_settings_nobody_is_told() -> None:
-    assert watch_from({}) == NOBODY
+    assert watch_from(checked({})) == NOBODY
 
 
 def test_what_is_set_is_taken_unchanged() -> None:
     values = {"ALARM_EMAIL": "ops@example.org", "ALARM_TOPIC_ARN": TOPIC, "ALARM_DAILY_DOLLARS": "12.5"}
-    assert watch_from(values) == Watch("ops@example.org", TOPIC, 12.5)
+    assert watch_from(checked(values)) == Watch("ops@example.org", TOPIC, 12.5)
 
 
 @pytest.mark.parametrize(
@@ -34,4 +35,4 @@ def test_what_is_set_is_taken_unchanged() -> None:
 )
 def test_what_aws_would_refuse_is_refused(name: str, wrong: str) -> None:
     with pytest.raises(ValueError, match=name):
-        watch_from({name: wrong})
+        watch_from(checked({name: wrong}))

@@ -46,13 +46,13 @@ import os
 from infra.layers import ROOT
 from infra.local.assets import zip_folder
 from infra.profiles import own_profiles
-print(b'Plans with dates.' in zip_folder(ROOT / 'layers' / 'core', own_profiles({})))
+from dualtrack.settings import DEFAULTS
+print(b'Plans with dates.' in zip_folder(ROOT / 'layers' / 'core', own_profiles(DEFAULTS)))
 """,
     "An MCP server": """
 from infra.settings import read_settings
-from infra.stages import services_from
 from dualtrack.tools.mcp.config import parse_servers
-servers = services_from(read_settings('staging', {}).environment).mcp_servers
+servers = read_settings('staging', {}).checked().mcp_servers
 print([server.url for server in parse_servers(servers)] == ['https://shelf.example.com/mcp'])
 """,
     "A price": """

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.checked_settings import checked
 from dualtrack.profiles import Profile, all_profiles
 
 from infra.profiles import LIBRARY, BadProfile, ProfileFile, own_profiles
@@ -34,7 +35,7 @@ def written(folder: Path, data: dict[str, Any], name: str = "helper") -> dict[st
 
 
 def test_the_librarys_profiles_are_valid() -> None:
-    assert own_profiles({"DUALTRACK_PROFILES": str(LIBRARY)})
+    assert own_profiles(checked({"DUALTRACK_PROFILES": str(LIBRARY)}))
 
 
 def test_every_field_read_is_checked() -> None:
@@ -72,19 +73,19 @@ def test_a_bad_profile_is_refused_with_its_file_and_field(
     tmp_path: Path, change: dict[str, Any], problem: str
 ) -> None:
     with pytest.raises(BadProfile) as refused:
-        own_profiles(written(tmp_path, HELPER | change))
+        own_profiles(checked(written(tmp_path, HELPER | change)))
     assert str(refused.value).startswith(f"{tmp_path / 'helper.json'}: {problem}")
 
 
 def test_a_file_that_is_not_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "helper.json").write_text("{")
     with pytest.raises(BadProfile, match=r"helper\.json: file: Invalid JSON"):
-        own_profiles({"DUALTRACK_PROFILES": str(tmp_path)})
+        own_profiles(checked({"DUALTRACK_PROFILES": str(tmp_path)}))
 
 
 def test_a_named_folder_must_exist(tmp_path: Path) -> None:
     with pytest.raises(BadProfile, match="DUALTRACK_PROFILES"):
-        own_profiles({"DUALTRACK_PROFILES": str(tmp_path / "gone")})
+        own_profiles(checked({"DUALTRACK_PROFILES": str(tmp_path / "gone")}))
 
 
 def use(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:

@@ -12,14 +12,14 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.settings import of_commands
+
 from dualtrack_cli.aws.account import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 PACKAGE: Final = "aws-cdk@2.1148.1"
-COMMAND_VARIABLE: Final = "DUALTRACK_CDK"
-"""A command to run instead of ``npx aws-cdk@2…``: an installed CDK, if npm cannot be reached."""
 _NOISE: Final = (
     "WARNING",
     "Acknowledge",
@@ -99,7 +99,7 @@ def own_app() -> str:
 
 
 def _command() -> list[str]:
-    if command := os.environ.get(COMMAND_VARIABLE):
+    if command := of_commands().dualtrack_cdk:
         return shlex.split(command)
     from infra.node import node  # noqa: PLC0415
 

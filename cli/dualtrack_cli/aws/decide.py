@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dualtrack.models.cost_cap import cap_from
+from dualtrack.checked_settings import WrongSettings, checked
+from dualtrack.models.providers import ANTHROPIC
+from dualtrack.settings import DEFAULTS, NOT_SET
 
 from dualtrack_cli.aws.facts import KEYS
 from dualtrack_cli.target import Missing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+    from dualtrack.settings import Settings
 
     from dualtrack_cli.aws.facts import Stack, User
 
@@ -51,12 +55,12 @@ def concurrency_means(limit: int) -> str:
     return text if limit >= 100 else f"{text}; further ones wait or get 503"
 
 
-def cost_cap(settings: Mapping[str, str]) -> float:
-    """The deployment's cap in dollars on a chat, 0 for none. Raises `Missing` for a setting that is no amount."""
+def chosen(settings: Mapping[str, str]) -> Settings:
+    """All settings with their values. Raises `Missing`, a line for each that is wrong."""
     try:
-        return cap_from(settings.get("DUALTRACK_MAX_COST", ""))
-    except ValueError as problem:
-        raise Missing(f"DUALTRACK_MAX_COST: {problem}") from None
+        return checked(settings)
+    except WrongSettings as wrong:
+        raise Missing(str(wrong)) from None
 
 
 def cost_cap_means(cap: float) -> str:
@@ -72,26 +76,17 @@ def raise_concurrency(region: str) -> str:
     )
 
 
-_FORMS: Final = {
-    "anthropic": (re.compile(r"sk-ant-[\w-]{20,}", re.ASCII), "begins with sk-ant-"),
-    "voyage": (re.compile(r"(pa|al)-[\w-]{10,}", re.ASCII), "begins with pa-"),
-    "context7": (re.compile(r"ctx7sk-[\w-]{10,}", re.ASCII), "begins with ctx7sk-"),
-    "github": (re.compile(r"(gh[opsu]_|github_pat_)\w{20,}", re.ASCII), "begins with github_pat_ or ghp_"),
-}
-NO_KEY: Final = "none"
-"""The placeholder for the key of a self-hosted service that needs none (docs/aws/settings.md, "Keys")."""
-
-
 def key_problem(name: str, value: str, *, own_service: bool = False) -> str:
     """Why a value cannot be a key of that service (without the value); empty if it may be one.
     ``own_service``: the service's base address is set, so its keys may have any form.
     """
-    if not value or not value.isascii() or not value.isprintable() or " " in value:
-        return f"{KEYS[name]}: empty, or contains a blank or a control character"
-    form, words = _FORMS[name]
-    if value == NO_KEY or own_service or form.fullmatch(value):
+    key = KEYS[name]
+    form = key.declared.form  # without one, a password or a list of headers
+    if not value or not value.isprintable() or (form and (not value.isascii() or " " in value)):
+        return f"{key.name}: empty, or contains a blank or a control character"
+    if value == NOT_SET or own_service or not form or re.fullmatch(form, value, re.ASCII):
         return ""
-    return f"{KEYS[name]}: a key of {name} {words}"
+    return f"{key.name}: a key of {name} {key.declared.expects}"
 
 
 def keys_to_put(
@@ -103,7 +98,7 @@ def keys_to_put(
 
 def is_key_needed(settings: Mapping[str, str]) -> bool:
     """Whether chats need an Anthropic key: not with Bedrock, which uses IAM."""
-    return (settings.get("DUALTRACK_PROVIDER") or "anthropic") == "anthropic"
+    return (settings.get("DUALTRACK_PROVIDER") or DEFAULTS.dualtrack_provider) == ANTHROPIC
 
 
 def carried(recorded: Mapping[str, Any] | None, settings: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 import httpx
+from dualtrack.settings import DEFAULTS
 
 from dualtrack_cli.aws import decide
 from dualtrack_cli.aws.account import Account, Refusal
@@ -19,8 +19,8 @@ from dualtrack_cli.aws.facts import KEYS, prefix
 from dualtrack_cli.aws.options import region_option, stage_option
 from dualtrack_cli.aws.rolled_back import find_left
 from dualtrack_cli.aws.up import Wishes, read_stage
-from dualtrack_cli.command import Exit, exit_codes, json_option, print_json
-from dualtrack_cli.target import need_checkout
+from dualtrack_cli.command import Exit, colour, exit_codes, json_option, print_json
+from dualtrack_cli.target import Missing, need_checkout
 from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -28,12 +28,11 @@ if TYPE_CHECKING:
 
     from dualtrack_cli.aws.facts import Stack, User
     from dualtrack_cli.aws.rolled_back import Left
-    from infra.settings import Settings
+    from infra.settings import Configuration
 
 State = Literal["ok", "note", "wrong", "unknown"]
 STUCK_SECONDS: Final = 20 * 60.0
 """A chat lasts at most 15 minutes (CONTRACT 7), and the sweep ends remaining ones within five."""
-_ANTHROPIC: Final = "https://api.anthropic.com"
 _QUEUES: Final = (
     ("Queue of undelivered events", "UndeliveredQueueUrl"),
     ("Queue of failures", "FailedQueueUrl"),
@@ -213,7 +212,7 @@ def of_admins(admins: Sequence[User], stage: str) -> Finding:
 class Doctor:
     """Inspects one stage of one account."""
 
-    def __init__(self, account: Account, stage: str, settings: Settings, now: float) -> None:
+    def __init__(self, account: Account, stage: str, settings: Configuration, now: float) -> None:
         self._account = account
         self._stage = stage
         self._settings = settings
@@ -243,7 +242,9 @@ class Doctor:
         yield from _tried("Stacks", lambda: self._switched_off(stacks))
         yield from _tried("Keys", lambda: [of_keys(stage, account.keys(stage), self._deployed())])
         yield from _tried("Settings", self._drift)
-        yield from _tried("Cost cap", lambda: [of_cost_cap(decide.cost_cap(self._deployed()), stage)])
+        yield from _tried(
+            "Cost cap", lambda: [of_cost_cap(decide.chosen(self._deployed()).dualtrack_max_cost, stage)]
+        )
         yield from _tried("Model", self._model)
         if identity := stacks.get("identity"):
             pool = identity.outputs.get("UserPoolId", "")
@@ -271,8 +272,8 @@ class Doctor:
     def _switched_off(self, stacks: Mapping[str, Stack]) -> list[Finding]:
         from infra.costs import month_of  # noqa: PLC0415 - an installed wheel has none
 
-        kept = decide.carried(self._account.recorded(self._stage), self._settings.environment)
-        settings = {**kept, **self._settings.environment}
+        kept = decide.carried(self._account.recorded(self._stage), self._settings.given)
+        settings = {**kept, **self._settings.given}
         off = decide.switched_off(stacks, settings, page=self._settings.stage.page)
         found = [stacks[name] for name in off]
         return [
@@ -285,19 +286,24 @@ class Doctor:
     def _deployed(self) -> Mapping[str, str]:
         recorded = self._account.recorded(self._stage) or {}
         # a release that did not record its settings: use those of the file
-        environment: Mapping[str, str] = recorded.get("settings", self._settings.environment)
+        environment: Mapping[str, str] = recorded.get("settings", self._settings.given)
         return environment
 
     def _drift(self) -> list[Finding]:
         from infra.settings import dropped  # noqa: PLC0415 - an installed wheel has none
 
+        try:
+            decide.chosen(self._deployed())
+        except Missing as wrong:
+            mend = f"correct it in infra/settings.{self._stage}.toml, then: uv run dualtrack aws up --stage {self._stage}"
+            return [Finding("Settings", "wrong", one_line(str(wrong), 600), mend)]
         recorded = self._account.recorded(self._stage)
-        kept = set(decide.carried(recorded, self._settings.environment))  # `up` passes these again
+        kept = set(decide.carried(recorded, self._settings.given))  # `up` passes these again
         return [of_settings(dropped(recorded or {}, self._settings, kept), self._stage)]
 
     def _model(self) -> list[Finding]:
         settings = self._deployed()
-        model = settings.get("DUALTRACK_MODEL") or "claude-haiku-5-5"
+        model = decide.chosen(settings).dualtrack_model
         if not decide.is_key_needed(settings):
             mend = "enable it in Bedrock's console, Model access; `smoke` tests it"
             return [
@@ -314,7 +320,9 @@ class Doctor:
         key = self._account.key(self._stage, "anthropic")
         headers = {"Authorization": f"Bearer {key}", "x-api-key": key, "anthropic-version": "2023-06-01"}
         try:
-            answer = httpx.get(f"{_ANTHROPIC}/v1/models/{model}", headers=headers, timeout=10)
+            answer = httpx.get(
+                f"{DEFAULTS.anthropic_base_url}/v1/models/{model}", headers=headers, timeout=10
+            )
         except httpx.TransportError as problem:
             return [Finding("Model", "unknown", f"cannot be reached from here: {problem}")]
         return [of_model(answer.status_code, model, self._stage)]
@@ -323,7 +331,7 @@ class Doctor:
 def _tried(check: str, look: Callable[[], list[Finding]]) -> list[Finding]:
     try:
         return look()
-    except Refusal as problem:
+    except (Refusal, Missing) as problem:
         return [Finding(check, "unknown", one_line(str(problem), 300))]
 
 
@@ -333,10 +341,9 @@ def is_well(findings: Sequence[Finding]) -> bool:
 
 
 def _show(findings: Sequence[Finding]) -> None:
-    colour = False if "NO_COLOR" in os.environ else None
     for finding in findings:
         sign, name = _SIGNS[finding.state]
-        click.echo(f"{click.style(sign, fg=name)} {finding.check}: {finding.seen}", color=colour)
+        click.echo(f"{click.style(sign, fg=name)} {finding.check}: {finding.seen}", color=colour())
         if finding.mend:
             click.echo(f"    → {finding.mend}")
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.settings import keys
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -15,15 +17,8 @@ STAGES: Final = ("staging", "prod")
 STACKS: Final = ("data", "identity", "vectors", "mcp", "chat", "page")
 """The stacks of a stage in the order of their deployment; ``vectors``, ``mcp`` and ``page`` are optional."""
 
-KEYS: Final = MappingProxyType(
-    {
-        "anthropic": "ANTHROPIC_API_KEY",
-        "voyage": "VOYAGE_API_KEY",
-        "context7": "CONTEXT7_API_KEY",
-        "github": "GITHUB_TOKEN",
-    }
-)
-"""The keys that can be stored: the parameter's name and the environment variable with the value."""
+KEYS: Final = keys()
+"""The keys that can be stored, by the last part of their parameters' names."""
 
 
 def prefix(stage: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import click
 
+from dualtrack_cli.command import colour
 from dualtrack_cli.target import Missing
 from dualtrack_cli.transcript import one_line
 
@@ -80,7 +80,7 @@ class Steps:
         """The next step."""
         self._close()
         self.number += 1
-        click.echo(click.style(f"[{self.number}/{self.total}] {title}", bold=True), color=_colour())
+        click.echo(click.style(f"[{self.number}/{self.total}] {title}", bold=True), color=colour())
 
     def say(self, text: str) -> None:
         """A line under the step."""
@@ -101,7 +101,3 @@ class Steps:
         if self._is_open:
             click.echo("\r\x1b[2K", nl=False)
             self._is_open = False
-
-
-def _colour() -> bool | None:
-    return False if "NO_COLOR" in os.environ else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import sys
 from datetime import UTC, datetime, timedelta
@@ -11,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from dualtrack.settings import of_commands
 
 from dualtrack_cli.aws.account import Account, Refusal
 from dualtrack_cli.aws.checks import Probe, Wrong, run_checks
 from dualtrack_cli.aws.options import region_option, stage_option
 from dualtrack_cli.aws.smoke_report import markdown, measures, picture, write
 from dualtrack_cli.aws.up import new_password
-from dualtrack_cli.command import Exit, exit_codes, json_option, print_json
+from dualtrack_cli.command import Exit, colour, exit_codes, json_option, print_json
 from dualtrack_cli.target import Missing, dev_token
 from dualtrack_cli.transcript import one_line
 
@@ -94,9 +94,11 @@ def _erase(url: str, token: str) -> None:
 
 
 def _tell(result: Result) -> None:
-    sign, colour = {"passed": ("✓", "green"), "failed": ("✗", "red")}.get(result.state, ("·", "yellow"))
-    line = f"{click.style(sign, fg=colour)} {result.name:<22} {result.seconds:6.2f} s  {one_line(result.seen, 300)}"
-    click.echo(line, err=True, color=False if "NO_COLOR" in os.environ else None)
+    sign, hue = {"passed": ("✓", "green"), "failed": ("✗", "red")}.get(result.state, ("·", "yellow"))
+    line = (
+        f"{click.style(sign, fg=hue)} {result.name:<22} {result.seconds:6.2f} s  {one_line(result.seen, 300)}"
+    )
+    click.echo(line, err=True, color=colour())
     if result.state == "failed":
         click.echo(f"    expected: {result.expected}", err=True)
 
@@ -129,7 +131,7 @@ def smoke(
     Exit codes: 0 everything passed, 4 something did not.
     """
     with exit_codes():
-        provided = token or os.environ.get("DUALTRACK_TOKEN") or None
+        provided = token or of_commands().dualtrack_token or None
         with _user(url.rstrip("/") if url else None, provided, stage, region) as (address, id_token):
             probe = Probe(address, id_token)
             try:

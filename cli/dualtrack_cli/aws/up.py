@@ -11,9 +11,10 @@ import secrets
 import string
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
+from dualtrack.settings import keys_of
 
 from dualtrack_cli.aws import decide
 from dualtrack_cli.aws.account import Account, Refusal
@@ -30,14 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dualtrack_cli.aws.facts import Stack
-    from infra.settings import Settings
-
-_OWN_ADDRESS: Final = {
-    "anthropic": "ANTHROPIC_BASE_URL",
-    "voyage": "VOYAGE_BASE_URL",
-    "context7": "CONTEXT7_BASE_URL",
-    "github": "GITHUB_MCP_URL",
-}
+    from infra.settings import Configuration
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +85,13 @@ class Up:
             f"Deploy {prefix(self.wishes.stage)} to the account {caller.account} in {self.account.region}?"
         ):
             raise Missing("Nothing was changed.")
-        self.extra = decide.carried(self.account.recorded(self.wishes.stage), settings.environment)
-        if is_new and settings.stage.alarms and not settings.environment.get("ALARM_EMAIL"):
+        self.extra = decide.carried(self.account.recorded(self.wishes.stage), settings.given)
+        if is_new and settings.stage.alarms and not settings.given.get("ALARM_EMAIL"):
             self._ask_for_alarms()
-        self.settings = {**self.extra, **settings.environment}
+        self.settings = {**self.extra, **settings.given}
         if self.extra:
             self.steps.say(f"Kept from an earlier deployment or set now: {', '.join(sorted(self.extra))}")
-        self.steps.say(f"Cost cap: {decide.cost_cap_means(decide.cost_cap(self.settings))}")
+        self.steps.say(f"Cost cap: {decide.cost_cap_means(decide.chosen(self.settings).dualtrack_max_cost)}")
         self._page = settings.stage.page
         return caller.account
 
@@ -148,8 +142,6 @@ class Up:
 
     # 4
     def _keys(self) -> None:
-        from infra.stages import SECRET_NAMES  # noqa: PLC0415 - an installed wheel has none
-
         self.steps.begin("Keys")
         present = self.account.keys(self.wishes.stage)
         provided = self._provided_keys(present)
@@ -161,18 +153,16 @@ class Up:
         ]
         if kept:
             self.steps.say(f"Already stored: {', '.join(kept)} (--renew-keys replaces them)")
-        for name in self.account.keys(self.wishes.stage) & set(SECRET_NAMES):
+        for name in self.account.keys(self.wishes.stage) & KEYS.keys():
             self.account.tag_key(self.wishes.stage, name)  # also one that was stored by hand
         if not decide.is_key_needed(self.settings):
             self.steps.say("Bedrock uses the functions' roles: no key needed.")
 
     def _provided_keys(self, present: frozenset[str]) -> dict[str, str]:
-        provided: dict[str, str] = {}
-        for name, variable in KEYS.items():
-            if value := os.environ.get(variable):
-                if problem := self._key_problem(name, value):
-                    raise Missing(f"{problem}. It comes from the environment; nothing was stored.")
-                provided[name] = value
+        provided = keys_of()
+        for name, value in provided.items():
+            if problem := self._key_problem(name, value):
+                raise Missing(f"{problem}. It comes from the environment; nothing was stored.")
         is_asked = "anthropic" not in provided and ("anthropic" not in present or self.wishes.renew_keys)
         if is_asked and decide.is_key_needed(self.settings):
             provided["anthropic"] = self.person.keeps_secret(
@@ -184,7 +174,7 @@ class Up:
         return provided
 
     def _key_problem(self, name: str, value: str) -> str:
-        own = bool(self.settings.get(_OWN_ADDRESS[name]))
+        own = bool(self.settings.get(KEYS[name].declared.service.upper()))
         return decide.key_problem(name, value, own_service=own)
 
     # 5
@@ -352,7 +342,7 @@ class Up:
         return Cdk(self.account.region, app, log.resolve(), self.steps.progress)
 
 
-def read_stage(wishes: Wishes) -> Settings:
+def read_stage(wishes: Wishes) -> Configuration:
     """The stage's settings. Raises `Missing` with what is wrong in them."""
     from infra.settings import FOLDER, BadSettings, read_settings  # noqa: PLC0415 - an installed wheel has none
 

@@ -101,7 +101,7 @@ def stream() -> Iterator[Stream]:
             jwks_url=f"{url}/keys",
             token_issuer=ISSUER,
             token_audience=AUDIENCE,
-            allowed_origins=f"{ORIGIN}, https://b.example",
+            allowed_origins=(ORIGIN, "https://b.example"),
         )
         module = _load()
         yield Stream(world, module, module.create_app(settings, world.stores.chats.client), settings.jwks_url)

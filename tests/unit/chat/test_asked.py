@@ -15,7 +15,8 @@ from dualtrack.chat.spans import spans_of
 from dualtrack.models.anthropic import connect
 from dualtrack.models.prices import dollars
 from dualtrack.models.turn import Usage
-from dualtrack.tools.documentation.dependencies import build_dependencies, search_environment
+from dualtrack.settings import settings_from
+from dualtrack.tools.documentation.dependencies import build_dependencies
 from dualtrack.tools.documentation.pipeline import documentation_for
 from dualtrack_cli.explain_commands import text_of
 from starlette.responses import Response
@@ -53,17 +54,17 @@ def searching() -> Iterator[tuple[World, FakeClaude, FakeVoyage]]:
         serve_structured_claude(FakeClaude()) as claude,
         serve_voyage(FakeVoyage()) as voyage,
     ):
-        environment = search_environment(
+        stage_settings = settings_from(
             {"CONTEXT7_BASE_URL": context7.url, "CONTEXT7_SECRET": "c", "VOYAGE_BASE_URL": voyage.url,
              "VOYAGE_SECRET": "v", "DUALTRACK_MODEL": MODEL}
         )  # fmt: skip
         deps = build_dependencies(
-            environment,
+            stage_settings,
             model=connect(claude.url, "sk-test"),
             secret={"c": context7.api_key, "v": "pa-test"}.__getitem__,
             cache=world.stores.cache,
             logger=RecordingLogger(),
-            settings=PATIENT,
+            retrieval=PATIENT,
         )
         results.append(deps)
         try:

@@ -50,9 +50,9 @@ def collector() -> Iterator[Collector]:
         yield control
 
 
-def sent(world: World, chat: Chat, collector: Collector, **settings: str) -> list[dict[str, Any]]:
+def sent(world: World, chat: Chat, collector: Collector, otlp_secret: str = "") -> list[dict[str, Any]]:
     """What the collector has received once the function that ended the chat is done."""
-    configured = Settings(otel_exporter_otlp_endpoint=collector.url, **settings)
+    configured = Settings(otel_exporter_otlp_endpoint=collector.url, otlp_secret=otlp_secret)
     send_spans(world.stores, ref_of(chat), configured, LOG)
     assert collector.problems == []
     return collector.spans

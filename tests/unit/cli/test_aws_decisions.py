@@ -287,13 +287,13 @@ def test_a_new_accounts_limit_is_a_note_with_the_command() -> None:
 
 
 def test_the_cost_cap_is_said_and_its_absence_too() -> None:
-    capped = doctor.of_cost_cap(decide.cost_cap({"DUALTRACK_MAX_COST": "0.25"}), "staging")
+    capped = doctor.of_cost_cap(decide.chosen({"DUALTRACK_MAX_COST": "0.25"}).dualtrack_max_cost, "staging")
     assert (capped.state, capped.seen) == ("ok", "at most $0.25 a chat")
-    free = doctor.of_cost_cap(decide.cost_cap({}), "staging")
+    free = doctor.of_cost_cap(decide.chosen({}).dualtrack_max_cost, "staging")
     assert (free.state, free.seen) == ("note", "no cap: DUALTRACK_MAX_COST is not set")
     assert "infra/settings.staging.toml" in free.mend
-    with pytest.raises(Missing, match="DUALTRACK_MAX_COST: must be dollars"):
-        decide.cost_cap({"DUALTRACK_MAX_COST": "a lot"})
+    with pytest.raises(Missing, match="DUALTRACK_MAX_COST = a lot"):
+        decide.chosen({"DUALTRACK_MAX_COST": "a lot"})
 
 
 # down

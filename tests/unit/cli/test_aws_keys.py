@@ -25,8 +25,8 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
     port = free_port()
     settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LOG_LEVEL": "ERROR"}
     with running([sys.executable, "-m", "ministack"], settings), vector_buckets() as vectors:
-        for variable in KEYS.values():
-            monkeypatch.delenv(variable, raising=False)
+        for key in KEYS.values():
+            monkeypatch.delenv(key.name, raising=False)
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3VECTORS", vectors.url)
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")

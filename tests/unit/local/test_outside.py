@@ -27,7 +27,7 @@ def test_the_functions_get_the_stand_ins_addresses() -> None:
     outside = outside_from({}).with_stand_ins({MODEL: "http://m", DOCUMENTS: "http://d"})
     parameters = outside.parameters()
     assert (parameters["AnthropicBaseUrl"], parameters["Context7BaseUrl"]) == ("http://m", "http://d")
-    assert parameters["Model"] == "claude-haiku-5-5"
+    assert parameters["DualtrackModel"] == "claude-haiku-5-5"
     assert parameters["McpServers"] == "[]"
 
 
@@ -58,9 +58,9 @@ def test_offline_no_key_leads_to_the_network() -> None:
 
 
 def test_the_summaries_model_is_the_model_unless_named() -> None:
-    assert outside_from({"DUALTRACK_MODEL": "m"}).parameters()["SummaryModel"] == "m"
+    assert outside_from({"DUALTRACK_MODEL": "m"}).parameters()["DualtrackSummaryModel"] == "m"
     named = outside_from({"DUALTRACK_MODEL": "m", "DUALTRACK_SUMMARY_MODEL": "s"})
-    assert named.parameters()["SummaryModel"] == "s"
+    assert named.parameters()["DualtrackSummaryModel"] == "s"
 
 
 def test_githubs_server_is_a_list_of_one() -> None:
@@ -86,28 +86,28 @@ def test_a_wrong_list_of_servers_is_refused_before_anything_starts() -> None:
 
 
 def test_the_length_of_summaries_is_checked_before_anything_is_deployed() -> None:
-    assert outside_from({}).parameters()["SummaryCharacters"] == "350"
+    assert outside_from({}).parameters()["DualtrackSummaryCharacters"] == "350"
     parameters = outside_from({"DUALTRACK_SUMMARY_CHARACTERS": "900"}).parameters()
-    assert parameters["SummaryCharacters"] == "900"
+    assert parameters["DualtrackSummaryCharacters"] == "900"
     for wrong in ("99", "2001", "many", "-5", "3.5"):
         with pytest.raises(
-            ValueError, match="DUALTRACK_SUMMARY_CHARACTERS: must be a number from 100 to 2000"
+            ValueError, match=r"DUALTRACK_SUMMARY_CHARACTERS = .*: must be a whole number from 100 to 2000"
         ):
             outside_from({"DUALTRACK_SUMMARY_CHARACTERS": wrong})
 
 
 def test_the_cap_of_a_chat_is_checked_before_anything_is_deployed() -> None:
-    assert outside_from({}).parameters()["MaxCost"] == "0"
-    assert outside_from({"DUALTRACK_MAX_COST": "0.25"}).parameters()["MaxCost"] == "0.25"
+    assert outside_from({}).parameters()["DualtrackMaxCost"] == "0"
+    assert outside_from({"DUALTRACK_MAX_COST": "0.25"}).parameters()["DualtrackMaxCost"] == "0.25"
     for wrong in ("-1", "1001", "much", "nan", "inf"):
-        with pytest.raises(ValueError, match="DUALTRACK_MAX_COST: must be dollars from 0"):
+        with pytest.raises(ValueError, match=r"DUALTRACK_MAX_COST = .*: must be a number from 0 to 1000"):
             outside_from({"DUALTRACK_MAX_COST": wrong})
 
 
 def test_effort_and_thinking_are_checked_before_anything_is_deployed() -> None:
     parameters = outside_from({"DUALTRACK_EFFORT": "low", "DUALTRACK_THINKING_TOKENS": "0"}).parameters()
-    assert (parameters["Effort"], parameters["ThinkingTokens"]) == ("low", "0")
-    assert outside_from({}).parameters()["Effort"] == ""
+    assert (parameters["DualtrackEffort"], parameters["DualtrackThinkingTokens"]) == ("low", "0")
+    assert outside_from({}).parameters()["DualtrackEffort"] == ""
     for wrong in ({"DUALTRACK_EFFORT": "most"}, {"DUALTRACK_THINKING_TOKENS": "64001"}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             outside_from(wrong)
@@ -141,7 +141,7 @@ def test_missing_bedrock_settings_are_reported_before_anything_starts(
 
 
 def test_an_unknown_provider_is_refused() -> None:
-    with pytest.raises(ValueError, match="DUALTRACK_PROVIDER: azure is none of anthropic, bedrock"):
+    with pytest.raises(ValueError, match=r"DUALTRACK_PROVIDER = azure .*: must be anthropic or bedrock"):
         outside_from({"DUALTRACK_PROVIDER": "azure"})
 
 
@@ -152,8 +152,8 @@ def test_a_collector_and_its_headers_are_passed_offline_too() -> None:
     }
     outside = outside_from(settings)
     assert (outside.mode, outside.keys()["otlp"]) == ("offline", "api-key=k")
-    assert outside.parameters()["OtlpEndpoint"] == "http://127.0.0.1:4318"
-    assert outside_from({}).parameters()["OtlpEndpoint"] == ""
+    assert outside.parameters()["OtelExporterOtlpEndpoint"] == "http://127.0.0.1:4318"
+    assert outside_from({}).parameters()["OtelExporterOtlpEndpoint"] == ""
 
 
 @pytest.mark.parametrize(
@@ -170,5 +170,5 @@ def test_a_collector_and_its_headers_are_passed_offline_too() -> None:
     ],
 )
 def test_a_wrong_collector_address_is_refused(wrong: str) -> None:
-    with pytest.raises(ValueError, match="OTEL_EXPORTER_OTLP_ENDPOINT: must be"):
+    with pytest.raises(ValueError, match=r"OTEL_EXPORTER_OTLP_ENDPOINT = .*: must be"):
         outside_from({"OTEL_EXPORTER_OTLP_ENDPOINT": wrong})

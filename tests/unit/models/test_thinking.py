@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 from dualtrack.models.thinking import (
-    DEFAULT_ROOM,
     Thinking,
     short_fields,
-    thinking_from,
     turn_fields,
     without_thinking,
 )
@@ -92,8 +90,3 @@ def test_a_repeated_request_without_thinking() -> None:
         "messages": [],
         "tools": [],
     }
-
-
-def test_empty_settings_are_the_defaults() -> None:
-    assert thinking_from("", "") == Thinking(DEFAULT_ROOM, "")
-    assert thinking_from("0", "low") == Thinking(0, "low")

@@ -10,10 +10,9 @@ import pytest
 from aws_lambda_powertools.utilities.parameters import clear_caches
 from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError
 from dualtrack.runtime import secrets
-from dualtrack.runtime.secrets import NOT_SET, MissingKey, needed, secret
+from dualtrack.runtime.secrets import MissingKey, needed, secret
+from dualtrack.settings import NOT_SET
 from moto import mock_aws
-
-from infra.stages import SECRET_NOT_SET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,7 +38,7 @@ def put(value: str, name: str = NAME) -> None:
     boto3.client("ssm").put_parameter(Name=name, Value=value, Type="SecureString", Overwrite=True)
 
 
-STORED = [("sk-1", "sk-1"), (" sk-1\n", "sk-1"), (SECRET_NOT_SET, ""), ("none\n", "")]
+STORED = [("sk-1", "sk-1"), (" sk-1\n", "sk-1"), (NOT_SET, ""), ("none\n", "")]
 
 
 @pytest.mark.parametrize(("stored", "read"), STORED)
@@ -93,7 +92,3 @@ def test_present_and_missing_keys_are_requested_once_in_five_minutes(
         monkeypatch.setitem(secrets._keys().store, key, secrets._keys().store[key]._replace(ttl=an_hour_ago))
     put("pa-1", "/dualtrack-prod/voyage")
     assert secret("/dualtrack-prod/voyage") == "pa-1"
-
-
-def test_the_local_stack_and_the_functions_use_the_same_word() -> None:
-    assert NOT_SET == SECRET_NOT_SET

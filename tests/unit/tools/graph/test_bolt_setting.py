@@ -17,7 +17,7 @@ from dualtrack.tools.graph.dialects import NEO4J
 from dualtrack.tools.graph.engine import QueryFailed
 from dualtrack.tools.graph.guard import guarded
 from dualtrack.tools.graph.names import BadArgumentError, quoted
-from dualtrack.tools.graph.settings import address_from, engine_from
+from dualtrack.tools.graph.settings import checked_address
 
 from tests.drivers import graph
 from tests.drivers.corpus_world import CorpusWorld
@@ -89,6 +89,9 @@ def test_the_driver_is_loaded_only_if_it_is_chosen(engine: str, *, loaded: bool)
     assert json.loads(done.stdout) is loaded
 
 
+ON_A_SERVER = Settings(dualtrack_graph_engine="bolt")
+
+
 @pytest.mark.parametrize(
     "address",
     [
@@ -97,7 +100,7 @@ def test_the_driver_is_loaded_only_if_it_is_chosen(engine: str, *, loaded: bool)
     ],
 )  # fmt: skip
 def test_an_encrypted_or_local_address_is_accepted(address: str) -> None:
-    assert address_from("bolt", address) == address
+    assert checked_address(address, ON_A_SERVER) == address
 
 
 @pytest.mark.parametrize(
@@ -114,13 +117,7 @@ def test_an_encrypted_or_local_address_is_accepted(address: str) -> None:
 )
 def test_any_other_address_is_refused(address: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        address_from("bolt", address)
-
-
-def test_an_unknown_engine_is_refused() -> None:
-    assert (engine_from(""), engine_from("bolt")) == ("ladybug", "bolt")
-    with pytest.raises(ValueError, match="neptune is none of ladybug, bolt"):
-        engine_from("neptune")
+        checked_address(address, ON_A_SERVER)
 
 
 @pytest.mark.parametrize(

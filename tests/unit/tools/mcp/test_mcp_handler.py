@@ -56,7 +56,7 @@ def run(**settings: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_it_answers_its_sample_events_and_loads_nothing_else() -> None:
-    finished = run(MCP_SERVERS="[]", GITHUB_TOKEN_SECRET="none-set")
+    finished = run(MCP_SERVERS="[]", GITHUB_SECRET="none-set")
     assert finished.returncode == 0, finished.stderr
     outcome = json.loads(finished.stdout.split("OUTCOME ")[1])
     assert outcome == {"refresh": {"servers": {}}, "call": {}, "heavy": []}

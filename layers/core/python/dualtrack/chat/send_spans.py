@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.chat.spans import spans_of
-from dualtrack.models.providers import ANTHROPIC
 from dualtrack.runtime.otlp import NotSent, headers_of, post, within_time
 from dualtrack.runtime.secrets import secret
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 def send_spans(stores: ToolStores, ref: ChatRef, settings: Settings, logger: Logger | StandardLogger) -> None:
     """Send the spans if the chat has ended; errors are logged and never raised."""
     try:
-        document = _document(stores, ref, settings.dualtrack_provider or ANTHROPIC)
+        document = _document(stores, ref, settings.dualtrack_provider)
         if document:
             within_time(partial(_send, settings, document))
     except Exception as error:  # noqa: BLE001 - the chat has its answer

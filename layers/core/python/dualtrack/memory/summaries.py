@@ -17,6 +17,7 @@ from dualtrack.memory.records import (
     full_tokens,
 )
 from dualtrack.models.thinking import Thinking, short_fields
+from dualtrack.settings import DEFAULTS
 from dualtrack.text import clean, neutralise, one_line, strip_echoes
 
 if TYPE_CHECKING:
@@ -24,11 +25,6 @@ if TYPE_CHECKING:
 
 OWN_SUMMARY: Final = 200
 """Up to this length a record is its own summary: no summary would be shorter."""
-
-DEFAULT_CHARACTERS: Final = 350
-LEAST_CHARACTERS: Final = 100
-MOST_CHARACTERS: Final = 2_000
-"""Bounds of the setting ``DUALTRACK_SUMMARY_CHARACTERS``; a longer summary is cut after a sentence."""
 
 LONG_QUERY: Final = 2_000
 """Up to this length a query is sent unchanged in the summarised track (CONTRACT 6)."""
@@ -65,7 +61,7 @@ class SummarySettings:
 
     model: str = ""
     thinking: Thinking = field(default_factory=Thinking)
-    characters: int = DEFAULT_CHARACTERS
+    characters: int = DEFAULTS.dualtrack_summary_characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,14 +175,6 @@ def _query_number(records: tuple[Record, ...]) -> int:
     if parsed is None:
         raise ValueError(records[0].record_id)
     return parsed.query
-
-
-def characters_from(setting: str) -> int:
-    """The setting from the environment; empty for the default. Raises ValueError if it is out of range."""
-    text = setting or str(DEFAULT_CHARACTERS)
-    if not (text.isascii() and text.isdecimal() and LEAST_CHARACTERS <= int(text) <= MOST_CHARACTERS):
-        raise ValueError(f"must be a number from {LEAST_CHARACTERS} to {MOST_CHARACTERS}")
-    return int(text)
 
 
 def summary_call(request: SummaryRequest, model: str, thinking: Thinking, characters: int) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from dualtrack.models.protocol import CALL_SECONDS, ignore
 from dualtrack.models.reading import Reading
 from dualtrack.models.trouble import own_words
 from dualtrack.models.turn import FirstByte, Usage
-from dualtrack.runtime.secrets import NOT_SET
+from dualtrack.settings import NOT_SET
 from dualtrack.text import clean
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ turn is the last one. So even a runaway chat ends with a written answer, and as 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dualtrack.models.prices import dollars, embedding_dollars
 from dualtrack.models.turn import Usage
@@ -16,20 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dualtrack.models.spent import Asked
-
-MAX_COST: Final = 1_000.0
-"""The highest cap that can be set, in dollars."""
-
-
-def cap_from(text: str) -> float:
-    """The deployment's cap in dollars from the environment; empty or 0 for none. Raises ValueError."""
-    try:
-        cap = float(text or "0")
-    except ValueError:
-        cap = -1.0
-    if not 0 <= cap <= MAX_COST:
-        raise ValueError(f"must be dollars from 0 (no cap) to {MAX_COST:.0f}")
-    return cap
 
 
 def lowest_cap(*caps: float) -> float:

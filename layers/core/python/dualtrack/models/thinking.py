@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.codec import stored
+from dualtrack.settings import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
-DEFAULT_ROOM: Final = 8_000
 
 _NAME: Final = re.compile(r"(?:^|\.)claude-([a-z]+)-(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
 """``claude-haiku-4-5-20251001``, and ``anthropic.claude-sonnet-5`` as Bedrock has it."""
@@ -29,13 +29,8 @@ class Thinking:
     """A deployment's settings: ``room`` for thinking in tokens, in addition to those of the written answer; ``effort``
     is one of `EFFORTS`, or empty for the service's default."""
 
-    room: int = DEFAULT_ROOM
+    room: int = DEFAULTS.dualtrack_thinking_tokens
     effort: str = ""
-
-
-def thinking_from(room: str, effort: str) -> Thinking:
-    """The settings from the environment; empty for the default."""
-    return Thinking(int(room or DEFAULT_ROOM), effort)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ A metric costs $0.30 a month for each combination of dimension values, so all di
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Final
 
 from aws_lambda_powertools import Metrics, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
+from dualtrack.runtime.environment import stage
 from dualtrack.runtime.plain_log import NAMESPACE
 
 if TYPE_CHECKING:
@@ -36,11 +36,6 @@ ENDS: Final = (
     "failed_internal", "failed_unavailable", "failed_timeout", "failed_model_busy",
 )  # fmt: skip
 """Every end but `complete` and `cancelled`: another stop reason, or an error code."""
-
-
-def stage() -> str:
-    """The stage as the function's environment has it."""
-    return os.environ.get("STAGE") or "none"
 
 
 def stage_metrics() -> Metrics:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dualtrack.frozen import JsonObject
+    from dualtrack.settings import Settings
 
 SECONDS: Final = 2.0
 _PATH: Final = "/v1/traces"
@@ -69,3 +70,16 @@ def headers_of(text: str) -> dict[str, str]:
     if any(not name.strip() or not sign for name, sign, _ in pairs):
         raise NotSent("The collector's headers are not name=value,name=value.")
     return {name.strip(): unquote(value.strip()) for name, _, value in pairs}
+
+
+def checked_endpoint(endpoint: str, _: Settings) -> str:
+    """The collector's base address, to which ``/v1/traces`` is added; empty for none. Raises ValueError."""
+    try:
+        parts = urlsplit(endpoint)
+        has_port = parts.port is None or parts.port > 0
+    except ValueError:
+        has_port = False
+    is_address = has_port and parts.scheme in ("http", "https") and parts.hostname and endpoint.isascii()
+    if endpoint and (not is_address or "@" in parts.netloc or parts.query or parts.fragment):
+        raise ValueError("must be http(s)://host, without user, ? and #; /v1/traces is added")
+    return endpoint

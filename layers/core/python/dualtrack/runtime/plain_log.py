@@ -6,9 +6,10 @@ They are written by Powertools, whose import would be a third of this function's
 from __future__ import annotations
 
 import json
-import os
 import time
 from typing import Any, Final
+
+from dualtrack.runtime.environment import service, stage
 
 NAMESPACE: Final = "dualtrack"
 """Of all metrics (`dualtrack.runtime.metrics`)."""
@@ -19,7 +20,7 @@ BROKEN_STREAMS: Final = "BrokenStreams"
 
 def log_line(level: str, message: str, **fields: Any) -> None:
     """Write one line of JSON with the service's name."""
-    line = {"level": level, "service": _service(), "message": message, "timestamp": _now_ms(), **fields}
+    line = {"level": level, "service": service(), "message": message, "timestamp": _now_ms(), **fields}
     print(json.dumps(line, default=str), flush=True)  # noqa: T201 - Lambda's log
 
 
@@ -32,15 +33,11 @@ def count_broken_stream() -> None:
     }
     line = {
         "_aws": {"Timestamp": _now_ms(), "CloudWatchMetrics": [declared]},
-        "service": _service(),
-        "stage": os.environ.get("STAGE") or "none",
+        "service": service(),
+        "stage": stage(),
         BROKEN_STREAMS: 1.0,
     }
     print(json.dumps(line), flush=True)  # noqa: T201 - Lambda's log
-
-
-def _service() -> str:
-    return os.environ.get("POWERTOOLS_SERVICE_NAME", "stream")
 
 
 def _now_ms() -> int:

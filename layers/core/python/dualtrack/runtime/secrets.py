@@ -13,8 +13,7 @@ from typing import Any, Final
 from aws_lambda_powertools.utilities import parameters
 from botocore.config import Config
 
-NOT_SET: Final = "none"
-"""The value for a service that needs no key: Parameter Store and Secrets Manager do not accept an empty value."""
+from dualtrack.settings import NOT_SET
 
 _SECONDS: Final = 300
 _IMPATIENT: Final = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "max_attempts": 3})

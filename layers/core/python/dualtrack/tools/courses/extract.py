@@ -15,6 +15,7 @@ import zipfile
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.extras import how_to_install
+from dualtrack.runtime.environment import for_a_child
 from dualtrack.tools.courses.values import Refused
 
 if TYPE_CHECKING:
@@ -36,9 +37,8 @@ _REFUSED: Final = 3
 def extracted(kind: str, data: bytes) -> str:
     """The text of a file. Raises `Refused`."""
     command = [sys.executable, "-m", "dualtrack.tools.courses.extract", kind]
-    environment = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONUTF8": "1"}
-    if "LD_LIBRARY_PATH" in os.environ:  # where Lambda keeps the interpreter's own libraries
-        environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+    modules = os.pathsep.join(path for path in sys.path if path)
+    environment = {"PYTHONPATH": modules, "PYTHONUTF8": "1", **for_a_child()}
     try:
         done = subprocess.run(  # noqa: S603 - our own program, the file on its input
             command, input=data, capture_output=True, env=environment, timeout=2 * SECONDS, check=False

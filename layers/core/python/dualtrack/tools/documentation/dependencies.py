@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import httpx
 
-from dualtrack.models.thinking import Thinking, thinking_from
+from dualtrack.models.thinking import Thinking
 from dualtrack.tool_values import Provided
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.loop import BackgroundLoop
@@ -15,9 +15,10 @@ from dualtrack.tools.documentation.questions import Questions
 from dualtrack.tools.documentation.settings import RetrievalSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from dualtrack.models.protocol import Model
+    from dualtrack.settings import Settings
     from dualtrack.storage.cache import CacheStore
     from dualtrack.storage.stores import SearchStores
     from dualtrack.tool_values import Kind
@@ -68,64 +69,34 @@ class SearchNeeds(Provided):
         return self.documentation.embedder or self.local
 
 
-@dataclass(frozen=True, slots=True)
-class SearchEnvironment:
-    """The function's environment, read once. It has the ids of secrets, not their values."""
-
-    model: str = "claude-haiku-5-5"
-    thinking: Thinking = field(default_factory=Thinking)
-    voyage_base_url: str = ""
-    voyage_secret: str = ""
-    embedding_model: str = "voyage-3-large"
-    context7_base_url: str = "https://context7.com"
-    context7_secret: str = ""
-    embed_function: str = ""
-    course_ranking: str = ""
-
-
-def search_environment(environ: Mapping[str, str]) -> SearchEnvironment:
-    """An empty variable counts as not set."""
-    defaults = SearchEnvironment()
-    return SearchEnvironment(
-        model=environ.get("DUALTRACK_MODEL") or defaults.model,
-        thinking=thinking_from(environ.get("DUALTRACK_THINKING_TOKENS", ""), ""),
-        voyage_base_url=environ.get("VOYAGE_BASE_URL", ""),
-        voyage_secret=environ.get("VOYAGE_SECRET", ""),
-        embedding_model=environ.get("DUALTRACK_EMBEDDING_MODEL") or defaults.embedding_model,
-        context7_base_url=environ.get("CONTEXT7_BASE_URL") or defaults.context7_base_url,
-        context7_secret=environ.get("CONTEXT7_SECRET", ""),
-        embed_function=environ.get("EMBED_FUNCTION", ""),
-        course_ranking=environ.get("DUALTRACK_COURSE_RANKING", ""),
-    )
-
-
 def build_dependencies(
-    environment: SearchEnvironment,
+    settings: Settings,
     *,
     model: Model | None,
     secret: Callable[[str], str],
     cache: CacheStore,
     logger: StageLogger,
-    settings: RetrievalSettings | None = None,
+    retrieval: RetrievalSettings | None = None,
 ) -> Dependencies:
     """The configured clients. ``model``: None if no model is asked. ``secret`` returns a secret by its id, empty if it
     is not set."""
-    chosen = settings or RetrievalSettings()
+    chosen = retrieval or RetrievalSettings()
 
     return Dependencies(
         context7=Context7(
-            _context7_http(environment.context7_base_url, secret(environment.context7_secret)), chosen
+            _context7_http(settings.context7_base_url, secret(settings.context7_secret)), chosen
         ),
-        embedder=voyage_embedder(environment, secret(environment.voyage_secret), chosen),
-        questions=_questions(model, environment, chosen) if model else None,
+        embedder=voyage_embedder(settings, secret(settings.voyage_secret), chosen),
+        questions=_questions(model, settings, chosen) if model else None,
         cache=cache,
         logger=logger,
         settings=chosen,
     )
 
 
-def _questions(model: Model, environment: SearchEnvironment, settings: RetrievalSettings) -> Questions:
-    return Questions(model, environment.model, settings.claude_max_tokens, environment.thinking)
+def _questions(model: Model, settings: Settings, retrieval: RetrievalSettings) -> Questions:
+    thinking = Thinking(settings.dualtrack_thinking_tokens)
+    return Questions(model, settings.dualtrack_model, retrieval.claude_max_tokens, thinking)
 
 
 def _context7_http(base_url: str, api_key: str) -> httpx.AsyncClient:
@@ -136,7 +107,7 @@ def _context7_http(base_url: str, api_key: str) -> httpx.AsyncClient:
 
 
 def voyage_embedder(
-    environment: SearchEnvironment, api_key: str, settings: RetrievalSettings | None = None
+    settings: Settings, api_key: str, retrieval: RetrievalSettings | None = None
 ) -> Embedder | None:
     """Voyage's embeddings; None without a key."""
     if not api_key:
@@ -144,5 +115,8 @@ def voyage_embedder(
     from dualtrack.tools.documentation.embeddings import VoyageEmbedder  # noqa: PLC0415 - half a second, if used
 
     return VoyageEmbedder(
-        api_key, environment.voyage_base_url, environment.embedding_model, settings or RetrievalSettings()
+        api_key,
+        settings.voyage_base_url,
+        settings.dualtrack_embedding_model,
+        retrieval or RetrievalSettings(),
     )

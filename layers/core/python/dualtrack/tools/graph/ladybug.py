@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.runtime.environment import for_a_child
 from dualtrack.tools.graph.engine import QueryFailed, QueryTimedOut, Rows
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ MAX_ROWS: Final = 200
 """Maximum rows of a query (PROFILES 4)."""
 
 _CHILD: Final = Path(__file__).with_name("child.py")
-_KEPT: Final = ("LD_LIBRARY_PATH",)
-"""Variables that the child gets if they are set: the path of the interpreter's own libraries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +99,13 @@ class _Child:
     def __init__(self, database: Path, limits: Limits) -> None:
         self._limits = limits
         self.layers: Mapping[str, str] = {}
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         self._process = subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-I", "-S", "-B", str(_CHILD)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            env=environment,
+            env=for_a_child(),
             close_fds=True,
             start_new_session=True,
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dualtrack.runtime.secrets import secret
 from dualtrack.tools.graph.library import GraphLibrary
-from dualtrack.tools.graph.settings import BOLT, DEFAULT_USER
+from dualtrack.tools.graph.settings import BOLT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,5 +24,5 @@ def open_graph(settings: Settings, store: CorpusStore, log: Log) -> Callable[[],
         return GraphLibrary(store, log).needs
     from dualtrack.tools.graph.bolt_library import BoltLibrary  # noqa: PLC0415 - the driver costs time, if used
 
-    user = settings.dualtrack_graph_user or DEFAULT_USER
-    return BoltLibrary(settings.dualtrack_graph_url, user, partial(secret, settings.graph_secret), log).needs
+    password = partial(secret, settings.graph_secret)
+    return BoltLibrary(settings.dualtrack_graph_url, settings.dualtrack_graph_user, password, log).needs

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from dualtrack.settings import Settings
 
 LADYBUG: Final = "ladybug"
 BOLT: Final = "bolt"
 ENGINES: Final = (LADYBUG, BOLT)
-
-DEFAULT_USER: Final = "neo4j"
 
 _ENCRYPTED: Final = ("bolt+s", "neo4j+s")
 _PLAIN: Final = ("bolt", "neo4j")
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
-def engine_from(name: str) -> str:
-    """The engine's name, `LADYBUG` if empty. Raises ValueError for an unknown one."""
-    engine = name or LADYBUG
-    if engine not in ENGINES:
-        raise ValueError(f"{engine} is none of {', '.join(ENGINES)}")
-    return engine
-
-
-def address_from(engine: str, address: str) -> str:
+def checked_address(address: str, settings: Settings) -> str:
     """The server's address; empty if the engine needs none. Raises ValueError for an insecure one: a password is
     sent there, so the connection must be encrypted with a verified certificate, or must not leave the machine.
     """
-    if not address and engine != BOLT:
+    if not address and settings.dualtrack_graph_engine != BOLT:
         return ""
     parts = urlsplit(address)
     if not parts.hostname or parts.scheme not in _ENCRYPTED + _PLAIN:

@@ -24,6 +24,7 @@ from dualtrack.credits.plans import CALL_PRICES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dualtrack.settings import Settings
     from dualtrack.tool_values import PriceClass
 
 AuthType = Literal["none", "github_connection", "secret"]
@@ -106,6 +107,12 @@ def parse_servers(text: str) -> tuple[McpServer, ...]:
     if not isinstance(entries, list) or len(entries) > MAX_SERVERS:
         raise ValueError(f"MCP_SERVERS must be a JSON list of at most {MAX_SERVERS} servers.")
     return together(tuple(_server(position, entry) for position, entry in enumerate(entries)))
+
+
+def checked_servers(text: str, settings: Settings) -> str:
+    """The JSON of the servers of ``MCP_SERVERS``, behind GitHub's if its address is given. Raises ValueError."""
+    github = (github_server(settings.github_mcp_url),) if settings.github_mcp_url else ()
+    return dump_servers(together((*github, *parse_servers(text))))
 
 
 def together(servers: tuple[McpServer, ...]) -> tuple[McpServer, ...]:

@@ -1,0 +1,73 @@
+"""The documents' tables of settings are those of the declarations, and nothing else reads the environment."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import re
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from dualtrack.settings import declared
+
+from infra.layers import ROOT
+from infra.setting_tables import DOCUMENTS, filled, table
+from infra.stages import StageSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+READERS: Final = {
+    "layers/core/python/dualtrack/settings.py": "settings",
+    "layers/core/python/dualtrack/runtime/environment.py": "Lambda's variables, STAGE, a child's libraries",
+    "infra/app.py": "settings of a stage; the account that the CDK found",
+    "infra/layers.py": "XDG_CACHE_HOME; the environment of uv",
+    "infra/local/check.py": "settings",
+    "infra/local/emulator.py": "the emulator's own variables",
+    "infra/local/stack.py": "settings; the environment of children",
+    "infra/local/synth.py": "the environment of the app",
+    "infra/costs.py": "JSII_NODE",
+    "infra/stacks/chat.py": "the region that the CDK found",
+    "cli/dualtrack_cli/command.py": "NO_COLOR",
+    "cli/dualtrack_cli/aws_commands.py": "settings of a stage",
+    "cli/dualtrack_cli/aws/cdk.py": "the environment of the CDK, PATH",
+    "cli/dualtrack_cli/aws/up.py": "settings of a stage",
+}
+"""The modules that read the environment, and what of it."""
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_tables_are_those_of_the_declarations(name: str) -> None:
+    """``python -m infra.setting_tables`` writes them."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert filled(text) == text
+
+
+def test_each_setting_stands_in_one_table() -> None:
+    """What is documented can be set, and what can be set is documented."""
+    documents = "".join((ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS)
+    names = re.findall(r"<!-- settings: ([\w ]+) -->", documents)
+    assert len(names) == len(set(names))
+    rows = [line for name in names if name != "stage" for line in table(name).splitlines()]
+    assert sorted(re.findall(r"^\| `(\w+)`", "\n".join(rows), re.MULTILINE)) == sorted(declared())
+
+
+def test_each_field_of_a_stage_is_described() -> None:
+    described = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?`) \|", table("stage"), re.MULTILINE)))
+    assert sorted(described) == sorted({item.name for item in dataclasses.fields(StageSettings)} - {"name"})
+
+
+def _reads_the_environment(path: Path) -> bool:
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return any(isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv") for node in nodes)
+
+
+def _sources() -> Iterator[Path]:
+    for folder in ("layers/core/python", "functions", "infra", "cli"):
+        yield from (ROOT / folder).rglob("*.py")
+
+
+def test_nothing_else_reads_the_environment() -> None:
+    found = {str(path.relative_to(ROOT)) for path in _sources() if _reads_the_environment(path)}
+    assert found == READERS.keys()
