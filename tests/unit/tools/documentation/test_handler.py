@@ -15,6 +15,7 @@ from dualtrack.frozen import freeze
 from dualtrack.models.spent import Asked, Side
 from dualtrack.models.turn import Usage
 from dualtrack.tool_values import ToolResult
+from dualtrack.tools.running import Running
 from moto import mock_aws
 from starlette.responses import Response
 
@@ -68,8 +69,9 @@ def function(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         clear_caches()  # type: ignore[no-untyped-call]
 
 
-def running(tool: str) -> Any:
-    return SimpleNamespace(call=SimpleNamespace(tool=tool, input=freeze({"query": QUESTION})))
+def running(tool: str) -> Running:
+    of: Any = SimpleNamespace(chat_id="ch_1", tool=tool, input=freeze({"query": QUESTION}))
+    return Running("ann", "cv_1", of, of)
 
 
 def test_a_call_is_searched_with_the_clients_of_the_environment(function: Any, world: World) -> None:
