@@ -70,6 +70,7 @@ class ToolContext(Provided):
     settings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
+@stored
 @dataclass(frozen=True, slots=True)
 class Source:
     """A source of an answer. ``record_id`` is the tool call that returned it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.chat.chat_view import chat_json
 from dualtrack.profiles import all_profiles
+from dualtrack.tool_values import Source
 from dualtrack.tools.courses.chunking import chunks_of
 from dualtrack.tools.courses.index import build
 from dualtrack.tools.courses.settings import CourseSettings
@@ -178,7 +179,7 @@ def test_sources_have_the_lessons_link_or_the_courses_or_none() -> None:
     with courses_world(BOATS, TABLES) as (world, _):
         record = call(world, "search_course_content", query="varnish water cedar planks")
     assert record.call is not None
-    links = {source["title"]: source.get("url", "") for source in record.call.sources}
+    links = {source.title: source.url for source in record.call.sources}
     assert links["Building Boats - Lesson 4"] == "https://learn.example.com/boats"
     assert links["Building Boats - Lesson 5"] == "https://learn.example.com/boats/5"
     assert links["Making Tables - Lesson 2"] == ""
@@ -205,9 +206,7 @@ def test_an_outline() -> None:
         "Lesson 0: Wood\nLesson 4: Varnish\nLesson 5: Glue"
     )
     assert boats.call is not None
-    assert [dict(source) for source in boats.call.sources] == [
-        {"title": "Building Boats", "url": "https://learn.example.com/boats", "record_id": "q1-t1"}
-    ]
+    assert boats.call.sources == (Source("Building Boats", "https://learn.example.com/boats"),)
     assert tables.content == "Course: Making Tables\nLessons: 2\nLesson 0: Planks\nLesson 2: Surfaces"
 
 

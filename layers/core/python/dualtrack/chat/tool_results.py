@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.clock import iso
-from dualtrack.events import record_stored, source_json, tool_result
+from dualtrack.events import record_stored, tool_result
 from dualtrack.frozen import freeze
 from dualtrack.media import viewable
 from dualtrack.memory.records import Record, ToolCallDetail
@@ -108,9 +108,7 @@ def _record(
             is_error=result.is_error,
             seconds=seconds,
             turn=turn,
-            sources=tuple(
-                freeze(source_json(source) | {"record_id": call.id}) for source in _sources(result)
-            ),
+            sources=_sources(result),
             media=media,
             reference=reference,
             asked=asked,

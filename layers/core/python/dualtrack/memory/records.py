@@ -10,6 +10,7 @@ from dualtrack.codec import APART, As, stored
 from dualtrack.models.spent import Asked
 from dualtrack.text import clean, neutralise, one_line, tokens_of
 from dualtrack.tool_rules import name_of
+from dualtrack.tool_values import Source
 from dualtrack.vocabulary import RecordType, Role, Stop
 
 
@@ -40,7 +41,8 @@ class ToolCallDetail:
     is_error: bool
     seconds: float
     turn: int
-    sources: tuple[Mapping[str, str], ...] = ()
+    sources: tuple[Source, ...] = ()
+    """Without ``record_id``, which is its own."""
     media: tuple[Attachment, ...] = ()
     reference: Mapping[str, Any] | None = None
     asked: tuple[Asked, ...] = ()
