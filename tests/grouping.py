@@ -27,6 +27,7 @@ APART: Final = frozenset(
         "test_documents",
         "test_github_mcp",
         "test_mcp_peers",
+        "test_installs",
         "test_own_layers",
         "test_recorded_calls",
     }

@@ -70,6 +70,7 @@ def circle_in(roots: Mapping[Path, Sequence[Path]]) -> list[Path]:
     return []
 
 
+@cache
 def imports_of(source: Path, package: str = "", *, with_types: bool = False) -> tuple[Import, ...]:
     """The imports of a source; ``package`` is the base of its relative ones. ``with_types``: also those that only a
     type checker reads."""
@@ -125,7 +126,7 @@ def _absolute(name: str, package: str) -> str:
 
 
 def _package(source: Path, roots: Sequence[Path]) -> str:
-    (root,) = [root for root in roots if source.is_relative_to(root)]
+    root = max((root for root in roots if source.is_relative_to(root)), key=lambda root: len(root.parts))
     return ".".join(source.parent.relative_to(root).parts)
 
 

