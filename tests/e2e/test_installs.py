@@ -88,7 +88,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return synced(tmp_path_factory.mktemp("stack") / "env", "--no-install-project")
 
 
-def run(python: Path | str, *arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    python: Path | str, *arguments: str, cwd: Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [python, *arguments],
         cwd=cwd,
