@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from dualtrack import __version__
-from dualtrack.tools.registry import IN_HOUSE
+from dualtrack.tools.registry import MODULES
 
 from infra.local.runner import KEEPER_FILE, is_locked
 from tests.clients.stack_client import wait_for
@@ -197,11 +197,10 @@ def test_what_the_local_stack_may_import_is_installed(stack: Installed) -> None:
     core = ROOT / "layers" / "core" / "python"
     local = ROOT / "infra" / "local"
     modules = ("runner", "front", "emulator", "child", "offline_model/__main__", "sample_docs/__main__")
-    runners = [spec.runner.split(":")[0] for spec in IN_HOUSE.values()]
     entries = [
         *(local / f"{name}.py" for name in modules),
         *(ROOT / "functions").glob("*/*.py"),
-        *(core.joinpath(*name.split(".")).with_suffix(".py") for name in runners),
+        *(core.joinpath(*name.split(".")).with_suffix(".py") for name in set(MODULES.values())),
         core / "dualtrack" / "tools" / "graph" / "child.py",
         core / "dualtrack" / "tools" / "courses" / "extract.py",
     ]
