@@ -70,11 +70,15 @@ def circle_in(roots: Mapping[Path, Sequence[Path]]) -> list[Path]:
     return []
 
 
-@cache
 def imports_of(source: Path, package: str = "", *, with_types: bool = False) -> tuple[Import, ...]:
     """The imports of a source; ``package`` is the base of its relative ones. ``with_types``: also those that only a
     type checker reads."""
-    tree = ast.parse(source.read_text(encoding="utf-8"))
+    return _imports_in(source.read_text(encoding="utf-8"), source, package, with_types)
+
+
+@cache
+def _imports_in(text: str, source: Path, package: str, with_types: bool) -> tuple[Import, ...]:
+    tree = ast.parse(text)
     nodes = ast.walk(tree) if with_types else _executed(tree)
     return tuple(
         Import(module, name, source, node.lineno)  # type: ignore[attr-defined]
