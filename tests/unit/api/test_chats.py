@@ -75,6 +75,7 @@ def test_a_running_chat_is_shown_whole(api: Api) -> None:
         "credits_used": 0,
         "credits_remaining": 45,
         "usage": dict.fromkeys(chat["usage"], 0),
+        "fictional": False,
         "created_at": chat["created_at"],
         "ended_at": None,
     }

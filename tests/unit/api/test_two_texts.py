@@ -36,6 +36,7 @@ FOR_OPERATORS: Final = {
     "models/trouble.py": "the operator's text of a failed chat",
     "models/bedrock.py": "an exception, whose text is the operator's",
     "runtime/secrets.py": "an exception, whose text is the operator's",
+    "extras.py": "a command that says what to install",
     "tools/mcp/config.py": "the refusal of a stage's settings",
     "tools/documentation/embeddings.py": "the log of a search, and an administrator's job",
     "tools/documentation/context7.py": "the log of a search",

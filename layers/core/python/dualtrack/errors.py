@@ -14,6 +14,8 @@ DualtrackError
 ├── Gone                      what was to be read has just been deleted with its conversation
 └── TookTooLong               work exceeded its time limit
 
+Mismatch                      codec.py: a value does not have its declared type
+WrongSettings                 checked_settings.py: settings that an operator has set are wrong
 Lost                          storage/dynamo.py: a condition of a write was false
 MissingKey                    runtime/secrets.py: a key is not set; the message names the command that sets it
 NotSent                       runtime/otlp.py: the collector did not accept the spans
@@ -37,6 +39,8 @@ GraphError                    tools/graph/engine.py: a query has failed
 └── QueryTimedOut             it exceeded its time limit
 BadArgumentError              tools/graph/names.py: what the model asked for does not exist
 TooLarge                      tools/graph/child.py: the rows exceed their size limit
+ToolDeclarationError          tool_signature.py: a tool cannot be offered as it is declared
+NoSchemaError                 tool_types.py: a parameter of a tool has a type without a schema
 NoLegalFormError              tools/mcp/legal.py: a tool cannot be offered in any form
 NoToken                       tools/mcp/execute.py: there is no token to call this server with
 McpFailure                    tools/mcp/failures.py: a call or a listing failed
