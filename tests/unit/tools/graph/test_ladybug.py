@@ -178,6 +178,22 @@ def test_a_child_that_died_between_two_queries_is_replaced(
     assert own.read(ALL_ASSETS, {}, 1).rows == ((ASSETS,),)
 
 
+def test_a_child_that_dies_before_it_reads_its_query_is_a_failed_query(
+    engine: Ladybug, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pipe then keeps what could not be written, and cannot be closed without an error."""
+
+    def dead(*_: Any, **options: Any) -> subprocess.Popen[bytes]:
+        process = start(["/bin/true"], **options)
+        process.wait()
+        return process
+
+    start = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", dead)
+    with pytest.raises(QueryTimedOut, match="gave up"):
+        replace(engine).read(ALL_ASSETS, {}, 1)
+
+
 def test_a_child_ends_with_its_engine(engine: Ladybug, started: list[subprocess.Popen[bytes]]) -> None:
     own = replace(engine)
     own.read(ALL_ASSETS, {}, 1)

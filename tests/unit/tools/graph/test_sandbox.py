@@ -240,6 +240,13 @@ def test_the_filter_allows_its_calls_and_nothing_else(machine: str) -> None:
     assert decided(machine, 0, architecture=0x40000003) == 0x80000000  # 32-bit calls have other numbers
 
 
+@pytest.mark.parametrize(("machine", "first"), [("x86_64", (273, 334)), ("aarch64", (99, 293))])
+def test_a_thread_may_begin_under_the_filter(machine: str, first: tuple[int, ...]) -> None:
+    """set_robust_list and rseq. The engine's threads may get the processor only when the filter is set; glibc aborts
+    the process if their rseq is refused."""
+    assert [decided(machine, number) for number in first] == [0x7FFF0000] * 2
+
+
 HEADERS: Final = {
     "x86_64": ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", r"#define __NR_(\w+) (\d+)"),
     "aarch64": ("/usr/include/asm-generic/unistd.h", r"#define __NR(?:3264)?_(\w+) (\d+)"),

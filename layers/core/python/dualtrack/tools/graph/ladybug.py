@@ -184,7 +184,7 @@ class _Child:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.kill()
-    with process, suppress(BrokenPipeError):  # unflushed input
+    with suppress(BrokenPipeError), process:  # unflushed input
         pass
 
 

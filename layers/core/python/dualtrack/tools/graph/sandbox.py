@@ -45,9 +45,11 @@ CALLS = {
     "clock_gettime": (228, 113), "clock_getres": (229, 114), "clock_nanosleep": (230, 115),
     "exit_group": (231, 94), "newfstatat": (262, 79), "faccessat": (269, 48), "ppoll": (271, 73),
     "preadv": (295, 69), "getcpu": (309, 168), "getrandom": (318, 278), "membarrier": (324, 283),
-    "statx": (332, 291),
+    "statx": (332, 291), "set_robust_list": (273, 99), "rseq": (334, 293),
 }  # fmt: skip
-"""What a query that runs may call, for memory, time, its threads and open descriptors: the number on each processor."""
+"""What a query that runs may call, for memory, time, its threads and open descriptors: the number on each processor.
+
+A thread of the engine may make its first calls, the last two, after the filter is set: glibc aborts if rseq fails."""
 
 OWN_CALLS = {"tgkill": (234, 131), "prlimit64": (302, 261)}
 """What it may call for itself alone: its end by abort(3), and its own limits."""
