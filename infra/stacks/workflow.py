@@ -13,6 +13,7 @@ from aws_cdk import aws_scheduler_targets as scheduler_targets
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
+from dualtrack.requests import CHAT_SECONDS
 
 from infra.layers import ROOT
 from infra.stacks.findings import accept
@@ -31,9 +32,14 @@ CHAT: Final = ROOT / "infra" / "chat.asl.json"
 CORPUS: Final = ROOT / "infra" / "corpus.asl.json"
 
 
+def definition_of(path: Path) -> str:
+    """A machine's definition, with the time that a chat has in the library."""
+    return path.read_text(encoding="utf-8").replace('"${ChatSeconds}"', str(CHAT_SECONDS))
+
+
 def steps_of(definition: Path) -> tuple[FunctionSpec, ...]:
     """The functions that a definition names."""
-    text = definition.read_text(encoding="utf-8")
+    text = definition_of(definition)
     return tuple(spec for spec in SPECS.values() if f"${{{spec.construct_id}}}" in text)
 
 
@@ -67,7 +73,7 @@ class Workflow(Construct):
             "Machine",
             state_machine_name=self.name,
             state_machine_type=sfn.StateMachineType.STANDARD,
-            definition_body=sfn.DefinitionBody.from_string(definition.read_text(encoding="utf-8")),
+            definition_body=sfn.DefinitionBody.from_string(definition_of(definition)),
             definition_substitutions={
                 spec.construct_id: functions[spec.name].arn_for(stage) for spec in steps
             },

@@ -28,6 +28,7 @@ from rich.table import Table
 from infra.local.offline_model.server import serve_offline_model
 from infra.local.sample_docs.server import serve_sample_docs
 from infra.local.stack import LocalStack
+from infra.stacks.workflow import CHAT, definition_of
 from tests.clients.stack_client import Person, Root, wait_for
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def make_bare(root: Root) -> Bare:
         Timeout=60,
         Code={"ZipFile": packed.getvalue()},
     )["FunctionArn"]
-    definition = (ROOT / "infra/chat.asl.json").read_text()
+    definition = definition_of(CHAT)
     for name in ("Turn", "Tool", "Search", "Mcp", "Summarise", "Abort"):
         definition = definition.replace(f"${{{name}}}", arn)
     client = root.client("stepfunctions")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import httpx
+from dualtrack.ids import execution_name
 from dualtrack.requests import ChatRef
 from dualtrack.runtime.executions import Executions
 from dualtrack.settings import Settings
@@ -218,7 +219,9 @@ class Root:
 
     def execution_arn(self, chat_id: str, machine: str = "") -> str:
         """The execution of a chat; of the deployed machine, or of another."""
-        return f"{(machine or self.machine).replace(':stateMachine:', ':execution:')}:{chat_id}"
+        return (
+            f"{(machine or self.machine).replace(':stateMachine:', ':execution:')}:{execution_name(chat_id)}"
+        )
 
     def history(self, chat_id: str, machine: str = "") -> list[dict[str, Any]]:
         """The execution's history once it has ended."""

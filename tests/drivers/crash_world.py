@@ -37,7 +37,7 @@ from dualtrack.clock import iso
 from dualtrack.errors import ApiError
 from dualtrack.events import delta, turn_begins
 from dualtrack.frozen import freeze
-from dualtrack.ids import new_conversation_id, parse_record_id, query_id
+from dualtrack.ids import execution_name, new_conversation_id, parse_record_id, query_id
 from dualtrack.memory.digests import Digest
 from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.records import Block, QueryTrack
@@ -46,9 +46,9 @@ from dualtrack.models.anthropic import Claude
 from dualtrack.models.metering import asking
 from dualtrack.models.spent import Heard
 from dualtrack.models.turn import Usage
-from dualtrack.requests import ChatRef
+from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.runtime.executions import Executions
-from dualtrack.storage.chats import CHAT_SECONDS, LAST_CALL_SECONDS, Chat, chat_of, turn_key
+from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, chat_of, turn_key
 from dualtrack.storage.conversations import Conversation
 from dualtrack.storage.dynamo import from_wire
 from dualtrack.storage.history import record_key
@@ -804,11 +804,11 @@ class World:
 
     def execution(self, chat_id: str) -> str:
         """The status of a chat's execution; "" if there is none."""
-        return self.aws.executions.get(chat_id, "")
+        return self.aws.executions.get(execution_name(chat_id), "")
 
     def end_execution(self, chat_id: str, status: str) -> None:
         """End it."""
-        self.aws.executions[chat_id] = status
+        self.aws.executions[execution_name(chat_id)] = status
 
     def open_chats(self) -> list[Chat]:
         """Those that have not ended."""

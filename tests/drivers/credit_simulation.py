@@ -36,6 +36,7 @@ from dualtrack.credits.account import (
 from dualtrack.credits.audit import Books, differences, enter
 from dualtrack.credits.plans import PLANS, Plan, price_chat
 from dualtrack.errors import Contended
+from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage import dynamo
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.ledger import Ledger, account_from, account_moved, movement_from, user_of
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 
     Step = Generator[None, None, None]
 
-CHAT_SECONDS: Final = 15 * 60
 CHATS_PER_WORLD: Final = 40
 USERS_PER_WORLD: Final = 2
 BEGIN: Final = 1_795_262_400.0

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.start_chat import NewChat, start_chat
-from dualtrack.storage.chats import CHAT_SECONDS, chat_partition
+from dualtrack.requests import CHAT_SECONDS
+from dualtrack.storage.chats import chat_partition
 from dualtrack.storage.dynamo import to_wire
 from dualtrack.storage.stores import build_stores
 

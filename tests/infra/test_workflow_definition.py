@@ -11,12 +11,13 @@ from typing import Any, get_args
 
 import pytest
 from dualtrack.corpora.jobs import CORPORA
-from dualtrack.storage.chats import CHAT_SECONDS, LAST_CALL_SECONDS
+from dualtrack.requests import CHAT_SECONDS
+from dualtrack.storage.chats import LAST_CALL_SECONDS
 from dualtrack.tool_values import Kind
 
 from infra.node import node
 from infra.stacks.function_specs import SPECS
-from infra.stacks.workflow import CHAT, CORPUS, steps_of
+from infra.stacks.workflow import CHAT, CORPUS, definition_of, steps_of
 
 VALIDATOR = (
     Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -35,7 +36,7 @@ DEFINITIONS = (CHAT, CORPUS)
 
 
 def definition(path: Path = CHAT) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(path.read_text())
+    loaded: dict[str, Any] = json.loads(definition_of(path))
     return loaded
 
 
@@ -51,7 +52,7 @@ def tasks(path: Path = CHAT) -> dict[str, dict[str, Any]]:
 )
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda path: path.name)
 def test_asl_validator_has_nothing_to_say(tmp_path: Path, definition: Path) -> None:
-    text = definition.read_text()
+    text = definition_of(definition)
     for spec in steps_of(definition):
         arn = f"arn:aws:lambda:us-east-1:000000000000:function:{spec.name}:live"
         text = text.replace(f"${{{spec.construct_id}}}", arn)
@@ -71,14 +72,14 @@ def test_times_are_nested() -> None:
             assert spec.seconds < limits[STATE_OF[spec.name]], spec.name
         assert max(limits.values()) < definition(path)["TimeoutSeconds"]
     limits = {name: state["TimeoutSeconds"] for name, state in tasks().items()}
-    assert max(limits.values()) < definition()["TimeoutSeconds"] == 900
+    assert max(limits.values()) < definition()["TimeoutSeconds"] == CHAT_SECONDS
     assert SPECS["api"].seconds <= 29  # API Gateway's own limit
     assert SPECS["turn"].seconds > 120  # a model call (CONTRACT 7)
 
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.name)
 def test_every_function_of_the_definition_is_substituted(path: Path) -> None:
-    named = set(re.findall(r"\$\{(\w+)\}", path.read_text()))
+    named = set(re.findall(r"\$\{(\w+)\}", definition_of(path)))
     assert named == {spec.construct_id for spec in steps_of(path)}
 
 

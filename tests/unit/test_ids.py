@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from dualtrack.ids import (
     RecordId,
+    chat_of_execution,
     execution_arn,
+    execution_name,
     file_id,
     is_id,
     new_chat_id,
@@ -100,3 +102,8 @@ def test_an_execution_is_recognised_whatever_started_it(qualifier: str) -> None:
     assert execution_arn(machine, "ch_1") == (
         "arn:aws:states:eu-central-1:123456789012:execution:dualtrack-prod-chat:ch_1"
     )
+
+
+def test_an_execution_is_named_after_its_chat_and_counted() -> None:
+    assert [execution_name("ch_1"), execution_name("ch_1", 2)] == ["ch_1.1", "ch_1.2"]
+    assert {chat_of_execution(execution_name("ch_1", number)) for number in (1, 2, 10)} == {"ch_1"}

@@ -13,7 +13,7 @@ from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.clock import iso
 from dualtrack.ids import new_conversation_id
 from dualtrack.memory.records import Block, QueryTrack
-from dualtrack.storage.chats import CHAT_SECONDS
+from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.conversations import Conversation
 from dualtrack.storage.dynamo import Action
 

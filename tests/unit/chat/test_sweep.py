@@ -11,9 +11,9 @@ import pytest
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.chat.sweep import Swept, sweep
 from dualtrack.errors import TookTooLong
-from dualtrack.ids import RecordId
+from dualtrack.ids import chat_of_execution, execution_name
+from dualtrack.requests import CHAT_SECONDS
 from dualtrack.runtime.time_limit import within
-from dualtrack.storage.chats import CHAT_SECONDS, Chat
 from dualtrack.storage.dynamo import put, transact
 from dualtrack.storage.history import record_key
 from dualtrack.storage.stores import Stores, build_stores
@@ -23,6 +23,8 @@ from tests.drivers.world import SETTINGS, FakeClock, NoExecutions, make_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from dualtrack.storage.chats import Chat
 
 OTHERS = 50
 TIME = 120.0
@@ -93,7 +95,7 @@ def test_a_chat_that_an_earlier_sweep_could_not_end_comes_last(stores: Stores, c
     executions = NoExecutions()
     with pytest.raises(ExceptionGroup):
         swept(stores, executions)  # ends the other, which is not tried again
-    assert executions.stopped == [once.chat_id]
+    assert executions.stopped == [execution_name(once.chat_id)]
     later = [admitted(stores, "new-1"), admitted(stores, "new-2")]
     clock.now += CHAT_SECONDS + 1
     stores.chats.count_sweep(later[0])
@@ -102,7 +104,7 @@ def test_a_chat_that_an_earlier_sweep_could_not_end_comes_last(stores: Stores, c
     _mend(stores, mended)
     stores.chats.count_sweep(mended)
     assert swept(stores, executions) == Swept(seen=3, ended=3)
-    assert executions.stopped == [later[1].chat_id, later[0].chat_id, twice.chat_id]
+    assert executions.stopped == [execution_name(chat.chat_id) for chat in (later[1], later[0], twice)]
 
 
 def _mend(stores: Stores, chat: Chat) -> None:
@@ -121,11 +123,11 @@ class Hanging(NoExecutions):
         self.hanging = chat
         self.let_go = threading.Event()
 
-    def stop(self, chat_id: str, cause: str) -> None:
-        """Wait, if it is that chat."""
-        if chat_id == self.hanging.chat_id:
+    def stop(self, name: str, cause: str) -> None:
+        """Wait, if it is that chat's."""
+        if chat_of_execution(name) == self.hanging.chat_id:
             self.let_go.wait(60)
-        super().stop(chat_id, cause)
+        super().stop(name, cause)
 
 
 def test_a_chat_has_a_time_limit(stores: Stores, clock: FakeClock) -> None:
@@ -137,7 +139,7 @@ def test_a_chat_has_a_time_limit(stores: Stores, clock: FakeClock) -> None:
         swept(stores, executions, one_chat=0.5)
     executions.let_go.set()
     assert [type(error) for error in caught.value.exceptions] == [TookTooLong]
-    assert executions.stopped[:2] == [chats[1].chat_id, chats[2].chat_id]
+    assert executions.stopped[:2] == [execution_name(chat.chat_id) for chat in chats[1:3]]
 
 
 def test_a_sweep_without_time_leaves_the_rest_to_the_next(stores: Stores, clock: FakeClock) -> None:
@@ -170,7 +172,7 @@ def test_a_chat_that_runs_is_not_written_to(stores: Stores, clock: FakeClock) ->
     """Looking at it costs one read."""
     chat = admitted(stores, "ann")
     clock.now += 60
-    executions = NoExecutions(statuses={chat.chat_id: "RUNNING"})
+    executions = NoExecutions(statuses={execution_name(chat.chat_id): "RUNNING"})
     assert swept(stores, executions) == Swept(seen=1)
     loaded = stores.chats.load(chat.user, chat.chat_id)
     assert loaded is not None

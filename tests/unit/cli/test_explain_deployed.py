@@ -11,6 +11,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 from click.testing import CliRunner, Result
+from dualtrack.ids import execution_name
 from dualtrack.runtime.executions import Executions
 from dualtrack_cli.main import main
 from starlette.applications import Starlette
@@ -63,8 +64,13 @@ def explain(*arguments: str) -> Result:
 def recorded(chat: dict[str, Any], user: str) -> dict[str, Any]:
     """The response of DescribeExecution for an execution that has ended (Step Functions API Reference,
     "DescribeExecution", response syntax)."""
-    name = chat["chat_id"]
-    payload = {"user": user, "chat_id": name, "conversation_id": chat["conversation_id"], "turn": 0}
+    name = execution_name(chat["chat_id"])
+    payload = {
+        "user": user,
+        "chat_id": chat["chat_id"],
+        "conversation_id": chat["conversation_id"],
+        "turn": 0,
+    }
     began = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
     return {
         "executionArn": f"{MACHINE.replace(':stateMachine:', ':execution:')}:{name}",

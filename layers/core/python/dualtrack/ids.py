@@ -161,6 +161,16 @@ def job_id_at(epoch: float) -> str:
     return f"jb_{_digits(int(epoch * 1_000) << 80)}"
 
 
+def execution_name(chat_id: str, number: int = 1) -> str:
+    """``ch_….1``: the name of a chat's execution. A chat may outlive one; its executions count from 1."""
+    return f"{chat_id}.{number}"
+
+
+def chat_of_execution(name: str) -> str:
+    """The reverse: the chat's id."""
+    return name.rpartition(".")[0]
+
+
 def execution_arn(machine_arn: str, name: str) -> str:
     """``…:stateMachine:chat`` or ``…:stateMachine:chat:live`` → ``…:execution:chat:NAME``.
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+
+CHAT_SECONDS: Final = 15 * 60
+"""How long a chat may take: the time of its workflow, the lease of its conversation, the deadline of the sweep."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
 from dualtrack.errors import ApiError, Contended, conversation_busy, not_found
-from dualtrack.requests import ChatRef
+from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.runtime.time_limit import time_for
-from dualtrack.storage.chats import CHAT_SECONDS
 from dualtrack.storage.deletions import Deletion
 from dualtrack.storage.digests import digest_number
 from dualtrack.storage.dynamo import Lost

@@ -97,8 +97,9 @@ def _hide(stores: ErasureStores, executions: Executions, conversation: Conversat
         return
     is_overdue = conversation.lease_until <= stores.clock()
     if conversation.lease:
+        chat = None
         try:
-            end_chat(
+            chat = end_chat(
                 stores,
                 ChatRef(conversation.user, conversation.lease, conversation.conversation_id),
                 Cancelled(),
@@ -106,7 +107,8 @@ def _hide(stores: ErasureStores, executions: Executions, conversation: Conversat
         except Exception:
             if not is_overdue:  # an unreadable chat cannot be ended: it is deleted after its deadline
                 raise
-        stop_execution(executions, conversation.lease)
+        if chat:
+            stop_execution(executions, chat)
     now_free = stores.conversations.find(conversation.user, conversation.conversation_id)
     if now_free and not now_free.is_being_deleted:
         try:

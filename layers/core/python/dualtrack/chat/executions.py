@@ -1,31 +1,43 @@
-"""A chat's execution: its name is the chat's id, its input is a `ChatRef` for the steps of the workflow."""
+"""A chat's executions, by number (`Chat.execution`): their input is a `ChatRef` for the steps of the workflow."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dualtrack.ids import execution_name
+
 if TYPE_CHECKING:
     from dualtrack.requests import ChatRef
     from dualtrack.runtime.executions import Executions
+    from dualtrack.storage.chats import Chat
 
 
-def start_execution(executions: Executions, ref: ChatRef) -> None:
-    """Start the chat's execution; does nothing if it exists."""
+def start_execution(executions: Executions, ref: ChatRef, number: int = 1) -> None:
+    """Start an execution of the chat; does nothing if it exists."""
     execution_input = {
         "user": ref.user,
         "chat_id": ref.chat_id,
         "conversation_id": ref.conversation_id,
         "turn": 0,
     }
-    executions.start(ref.chat_id, execution_input)
+    executions.start(execution_name(ref.chat_id, number), execution_input)
 
 
-def stop_execution(executions: Executions, chat_id: str) -> None:
-    """Stop it if it is running."""
-    executions.stop(chat_id, "The chat has ended.")
+def stop_execution(executions: Executions, chat: Chat) -> None:
+    """Stop the chat's execution if it is running."""
+    executions.stop(_name(chat), "The chat has ended.")
+
+
+def status_of(executions: Executions, chat: Chat) -> str | None:
+    """The status of the chat's execution (`Executions.status`)."""
+    return executions.status(_name(chat))
+
+
+def _name(chat: Chat) -> str:
+    return execution_name(chat.chat_id, chat.execution)
 
 
 def owner_of(executions: Executions, chat_id: str) -> str:
-    """The chat's user, from the input of its execution; empty if Step Functions no longer has it."""
-    execution_input = executions.input_of(chat_id)
+    """The chat's user, from the input of its first execution; empty if Step Functions no longer has it."""
+    execution_input = executions.input_of(execution_name(chat_id))
     return str(execution_input["user"]) if execution_input else ""

@@ -28,10 +28,10 @@ from dualtrack.memory.asked import title_of
 from dualtrack.memory.records import Record
 from dualtrack.models.spent import Spent
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
-from dualtrack.requests import ChatRef
+from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.storage.api_requests import FirstRequest
 from dualtrack.storage.bodies import INLINE_LIMIT
-from dualtrack.storage.chats import CHAT_SECONDS, Chat
+from dualtrack.storage.chats import Chat
 from dualtrack.storage.conversations import Conversation
 from dualtrack.storage.dynamo import Action, Lost
 

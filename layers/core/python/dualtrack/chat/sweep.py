@@ -17,10 +17,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.end_chat import TIMED_OUT, end_chat, failure_of
-from dualtrack.chat.executions import start_execution, stop_execution
-from dualtrack.requests import ChatRef
+from dualtrack.chat.executions import start_execution, status_of, stop_execution
+from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.runtime.time_limit import within
-from dualtrack.storage.chats import CHAT_SECONDS, Chat
 from dualtrack.storage.dynamo import Lost
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from dualtrack.chat.end_chat import Ended
     from dualtrack.runtime.executions import Executions
+    from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import ChatStores
 
 STARTING_SECONDS: Final = 20
@@ -119,7 +119,7 @@ def _needed(stores: ChatStores, executions: Executions, ended: Ended, chat: Chat
     now = stores.clock()
     if now >= chat.deadline:
         return partial(_end_overdue, stores, executions, ended, chat)
-    status = executions.status(chat.chat_id)
+    status = status_of(executions, chat)
     if status == "RUNNING":
         return None
     if status is not None:
@@ -134,7 +134,7 @@ def _end_overdue(stores: ChatStores, executions: Executions, ended: Ended, chat:
     the execution was stopped. The closed log fences off steps that still run.
     """
     end_chat(stores, _ref(chat), TIMED_OUT, ended)
-    stop_execution(executions, chat.chat_id)
+    stop_execution(executions, chat)
     return "ended"
 
 
@@ -144,7 +144,7 @@ def _end_orphan(stores: ChatStores, ended: Ended, chat: Chat, status: str) -> st
 
 
 def _start(executions: Executions, chat: Chat) -> str:
-    start_execution(executions, _ref(chat))
+    start_execution(executions, _ref(chat), chat.execution)
     return "started"
 
 

@@ -26,6 +26,7 @@ from dualtrack.clock import day_of, iso
 from dualtrack.codec import APART, TEXT, stored
 from dualtrack.credits.plans import CHAT_PRICE, DEFAULT_PLAN, PLANS, Plan, price_calls, upgrade
 from dualtrack.errors import ApiError, invalid_request
+from dualtrack.requests import CHAT_SECONDS
 from dualtrack.vocabulary import MovementKind, PlanName
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from dualtrack.tool_values import PriceClass
 
 
-HOLD_SECONDS: Final = 15 * 60 + 10 * 60
+HOLD_SECONDS: Final = CHAT_SECONDS + 10 * 60
 """A chat lasts at most 15 minutes, its hold at most 10 more (CONTRACT 7, 8); after that the hold is dead."""
 
 MAX_OPEN_HOLDS: Final = 200

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from dualtrack.storage.bodies import BodyStore, Write
     from dualtrack.storage.dynamo import Item
 
-CHAT_SECONDS: Final = 15 * 60
 LAST_CALL_SECONDS: Final = 4 * 60
 """A model call that begins in this time before the deadline is the chat's last one (CONTRACT 7)."""
 
@@ -105,6 +104,8 @@ class Chat:
     model: str = ""
     effort: str = ""
     """The model (and effort) of its first recorded turn, which every later turn uses; empty before it."""
+    execution: int = 1
+    """The number of its execution (`dualtrack.ids.execution_name`)."""
     sweeps: int = 0
     """How many sweeps have tried to start or to end it; more than 0 means that a sweep has failed to."""
     spent: Annotated[Spent, TEXT] = field(default_factory=Spent)
