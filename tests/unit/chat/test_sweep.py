@@ -11,7 +11,7 @@ import pytest
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.chat.sweep import Swept, sweep
 from dualtrack.errors import TookTooLong
-from dualtrack.ids import chat_of_execution, execution_name
+from dualtrack.ids import RecordId, chat_of_execution, execution_name
 from dualtrack.requests import CHAT_SECONDS
 from dualtrack.runtime.time_limit import within
 from dualtrack.storage.dynamo import put, transact
