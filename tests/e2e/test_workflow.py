@@ -10,7 +10,7 @@ import pytest
 from dualtrack.chat.executions import owner_of
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.clock import iso
-from dualtrack.ids import new_conversation_id, query_id, response_id, summary_id, tool_id
+from dualtrack.ids import execution_name, new_conversation_id, query_id, response_id, summary_id, tool_id
 from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail
 from dualtrack.runtime.executions import Executions
 from dualtrack.storage.conversations import conversation_key
@@ -210,5 +210,5 @@ def test_an_execution_started_by_the_alias_is_found_by_alias_and_machine(
     chat = ann.finish(started.chat_id)
     assert (chat["status"], chat["response"]) == ("done", "By the alias.")
     for executions in (by_the_alias, root.executions()):
-        assert executions.status(started.chat_id) in {"RUNNING", "SUCCEEDED"}
+        assert executions.status(execution_name(started.chat_id)) in {"RUNNING", "SUCCEEDED"}
         assert owner_of(executions, started.chat_id) == ann.id

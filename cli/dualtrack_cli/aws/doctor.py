@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 import httpx
+from dualtrack.ids import chat_of_execution
 from dualtrack.settings import DEFAULTS
 
 from dualtrack_cli.aws import decide
@@ -158,7 +159,7 @@ def of_queue(name: str, messages: int, url: str) -> Finding:
 
 def of_executions(running: Sequence[tuple[str, float]], now: float) -> Finding:
     """Chats that have run for longer than a chat can."""
-    stuck = [name for name, began in running if now - began > STUCK_SECONDS]
+    stuck = [chat_of_execution(name) for name, began in running if now - began > STUCK_SECONDS]
     if stuck:
         mend = f"uv run dualtrack explain {stuck[0]}"
         return Finding(

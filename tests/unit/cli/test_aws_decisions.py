@@ -247,11 +247,12 @@ def test_every_fault_is_named_with_its_remedy() -> None:
         doctor.of_subscription(0, 1, "a@example.org", "prod"),
         doctor.of_subscription(0, 0, "", "prod"),
         doctor.of_queue("Queue", 2, "https://sqs/q"),
-        doctor.of_executions([("ch_1", 0.0), ("ch_2", 1900.0)], 2000.0),
+        doctor.of_executions([("ch_1.1", 0.0), ("ch_2.1", 1900.0)], 2000.0),
         doctor.of_admins([], "staging"),
     ]
     assert all(finding.state == "wrong" and finding.mend for finding in wrong)
     assert "1 run for more than 20 minutes: ch_1" in wrong[-2].seen
+    assert wrong[-2].mend == "uv run dualtrack explain ch_1"
 
 
 def test_a_stack_that_is_switched_off_is_named_with_its_cost() -> None:
@@ -270,7 +271,7 @@ def test_a_healthy_stage_has_no_remedies() -> None:
         doctor.of_model(200, "m", "staging"),
         doctor.of_subscription(1, 0, "", "prod"),
         doctor.of_queue("Queue", 0, ""),
-        doctor.of_executions([("ch_2", 1900.0)], 2000.0),
+        doctor.of_executions([("ch_2.1", 1900.0)], 2000.0),
         doctor.of_admins([NEW], "staging"),
         doctor.of_settings([], "staging"),
         doctor.of_cost_cap(0.25, "staging"),

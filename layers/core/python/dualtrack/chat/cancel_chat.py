@@ -20,5 +20,5 @@ def cancel_chat(stores: ChatStores, executions: Executions, chat: Chat) -> Chat:
         return chat
     ended = end_chat(stores, ChatRef(chat.user, chat.chat_id, chat.conversation_id), Cancelled())
     if ended is not None and ended.status == "cancelled":
-        stop_execution(executions, chat)
+        stop_execution(executions, chat.chat_id, chat.execution)
     return ended or chat

@@ -107,8 +107,7 @@ def _hide(stores: ErasureStores, executions: Executions, conversation: Conversat
         except Exception:
             if not is_overdue:  # an unreadable chat cannot be ended: it is deleted after its deadline
                 raise
-        if chat:
-            stop_execution(executions, chat)
+        stop_execution(executions, conversation.lease, chat.execution if chat else 1)
     now_free = stores.conversations.find(conversation.user, conversation.conversation_id)
     if now_free and not now_free.is_being_deleted:
         try:

@@ -23,18 +23,14 @@ def start_execution(executions: Executions, ref: ChatRef, number: int = 1) -> No
     executions.start(execution_name(ref.chat_id, number), execution_input)
 
 
-def stop_execution(executions: Executions, chat: Chat) -> None:
-    """Stop the chat's execution if it is running."""
-    executions.stop(_name(chat), "The chat has ended.")
+def stop_execution(executions: Executions, chat_id: str, number: int) -> None:
+    """Stop an execution of the chat if it is running."""
+    executions.stop(execution_name(chat_id, number), "The chat has ended.")
 
 
 def status_of(executions: Executions, chat: Chat) -> str | None:
     """The status of the chat's execution (`Executions.status`)."""
-    return executions.status(_name(chat))
-
-
-def _name(chat: Chat) -> str:
-    return execution_name(chat.chat_id, chat.execution)
+    return executions.status(execution_name(chat.chat_id, chat.execution))
 
 
 def owner_of(executions: Executions, chat_id: str) -> str:

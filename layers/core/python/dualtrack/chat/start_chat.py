@@ -2,7 +2,7 @@
 
 idempotency key known? ─► return the first chat, or 409
 hold 5 credits · take the conversation's lease · number and store the query · first event
-─► one transaction ─► StartExecution(name = chat id)
+─► one transaction ─► StartExecution(name = chat id.1)
 """
 
 from __future__ import annotations

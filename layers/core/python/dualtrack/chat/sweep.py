@@ -134,7 +134,7 @@ def _end_overdue(stores: ChatStores, executions: Executions, ended: Ended, chat:
     the execution was stopped. The closed log fences off steps that still run.
     """
     end_chat(stores, _ref(chat), TIMED_OUT, ended)
-    stop_execution(executions, chat)
+    stop_execution(executions, chat.chat_id, chat.execution)
     return "ended"
 
 
