@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 import pytest
 from dualtrack.chat.start_chat import NewChat, start_chat
-from dualtrack.storage.chats import CHAT_SECONDS
+from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.stores import build_stores
 
 from infra.local import stack as local_stack

@@ -16,7 +16,9 @@ import pytest
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS, delete_conversation
 from dualtrack.chat.erase_user import begin_erasure
 from dualtrack.chat.sweep_deletions import sweep_deletions
+from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.cache import StoredToken
+from dualtrack.storage.chats import chat_partition
 from dualtrack.storage.dynamo import to_wire
 
 from tests.drivers.crash_world import RETENTION, Pool, World
@@ -43,6 +45,16 @@ def test_nothing_is_left_and_nothing_is_written_again() -> None:
     assert erased.world.execution(erased.running.chat_id) == "ABORTED"
     sites = [site for site in erased.trace.sites if site.step not in ("request", "sweep 0")]
     assert {site.step for site in sites if site.operation == "batch_write_item"} <= {"sweep 1", "sweep 4"}
+
+
+def test_an_overdue_chat_that_cannot_be_read_is_stopped() -> None:
+    """It cannot be ended, but its conversation's lease names it."""
+    erased = Erased()
+    world = erased.world
+    del world.aws.table("chats")[chat_partition(USER, erased.running.chat_id), "STATE"]["status"]
+    world.clock.now += CHAT_SECONDS
+    world.begin_erasure(Process(world.quiet, "request"))
+    assert world.execution(erased.running.chat_id) == "ABORTED"
 
 
 def sample() -> list[Fault]:

@@ -14,7 +14,7 @@ from dualtrack.errors import TookTooLong
 from dualtrack.ids import RecordId, chat_of_execution, execution_name
 from dualtrack.requests import CHAT_SECONDS
 from dualtrack.runtime.time_limit import within
-from dualtrack.storage.dynamo import put, transact
+from dualtrack.storage.dynamo import put, transact, update
 from dualtrack.storage.history import record_key
 from dualtrack.storage.stores import Stores, build_stores
 from moto import mock_aws
@@ -177,6 +177,27 @@ def test_a_chat_that_runs_is_not_written_to(stores: Stores, clock: FakeClock) ->
     loaded = stores.chats.load(chat.user, chat.chat_id)
     assert loaded is not None
     assert loaded.sweeps == 0
+
+
+def test_the_execution_that_the_chat_names_is_looked_at_started_and_stopped(
+    stores: Stores, clock: FakeClock
+) -> None:
+    """Its second, although there was a first."""
+    chat = admitted(stores, "ann")
+    key = {"pk": chat.pk, "sk": "STATE"}
+    change = update("chat", stores.chats.table, key, "SET execution = :second", "", {":second": 2})
+    transact(stores.chats.client, [change])
+    second = execution_name(chat.chat_id, 2)
+    clock.now += 60
+    first_ended = {execution_name(chat.chat_id): "SUCCEEDED"}
+    executions = NoExecutions(statuses={**first_ended, second: "RUNNING"})
+    assert swept(stores, executions) == Swept(seen=1)
+    executions.statuses = first_ended
+    assert swept(stores, executions) == Swept(seen=1, started=1)
+    assert executions.started == [second]
+    clock.now += CHAT_SECONDS
+    assert swept(stores, executions) == Swept(seen=1, ended=1)
+    assert executions.stopped == [second]
 
 
 def test_a_deleted_chat_is_not_recreated(stores: Stores) -> None:
