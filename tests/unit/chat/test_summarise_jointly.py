@@ -72,9 +72,10 @@ def cached(world: World, chat: Chat) -> tuple[int, int, int]:
     assert loaded is not None
     last = loaded[1][-1].usage
     assert last is not None
-    usage = world.load(chat).usage
+    spent = world.load(chat).spent.summaries
+    assert spent is not None
     before = last.cache_read_tokens + last.cache_write_tokens
-    return before, usage["summary_cache_read_tokens"], usage["summary_cache_write_tokens"]
+    return before, spent.usage.cache_read_tokens, spent.usage.cache_write_tokens
 
 
 def track_of(world: World, chat: Chat) -> dict[str, str]:
@@ -198,17 +199,6 @@ def test_a_cold_cache_is_not_relied_on(world: World) -> None:
     assert all("tools" not in body for body in summary_calls(world))
 
 
-def test_a_turn_of_the_first_release_is_summarised_record_by_record(world: World) -> None:
-    """It does not record what it left in the cache."""
-    chat = world.start("How do I set up OAuth for Twitter ads?")
-    assert world.answer(chat) == "answered"
-    key = {"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
-    world.stores.chats.client.update_item(TableName="chats", Key=key, UpdateExpression="REMOVE asked")
-    world.summarise(chat)
-    assert world.load(chat).status == "done"
-    assert all("tools" not in body for body in summary_calls(world))
-
-
 def test_a_deployment_in_between_changes_nothing_for_it(world: World) -> None:
     chat = world.start("How do I set up OAuth for Twitter ads?")
     assert world.answer(chat) == "answered"
@@ -286,9 +276,8 @@ def test_files_that_the_last_call_left_out_are_not_sent_for_its_summaries(world:
 
 def test_cache_reads_are_stored_with_the_chat_but_not_shown(world: World) -> None:
     chat = world.ask("How do I set up OAuth for Twitter ads?")
-    kept = {name.removeprefix("summary_"): n for name, n in chat.usage.items() if name.startswith("summary_")}
-    parts = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
-    assert kept["tokens"] == sum(kept[name] for name in parts)
+    assert chat.spent.summaries is not None
+    assert chat.usage["summary_tokens"] == chat.spent.summaries.usage.tokens > 0
     (*_, track) = world.stores.history.tracks(chat.user, chat.conversation_id, 1)
     shown = chat_json(chat, (), track)["usage"]
     assert {name for name in shown if name.startswith("summary_")} == {"summary_tokens"}

@@ -143,19 +143,6 @@ def test_a_deployment_in_between_changes_neither_model_nor_effort(world: World) 
     assert after.load(chat).model == "claude-haiku-5-5"
 
 
-def test_a_chat_of_the_first_release_goes_on_with_the_deployments_model(world: World) -> None:
-    """Its items name neither model nor agent; they contain no thinking, so any model accepts them."""
-    world.model.script.add({"match": "turn", "content": [CALL]}, {"match": "turn", "text": "Done."})
-    earlier = replace(world, model_name="claude-haiku-4-5-20251001")
-    chat = world.start("Hello")
-    (call,) = earlier.turn(chat, 0)["calls"]
-    earlier.tool(chat, 1, call["id"])
-    key = {"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
-    world.stores.chats.client.update_item(TableName="chats", Key=key, UpdateExpression="REMOVE asked, pin")
-    assert world.turn(chat, 1)["next"] == "answered"
-    assert bodies(world)[-1]["model"] == "claude-haiku-5-5"
-
-
 class Choice(BaseModel):
     """What a short call asks for."""
 
