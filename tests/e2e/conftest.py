@@ -7,7 +7,6 @@ operator has. Tests share it, each with its own users, conversations and marker.
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -29,10 +28,6 @@ if TYPE_CHECKING:
 
     from infra.local.offline_model.server import OfflineModel
     from tests.servers.tool_server import ToolServer
-
-# Retries of the workflows' definitions and waits for a busy model take a tenth of their time: how many there are is
-# checked; how long they are, by tests/infra/test_workflow_definition.py and tests/unit/chat/test_busy_model.py.
-os.environ.setdefault("SFN_WAIT_SCALE", "0.1")
 
 SMALL: Final[dict[str, Any]] = {
     "name": "small",
