@@ -185,7 +185,7 @@ def test_a_setting_that_no_service_takes_is_a_usage_error(monkeypatch: pytest.Mo
     monkeypatch.setenv("DUALTRACK_EFFORT", "mad")
     ended = CliRunner().invoke(main, ["aws", "cost", "--stage", "prod"])
     assert ended.exit_code == 2
-    assert "Error: DUALTRACK_EFFORT: mad is none of low, " in ended.output
+    assert "Error: DUALTRACK_EFFORT = mad (environment): must be low or " in ended.output
 
 
 def test_what_has_no_price_is_named() -> None:

@@ -101,6 +101,7 @@ def built_elsewhere(root: Path) -> list[Path]:
     for name in (
         "infra/__init__.py",
         "infra/layers.py",
+        "infra/node.py",
         "infra/compile_bytecode.mjs",
         "uv.lock",
         "pyproject.toml",

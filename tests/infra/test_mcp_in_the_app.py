@@ -26,14 +26,14 @@ def test_the_github_function_alone_moves_into_the_network(with_server: Stage) ->
     assert len(inside) == 1
 
 
-def test_the_functions_get_the_servers_address(with_server: Stage) -> None:
+def test_only_what_calls_servers_gets_their_address(with_server: Stage) -> None:
     functions = with_server.resources("Chat", "AWS::Lambda::Function")
     servers = {
         key.split("Function")[0]: json.loads(function["Environment"]["Variables"]["MCP_SERVERS"])
         for key, function in functions.items()
         if "MCP_SERVERS" in function["Environment"]["Variables"]
     }
-    assert set(servers) == {"Api", "Turn", "Mcp"}
+    assert set(servers) == {"Mcp"}
     assert all(listed[0]["name"] == "github" for listed in servers.values())
 
 

@@ -112,7 +112,7 @@ def wrong() -> list[tuple[str, str]]:
     for name, entry in in_a_file().items():
         if entry.type in ("int", "float"):
             bounds = ((entry.declared.least or 0) - 1, (entry.declared.most or 0) + 1)
-            texts = (*(f"{bound:g}" for bound in bounds), "inf", "nan", "many", "٣")
+            texts = (*(str(bound) for bound in bounds), "inf", "nan", "many", "٣")
             found += [(name, text) for text in (*texts, "3.5") if (entry.type, text) != ("float", "3.5")]
         elif entry.declared.form or allowed(entry):
             found += [(name, "§"), (name, " ")]
