@@ -321,7 +321,11 @@ def stores_of(source: str) -> set[str]:
 def tables_of(names: set[str]) -> set[str]:
     """The tables of these stores."""
     client: Any = None
-    every = groups.build_stores(Settings("History", "Chats", "Credits", "Cache"), client, client)
+    every = groups.build_stores(
+        Settings(history_table="History", chats_table="Chats", credits_table="Credits", cache_table="Cache"),
+        client,
+        client,
+    )
     shown = " ".join(repr(getattr(every, name)) for name in names)
     return {table for table in ("History", "Chats", "Credits", "Cache") if f"'{table}'" in shown}
 
