@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
-from dualtrack.ids import parse_record_id
+from dualtrack.ids import execution_name, parse_record_id
 from dualtrack.storage.stores import build_stores
 
 from infra.local.sample_docs.server import serve_sample_docs
@@ -368,7 +368,7 @@ class WorkerWorld(World):
 
     def execution(self, chat_id: str) -> str:
         """The status of a chat's execution; "" if there is none."""
-        return self.ground.root.executions().status(chat_id) or ""
+        return self.ground.root.executions().status(execution_name(chat_id)) or ""
 
     def end_execution(self, chat_id: str, status: str) -> None:
         """The parked execution ends."""
