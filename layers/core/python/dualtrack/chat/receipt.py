@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 _FIXED_WRITES: Final = 55
 _FIXED_READS: Final = 18
 _ROUND_UNITS: Final = 6
-_TOOL_UNITS: Final = 10
+_TOOL_WRITES: Final = 10
+_TOOL_READS: Final = 8
 """DynamoDB units, fitted to the counts of `tests.bench.chat_cost`: for a chat without tools, and in addition for each
 turn with tools and each of its calls. Large results take more."""
 
@@ -371,14 +372,18 @@ def work_of(evidence: Evidence, lines: Sequence[ReceiptLine]) -> Work:
     if chat.status == "done":
         functions["summarise"] = (1, side + STEP_SECONDS)
     rounds = sum(1 for turn in evidence.turns if any(not call.refused for call in turn.calls))
-    units = rounds * _ROUND_UNITS + len(ran) * _TOOL_UNITS
+    of_rounds = rounds * _ROUND_UNITS
     took = epoch_of(chat.ended_at) - epoch_of(chat.created_at) if chat.ended_at else waited
     return Work(
         functions,
         took + side,
         _states(chat, len(ran), rounds, waits),
-        _FIXED_WRITES + units + max(flowing, 0.0) / _WRITE_SECONDS + waits * _WAIT_WRITES,
-        _FIXED_READS + units + waits * _WAIT_READS,
+        _FIXED_WRITES
+        + of_rounds
+        + len(ran) * _TOOL_WRITES
+        + max(flowing, 0.0) / _WRITE_SECONDS
+        + waits * _WAIT_WRITES,
+        _FIXED_READS + of_rounds + len(ran) * _TOOL_READS + waits * _WAIT_READS,
     )
 
 
