@@ -195,8 +195,7 @@ def run_turn(
     ``{"turn", "next", "calls": [{"id", "fn"}]}``.
 
     Raises `Transient` if a retry may succeed. ``next`` is ``failed`` if the chat has ended meanwhile or the model's
-    service rejects the request. It is ``wait``, with ``seconds`` and the unchanged ``turn``, if the model is busy and
-    the workflow has said that it can wait.
+    service rejects the request. It is ``wait``, with ``seconds`` and the unchanged ``turn``, if the model is busy.
     """
     for _ in range(_OVERTAKES):
         try:
