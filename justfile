@@ -7,7 +7,7 @@ _list:
 check:
     uv run --group lint ruff check .
     uv run --group lint ruff format --check .
-    uv run --group test --group lint mypy cli/dualtrack_cli functions infra layers/core/python/dualtrack tests
+    uv run --group test --group lint mypy functions infra layers/core/python/dualtrack tests
 
 # ruff's own repairs
 format:
@@ -28,11 +28,11 @@ ci:
 
 # the local stage's templates, after a change in infra/
 synth:
-    uv run --extra deploy python -m infra.local.synth
+    uv run --extra deploy python -m dualtrack_stack.local.synth
 
 # the documents' tables of settings, after a change of a setting
 tables:
-    uv run python -m infra.setting_tables
+    uv run python -m dualtrack_stack.setting_tables
 
 # the local stack with its page
 dev *OPTIONS:

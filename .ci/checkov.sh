@@ -12,7 +12,7 @@ for stage in staging prod; do
     uv run --quiet --group test python -c "
 import sys
 from pathlib import Path
-from infra.local.synth import IN_PLACE, synthesise_into
+from dualtrack_stack.local.synth import IN_PLACE, synthesise_into
 synthesise_into(Path(sys.argv[1]), '$stage', IN_PLACE)" "$folder/$stage/all"
     mkdir "$folder/$stage/templates"
     cp "$folder/$stage/all"/*.template.json "$folder/$stage/templates"

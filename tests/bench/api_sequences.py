@@ -12,10 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from dualtrack_stack.local.offline_model.server import serve_offline_model
+from dualtrack_stack.local.sample_docs.server import serve_sample_docs
+from dualtrack_stack.local.stack import LocalStack
+
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
-from infra.local.offline_model.server import serve_offline_model
-from infra.local.sample_docs.server import serve_sample_docs
-from infra.local.stack import LocalStack
 from tests.clients.stack_client import Root
 from tests.drivers.api_sequences import Sequences
 from tests.servers.tool_server import NAME, serve_tools

@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dualtrack_stack.local.stack import LocalStack
 from rich.console import Console
 from rich.table import Table
 
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
-from infra.local.stack import LocalStack
 from tests.bench.busy_model import figures
 from tests.clients.stack_client import KEYS, Root
 from tests.drivers.busy_stack import BusyRun, busy, crowd
@@ -26,7 +26,7 @@ from tests.servers.provider import model_settings, serve_model
 from tests.servers.tool_server import NAME, serve_tools
 
 if TYPE_CHECKING:
-    from infra.local.offline_model.server import OfflineModel
+    from dualtrack_stack.local.offline_model.server import OfflineModel
 
 ARRIVING: float = 20.0
 """Seconds from the beginning of the trouble in which the chats are asked."""

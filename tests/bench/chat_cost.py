@@ -1,7 +1,7 @@
 """What a chat costs, model aside: requests, units, states and dollars, counted from real requests.
 
     uv run --group test python -m tests.bench.chat_cost            # count, and print the tables
-    uv run --group test python -m tests.bench.chat_cost --write    # and write the counts to infra/chat_counts.json
+    uv run --group test python -m tests.bench.chat_cost --write    # and write the counts to chat_counts.json
 
 The chats run through the real steps over moto; every DynamoDB request is weighed by AWS's rules: a write takes a unit
 per KB of the larger of the item before and after, twice that in a transaction, and one for each entry of an index that
@@ -9,8 +9,8 @@ comes or goes; a consistent read a unit per 4 KB, an eventually consistent one h
 130 ms, so their number follows from how long text flows: the model's pace below. One client reads the events, over one
 stream: its lease is counted, its reads are in `tests.bench.stream_cost`. Results have 8 KB, answers 3 KB, of the sample
 courses' words, so that they compress like text. The grown conversation has 50 such chats before the one that is
-counted. `infra.costs` turns the counts into dollars; the second table supports the choice of `turn`'s size: what a
-two-tool chat costs, and how long a cold start takes with the processor share that Lambda gives that size.
+counted. `dualtrack_stack.costs` turns the counts into dollars; the second table supports the choice of `turn`'s size:
+what a two-tool chat costs, and how long a cold start takes with the processor share that Lambda gives that size.
 """
 
 from __future__ import annotations
@@ -27,12 +27,21 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.storage.leases import STREAMS
 from dualtrack.streaming.delta_writer import WRITE_SECONDS
 from dualtrack.tool_values import ToolResult
+from dualtrack_stack.costs import (
+    COUNTS_FILE,
+    GROWN,
+    MODEL_SECONDS,
+    TWO_TOOLS,
+    Counted,
+    chat_lines,
+    cold_seconds,
+    total,
+)
+from dualtrack_stack.layers import ROOT
+from dualtrack_stack.stacks.function_specs import SPECS
 from rich.console import Console
 from rich.table import Table
 
-from infra.costs import COUNTS_FILE, GROWN, MODEL_SECONDS, TWO_TOOLS, Counted, chat_lines, cold_seconds, total
-from infra.layers import ROOT
-from infra.stacks.function_specs import SPECS
 from tests.bench.function_memory import FILE as MEASURED
 from tests.drivers.world import SETTINGS, World, make_world
 
@@ -171,7 +180,7 @@ class Prose:
     """Text that compresses like text: runs of the sample courses' words."""
 
     def __init__(self, seed: int = 7) -> None:
-        folder = ROOT / "infra" / "local" / "sample_courses"
+        folder = ROOT / "infra" / "dualtrack_stack" / "local" / "sample_courses"
         self._words = [word for path in sorted(folder.glob("*.txt")) for word in path.read_text().split()]
         self._random = random.Random(seed)
 

@@ -42,8 +42,8 @@ from dualtrack.tools.courses.documents import read_document
 from dualtrack.tools.courses.index import head, load
 from dualtrack.tools.courses.ranking import search
 from dualtrack.tools.courses.values import embedded_text
+from dualtrack_stack.layers import ROOT
 
-from infra.layers import ROOT
 from tests.drivers.corpus_world import CORPUS, CorpusWorld
 from tests.drivers.memory_aws import MemoryAws
 
@@ -297,7 +297,7 @@ def _model(count: int, _: Path) -> dict[str, Any]:
     from dualtrack.models import minilm
 
     model = minilm.load(ROOT / "functions" / "embed" / "tokenizer.json")
-    paths = sorted((ROOT / "infra" / "local" / "sample_courses").glob("*.[tm]*"))
+    paths = sorted((ROOT / "infra" / "dualtrack_stack" / "local" / "sample_courses").glob("*.[tm]*"))
     chunks = [chunk for path in paths for chunk in chunks_of(read_document(path.name, path.read_bytes()))]
     started = time.process_time()
     for chunk in chunks[:count]:

@@ -1,7 +1,7 @@
 """Peak memory of each function over a fixed set of chats and jobs on the local stack; processor time of cold starts.
 
     uv run --group test python -m tests.bench.function_memory            # print the table (two minutes)
-    uv run --group test python -m tests.bench.function_memory --write    # and write it to infra/measured.json
+    uv run --group test python -m tests.bench.function_memory --write    # and write it to measured.json
     uv run --group test python -m tests.bench.function_memory --cold     # the cold starts alone (half a minute)
 
 Measured is the peak resident size of a function's processes (``VmHWM``) and their children, which on the local stack
@@ -28,15 +28,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
+from dualtrack_stack.layers import ROOT
+from dualtrack_stack.local.loopback import serve_in_thread
+from dualtrack_stack.local.offline_model.server import serve_offline_model
+from dualtrack_stack.local.sample_docs.server import create_app
+from dualtrack_stack.local.stack import LocalStack
+from dualtrack_stack.stacks.function_specs import SPECS
 from rich.console import Console
 from rich.table import Table
 
-from infra.layers import ROOT
-from infra.local.loopback import serve_in_thread
-from infra.local.offline_model.server import serve_offline_model
-from infra.local.sample_docs.server import create_app
-from infra.local.stack import LocalStack
-from infra.stacks.function_specs import SPECS
 from tests.bench.imports import code_of, cpu_seconds
 from tests.clients.stack_client import KEYS, PATIENCE, Person, Root, announced, wait_for
 from tests.drivers.worker_world import deployed_environment
@@ -47,9 +47,9 @@ from tests.servers.voyage import FakeVoyage, serve_voyage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from infra.local.offline_model.server import OfflineModel
+    from dualtrack_stack.local.offline_model.server import OfflineModel
 
-FILE: Final = ROOT / "infra" / "measured.json"
+FILE: Final = ROOT / "infra" / "dualtrack_stack" / "measured.json"
 _BOTO: Final = "\nimport boto3\nfor name in {}: boto3.client(name)\n"
 COLD: Final = {
     "api": code_of("api") + _BOTO.format(("dynamodb", "stepfunctions")),

@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 from typing import Final
 
+from dualtrack_stack.local.offline_model.server import serve_offline_model
+from dualtrack_stack.local.sample_docs.server import serve_sample_docs
+from dualtrack_stack.local.stack import LocalStack
 from rich.console import Console
 from rich.table import Table
 
-from infra.local.offline_model.server import serve_offline_model
-from infra.local.sample_docs.server import serve_sample_docs
-from infra.local.stack import LocalStack
 from tests.clients.stack_client import Person, Root
 
 LENGTH: Final = 32_000

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Final
 
 import click
+from dualtrack_stack.local.runner import KEEPER_FILE, is_locked
 from rich.console import Console
 from rich.table import Table
 
-from infra.local.runner import KEEPER_FILE, is_locked
 from tests.clients.stack_client import wait_for
 from tests.drivers.documents import ROOT
 from tests.drivers.installs import Installed, synced

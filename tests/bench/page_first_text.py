@@ -14,16 +14,16 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from infra.local.offline_model.server import serve_offline_model
-from infra.local.stack import LocalStack
+from dualtrack_stack.local.offline_model.server import serve_offline_model
+from dualtrack_stack.local.stack import LocalStack
+
 from tests.clients.browser import chromium
 from tests.clients.page_reader import Reader
 from tests.clients.stack_client import PATIENCE, Root
 
 if TYPE_CHECKING:
+    from dualtrack_stack.local.offline_model.server import OfflineModel
     from playwright.sync_api import Browser
-
-    from infra.local.offline_model.server import OfflineModel
 
 TEXT = "word " * 60
 THINKING = (1.0, 4.0)

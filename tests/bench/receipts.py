@@ -29,12 +29,12 @@ from dualtrack.events import turn_begins
 from dualtrack.models.metering import asking
 from dualtrack.models.turn import Usage
 from dualtrack.tool_values import ToolResult
+from dualtrack_stack.costs import TWO_TOOLS, chat_lines, counted
+from dualtrack_stack.prices import prices
+from dualtrack_stack.stacks.function_specs import SPECS
 from rich.console import Console
 from rich.table import Table
 
-from infra.costs import TWO_TOOLS, chat_lines, counted
-from infra.prices import prices
-from infra.stacks.function_specs import SPECS
 from tests.bench.chat_cost import ANSWER_CHARACTERS, Prose
 from tests.drivers.invariants import account_faults
 from tests.drivers.world import World, make_world

@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.events import delta
 from dualtrack.storage.leases import STREAMS
 from dualtrack.streaming.follow_events import EventReader, Pace
+from dualtrack_stack.local.offline_model.server import serve_offline_model
+from dualtrack_stack.local.stack import LocalStack
+from dualtrack_stack.prices import prices
+from dualtrack_stack.stacks.function_specs import SPECS
 
-from infra.local.offline_model.server import serve_offline_model
-from infra.local.stack import LocalStack
-from infra.prices import prices
-from infra.stacks.function_specs import SPECS
 from tests.clients.stack_client import PATIENCE, Person, Root
 from tests.drivers.world import World, make_world
 

@@ -32,10 +32,9 @@ from dualtrack.models.turn import ToolCall, Usage
 from dualtrack.profiles import all_profiles
 from dualtrack.settings import DEFAULTS
 from dualtrack.tools.registry import IN_HOUSE
+from dualtrack_stack.local.offline_model.server import Settings, serve_offline_model
 from rich.console import Console
 from rich.table import Table
-
-from infra.local.offline_model.server import Settings, serve_offline_model
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,9 +2,9 @@
 
     uv run --group test python -m tests.bench.workflow_time
 
-Both workflows run on the same emulator in the same run, alternating. The bare one is ``infra/chat.asl.json`` over a
-function that immediately returns what the steps return. The model answers at once, so the difference is our own code
-and its requests to the stores.
+Both workflows run on the same emulator in the same run, alternating. The bare one is
+``infra/dualtrack_stack/chat.asl.json`` over a function that immediately returns what the steps return. The model
+answers at once, so the difference is our own code and its requests to the stores.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack_stack.local.offline_model.server import serve_offline_model
+from dualtrack_stack.local.sample_docs.server import serve_sample_docs
+from dualtrack_stack.local.stack import LocalStack
+from dualtrack_stack.stacks.workflow import CHAT, definition_of
 from rich.console import Console
 from rich.table import Table
 
-from infra.local.offline_model.server import serve_offline_model
-from infra.local.sample_docs.server import serve_sample_docs
-from infra.local.stack import LocalStack
-from infra.stacks.workflow import CHAT, definition_of
 from tests.clients.stack_client import Person, Root, wait_for
 
 if TYPE_CHECKING:

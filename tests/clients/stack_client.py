@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
-
-    from infra.local.stack import LocalStack
-    from infra.local.tokens import Identity
+    from dualtrack_stack.local.stack import LocalStack
+    from dualtrack_stack.local.tokens import Identity
 
 PATIENCE = 60.0
 """Seconds after which a test gives up waiting; far more than a working stack needs."""

@@ -27,7 +27,7 @@ class Terminal:
     def __init__(self, *arguments: str, columns: int = 80, rows: int = 24) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        command = [sys.executable, "-m", "dualtrack_cli.main", *arguments]
+        command = [sys.executable, "-m", "dualtrack_stack.cli.main", *arguments]
         self._process = subprocess.Popen(
             [sys.executable, "-c", _OWN, *command],
             stdin=theirs,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Mapping, Sequence
 
-    from infra.local.offline_model.script import Script
+    from dualtrack_stack.local.offline_model.script import Script
 
 STARTED: Final = frozenset({200, 202, 402})
 

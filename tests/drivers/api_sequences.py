@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from dualtrack.storage.chats import Chat
+    from dualtrack_stack.local.offline_model.server import OfflineModel
 
-    from infra.local.offline_model.server import OfflineModel
     from tests.servers.tool_server import ToolServer
 
 USERS: Final = 4

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dualtrack.storage.chats import Chat
+    from dualtrack_stack.local.offline_model.server import OfflineModel
 
-    from infra.local.offline_model.server import OfflineModel
     from tests.clients.stack_client import Root
 
 RETRY_AFTER: Final = 2

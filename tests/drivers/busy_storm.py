@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 from dualtrack.clock import epoch_of
+from dualtrack_stack.local.offline_model.refusal import error_body
 
-from infra.local.offline_model.refusal import error_body
 from tests.drivers.crash_world import READ, Scenario, StepFailed, World, ref_of
 from tests.drivers.invariants import account_faults, chat_faults
 from tests.drivers.world import FakeClock
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dualtrack.requests import ChatRef
+    from dualtrack_stack.local.offline_model import wire
 
-    from infra.local.offline_model import wire
     from tests.drivers.faults import Process
 
 ARRIVAL_SECONDS: Final = 60

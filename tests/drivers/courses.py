@@ -17,8 +17,8 @@ from dualtrack.tools.courses.values import embedded_text
 from dualtrack.tools.documentation.dependencies import SearchNeeds
 from dualtrack.tools.documentation.loop import BackgroundLoop
 from dualtrack.tools.registry import in_house_tools
+from dualtrack_stack.layers import ROOT
 
-from infra.layers import ROOT
 from tests.drivers.world import SETTINGS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dualtrack.tools.courses.values import Course
     from dualtrack.tools.documentation.embeddings import Embedder
 
-SAMPLES = ROOT / "infra" / "local" / "sample_courses"
+SAMPLES = ROOT / "infra" / "dualtrack_stack" / "local" / "sample_courses"
 
 BOATS = parse(
     "Course Title: Building Boats\nCourse Link: https://learn.example.com/boats\nCourse Instructor: Ines Okafor\n\n"

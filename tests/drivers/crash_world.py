@@ -58,11 +58,11 @@ from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
 from dualtrack.tools.mcp import catalogue
 from dualtrack.tools.registry import in_house_tools
 from dualtrack.tools.running import ToolNeeds
+from dualtrack_stack.local.offline_model import rules, sse, tokens, wire
+from dualtrack_stack.local.offline_model.refusal import RefusalError, error_body
+from dualtrack_stack.local.offline_model.reply import Reply, fresh_id
+from dualtrack_stack.local.offline_model.summary import is_summary_request
 
-from infra.local.offline_model import rules, sse, tokens, wire
-from infra.local.offline_model.refusal import RefusalError, error_body
-from infra.local.offline_model.reply import Reply, fresh_id
-from infra.local.offline_model.summary import is_summary_request
 from tests.drivers.courses import BOATS, TABLES, index_of, publish
 from tests.drivers.faults import PATIENCE, ModelTransport, Process, Trace, start_late
 from tests.drivers.images import png

@@ -20,11 +20,11 @@ _ENVIRONMENT: Final = re.compile(r"^(?:[A-Z_]+=\S+ )+")
 KINDS: Final[Mapping[str, re.Pattern[str]]] = {
     "tests": re.compile(r"uv run pytest"),
     "benches": re.compile(r"python -m tests\."),
-    "tools": re.compile(r"(?:bash|sh) \.ci/|uv sync|uv run just|python -m infra\.page\.vendor"),
+    "tools": re.compile(r"(?:bash|sh) \.ci/|uv sync|uv run just|python -m dualtrack_stack\.page\.vendor"),
     "account": re.compile(
         r"^(?:aws |npx |crane |curl (?!.*127\.0\.0\.1))|dualtrack aws (?!cost)|https://|--token |dualtrack (?!aws cost).*--stage "
     ),
-    "run": re.compile(r"uv run |python -m infra\.|^curl "),
+    "run": re.compile(r"uv run |python -m dualtrack_stack\.|^curl "),
 }
 """Kinds of commands, by what they look like; the first that fits counts."""
 

@@ -86,7 +86,7 @@ class Copy:
 
     def _environment(self) -> dict[str, str]:
         """This test's own environment of packages, and the copy's modules before those of the checkout."""
-        modules = (self.folder, self.folder / "cli", self.folder / "layers" / "core" / "python")
+        modules = (self.folder, self.folder / "infra", self.folder / "layers" / "core" / "python")
         return {
             **os.environ,
             "PATH": f"{self.folder.parent / 'bin'}{os.pathsep}{os.environ['PATH']}",

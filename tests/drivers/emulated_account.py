@@ -1,8 +1,8 @@
 """An empty AWS account on this machine, for the commands that deploy: the emulator, templates that it accepts, access.
 
-The emulator runs as it is, not behind `infra.local.emulator`, which hands functions the sessions of checked roles. What
-it cannot do is removed from the templates here, listed in `NOT_EMULATED`. IAM policies are not checked, because the
-CDK's own bucket refuses plain HTTP, which is all that the emulator speaks.
+The emulator runs as it is, not behind `dualtrack_stack.local.emulator`, which hands functions the sessions of checked
+roles. What it cannot do is removed from the templates here, listed in `NOT_EMULATED`. IAM policies are not checked,
+because the CDK's own bucket refuses plain HTTP, which is all that the emulator speaks.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack_cli.aws.cdk import PACKAGE
+from dualtrack_stack.cli.aws.cdk import PACKAGE
+from dualtrack_stack.layers import ROOT
+from dualtrack_stack.local.assets import zip_folder
+from dualtrack_stack.local.aws import Aws
+from dualtrack_stack.local.credentials import Credentials
+from dualtrack_stack.local.front_config import FrontConfig
+from dualtrack_stack.local.processes import Children
+from dualtrack_stack.local.stack import HOST, answers
+from dualtrack_stack.local.synth import CACHE, content_key, synthesise_into
+from dualtrack_stack.node import node
 
-from infra.layers import ROOT
-from infra.local.assets import zip_folder
-from infra.local.aws import Aws
-from infra.local.credentials import Credentials
-from infra.local.front_config import FrontConfig
-from infra.local.processes import Children
-from infra.local.stack import HOST, answers
-from infra.local.synth import CACHE, content_key, synthesise_into
-from infra.node import node
 from tests.servers.vector_buckets import VectorBuckets, vector_buckets
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class EmulatedAccount:
         descriptor = listener.fileno()
         front = self.children.start(
             "front",
-            "infra.local.front",
+            "dualtrack_stack.local.front",
             str(descriptor),
             environment=_clean(self.root),
             keep_open=(descriptor,),

@@ -21,8 +21,7 @@ from dualtrack.tools.graph.needs import GraphNeeds
 from dualtrack.tools.graph.schema import Label, Property, RelationshipType, Schema
 from dualtrack.tools.registry import IN_HOUSE, in_house_tools
 from dualtrack.tools.running import Running
-
-from infra.local import sample_graph
+from dualtrack_stack.local import sample_graph
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -7,7 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from infra.node import node
+from dualtrack_stack.node import node
+
 from tests.drivers.node import npm_script
 from tests.drivers.stage_permissions import ACCOUNT
 

@@ -20,10 +20,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.models.anthropic import connect
+from dualtrack_stack.local.loopback import serve_in_thread
+from dualtrack_stack.local.sample_docs.server import create_app
+from dualtrack_stack.local.stack import LocalStack
 
-from infra.local.loopback import serve_in_thread
-from infra.local.sample_docs.server import create_app
-from infra.local.stack import LocalStack
 from tests.clients.stack_client import KEYS, TERMINAL, Person, Root
 from tests.drivers.images import PNG_START, chunk
 from tests.drivers.world import FakeClock, World
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import httpx
+    from dualtrack_stack.local.offline_model.script import Script
 
-    from infra.local.offline_model.script import Script
     from tests.servers.metered_model import Call, MeteredModel, Sent
     from tests.servers.tool_server import ToolServer
 

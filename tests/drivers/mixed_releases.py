@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from infra.layers import ROOT
+from dualtrack_stack.layers import ROOT
+
 from tests.drivers.crash_world import DOCUMENTATION, NOTE, READ, UNKNOWN, Scenario, World
 from tests.drivers.earlier_steps import read, write
 
@@ -49,7 +50,7 @@ class Earlier:
         """``folder``: an empty one, for the release's sources. Raises `NoHistory`."""
         _unpack(folder)
         script = Path(__file__).with_name("earlier_steps.py")
-        roots = (folder, folder / "layers" / "core" / "python")
+        roots = (folder, folder / "infra", folder / "layers" / "core" / "python")
         self._process = subprocess.Popen(
             [sys.executable, "-P", script],
             stdin=subprocess.PIPE,

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.text import estimate_tokens
+from dualtrack_stack.local.offline_model import wire
+from dualtrack_stack.local.offline_model.tokens import PromptCache, count
 
-from infra.local.offline_model import wire
-from infra.local.offline_model.tokens import PromptCache, count
 from tests.drivers.long_memory import prose
 
 if TYPE_CHECKING:

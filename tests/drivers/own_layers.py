@@ -11,9 +11,10 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from infra import layers
-from infra.layers import HERE, ROOT
-from infra.stacks.function_specs import SPECS
+from dualtrack_stack import layers
+from dualtrack_stack.layers import HERE, ROOT
+from dualtrack_stack.stacks.function_specs import SPECS
+
 from tests.drivers.lambda_runtime import RUNTIME
 from tests.drivers.worker_world import zygote
 from tests.drivers.zygote import HANDLERS

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote
 
+from dualtrack_stack.local import emulator
+from dualtrack_stack.local.guard import headers_of
 from ministack.core.iam_evaluator import ResolvedCredential, resolve_credential
 from ministack.core.router import extract_access_key_id
-
-from infra.local import emulator
-from infra.local.guard import headers_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -102,7 +101,7 @@ def _operation(
 
 
 def main() -> None:
-    """Serve as `infra.local.emulator` does."""
+    """Serve as `dualtrack_stack.local.emulator` does."""
     guarded, calls = emulator.guarded, Path(os.environ["STATE_DIR"]).with_name(CALLS)
     emulator.guarded = lambda app, origins=(): guarded(Recorder(app, calls), origins)
     emulator.main()

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack import __version__
+from dualtrack_stack.layers import ROOT
 
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
-from infra.layers import ROOT
 from tests.drivers.crash_world import DOCUMENTATION, NOTE, READ, UNKNOWN, Scenario, World, ref_of
 from tests.drivers.faults import Died, Fault, Process, Site
 from tests.drivers.memory_aws import MemoryAws

@@ -30,9 +30,9 @@ from dualtrack.chat.delete_conversation import WRITERS_SECONDS, delete_conversat
 from dualtrack.chat.sweep import sweep
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.storage.stores import build_stores
+from dualtrack_stack.local.sample_docs.server import serve_sample_docs
+from dualtrack_stack.local.stack import LocalStack
 
-from infra.local.sample_docs.server import serve_sample_docs
-from infra.local.stack import LocalStack
 from tests.clients.stack_client import Person, Root, chats_of
 from tests.drivers.conversations import Fork, Told, shown
 from tests.drivers.invariants import ENDED, account_faults, chat_faults, what_is_left
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
+    from dualtrack_stack.local.offline_model.server import OfflineModel
 
-    from infra.local.offline_model.server import OfflineModel
     from tests.servers.tool_server import ToolServer
 
 FOLLOW_UPS: Final = 0.5

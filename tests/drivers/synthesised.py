@@ -8,10 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import pytest
-
-from infra import layers
-from infra.local.synth import CACHE, Synthesis
-from infra.node import node
+from dualtrack_stack import layers
+from dualtrack_stack.local.synth import CACHE, Synthesis
+from dualtrack_stack.node import node
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from infra.stacks.mcp import GITHUB_MCP_VERSION
+from dualtrack_stack.stacks.mcp import GITHUB_MCP_VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from infra.local.synth import CACHE, IN_PLACE, content_key, context
-from infra.node import node
+from dualtrack_stack.local.synth import CACHE, IN_PLACE, content_key, context
+from dualtrack_stack.node import node
+
 from tests.drivers.other_settings import another, in_a_file
 from tests.drivers.templates import WITH_MCP
 from tests.infra.cloudformation import stacks_of
@@ -24,7 +25,7 @@ from tests.infra.rules.registry import ALL_SET
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from infra.settings import Configuration
+    from dualtrack_stack.settings import Configuration
 
     Stacks = dict[str, Mapping[str, Any]]
 
@@ -80,7 +81,7 @@ STAGE: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
         "words": {"upgrade_message": "Ask.", "ledger_retention_days": 30},
     }
 )
-"""Every field of `infra.stages.StageSettings` with another value than prod's."""
+"""Every field of `dualtrack_stack.stages.StageSettings` with another value than prod's."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class Variant:
 
     def read(self) -> Configuration:
         """The settings as a deployment from this environment reads them."""
-        from infra.settings import read_settings
+        from dualtrack_stack.settings import read_settings
 
         read = read_settings(self.stage, self.settings)
         return replace(read, stage=replace(read.stage, built_layers=False, **self.changes))
@@ -116,8 +117,7 @@ class Variant:
         os.environ.setdefault("JSII_NODE", node())  # before the CDK is loaded
 
         import aws_cdk as cdk
-
-        from infra.app import build_deployed
+        from dualtrack_stack.app import build_deployed
 
         app = cdk.App(outdir=str(folder), context={**context(self.stage), **IN_PLACE})
         build_deployed(app, self.read())

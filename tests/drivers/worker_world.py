@@ -24,10 +24,10 @@ from urllib.parse import urlsplit
 
 from dualtrack.ids import execution_name, parse_record_id
 from dualtrack.storage.stores import build_stores
+from dualtrack_stack.local.sample_docs.server import serve_sample_docs
+from dualtrack_stack.local.stack import LocalStack
+from dualtrack_stack.stacks.function_specs import SPECS
 
-from infra.local.sample_docs.server import serve_sample_docs
-from infra.local.stack import LocalStack
-from infra.stacks.function_specs import SPECS
 from tests.clients.api_client import proxy_event
 from tests.clients.stack_client import KEYS, Root, chats_of
 from tests.drivers.crash_world import READ, UNKNOWN, Asked, Scenario, StepFailed, World
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from dualtrack.requests import ChatRef
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
+    from dualtrack_stack.local.offline_model.server import OfflineModel
 
-    from infra.local.offline_model.server import OfflineModel
     from tests.servers.tool_server import ToolServer
 
 TOKEN: Final = "ghp_" + "t" * 36

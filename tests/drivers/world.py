@@ -38,10 +38,9 @@ from dualtrack.tools.documentation.dependencies import Dependencies, SearchNeeds
 from dualtrack.tools.documentation.settings import RetrievalSettings
 from dualtrack.tools.registry import in_house_tools
 from dualtrack.tools.running import ToolNeeds
+from dualtrack_stack.local.offline_model.server import OfflineModel, serve_offline_model
 from moto import mock_aws
 from moto.core.models import botocore_stubber
-
-from infra.local.offline_model.server import OfflineModel, serve_offline_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

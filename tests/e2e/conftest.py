@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from dualtrack_stack.local.loopback import serve_in_thread
+from dualtrack_stack.local.sample_docs.server import create_app
+from dualtrack_stack.local.stack import LocalStack
+from dualtrack_stack.profiles import LIBRARY
 
-from infra.local.loopback import serve_in_thread
-from infra.local.sample_docs.server import create_app
-from infra.local.stack import LocalStack
-from infra.profiles import LIBRARY
 from tests.clients.stack_client import KEYS, Person, Root
 from tests.servers.provider import model_settings, serve_model
 from tests.servers.tool_server import NAME, serve_tools
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from infra.local.offline_model.server import OfflineModel
+    from dualtrack_stack.local.offline_model.server import OfflineModel
+
     from tests.servers.tool_server import ToolServer
 
 SMALL: Final[dict[str, Any]] = {

@@ -15,7 +15,8 @@ from tests.drivers.api_sequences import Sequences
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
-    from infra.local.offline_model.server import OfflineModel
+    from dualtrack_stack.local.offline_model.server import OfflineModel
+
     from tests.clients.stack_client import Root
     from tests.servers.tool_server import ToolServer
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from dualtrack_cli.aws.account import Account
-from dualtrack_cli.aws.facts import tags_of
-from dualtrack_cli.aws.questions import Person, Steps
-from dualtrack_cli.aws.up import Up, Wishes
+from dualtrack_stack.cli.aws.account import Account
+from dualtrack_stack.cli.aws.facts import tags_of
+from dualtrack_stack.cli.aws.questions import Person, Steps
+from dualtrack_stack.cli.aws.up import Up, Wishes
+from dualtrack_stack.local.offline_model.server import serve_offline_model
 
-from infra.local.offline_model.server import serve_offline_model
 from tests.drivers.emulated_account import (
     EmulatedAccount,
     assembly,
@@ -47,7 +47,7 @@ class Command:
 
     def _start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-m", "dualtrack_cli.main", "aws", *arguments],
+            [sys.executable, "-m", "dualtrack_stack.cli.main", "aws", *arguments],
             env={**os.environ, **self.account.environment(), **self.more},
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
@@ -90,7 +90,7 @@ def test_smoke_passes_on_the_local_stack_and_leaves_nothing(root: Root, tmp_path
         [
             sys.executable,
             "-m",
-            "dualtrack_cli.main",
+            "dualtrack_stack.cli.main",
             "aws",
             "smoke",
             "--url",

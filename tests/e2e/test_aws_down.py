@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
-from dualtrack_cli.aws import down
-from dualtrack_cli.aws.account import Account
-from dualtrack_cli.aws.facts import tags_of
-from dualtrack_cli.aws.things import things_of
-from dualtrack_cli.main import main
+from dualtrack_stack.cli.aws import down
+from dualtrack_stack.cli.aws.account import Account
+from dualtrack_stack.cli.aws.facts import tags_of
+from dualtrack_stack.cli.aws.things import things_of
+from dualtrack_stack.cli.main import main
 
 from tests.drivers.emulated_account import assembly, emulated_account, settings_file
 

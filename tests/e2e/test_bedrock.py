@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from dualtrack_stack.local.loopback import serve_in_thread
+from dualtrack_stack.local.sample_docs.server import create_app
+from dualtrack_stack.local.stack import CannotStart, LocalStack
 
-from infra.local.loopback import serve_in_thread
-from infra.local.sample_docs.server import create_app
-from infra.local.stack import CannotStart, LocalStack
 from tests.clients.stack_client import Person
 from tests.servers.bedrock import serve_bedrock
 

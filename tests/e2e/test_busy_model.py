@@ -9,7 +9,8 @@ from tests.drivers.busy_stack import busy, crowd
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
-    from infra.local.offline_model.server import OfflineModel
+    from dualtrack_stack.local.offline_model.server import OfflineModel
+
     from tests.clients.stack_client import Root
 
 CHATS = 12 if LONG else 3

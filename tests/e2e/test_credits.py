@@ -148,7 +148,7 @@ def test_an_operator_audits_a_user_of_the_local_stack(root: Root, ann: Person, s
 def _audit(root: Root, person: Person) -> subprocess.CompletedProcess[str]:
     command = ["credits", "audit", person.id, "--state-dir", str(root.state_dir)]
     return subprocess.run(
-        [sys.executable, "-m", "dualtrack_cli.main", *command],
+        [sys.executable, "-m", "dualtrack_stack.cli.main", *command],
         capture_output=True,
         text=True,
         timeout=60,

@@ -8,9 +8,9 @@ import re
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from dualtrack_stack.local.runner import KEEPER_FILE, is_locked
+from dualtrack_stack.local.shared import shared_stack
 
-from infra.local.runner import KEEPER_FILE, is_locked
-from infra.local.shared import shared_stack
 from tests.clients.stack_client import wait_for
 from tests.drivers.document_commands import (
     commands_in,

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from dualtrack_stack.node import node
 
-from infra.node import node
 from tests.servers.cutting_proxy import cutting
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+from dualtrack_stack.local.sample_docs.server import serve_sample_docs
+from dualtrack_stack.local.stack import LocalStack
 
-from infra.local.sample_docs.server import serve_sample_docs
-from infra.local.stack import LocalStack
 from tests.clients.stack_client import Person, Root
 from tests.e2e.test_workflow import states
 from tests.servers.github_api import FakeGitHub
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from infra.local.offline_model.server import OfflineModel
+    from dualtrack_stack.local.offline_model.server import OfflineModel
+
     from tests.e2e.conftest import Script
 
 HELLO = {"owner": "octo", "repo": "hello"}

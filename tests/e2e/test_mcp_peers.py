@@ -16,8 +16,8 @@ from dualtrack.frozen import freeze
 from dualtrack.tools.mcp.client import McpClient
 from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.specs import specs_of
+from dualtrack_stack.node import node
 
-from infra.node import node
 from tests.drivers.node import npm_script
 from tests.servers.processes import free_port
 
@@ -116,7 +116,10 @@ def test_conformance(scenario: str) -> None:
     run = subprocess.run(
         [node(), str(script), "client", *options],
         cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT}:{ROOT / 'layers/core/python'}"},
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'infra'}:{ROOT / 'layers/core/python'}",
+        },
         capture_output=True,
         text=True,
         timeout=90,

@@ -13,7 +13,8 @@ from tests.servers.tool_server import big_text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from infra.local.offline_model.server import OfflineModel
+    from dualtrack_stack.local.offline_model.server import OfflineModel
+
     from tests.clients.stack_client import Person, Root
     from tests.e2e.conftest import Script
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.profiles import all_profiles
+from dualtrack_stack.local.offline_model.answer import MARK
+from dualtrack_stack.local.stack import LocalStack
 
-from infra.local.offline_model.answer import MARK
-from infra.local.stack import LocalStack
 from tests.clients.stack_client import Person
 from tests.long_forms import LONG
 

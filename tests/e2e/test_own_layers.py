@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+from dualtrack_stack import layers
 from httpx_sse import connect_sse
 
-from infra import layers
 from tests.clients.stack_client import PATIENCE
 from tests.drivers.crash_matrix import Case, judge
 from tests.drivers.crash_world import UNKNOWN

@@ -20,11 +20,11 @@ import pytest
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.stores import build_stores
+from dualtrack_stack.local import stack as local_stack
+from dualtrack_stack.local.sample_docs.server import serve_sample_docs
+from dualtrack_stack.local.stack import LocalStack
+from dualtrack_stack.stacks.function_specs import SPECS
 
-from infra.local import stack as local_stack
-from infra.local.sample_docs.server import serve_sample_docs
-from infra.local.stack import LocalStack
-from infra.stacks.function_specs import SPECS
 from tests.clients.stack_client import KEYS, Person, Root, announced, wait_for
 from tests.drivers.iam_simulator import ALLOWED, decisions
 from tests.drivers.recorded_calls import Asked, moved, read_calls

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from dualtrack_stack.local.stack import LocalStack
+from dualtrack_stack.local.tokens import Identity
 
-from infra.local.stack import LocalStack
-from infra.local.tokens import Identity
 from tests.clients.stack_client import Person, Root, wait_for
 
 if TYPE_CHECKING:
@@ -32,7 +32,16 @@ def _ended_in_the_middle(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """An answered chat, and one whose model call was running when the stack ended."""
     runner = subprocess.Popen(
-        [sys.executable, "-m", "dualtrack_cli.main", "dev", "--port", "0", "--state-dir", str(state_dir)],
+        [
+            sys.executable,
+            "-m",
+            "dualtrack_stack.cli.main",
+            "dev",
+            "--port",
+            "0",
+            "--state-dir",
+            str(state_dir),
+        ],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -8,12 +8,12 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from dualtrack_cli.aws.account import Account
-from dualtrack_cli.aws.questions import Person as Operator
-from dualtrack_cli.aws.restore import run_restore
+from dualtrack_stack.cli.aws.account import Account
+from dualtrack_stack.cli.aws.questions import Person as Operator
+from dualtrack_stack.cli.aws.restore import run_restore
+from dualtrack_stack.local.aws import REGION
+from dualtrack_stack.local.stack import LocalStack
 
-from infra.local.aws import REGION
-from infra.local.stack import LocalStack
 from tests.clients.stack_client import KEYS, Person, Root
 from tests.drivers.images import png
 from tests.servers.provider import model_settings, serve_model

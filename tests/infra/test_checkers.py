@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_cloudwatch as cloudwatch
+from dualtrack_stack.app import check
 
-from infra.app import check
 from tests.drivers.templates import STACKS
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ REDUNDANT = "W3005"
 
 
 def test_cdk_nag_has_looked_and_found_nothing(aws_stage: Stage) -> None:
-    """`infra.app` stops at a finding; this checks that cdk-nag ran at all."""
+    """`dualtrack_stack.app` stops at a finding; this checks that cdk-nag ran at all."""
     report = json.loads((aws_stage.folder / "validation-report.json").read_text())
     plugins = {plugin["pluginName"]: plugin for plugin in report["pluginReports"]}
     (nag,) = [plugin for name, plugin in plugins.items() if "AwsSolutions" in name]
@@ -32,7 +32,7 @@ def test_cdk_nag_has_looked_and_found_nothing(aws_stage: Stage) -> None:
 
 
 def test_preflight_stops_a_synthesis(tmp_path: Path) -> None:
-    """`infra.app` ends with the same check; it knows what AWS refuses in a deployment and no schema says."""
+    """`dualtrack_stack.app` ends with the same check; it knows what AWS refuses in a deployment and no schema says."""
     app = cdk.App(outdir=str(tmp_path))
     stack = cdk.Stack(app, "Odd")
     # PutMetricAlarm refuses to look back over more than seven days
@@ -62,7 +62,7 @@ def test_cfn_lint_has_nothing_to_say(staging: Stage, prod: Stage) -> None:
 
 
 def test_the_shipped_templates_are_those_of_the_sources() -> None:
-    """A fresh machine starts from them; ``python -m infra.local.synth`` rewrites them."""
-    from infra.local.synth import content_key, shipped_key
+    """A fresh machine starts from them; ``python -m dualtrack_stack.local.synth`` rewrites them."""
+    from dualtrack_stack.local.synth import content_key, shipped_key
 
-    assert shipped_key() == content_key(), "run: uv run --extra deploy python -m infra.local.synth"
+    assert shipped_key() == content_key(), "run: uv run --extra deploy python -m dualtrack_stack.local.synth"

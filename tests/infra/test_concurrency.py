@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 import pytest
 from aws_cdk import assertions
-
-from infra.app import build
-from infra.settings import STAGES
-from infra.stacks.functions import reserved_concurrency
+from dualtrack_stack.app import build
+from dualtrack_stack.settings import STAGES
+from dualtrack_stack.stacks.functions import reserved_concurrency
 
 if TYPE_CHECKING:
     from tests.drivers.templates import Stage

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
-from dualtrack_cli.aws_commands import as_data, bills_of, borrowed_note, region_of
-from dualtrack_cli.main import main
-
-from infra import prices as price_module
-from infra.costs import (
+from dualtrack_stack import prices as price_module
+from dualtrack_stack.cli.aws_commands import as_data, bills_of, borrowed_note, region_of
+from dualtrack_stack.cli.main import main
+from dualtrack_stack.costs import (
     GROWN,
     TWO_TOOLS,
     chat_lines,
@@ -23,9 +22,10 @@ from infra.costs import (
     total,
     unpriced,
 )
-from infra.layers import ROOT
-from infra.prices import HOME, price_table, prices
-from infra.stacks.function_specs import SPECS
+from dualtrack_stack.layers import ROOT
+from dualtrack_stack.prices import HOME, price_table, prices
+from dualtrack_stack.stacks.function_specs import SPECS
+
 from tests.bench.chat_cost import CHATS, count
 from tests.bench.function_memory import FILE as MEASURED
 from tests.drivers.templates import WITH_MCP
@@ -145,7 +145,7 @@ def test_a_team_adds_its_regions_prices_and_a_wrong_name_is_refused(
 ) -> None:
     table = tmp_path / "prices.toml"
     monkeypatch.setattr(price_module, "PRICES_FILE", table)
-    own = (ROOT / "infra/prices.toml").read_text() + "[region.ap-south-1]\nlog_gb = 0.67\n"
+    own = (ROOT / "infra/dualtrack_stack/prices.toml").read_text() + "[region.ap-south-1]\nlog_gb = 0.67\n"
     table.write_text(own)
     assert price_table("ap-south-1").dollars["log_gb"] == 0.67
     assert "log_gb" not in price_table("ap-south-1").borrowed

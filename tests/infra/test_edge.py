@@ -10,10 +10,10 @@ import aws_cdk as cdk
 import pytest
 from dualtrack.checked_settings import checked
 from dualtrack.settings import DEFAULTS
+from dualtrack_stack.app import build
+from dualtrack_stack.edge import Edge, edge_from
+from dualtrack_stack.settings import STAGES
 
-from infra.app import build
-from infra.edge import Edge, edge_from
-from infra.settings import STAGES
 from tests.drivers.synthesised import built_layers
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack_stack import first_token
+from dualtrack_stack.costs import cold_seconds
+from dualtrack_stack.first_token import Requests
+from dualtrack_stack.stacks.function_specs import SPECS
 
-from infra import first_token
-from infra.costs import cold_seconds
-from infra.first_token import Requests
-from infra.stacks.function_specs import SPECS
 from tests.bench.function_memory import COLD, FILE
 from tests.drivers.world import make_world
 

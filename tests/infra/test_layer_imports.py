@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from dualtrack.tools.registry import IN_HOUSE, MODULES
+from dualtrack_stack import layers
+from dualtrack_stack.layers import LAMBDA_PYTHON, ROOT
+from dualtrack_stack.stacks.function_specs import SPECS
 from packaging.requirements import Requirement
 
-from infra import layers
-from infra.layers import LAMBDA_PYTHON, ROOT
-from infra.stacks.function_specs import SPECS
 from tests.drivers.import_graph import is_there, outside_imports
 from tests.drivers.lambda_runtime import HOOKS, SDK, STANDARD
 from tests.drivers.own_layers import alone

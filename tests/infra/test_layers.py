@@ -12,9 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from infra import layers
-from infra.stacks.function_specs import SPECS
+from dualtrack_stack import layers
+from dualtrack_stack.stacks.function_specs import SPECS
 
 ADAPTER_BYTES = 15_000_000
 """Lambda Web Adapter, which AWS publishes; its layer cannot be measured here."""
@@ -86,7 +85,7 @@ def test_bytecode_outlives_the_zip(built: dict[str, Path]) -> None:
 BUILDING = """
 import os, sys
 os.umask(int(sys.argv[1], 8))
-from infra import layers
+from dualtrack_stack import layers
 print(layers.build(layers.ROLES["stream"]))
 print(layers.build_core())
 """
@@ -97,12 +96,12 @@ def built_elsewhere(root: Path) -> list[Path]:
     """A dependency layer and the library, built from a copy of the sources under another umask and locale."""
     ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
     shutil.copytree(layers.ROOT / "layers", root / "layers", ignore=ignored)
-    (root / "infra").mkdir()
+    (root / "infra" / "dualtrack_stack").mkdir(parents=True)
     for name in (
-        "infra/__init__.py",
-        "infra/layers.py",
-        "infra/node.py",
-        "infra/compile_bytecode.mjs",
+        "infra/dualtrack_stack/__init__.py",
+        "infra/dualtrack_stack/layers.py",
+        "infra/dualtrack_stack/node.py",
+        "infra/dualtrack_stack/compile_bytecode.mjs",
         "uv.lock",
         "pyproject.toml",
     ):
@@ -110,7 +109,7 @@ def built_elsewhere(root: Path) -> list[Path]:
     done = subprocess.run(
         [sys.executable, "-c", BUILDING, "077"],
         cwd=root,
-        env={**os.environ, **ELSEWHERE, "PYTHONPATH": str(root)},
+        env={**os.environ, **ELSEWHERE, "PYTHONPATH": str(root / "infra")},
         capture_output=True,
         text=True,
         check=False,

@@ -14,11 +14,10 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Match, Template
 from cdk_nag import AwsSolutionsChecks
 from dualtrack.tools.mcp.config import dump_servers, parse_servers
-
-from infra.local.synth import context
-from infra.settings import STAGES
-from infra.stacks.findings import accept
-from infra.stacks.mcp import GITHUB_MCP_VERSION, ZONES, McpSettings, McpStack
+from dualtrack_stack.local.synth import context
+from dualtrack_stack.settings import STAGES
+from dualtrack_stack.stacks.findings import accept
+from dualtrack_stack.stacks.mcp import GITHUB_MCP_VERSION, ZONES, McpSettings, McpStack
 
 ROOT = Path(__file__).parents[2]
 DIGEST = "a" * 64

@@ -1,12 +1,13 @@
-"""Memory sizes against measurements: a function's peak is at most 60 % of its size (infra/measured.json)."""
+"""Memory sizes against measurements: a function's peak is at most 60 % of its size
+(infra/dualtrack_stack/measured.json)."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+from dualtrack_stack.stacks.function_specs import SPECS
 
-from infra.stacks.function_specs import SPECS
 from tests.bench.function_memory import FILE
 
 PEAKS = json.loads(FILE.read_text())["peak_megabytes"]

@@ -10,11 +10,10 @@ import aws_cdk as cdk
 from aws_cdk.assertions import Template
 from cdk_nag import AwsSolutionsChecks
 from dualtrack.api.table import ROUTES
-
-from infra.edge import PLAIN, Edge
-from infra.page import vendor, web
-from infra.settings import STAGES
-from infra.stacks.page import PageStack
+from dualtrack_stack.edge import PLAIN, Edge
+from dualtrack_stack.page import vendor, web
+from dualtrack_stack.settings import STAGES
+from dualtrack_stack.stacks.page import PageStack
 
 API = "https://abc123.execute-api.eu-central-1.amazonaws.com/live/"
 SIGN_IN = "https://dualtrack-prod-123456789012.auth.eu-central-1.amazoncognito.com"

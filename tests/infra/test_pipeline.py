@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from cfnlint.decode.cfn_yaml import load
-from dualtrack_cli.aws.cdk import PACKAGE
-
-from infra.layers import ROOT
+from dualtrack_stack.cli.aws.cdk import PACKAGE
+from dualtrack_stack.layers import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +25,7 @@ WORKFLOWS: Final = (
     ROOT / "examples" / "own-repository" / ".github" / "workflows" / "deploy.yml",
 )
 REUSABLE: Final = "deploy-stage.yml"
-TEMPLATE: Final = ROOT / "infra" / "pipeline.yaml"
+TEMPLATE: Final = ROOT / "infra" / "dualtrack_stack" / "pipeline.yaml"
 ISSUER: Final = "token.actions.githubusercontent.com"
 PUBLISHERS: Final = ("actions/", "aws-actions/", "./.github/workflows/", "OWNER/dualtrack/.github/workflows/")
 """Owners of trusted actions: GitHub, AWS, and this project."""
@@ -196,8 +195,8 @@ def test_the_callers_settings_and_profiles_are_put_into_place(tmp_path: Path) ->
     steps = load(str(ROOT / ".github" / "workflows" / REUSABLE))["jobs"]["deploy"]["steps"]
     (script,) = [step["run"] for step in steps if step.get("name") == "Put them into their places"]
     for name, text in (
-        ("infra/settings.staging.toml", "dualtrack's"),
-        ("infra/settings.prod.toml", "dualtrack's"),
+        ("infra/dualtrack_stack/settings.staging.toml", "dualtrack's"),
+        ("infra/dualtrack_stack/settings.prod.toml", "dualtrack's"),
         ("own/settings.staging.toml", "theirs"),
         ("own/settings.prod.toml", "theirs"),
         ("own/profiles/cook.json", "theirs"),
@@ -210,8 +209,8 @@ def test_the_callers_settings_and_profiles_are_put_into_place(tmp_path: Path) ->
         str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*") if path.is_file()
     }
     assert files == {
-        "infra/settings.staging.toml": "theirs",
-        "infra/settings.prod.toml": "dualtrack's",
+        "infra/dualtrack_stack/settings.staging.toml": "theirs",
+        "infra/dualtrack_stack/settings.prod.toml": "dualtrack's",
         "profiles/cook.json": "theirs",
     }
 
@@ -325,7 +324,9 @@ def test_a_role_is_for_one_environment_and_assumes_only_the_bootstraps_roles(
 
 
 def test_the_pool_has_the_tags_that_the_smoke_tests_permissions_require() -> None:
-    identity = json.loads((ROOT / "infra" / "local" / "templates" / "Identity.template.json").read_text())
+    identity = json.loads(
+        (ROOT / "infra" / "dualtrack_stack" / "local" / "templates" / "Identity.template.json").read_text()
+    )
     (pool,) = [
         resource
         for resource in identity["Resources"].values()

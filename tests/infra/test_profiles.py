@@ -14,13 +14,13 @@ import aws_cdk as cdk
 import pytest
 from dualtrack.checked_settings import checked
 from dualtrack.settings import settings_from
+from dualtrack_stack import layers
+from dualtrack_stack.local.assets import zip_folder
+from dualtrack_stack.profiles import BadProfile, own_profiles
+from dualtrack_stack.settings import STAGES
+from dualtrack_stack.stacks.function_specs import SPECS
+from dualtrack_stack.stacks.functions import Layers
 
-from infra import layers
-from infra.local.assets import zip_folder
-from infra.profiles import BadProfile, own_profiles
-from infra.settings import STAGES
-from infra.stacks.function_specs import SPECS
-from infra.stacks.functions import Layers
 from tests.drivers.synthesised import built_layers
 
 if TYPE_CHECKING:

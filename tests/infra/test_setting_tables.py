@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from dualtrack.settings import declared
-
-from infra.layers import ROOT
-from infra.setting_tables import DOCUMENTS, filled, table
-from infra.stages import StageSettings
+from dualtrack_stack.layers import ROOT
+from dualtrack_stack.setting_tables import DOCUMENTS, filled, table
+from dualtrack_stack.stages import StageSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,25 +20,25 @@ if TYPE_CHECKING:
 READERS: Final = {
     "layers/core/python/dualtrack/settings.py": "settings",
     "layers/core/python/dualtrack/runtime/environment.py": "Lambda's variables, STAGE, a child's libraries",
-    "infra/app.py": "settings of a stage; the account that the CDK found",
-    "infra/layers.py": "XDG_CACHE_HOME; the environment of uv",
-    "infra/local/check.py": "settings",
-    "infra/local/emulator.py": "the emulator's own variables",
-    "infra/local/stack.py": "settings; the environment of children",
-    "infra/local/synth.py": "the environment of the app",
-    "infra/costs.py": "JSII_NODE",
-    "infra/stacks/chat.py": "the region that the CDK found",
-    "cli/dualtrack_cli/command.py": "NO_COLOR",
-    "cli/dualtrack_cli/aws_commands.py": "settings of a stage",
-    "cli/dualtrack_cli/aws/cdk.py": "the environment of the CDK, PATH",
-    "cli/dualtrack_cli/aws/up.py": "settings of a stage",
+    "infra/dualtrack_stack/app.py": "settings of a stage; the account that the CDK found",
+    "infra/dualtrack_stack/layers.py": "XDG_CACHE_HOME; the environment of uv",
+    "infra/dualtrack_stack/local/check.py": "settings",
+    "infra/dualtrack_stack/local/emulator.py": "the emulator's own variables",
+    "infra/dualtrack_stack/local/stack.py": "settings; the environment of children",
+    "infra/dualtrack_stack/local/synth.py": "the environment of the app",
+    "infra/dualtrack_stack/costs.py": "JSII_NODE",
+    "infra/dualtrack_stack/stacks/chat.py": "the region that the CDK found",
+    "infra/dualtrack_stack/cli/command.py": "NO_COLOR",
+    "infra/dualtrack_stack/cli/aws_commands.py": "settings of a stage",
+    "infra/dualtrack_stack/cli/aws/cdk.py": "the environment of the CDK, PATH",
+    "infra/dualtrack_stack/cli/aws/up.py": "settings of a stage",
 }
 """The modules that read the environment, and what of it."""
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_the_tables_are_those_of_the_declarations(name: str) -> None:
-    """``python -m infra.setting_tables`` writes them."""
+    """``python -m dualtrack_stack.setting_tables`` writes them."""
     text = (ROOT / name).read_text(encoding="utf-8")
     assert filled(text) == text
 
@@ -64,7 +63,7 @@ def _reads_the_environment(path: Path) -> bool:
 
 
 def _sources() -> Iterator[Path]:
-    for folder in ("layers/core/python", "functions", "infra", "cli"):
+    for folder in ("layers/core/python", "functions", "infra"):
         yield from (ROOT / folder).rglob("*.py")
 
 

@@ -10,8 +10,7 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from dualtrack.settings import DEFAULTS, settings_from
-
-from infra.settings import (
+from dualtrack_stack.settings import (
     FOLDER,
     RECORD_LIMIT,
     STAGE_NAMES,
@@ -22,6 +21,7 @@ from infra.settings import (
     record_name,
     refuse_to_drop,
 )
+
 from tests.drivers.templates import WITH_MCP, Stage
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def test_a_variable_of_the_last_shell_is_not_dropped(written: Callable[[str], Pa
     last = read_settings("prod", MAIL, folder).recorded()
     said = refused(last, {}, folder)
     assert "ALARM_EMAIL: was operators@example.org (from the environment), would be not set" in said
-    assert "infra/settings.prod.toml, or consent with DUALTRACK_DROP=ALARM_EMAIL." in said
+    assert "infra/dualtrack_stack/settings.prod.toml, or consent with DUALTRACK_DROP=ALARM_EMAIL." in said
     assert not refused(last, MAIL, folder)
     assert not refused(last, {"ALARM_EMAIL": "others@example.org"}, folder)
     assert not refused(last, {"DUALTRACK_DROP": "ALARM_EMAIL"}, folder)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from dualtrack.checked_settings import WrongSettings, allowed, checked
 from dualtrack.settings import DEFAULTS, declared, settings_from
+from dualtrack_stack.layers import PROFILES, ROOT
+from dualtrack_stack.local.synth import CACHE
+from dualtrack_stack.settings import FOLDER, BadSettings, read_settings
+from dualtrack_stack.stacks.function_specs import SPECS
 
-from infra.layers import PROFILES, ROOT
-from infra.local.synth import CACHE
-from infra.settings import FOLDER, BadSettings, read_settings
-from infra.stacks.function_specs import SPECS
 from tests.drivers.other_settings import another, in_a_file
 from tests.drivers.templates import Stage
 
@@ -125,7 +125,9 @@ def test_a_wrong_value_is_refused_before_anything_is_deployed(name: str, value: 
     with pytest.raises(WrongSettings, match=rf"^{name} = .*\(environment\): must be "):
         checked({name: value})
     file = as_file({name: value}, tmp_path)
-    with pytest.raises(BadSettings, match=rf"^{name} = .*\(infra/settings\.prod\.toml\): must be "):
+    with pytest.raises(
+        BadSettings, match=rf"^{name} = .*\(infra/dualtrack_stack/settings\.prod\.toml\): must be "
+    ):
         read_settings("prod", {}, file)
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from dualtrack.checked_settings import checked
+from dualtrack_stack.sign_in import Mail, Oidc, Saml, SignIn, sign_in_from
 
-from infra.sign_in import Mail, Oidc, Saml, SignIn, sign_in_from
 from tests.drivers.templates import Stage, readable
 from tests.infra.rules.registry import ALL_SET
 

@@ -9,12 +9,12 @@ import aws_cdk as cdk
 import boto3
 import pytest
 from aws_cdk import assertions
+from dualtrack_stack.app import build
+from dualtrack_stack.costs import idle_lines
+from dualtrack_stack.settings import STAGES
+from dualtrack_stack.stacks.function_specs import SPECS
+from dualtrack_stack.stacks.functions import snap_start
 
-from infra.app import build
-from infra.costs import idle_lines
-from infra.settings import STAGES
-from infra.stacks.function_specs import SPECS
-from infra.stacks.functions import snap_start
 from tests.infra.test_workflow_definition import DEFINITIONS, tasks
 
 if TYPE_CHECKING:

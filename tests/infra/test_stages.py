@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-
-from infra.layers import ROOT
-from infra.settings import STAGES
-from infra.stacks.data import RECOVERY_DAYS
+from dualtrack_stack.layers import ROOT
+from dualtrack_stack.settings import STAGES
+from dualtrack_stack.stacks.data import RECOVERY_DAYS
 
 
 @pytest.mark.parametrize("days", [0, -1, 36_501])

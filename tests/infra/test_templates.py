@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dualtrack.errors import STATUS_OF_CODE
 from dualtrack.storage.leases import STREAMS
+from dualtrack_stack.stacks.function_specs import SPECS
 
-from infra.stacks.function_specs import SPECS
 from tests.drivers.templates import Stage
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from dualtrack_cli.aws import decide, facts
-from dualtrack_cli.aws.things import STACK_ORDER
+from dualtrack_stack.cli.aws import decide, facts
+from dualtrack_stack.cli.aws.things import STACK_ORDER
+from dualtrack_stack.settings import BadSettings, record_name, refuse_to_drop
+from dualtrack_stack.stages import StageSettings
 
-from infra.settings import BadSettings, record_name, refuse_to_drop
-from infra.stages import StageSettings
 from tests.drivers.walked_stages import SETTINGS, STAGE, Variant, with_everything
 from tests.infra.cloudformation import HOME, Account, Refused
 from tests.long_forms import LONG

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 from dualtrack.checked_settings import checked
-
-from infra.watch import NOBODY, Watch, watch_from
+from dualtrack_stack.watch import NOBODY, Watch, watch_from
 
 TOPIC = "arn:aws:sns:eu-central-1:123456789012:on-call"
 

@@ -21,8 +21,8 @@ from dualtrack.chat.start_chat import NewChat, Repeat, first_chat, start_chat
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.errors import ApiError
 from dualtrack.storage.bodies import partition
+from dualtrack_stack.local.offline_model.reply import Reply
 
-from infra.local.offline_model.reply import Reply
 from tests.drivers import crash_world
 from tests.drivers.crash_matrix import TWO_ROUNDS
 from tests.drivers.crash_world import BIG, USER, Asked, Scenario, World, ref_of
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
     import httpx2
     from dualtrack.requests import ChatRef
-
-    from infra.local.offline_model import wire
+    from dualtrack_stack.local.offline_model import wire
 
 LONG: Final = " ".join(str(number) for number in range(2_000))
 """Larger than an item."""

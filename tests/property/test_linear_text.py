@@ -47,10 +47,10 @@ from dualtrack.tools.documentation.settings import Bounds
 from dualtrack.tools.documentation.values import Library
 from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
 from dualtrack.tools.mcp.results import tool_result
+from dualtrack_stack.local.offline_model import answer, courses, prose, summary, tool_picking, transcript
+from dualtrack_stack.local.offline_model.transcript import AttachedText, Outcome, PastRecord, Transcript
 from mcp_types import CallToolResult, TextContent
 
-from infra.local.offline_model import answer, courses, prose, summary, tool_picking, transcript
-from infra.local.offline_model.transcript import AttachedText, Outcome, PastRecord, Transcript
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from dualtrack_stack.local.loopback import serve_in_thread
+from dualtrack_stack.local.offline_model.script import Script
+from dualtrack_stack.local.offline_model.server import OfflineModel, Settings, create_app
 from starlette.responses import JSONResponse
-
-from infra.local.loopback import serve_in_thread
-from infra.local.offline_model.script import Script
-from infra.local.offline_model.server import OfflineModel, Settings, create_app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

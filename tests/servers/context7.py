@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from dualtrack_stack.local.loopback import serve_in_thread
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-
-from infra.local.loopback import serve_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -18,12 +18,12 @@ from dualtrack.corpora.ingest import Ingest, ingest
 from dualtrack.storage.corpora import upload_key
 from dualtrack.tools.documentation.loop import BackgroundLoop
 from dualtrack.tools.documentation.vectors import pack
+from dualtrack_stack.local.loopback import serve_in_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from infra.local.loopback import serve_in_thread
 from tests.drivers.corpus_world import limited
 from tests.drivers.world import SETTINGS
 from tests.servers.voyage import words_as_vector

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from dualtrack.corpora.graph.load import counted
 from dualtrack.corpora.kinds import Refused
+from dualtrack_stack.local.loopback import serve_in_thread
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-
-from infra.local.loopback import serve_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import httpx
+from dualtrack_stack.local.loopback import serve_in_thread
 from starlette.applications import Starlette
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
-
-from infra.local.loopback import serve_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

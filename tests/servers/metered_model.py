@@ -15,19 +15,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.text import cautious_tokens, estimate_tokens
-
-from infra.local.loopback import serve_in_thread
-from infra.local.offline_model import wire
-from infra.local.offline_model.script import Script, kind_of
-from infra.local.offline_model.server import Settings, create_app
-from infra.local.offline_model.tokens import count
+from dualtrack_stack.local.loopback import serve_in_thread
+from dualtrack_stack.local.offline_model import wire
+from dualtrack_stack.local.offline_model.script import Script, kind_of
+from dualtrack_stack.local.offline_model.server import Settings, create_app
+from dualtrack_stack.local.offline_model.tokens import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from dualtrack_stack.local.offline_model.script import Kind
     from starlette.types import Message, Receive, Send
-
-    from infra.local.offline_model.script import Kind
 
 MEDIA_TOKENS: Final[Mapping[str, int]] = MappingProxyType({"image": 2_100, "document": 9_000})
 """Cautious estimates: 30 % over an image that is not scaled down (the service's page on vision); three pages of a PDF.

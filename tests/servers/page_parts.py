@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Final
 
+from dualtrack_stack.local.loopback import serve_in_thread
+from dualtrack_stack.page import web
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-
-from infra.local.loopback import serve_in_thread
-from infra.page import web
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

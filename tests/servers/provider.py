@@ -8,13 +8,14 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from infra.local.offline_model.server import serve_offline_model
+from dualtrack_stack.local.offline_model.server import serve_offline_model
+
 from tests.servers.bedrock import Bedrock, serve_bedrock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from infra.local.offline_model.server import OfflineModel
+    from dualtrack_stack.local.offline_model.server import OfflineModel
 
 ON_BEDROCK: Final = os.environ.get("DUALTRACK_TEST_PROVIDER") == "bedrock"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from infra.local.loopback import serve_in_thread
+from dualtrack_stack.local.loopback import serve_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,8 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack_stack.local.offline_model.script import Script
 
-from infra.local.offline_model.script import Script
 from tests.clients.api_client import Answer, make_api
 from tests.drivers.api_requests import Asked, Author, Known
 from tests.drivers.api_sequences import BrokenRuleError, Rules

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-CODE = ("cli/dualtrack_cli", "functions", "infra", "layers/core/python/dualtrack", "tests")
+CODE = ("functions", "infra", "layers/core/python/dualtrack", "tests")
 
 
 @pytest.mark.parametrize(

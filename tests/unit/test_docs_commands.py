@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 import pytest
-from dualtrack_cli.main import main
+from dualtrack_stack.cli.main import main
 
 from tests.drivers.document_commands import commands_in, commands_of, documents_by_kind, sessions
 from tests.drivers.documents import DOCUMENTS, ROOT, commands, shell_blocks

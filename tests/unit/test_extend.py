@@ -43,14 +43,14 @@ print(tool is not None and tool.name in run(tool.kind, Provided).tools)
 """,
     "A profile": """
 import os
-from infra.layers import ROOT
-from infra.local.assets import zip_folder
-from infra.profiles import own_profiles
+from dualtrack_stack.layers import ROOT
+from dualtrack_stack.local.assets import zip_folder
+from dualtrack_stack.profiles import own_profiles
 from dualtrack.settings import DEFAULTS
 print(b'Plans with dates.' in zip_folder(ROOT / 'layers' / 'core', own_profiles(DEFAULTS)))
 """,
     "An MCP server": """
-from infra.settings import read_settings
+from dualtrack_stack.settings import read_settings
 from dualtrack.tools.mcp.config import parse_servers
 servers = read_settings('staging', {}).checked().mcp_servers
 print([server.url for server in parse_servers(servers)] == ['https://shelf.example.com/mcp'])
@@ -71,8 +71,8 @@ from dualtrack.api.table import ROUTES
 print('get' in openapi_document(ROUTES)['paths'].get('/v1/plans', {}))
 """,
     "A function": """
-from infra.stacks.function_specs import SPECS
-from infra.stacks.workflow import CHAT, steps_of
+from dualtrack_stack.stacks.function_specs import SPECS
+from dualtrack_stack.stacks.workflow import CHAT, steps_of
 print(SPECS.get('dates') in steps_of(CHAT))
 """,
 }
@@ -80,7 +80,7 @@ print(SPECS.get('dates') in steps_of(CHAT))
 
 DEPLOYED: Final = """
 import json
-from infra.layers import ROOT
+from dualtrack_stack.layers import ROOT
 template = json.loads((ROOT / 'infra' / 'local' / 'templates' / 'Chat.template.json').read_text())
 resources = template['Resources'].values()
 def of(kind):
@@ -117,7 +117,7 @@ class Copy:
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "DUALTRACK"))
         }
-        paths = (self.folder, self.folder / "layers" / "core" / "python", self.folder / "cli")
+        paths = (self.folder, self.folder / "layers" / "core" / "python", self.folder / "infra")
         return kept | {
             "PYTHONPATH": os.pathsep.join(map(str, paths)),
             "UV_PROJECT_ENVIRONMENT": sys.prefix,

@@ -7,12 +7,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from dualtrack_stack.node import node
 
-from infra.node import node
 from tests.drivers.node import npm_script
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "infra/page"
+PAGE = ROOT / "infra/dualtrack_stack/page"
 INSTALL = "bash .ci/install_biome.sh"
 COLUMNS = 120  # the formatter does not break long strings and comments
 
@@ -23,7 +23,7 @@ def biome(root: Path) -> subprocess.CompletedProcess[str]:
     """Biome on the page below this folder, by the configuration there; or skip the test."""
     script = npm_script("@biomejs/biome", "bin/biome", folder="biome", install=INSTALL)
     return subprocess.run(
-        [node(), str(script), "check", "--error-on-warnings", "--colors=off", "infra/page"],
+        [node(), str(script), "check", "--error-on-warnings", "--colors=off", "infra/dualtrack_stack/page"],
         cwd=root,
         capture_output=True,
         text=True,
@@ -53,7 +53,7 @@ def test_page_code_is_clean() -> None:
 def test_planted_faults_are_found(name: str, text: str, finding: str, tmp_path: Path) -> None:
     """The configuration reaches scripts, style sheets and HTML."""
     shutil.copy(ROOT / "biome.jsonc", tmp_path)
-    planted = tmp_path / "infra/page" / name
+    planted = tmp_path / "infra/dualtrack_stack/page" / name
     planted.parent.mkdir(parents=True)
     planted.write_text(text)
     done = biome(tmp_path)

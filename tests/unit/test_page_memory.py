@@ -10,10 +10,9 @@ import pytest
 from dualtrack.api.tool_list import tools_json
 from dualtrack.profiles import all_profiles
 from dualtrack.tools.mcp.catalogue import Catalogue
+from dualtrack_stack.node import node
 
-from infra.node import node
-
-PAGE = Path(__file__).parents[2] / "infra" / "page" / "js"
+PAGE = Path(__file__).parents[2] / "infra" / "dualtrack_stack" / "page" / "js"
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.checked_settings import checked
 from dualtrack.profiles import Profile, all_profiles
+from dualtrack_stack.profiles import LIBRARY, BadProfile, ProfileFile, own_profiles
 
-from infra.profiles import LIBRARY, BadProfile, ProfileFile, own_profiles
 from tests.drivers.world import make_world
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from dualtrack.models.anthropic import connect
+from dualtrack_stack.local.offline_model.server import serve_offline_model
 
-from infra.local.offline_model.server import serve_offline_model
 from tests.bench.summary_quality import main, measure, records_and_questions
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from dualtrack import __version__
 from dualtrack.api.openapi import openapi_document
 from dualtrack.api.table import ROUTES
-from dualtrack_cli.main import main
+from dualtrack_stack.cli.main import main
 
 from tests.drivers.documents import ROOT
 

@@ -23,10 +23,10 @@ from dualtrack.tools.documentation.dependencies import Dependencies
 from dualtrack.tools.documentation.embeddings import VoyageEmbedder
 from dualtrack.tools.documentation.settings import RetrievalSettings
 from dualtrack.tools.documentation.vectors import pack
+from dualtrack_stack.prices import prices
 from rich.console import Console
 from rich.table import Table
 
-from infra.prices import prices
 from tests.bench.chat_cost import Meter
 from tests.bench.conversation_search.__main__ import running
 from tests.bench.conversation_search.corpus import Talk, put

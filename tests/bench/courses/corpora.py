@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
     from tests.bench.retrieval.corpus import Package
 
-SAMPLES: Final = Path(__file__).resolve().parents[3] / "infra" / "local" / "sample_courses"
+SAMPLES: Final = (
+    Path(__file__).resolve().parents[3] / "infra" / "dualtrack_stack" / "local" / "sample_courses"
+)
 SAMPLE_QUESTIONS: Final = Path(__file__).with_name("questions.json")
 LIBRARIES: Final = {
     "flask": QUESTIONS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack_stack.page import vendor
 
-from infra.page import vendor
 from tests.clients.browser import axe_source
 from tests.servers.page_parts import serve_page_parts
 

@@ -13,12 +13,12 @@ import zipfile
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack_stack.local.loopback import serve_in_thread
+from dualtrack_stack.local.stack import LocalStack
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
-from infra.local.loopback import serve_in_thread
-from infra.local.stack import LocalStack
 from tests.clients.browser import chromium
 
 if TYPE_CHECKING:

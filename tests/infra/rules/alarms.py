@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from infra.costs import FREE_METRICS, metrics_of
+from dualtrack_stack.costs import FREE_METRICS, metrics_of
+
 from tests.infra.rules.registry import (
     WITH_ADDRESS,
     WITH_ALARMS,

@@ -18,9 +18,9 @@ from dualtrack.frozen import freeze
 from dualtrack.tools.mcp.catalogue import store_listing
 from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.specs import ListedTool, specs_of
-from dualtrack_cli.tool_commands import tool_lines
+from dualtrack_stack.cli.tool_commands import tool_lines
+from dualtrack_stack.layers import ROOT
 
-from infra.layers import ROOT
 from tests.clients.api_client import BODIES, ORIGIN, OTHER_ORIGIN, Api, items, make_api
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from dualtrack.api.request_log import user_hash
 from dualtrack.storage.leases import STREAMS, Leases
 from dualtrack.streaming.follow_events import HEARTBEAT, EventReader, Pace
+from dualtrack_stack.local.loopback import serve_in_thread
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from infra.local.loopback import serve_in_thread
 from tests.clients.sse_reader import whole_events
 from tests.drivers.world import SETTINGS, World, make_world
 

@@ -174,7 +174,7 @@ def test_settings_are_named_only_where_operators_read() -> None:
 
 def test_the_page_names_no_setting() -> None:
     """It has one command, which grants the local stack's own user credits."""
-    page = Path(__file__).parents[3] / "infra" / "page"
+    page = Path(__file__).parents[3] / "infra" / "dualtrack_stack" / "page"
     files = [page / "index.html", *sorted((page / "js").glob("*.js"))]
     found = {path.name for path in files if OPERATORS.search(path.read_text(encoding="utf-8"))}
     assert found == {"session.js"}

@@ -18,7 +18,7 @@ from dualtrack.models.turn import Usage
 from dualtrack.settings import settings_from
 from dualtrack.tools.documentation.dependencies import build_dependencies
 from dualtrack.tools.documentation.pipeline import documentation_for
-from dualtrack_cli.explain_commands import text_of
+from dualtrack_stack.cli.explain_commands import text_of
 from starlette.responses import Response
 
 from tests.drivers.documentation_world import PATIENT, QUESTION, RecordingLogger, world_of_ads

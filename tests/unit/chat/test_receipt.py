@@ -14,10 +14,10 @@ from dualtrack.errors import ModelUnavailable
 from dualtrack.events import turn_begins
 from dualtrack.models.prices import dollars
 from dualtrack.models.turn import Usage
+from dualtrack_stack.costs import chat_lines, counted, total
+from dualtrack_stack.prices import prices
+from dualtrack_stack.stacks.function_specs import SPECS
 
-from infra.costs import chat_lines, counted, total
-from infra.prices import prices
-from infra.stacks.function_specs import SPECS
 from tests.drivers.invariants import account_faults
 from tests.drivers.world import World, make_world
 

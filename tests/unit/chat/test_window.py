@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.profiles import all_profiles
 from dualtrack.tool_values import Media, ToolResult
+from dualtrack_stack.local.offline_model import tokens, wire
+from dualtrack_stack.local.offline_model.summary import is_summary_request
 
-from infra.local.offline_model import tokens, wire
-from infra.local.offline_model.summary import is_summary_request
 from tests.drivers.images import png
 from tests.drivers.invariants import account_faults, chat_faults
 from tests.drivers.world import World, make_world

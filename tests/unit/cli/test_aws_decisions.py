@@ -8,19 +8,18 @@ from typing import Any
 import boto3
 import pytest
 from botocore.stub import Stubber
-from dualtrack_cli.aws import decide, doctor
-from dualtrack_cli.aws.account import Account
-from dualtrack_cli.aws.checks import CHECKS, Probe, Result, Timed, run_checks
-from dualtrack_cli.aws.down import must_be_named
-from dualtrack_cli.aws.facts import Resource, Stack, User, is_tagged
-from dualtrack_cli.aws.losses import counted, size
-from dualtrack_cli.aws.questions import Person
-from dualtrack_cli.aws.smoke_report import markdown, measures, picture
-from dualtrack_cli.aws.things import Thing, in_order, is_of_stage, log_groups_of
-from dualtrack_cli.aws.up import new_password
-from dualtrack_cli.target import Missing
-
-from infra.local.loopback import serve_in_thread
+from dualtrack_stack.cli.aws import decide, doctor
+from dualtrack_stack.cli.aws.account import Account
+from dualtrack_stack.cli.aws.checks import CHECKS, Probe, Result, Timed, run_checks
+from dualtrack_stack.cli.aws.down import must_be_named
+from dualtrack_stack.cli.aws.facts import Resource, Stack, User, is_tagged
+from dualtrack_stack.cli.aws.losses import counted, size
+from dualtrack_stack.cli.aws.questions import Person
+from dualtrack_stack.cli.aws.smoke_report import markdown, measures, picture
+from dualtrack_stack.cli.aws.things import Thing, in_order, is_of_stage, log_groups_of
+from dualtrack_stack.cli.aws.up import new_password
+from dualtrack_stack.cli.target import Missing
+from dualtrack_stack.local.loopback import serve_in_thread
 
 CHAT = Stack("dualtrack-staging-chat", "CREATE_COMPLETE")
 
@@ -292,7 +291,7 @@ def test_the_cost_cap_is_said_and_its_absence_too() -> None:
     assert (capped.state, capped.seen) == ("ok", "at most $0.25 a chat")
     free = doctor.of_cost_cap(decide.chosen({}).dualtrack_max_cost, "staging")
     assert (free.state, free.seen) == ("note", "no cap: DUALTRACK_MAX_COST is not set")
-    assert "infra/settings.staging.toml" in free.mend
+    assert "infra/dualtrack_stack/settings.staging.toml" in free.mend
     with pytest.raises(Missing, match="DUALTRACK_MAX_COST = a lot"):
         decide.chosen({"DUALTRACK_MAX_COST": "a lot"})
 

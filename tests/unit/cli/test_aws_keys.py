@@ -6,11 +6,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from dualtrack_cli.aws.account import Account
-from dualtrack_cli.aws.facts import KEYS
-from dualtrack_cli.aws.questions import Person, Steps
-from dualtrack_cli.aws.things import things_of
-from dualtrack_cli.aws.up import Up, Wishes
+from dualtrack_stack.cli.aws.account import Account
+from dualtrack_stack.cli.aws.facts import KEYS
+from dualtrack_stack.cli.aws.questions import Person, Steps
+from dualtrack_stack.cli.aws.things import things_of
+from dualtrack_stack.cli.aws.up import Up, Wishes
 
 from tests.servers.processes import free_port, running
 from tests.servers.vector_buckets import vector_buckets

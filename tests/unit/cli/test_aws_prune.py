@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
-from dualtrack_cli.aws import prune, versions
-from dualtrack_cli.aws.account import Account
-from dualtrack_cli.aws.facts import Stack
-from dualtrack_cli.aws.versions import (
+from dualtrack_stack.cli.aws import prune, versions
+from dualtrack_stack.cli.aws.account import Account
+from dualtrack_stack.cli.aws.facts import Stack
+from dualtrack_stack.cli.aws.versions import (
     QUIET,
     FunctionVersions,
     MachineVersion,
@@ -31,7 +31,7 @@ from dualtrack_cli.aws.versions import (
     machine_versions,
     spare_versions,
 )
-from dualtrack_cli.main import main
+from dualtrack_stack.cli.main import main
 
 from tests.servers.processes import free_port, running
 

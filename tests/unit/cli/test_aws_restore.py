@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 from click.testing import CliRunner
-from dualtrack_cli.aws.restore import Change, Version, change_to, changes, moment_of
-from dualtrack_cli.main import main
-from dualtrack_cli.target import Missing
+from dualtrack_stack.cli.aws.restore import Change, Version, change_to, changes, moment_of
+from dualtrack_stack.cli.main import main
+from dualtrack_stack.cli.target import Missing
 
 from tests.servers.processes import free_port, running
 

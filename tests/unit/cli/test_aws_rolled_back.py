@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
-from dualtrack_cli.aws import doctor, prune, rolled_back
-from dualtrack_cli.aws.rolled_back import NOTHING, Left, clear_rolled_back, find_left, left_by_rollback
-from dualtrack_cli.aws.versions import FunctionVersions, MachineVersion, Spare, function_versions
-from dualtrack_cli.main import main
+from dualtrack_stack.cli.aws import doctor, prune, rolled_back
+from dualtrack_stack.cli.aws.rolled_back import NOTHING, Left, clear_rolled_back, find_left, left_by_rollback
+from dualtrack_stack.cli.aws.versions import FunctionVersions, MachineVersion, Spare, function_versions
+from dualtrack_stack.cli.main import main
 
 from tests.servers.processes import free_port, running
 from tests.unit.cli.test_aws_prune import EmulatedAccount

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from dualtrack_cli.aws.account import Account
-from dualtrack_cli.aws.losses import what_is_in
-from dualtrack_cli.aws.removal import remove
-from dualtrack_cli.aws.things import _FINDERS, Thing
+from dualtrack_stack.cli.aws.account import Account
+from dualtrack_stack.cli.aws.losses import what_is_in
+from dualtrack_stack.cli.aws.removal import remove
+from dualtrack_stack.cli.aws.things import _FINDERS, Thing
 
 from tests.servers.s3mock import has_s3mock, s3mock
 from tests.servers.vector_buckets import vector_buckets

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 from dualtrack.message_files import MESSAGE_CHARACTERS
-from dualtrack_cli.main import main
+from dualtrack_stack.cli.main import main
 
 from tests.clients.terminal import Terminal
 from tests.drivers.images import png
@@ -71,8 +71,8 @@ def ask(script: Script, *arguments: str, stdin: str | None = None) -> Result:
 
 
 def test_imports_of_single_commands_are_lazy() -> None:
-    heavy = "{'infra', 'boto3', 'rich.markdown'}"
-    program = f"import sys, dualtrack_cli.main; print({heavy} & set(sys.modules))"
+    heavy = "{'dualtrack_stack.local', 'boto3', 'rich.markdown'}"
+    program = f"import sys, dualtrack_stack.cli.main; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
 
@@ -395,13 +395,13 @@ class TestRunningStack:
 
     @pytest.mark.parametrize("written", ["", "[]", "{}", '{"url": "https://evil.example", "pid": 1}'])
     def test_a_runner_file_that_cannot_be_trusted_is_ignored(self, written: str, tmp_path: Path) -> None:
-        from infra.local.shared import running_stack
+        from dualtrack_stack.local.shared import running_stack
 
         (tmp_path / "dev.json").write_text(written)
         assert running_stack(tmp_path) is None
 
     def test_a_runner_that_died_is_ignored(self, tmp_path: Path) -> None:
-        from infra.local.shared import running_stack
+        from dualtrack_stack.local.shared import running_stack
 
         dead = subprocess.Popen([sys.executable, "-c", ""])
         dead.wait()
@@ -412,7 +412,7 @@ class TestRunningStack:
             assert running_stack(tmp_path) == url
 
     def test_a_starting_stack_is_waited_for(self, tmp_path: Path) -> None:
-        from dualtrack_cli.target import Wanted, open_target
+        from dualtrack_stack.cli.target import Wanted, open_target
 
         with api_server(Script()) as url, (tmp_path / "lock").open("w") as runner:
             fcntl.flock(runner, fcntl.LOCK_EX)
@@ -436,7 +436,7 @@ class TestSignals:
     def test_an_interrupted_chat_is_cancelled(self, number: signal.Signals, code: int) -> None:
         script = Script(events=answered(), hold_after=4)
         with api_server(script) as url:
-            command = [sys.executable, "-m", "dualtrack_cli.main", "chat", "--url", url, "How?"]
+            command = [sys.executable, "-m", "dualtrack_stack.cli.main", "chat", "--url", url, "How?"]
             process = subprocess.Popen(
                 command,
                 stdout=subprocess.PIPE,

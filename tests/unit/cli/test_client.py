@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dualtrack_cli.client import ApiClient, Refused, Unreachable, is_loopback
+from dualtrack_stack.cli.client import ApiClient, Refused, Unreachable, is_loopback
+from dualtrack_stack.local.loopback import serve_in_thread
 from starlette.responses import HTMLResponse
 
-from infra.local.loopback import serve_in_thread
 from tests.servers.api_server import CHAT_ID, Refusal, Script, answered, api_server
 
 BUSY = (503, {"code": "unavailable", "message": "Later."}, {"Retry-After": "7"})

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
-from dualtrack_cli import corpora
-from dualtrack_cli.main import main
+from dualtrack_stack.cli import corpora
+from dualtrack_stack.cli.main import main
 
 from tests.clients.api_client import make_api
 from tests.drivers.corpus_world import course, long_course

@@ -10,7 +10,7 @@ import boto3
 import pytest
 from click.testing import CliRunner, Result
 from dualtrack.storage.ledger import Ledger
-from dualtrack_cli.main import main
+from dualtrack_stack.cli.main import main
 from moto import mock_aws
 
 if TYPE_CHECKING:

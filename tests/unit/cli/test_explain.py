@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import receipt_of
-from dualtrack_cli.explain_commands import text_of
+from dualtrack_stack.cli.explain_commands import text_of
 
 from tests.drivers.world import make_world
 from tests.unit.chat.test_receipt import DEPLOYMENT, READ

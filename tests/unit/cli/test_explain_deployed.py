@@ -13,13 +13,13 @@ from botocore.stub import Stubber
 from click.testing import CliRunner, Result
 from dualtrack.ids import execution_name
 from dualtrack.runtime.executions import Executions
-from dualtrack_cli.main import main
+from dualtrack_stack.cli.main import main
+from dualtrack_stack.local.loopback import serve_in_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.routing import Route
 
-from infra.local.loopback import serve_in_thread
 from tests.clients.api_client import Api, make_api
 
 if TYPE_CHECKING:

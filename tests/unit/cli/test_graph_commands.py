@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner, Result
 from dualtrack.corpora.graph.rows import rows_of
-from dualtrack_cli import graph_commands
-from dualtrack_cli.csv_parts import Part, RowTooLong, other_parts, parts_of
-from dualtrack_cli.main import main
+from dualtrack_stack.cli import graph_commands
+from dualtrack_stack.cli.csv_parts import Part, RowTooLong, other_parts, parts_of
+from dualtrack_stack.cli.main import main
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,7 +42,7 @@ def run(published: Published, *arguments: str, token: str = TOKEN) -> Result:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Published:
     """Uploads of at most 60 bytes."""
-    monkeypatch.setattr("dualtrack_cli.corpora.FILE_BYTES", 60)
+    monkeypatch.setattr("dualtrack_stack.cli.corpora.FILE_BYTES", 60)
     monkeypatch.setattr(graph_commands, "FILE_BYTES", 60)
     return Published(most=60, schema=SCHEMA)
 

@@ -6,7 +6,7 @@ import base64
 from typing import TYPE_CHECKING
 
 import pytest
-from dualtrack_cli.interactive import Command, Message, parse
+from dualtrack_stack.cli.interactive import Command, Message, parse
 
 from tests.clients.terminal import Terminal
 from tests.servers.api_server import CHAT_ID, Script, answered, api_server, conversation

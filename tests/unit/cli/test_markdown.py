@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import pytest
 from click.testing import CliRunner
 from dualtrack.frozen import freeze
-from dualtrack_cli.client import ChatEvent
-from dualtrack_cli.main import main
-from dualtrack_cli.markdown import Markdown
-from dualtrack_cli.progress import LiveView, PlainView
+from dualtrack_stack.cli.client import ChatEvent
+from dualtrack_stack.cli.main import main
+from dualtrack_stack.cli.markdown import Markdown
+from dualtrack_stack.cli.progress import LiveView, PlainView
 from rich.cells import cell_len
 from rich.console import Console
 

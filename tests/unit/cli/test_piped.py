@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack_cli import piped as piped_module
-from dualtrack_cli.piped import Unfinished, piped
+from dualtrack_stack.cli import piped as piped_module
+from dualtrack_stack.cli.piped import Unfinished, piped
 
 from tests.servers.api_server import Script, answered, api_server
 
@@ -33,7 +33,7 @@ class Shell:
     url: str
 
     def run(self, line: str, stdin: int | bytes = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
-        ask = f'ask() {{ "{sys.executable}" -m dualtrack_cli.main chat --url {self.url} "$@"; }}\n'
+        ask = f'ask() {{ "{sys.executable}" -m dualtrack_stack.cli.main chat --url {self.url} "$@"; }}\n'
         given: dict[str, Any] = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
         command = ["bash", "-c", ask + line]
         done = subprocess.run(command, capture_output=True, check=False, timeout=120, **given)
@@ -143,7 +143,7 @@ def test_on_a_terminal_a_slow_program_is_waited_for(shell: Shell) -> None:
     """The wait is announced there: only then does the program write."""
     reads, writes = os.pipe()
     ours, terminal = pty.openpty()
-    command = [sys.executable, "-m", "dualtrack_cli.main", "chat", "--url", shell.url, "Explain"]
+    command = [sys.executable, "-m", "dualtrack_stack.cli.main", "chat", "--url", shell.url, "Explain"]
     process = subprocess.Popen(command, stdin=reads, stdout=subprocess.DEVNULL, stderr=terminal)
     os.close(reads)
     os.close(terminal)

@@ -8,9 +8,9 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.frozen import freeze
-from dualtrack_cli.client import ChatEvent
-from dualtrack_cli.progress import LiveView, PlainView, view_on
-from dualtrack_cli.transcript import facts_of
+from dualtrack_stack.cli.client import ChatEvent
+from dualtrack_stack.cli.progress import LiveView, PlainView, view_on
+from dualtrack_stack.cli.transcript import facts_of
 from rich.console import Console
 
 from tests.servers.api_server import answered, chat_object

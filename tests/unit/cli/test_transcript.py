@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from dualtrack.frozen import freeze
-from dualtrack_cli.client import ChatEvent
-from dualtrack_cli.transcript import (
+from dualtrack_stack.cli.client import ChatEvent
+from dualtrack_stack.cli.transcript import (
     Answered,
     Called,
     Ended,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
-from dualtrack_cli.conversation_commands import age, listed
-from dualtrack_cli.main import main
+from dualtrack_stack.cli.conversation_commands import age, listed
+from dualtrack_stack.cli.main import main
 
 from tests.clients.terminal import Terminal
 from tests.servers.api_server import AT, CHAT_ID, Script, answered, api_server, chat_object, conversation

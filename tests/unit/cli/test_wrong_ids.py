@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 from dualtrack.ids import FORMS, new_chat_id
-from dualtrack_cli.id_types import wrong_id
-from dualtrack_cli.interactive import Conversation
-from dualtrack_cli.main import main
-from dualtrack_cli.talk import Question
-from dualtrack_cli.target import Target
+from dualtrack_stack.cli.id_types import wrong_id
+from dualtrack_stack.cli.interactive import Conversation
+from dualtrack_stack.cli.main import main
+from dualtrack_stack.cli.talk import Question
+from dualtrack_stack.cli.target import Target
 
 from tests.servers.api_server import Script, api_server
 

@@ -8,8 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from infra.local import assets
+from dualtrack_stack.local import assets
 
 if TYPE_CHECKING:
     from pathlib import Path

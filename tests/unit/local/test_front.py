@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from dualtrack_stack.local import front
+from dualtrack_stack.local.front_config import FrontConfig
+from dualtrack_stack.local.login import login_name
+from dualtrack_stack.local.loopback import serve_in_thread
+from dualtrack_stack.local.tokens import Identity, Tokens
+from dualtrack_stack.page import web
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-
-from infra.local import front
-from infra.local.front_config import FrontConfig
-from infra.local.login import login_name
-from infra.local.loopback import serve_in_thread
-from infra.local.tokens import Identity, Tokens
-from infra.page import web
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -14,11 +14,10 @@ import pytest
 from botocore.auth import S3SigV4Auth, S3SigV4QueryAuth, SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as Keys
+from dualtrack_stack.local import emulator
+from dualtrack_stack.local.credentials import Credentials
+from dualtrack_stack.local.guard import Guard
 from ministack.services import iam, sts
-
-from infra.local import emulator
-from infra.local.credentials import Credentials
-from infra.local.guard import Guard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,12 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from dualtrack_stack.local.offline_model import prose, reply, structured, tool_picking, wire
+from dualtrack_stack.local.offline_model.answer import MARK
+from dualtrack_stack.local.offline_model.summary import extract
+from dualtrack_stack.local.sample_docs import catalogue
 from jsonschema import Draft202012Validator
-
-from infra.local.offline_model import prose, reply, structured, tool_picking, wire
-from infra.local.offline_model.answer import MARK
-from infra.local.offline_model.summary import extract
-from infra.local.sample_docs import catalogue
 
 MODEL = "claude-haiku-4-5-20251001"
 

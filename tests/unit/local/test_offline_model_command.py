@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("module", ["infra.local.offline_model", "infra.local.sample_docs"])
+@pytest.mark.parametrize(
+    "module", ["dualtrack_stack.local.offline_model", "dualtrack_stack.local.sample_docs"]
+)
 def test_ready_and_gone(module: str, tmp_path: Path) -> None:
     port_file = tmp_path / "port"
     command = [sys.executable, "-m", module, "--port", "0", "--port-file", str(port_file)]
@@ -34,7 +36,7 @@ def test_ready_and_gone(module: str, tmp_path: Path) -> None:
 
 
 def test_a_taken_port_is_reported() -> None:
-    command = [sys.executable, "-m", "infra.local.sample_docs", "--port"]
+    command = [sys.executable, "-m", "dualtrack_stack.local.sample_docs", "--port"]
     with subprocess.Popen([*command, "0"], stdout=subprocess.PIPE, text=True) as first:
         try:
             assert first.stdout is not None

@@ -9,9 +9,8 @@ import anthropic
 import httpx
 import httpx2
 import pytest
+from dualtrack_stack.local.offline_model.server import OfflineModel, Settings, serve_offline_model
 from pydantic import BaseModel
-
-from infra.local.offline_model.server import OfflineModel, Settings, serve_offline_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-
-from infra.local.outside import DOCUMENTS, MODEL, outside_from
+from dualtrack_stack.local.outside import DOCUMENTS, MODEL, outside_from
 
 KEYS = {"anthropic", "voyage", "context7", "github", "otlp", "graph", "bedrock"}
 ON_BEDROCK = {"DUALTRACK_PROVIDER": "bedrock"}
@@ -44,7 +43,7 @@ def test_a_key_or_an_address_for_claude_makes_it_live(settings: dict[str, str]) 
 
 def test_an_address_for_context7_is_kept_offline_too() -> None:
     outside = outside_from({"CONTEXT7_BASE_URL": "http://127.0.0.1:2", "CONTEXT7_API_KEY": "c"})
-    assert outside.stand_ins() == ((MODEL, "infra.local.offline_model"),)
+    assert outside.stand_ins() == ((MODEL, "dualtrack_stack.local.offline_model"),)
     assert outside.parameters()["Context7BaseUrl"] == "http://127.0.0.1:2"
     assert outside.keys()["context7"] == "c"
 

@@ -6,9 +6,8 @@ import fcntl
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from infra.local.processes import ChildDied
-from infra.local.runner import is_locked, keep
+from dualtrack_stack.local.processes import ChildDied
+from dualtrack_stack.local.runner import is_locked, keep
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ from dualtrack.corpora.courses import Courses
 from dualtrack.models.minilm import NAME, load
 from dualtrack.tools.courses.index import load as load_index
 from dualtrack.tools.courses.ranking import search
+from dualtrack_stack.layers import ROOT
+from dualtrack_stack.local.sample_courses import VECTORS, documents, publish
 
-from infra.layers import ROOT
-from infra.local.sample_courses import VECTORS, documents, publish
 from tests.drivers.corpus_world import CORPUS, CorpusWorld
 
 
@@ -19,7 +19,7 @@ def test_there_are_vectors_for_the_current_texts() -> None:
         assert str(stored["model"]) == NAME
         counted = {document.digest: len(Courses().texts(document.packed)) for document in read.values()}
         assert {name: len(stored[name]) for name in stored.files if name != "model"} == counted, (
-            "run python -m infra.local.sample_courses"
+            "run python -m dualtrack_stack.local.sample_courses"
         )
     assert len(read) >= 4
     assert sum(document.counts["chunks"] for document in read.values()) >= 120

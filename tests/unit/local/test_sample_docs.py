@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-
-from infra.local.sample_docs import catalogue
-from infra.local.sample_docs.server import SEPARATOR, serve_sample_docs
+from dualtrack_stack.local.sample_docs import catalogue
+from dualtrack_stack.local.sample_docs.server import SEPARATOR, serve_sample_docs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

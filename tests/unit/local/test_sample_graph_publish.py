@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from infra.local.sample_graph.publish import publish
+from dualtrack_stack.local.sample_graph.publish import publish
+
 from tests.drivers.graph_corpus import GraphWorld
 
 IN_BIOFILTER_11 = (

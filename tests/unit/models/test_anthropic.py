@@ -9,12 +9,11 @@ import pytest
 from dualtrack.errors import ModelBusy, ModelUnavailable
 from dualtrack.models.anthropic import connect
 from dualtrack.models.turn import Usage
+from dualtrack_stack.local.loopback import serve_in_thread
 from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
-
-from infra.local.loopback import serve_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

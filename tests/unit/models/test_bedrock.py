@@ -13,12 +13,12 @@ from dualtrack.models.providers import bedrock_model, bedrock_region, bedrock_ur
 from dualtrack.models.thinking import Thinking, short_fields, turn_fields
 from dualtrack.runtime.secrets import MissingKey
 from dualtrack.settings import Settings
+from dualtrack_stack.local.loopback import serve_in_thread
 from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from infra.local.loopback import serve_in_thread
 from tests.servers.bedrock import KEYS, REGION, serve_bedrock
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from dualtrack.runtime.on_demand import on_demand
-
-from infra.local.offline_model.server import serve_offline_model
+from dualtrack_stack.local.offline_model.server import serve_offline_model
 
 CORE = Path(__file__).parents[3] / "layers" / "core" / "python"
 

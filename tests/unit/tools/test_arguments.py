@@ -11,10 +11,9 @@ from dualtrack.frozen import freeze
 from dualtrack.tool_check import schema_problem
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.registry import IN_HOUSE
+from dualtrack_stack.local.loopback import serve_in_thread
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from infra.local.loopback import serve_in_thread
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

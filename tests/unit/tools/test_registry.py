@@ -24,8 +24,8 @@ from dualtrack.tool_values import Kind, PriceClass, Provided
 from dualtrack.tools.documentation.dependencies import SearchNeeds
 from dualtrack.tools.registry import IN_HOUSE, MODULES, SPECS_FILE, InHouseTools, in_house_tools
 from dualtrack.tools.running import Running, ToolNeeds
+from dualtrack_stack.tool_specs import spec_of, specs
 
-from infra.tool_specs import spec_of, specs
 from tests.unit.runtime.test_imports import ENVIRONMENT
 
 FUNCTIONS = Path(__file__).parents[3] / "functions"
@@ -61,7 +61,7 @@ def test_a_tool_of_another_kind_is_unknown(kind: Kind) -> None:
 
 
 def test_what_the_model_sees_is_computed_from_the_functions() -> None:
-    """Mended by ``python -m infra.tool_specs``."""
+    """Mended by ``python -m dualtrack_stack.tool_specs``."""
     assert json.loads(SPECS_FILE.read_text(encoding="utf-8")) == specs()
 
 

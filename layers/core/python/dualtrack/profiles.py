@@ -1,7 +1,7 @@
 """Profiles: an agent is data (DESIGN 5). Each is a JSON file in ``profiles/``, named after the profile.
 
-Packaging adds a deployment's own profiles and checks every file (``infra/profiles.py``). So functions read checked
-files and need not load the checks.
+Packaging adds a deployment's own profiles and checks every file (``infra/dualtrack_stack/profiles.py``). So functions
+read checked files and need not load the checks.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def profile_named(name: str) -> Profile:
 
 
 def profile_from(data: dict[str, Any]) -> Profile:
-    """The profile from a file's JSON, which was checked before (``infra/profiles.py``)."""
+    """The profile from a file's JSON, which was checked before (``infra/dualtrack_stack/profiles.py``)."""
     history: dict[str, Any] = data.get("history", {})
     return decode(
         Profile,

@@ -2,8 +2,8 @@
 
 A setting's name in the environment and in a stage's file is its field's in capitals. From its entry come the settings
 file, the local templates' parameters, the functions' environments, the stored keys and the tables of the documents
-(``python -m infra.setting_tables``). A new one is an entry here and the code that reads ``settings.its_name``; what an
-operator has set is checked by `dualtrack.checked_settings`.
+(``python -m dualtrack_stack.setting_tables``). A new one is an entry here and the code that reads
+``settings.its_name``; what an operator has set is checked by `dualtrack.checked_settings`.
 
 This module is loaded by every function: plain data, and no import that costs time.
 """
@@ -441,7 +441,7 @@ class Settings:
         in_file=False,
     )
 
-    # What a stack gives its functions (infra/stacks): no operator sets it
+    # What a stack gives its functions (infra/dualtrack_stack/stacks): no operator sets it
     history_table: str = ""
     chats_table: str = ""
     credits_table: str = ""
@@ -458,10 +458,10 @@ class Settings:
     token_audience: str = ""
     user_pool_id: str = ""
     aws_prices: str = ""
-    """Prices in dollars by name, as JSON (infra/prices.toml)."""
+    """Prices in dollars by name, as JSON (infra/dualtrack_stack/prices.toml)."""
     function_sizes: str = ""
     """Memory in MB by function, as JSON."""
-    # fields of the stage (`infra.stages.StageSettings`)
+    # fields of the stage (`dualtrack_stack.stages.StageSettings`)
     token_hours: int = 1
     ledger_retention_days: int = 30
     error_details: bool = False

@@ -18,8 +18,8 @@ from dualtrack.tools.courses.ranking import search
 from dualtrack.tools.courses.settings import CourseSettings
 from dualtrack.tools.courses.vector_index import nearest, write
 from dualtrack.tools.documentation.loop import BackgroundLoop
+from dualtrack_stack.local import sample_courses
 
-from infra.local import sample_courses
 from tests.drivers.courses import Lines
 from tests.drivers.memory_aws import Client, MemoryAws
 from tests.drivers.world import SETTINGS

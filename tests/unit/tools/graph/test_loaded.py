@@ -10,8 +10,8 @@ from dualtrack.corpora.graph.load import Source, make_database, taken_in
 from dualtrack.corpora.graph.survey import Survey
 from dualtrack.tools.graph.ladybug import Ladybug
 from dualtrack.tools.graph.needs import GraphNeeds
+from dualtrack_stack.local.sample_graph import EDGES, NODES
 
-from infra.local.sample_graph import EDGES, NODES
 from tests.drivers.graph import TOOLS, needs_of, sample, told
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Each tool against figures counted by hand in the sample (see `infra.local.sample_graph.__main__`).
+"""Each tool against figures counted by hand in the sample (see `dualtrack_stack.local.sample_graph.__main__`).
 
 Assets: 2 in each of 3 halls; 24 biofilters of 6 + 5 + 3, but 23 in number 11; intake 2 + 12 + 6; sludge 2 + 10 + 5;
 6 bays of 6; 6 in the control room. 6 + 345 + 20 + 17 + 36 + 6 = 430.
@@ -15,9 +15,9 @@ from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.graph.needs import GraphNeeds
 from dualtrack.tools.graph.schema import Schema
 from dualtrack.tools.registry import IN_HOUSE
+from dualtrack_stack.local.sample_graph import EDGES, NODES
+from dualtrack_stack.local.sample_graph.__main__ import water_works, write
 
-from infra.local.sample_graph import EDGES, NODES
-from infra.local.sample_graph.__main__ import water_works, write
 from tests.drivers import graph
 from tests.drivers.graph import TOOLS, Edge, Graph, MemoryEngine, Node, needs_of, run
 

@@ -101,7 +101,7 @@ def start_chat(
 ) -> Chat:
     """Admit the chat and start it. Raises `ApiError`: 400, 402, 404, 409, 503.
 
-    ``upgrade_message``: what a 402 says about getting more credits (`infra.stages.StageSettings`).
+    ``upgrade_message``: what a 402 says about getting more credits (`dualtrack_stack.stages.StageSettings`).
     """
     for _ in range(_TRIES):
         try:

@@ -1,7 +1,7 @@
 """What a chat costs on AWS, line by line: one formula for receipts and for `dualtrack aws cost`. Pure.
 
-Prices (dollars) and the functions' memory (MB) are data of the deployment: infra/prices.toml,
-infra/stacks/function_specs.py.
+Prices (dollars) and the functions' memory (MB) are data of the deployment: infra/dualtrack_stack/prices.toml,
+infra/dualtrack_stack/stacks/function_specs.py.
 """
 
 from __future__ import annotations

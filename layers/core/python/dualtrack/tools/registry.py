@@ -1,7 +1,8 @@
 """The in-house tools, and the tools that a profile offers: those that it names, and those of its MCP servers.
 
 The in-house tools are the functions marked with `dualtrack.tool` in this package. What the model sees of them stands in
-``tools.json``, which ``python -m infra.tool_specs`` writes and a test compares: offering a tool loads none of its code.
+``tools.json``, which ``python -m dualtrack_stack.tool_specs`` writes and a test compares: offering a tool loads none of
+its code.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _declared(module: str, name: str) -> Declaration:
     from dualtrack.tool_declaration import declared  # noqa: PLC0415 - offering a tool does not need it
 
     found = declared(resolve_name(f"{module}:{name}"))
-    assert found, f"{module}.{name} is no tool: run python -m infra.tool_specs"
+    assert found, f"{module}.{name} is no tool: run python -m dualtrack_stack.tool_specs"
     return found
 
 

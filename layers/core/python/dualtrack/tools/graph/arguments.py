@@ -1,4 +1,4 @@
-"""The types of the tools' arguments, from which ``python -m infra.graph_tools`` generates their schemas.
+"""The types of the tools' arguments, from which ``python -m dualtrack_stack.graph_tools`` generates their schemas.
 
 It needs Pydantic for that; the functions do not. The string is the description.
 """

@@ -1,0 +1,377 @@
+"""``dualtrack aws doctor``: what is wrong with a stage, and the command that fixes it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import click
+import httpx
+from dualtrack.ids import chat_of_execution
+from dualtrack.settings import DEFAULTS
+
+from dualtrack_stack.cli.aws import decide
+from dualtrack_stack.cli.aws.account import Account, Refusal
+from dualtrack_stack.cli.aws.facts import KEYS, prefix
+from dualtrack_stack.cli.aws.options import region_option, stage_option
+from dualtrack_stack.cli.aws.rolled_back import find_left
+from dualtrack_stack.cli.aws.up import Wishes, read_stage
+from dualtrack_stack.cli.command import Exit, colour, exit_codes, json_option, print_json
+from dualtrack_stack.cli.target import Missing, need_checkout
+from dualtrack_stack.cli.transcript import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from dualtrack_stack.cli.aws.facts import Stack, User
+    from dualtrack_stack.cli.aws.rolled_back import Left
+    from dualtrack_stack.settings import Configuration
+
+State = Literal["ok", "note", "wrong", "unknown"]
+STUCK_SECONDS: Final = 20 * 60.0
+"""A chat lasts at most 15 minutes (CONTRACT 7), and the sweep ends remaining ones within five."""
+_QUEUES: Final = (
+    ("Queue of undelivered events", "UndeliveredQueueUrl"),
+    ("Queue of failures", "FailedQueueUrl"),
+)
+_SIGNS: Final = {
+    "ok": ("✓", "green"),
+    "note": ("·", "yellow"),
+    "wrong": ("✗", "red"),
+    "unknown": ("?", "yellow"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``seen`` is the observed state, ``mend`` the command or advice that helps; empty if nothing has to be
+    done. ``unknown``: it could not be read.
+    """
+
+    check: str
+    state: State
+    seen: str
+    mend: str = ""
+
+
+# What the observed state means (pure)
+
+
+def of_bootstrap(version: int | None, stage: str) -> Finding:
+    """The CDK's bootstrap."""
+    if decide.needs_bootstrap(version):
+        seen = "none" if version is None else f"version {version}, {decide.LEAST_BOOTSTRAP} is needed"
+        return Finding("CDK bootstrap", "wrong", seen, f"uv run dualtrack aws up --stage {stage}")
+    return Finding("CDK bootstrap", "ok", f"version {version}")
+
+
+def of_concurrency(limit: int, region: str) -> Finding:
+    """The limit of Lambda."""
+    few = limit < 100
+    return Finding(
+        "Lambda concurrency",
+        "note" if few else "ok",
+        decide.concurrency_means(limit),
+        decide.raise_concurrency(region) if few else "",
+    )
+
+
+def of_stacks(stage: str, stacks: Mapping[str, Stack]) -> Iterator[Finding]:
+    """Every existing stack, and the required ones."""
+    again = f"uv run dualtrack aws up --stage {stage}"
+    for name in ("data", "identity", "chat"):
+        if name not in stacks:
+            yield Finding(f"Stack {prefix(stage)}-{name}", "wrong", "missing", again)
+    for stack in stacks.values():
+        action = decide.before_deploy(stack)
+        mend, state = "", "ok"
+        if action == "wait":
+            state, mend = "note", "a change is in progress: wait, or run `up`, which waits"
+        elif action == "stop":
+            state, mend = "wrong", f"aws cloudformation continue-update-rollback --stack-name {stack.name}"
+        elif action == "delete":
+            state, mend = "wrong", again
+        elif stack.status == "UPDATE_ROLLBACK_COMPLETE":
+            state, mend = "note", f"the latest change was rolled back; fix the cause, then: {again}"
+        seen = f"{stack.status} {stack.reason}".strip() if state != "ok" else stack.status
+        yield Finding(f"Stack {stack.name}", state, seen, mend)  # type: ignore[arg-type]  # one of State above
+
+
+def of_switched_off(stack: Stack, dollars: float, stage: str) -> Finding:
+    """A stack of what the stage does not have any more; ``dollars`` a month."""
+    seen = f"switched off; costs about ${dollars:.2f} a month while it stays, storage apart"
+    return Finding(f"Stack {stack.name}", "note", seen, f"uv run dualtrack aws up --stage {stage}")
+
+
+def of_keys(stage: str, present: frozenset[str], settings: Mapping[str, str]) -> Finding:
+    """The keys in the Parameter Store."""
+    if decide.is_key_needed(settings) and "anthropic" not in present:
+        mend = f"ANTHROPIC_API_KEY=… uv run dualtrack aws up --stage {stage}"
+        return Finding("Keys", "wrong", "no anthropic: every chat fails", mend)
+    without = [name for name in KEYS if name not in present]
+    return Finding(
+        "Keys",
+        "ok",
+        f"present: {', '.join(sorted(present)) or 'none'}; missing: {', '.join(without) or 'none'}",
+    )
+
+
+def of_model(status: int, model: str, stage: str) -> Finding:
+    """Anthropic's API's answer for the model (``GET /v1/models/{id}``)."""
+    if status in (401, 403):
+        mend = f"ANTHROPIC_API_KEY=… uv run dualtrack aws up --stage {stage} --renew-keys"
+        return Finding("Model", "wrong", f"the key is refused ({status})", mend)
+    if status == 404:
+        return Finding(
+            "Model", "wrong", f"{model} is unknown", "set DUALTRACK_MODEL in the settings file, then `up`"
+        )
+    if status == 200:
+        return Finding("Model", "ok", f"{model} answers")
+    return Finding("Model", "unknown", f"the service answers {status}")
+
+
+def of_subscription(confirmed: int, waiting: int, email: str, stage: str) -> Finding:
+    """Who is notified of alarms."""
+    if confirmed:
+        return Finding("Alarms", "ok", f"{confirmed} subscribed")
+    if waiting:
+        return Finding(
+            "Alarms",
+            "wrong",
+            "the subscription is not confirmed",
+            f"follow the link in AWS's mail to {email}",
+        )
+    mend = f"ALARM_EMAIL=… uv run dualtrack aws up --stage {stage}"
+    return Finding("Alarms", "wrong", "no subscription", mend)
+
+
+def of_queue(name: str, messages: int, url: str) -> Finding:
+    """One of the two dead-letter queues."""
+    if not messages:
+        return Finding(name, "ok", "empty")
+    mend = f"aws sqs receive-message --queue-url {url}   (what to do: docs/aws/runbooks.md)"
+    return Finding(name, "wrong", f"about {messages} messages", mend)
+
+
+def of_executions(running: Sequence[tuple[str, float]], now: float) -> Finding:
+    """Chats that have run for longer than a chat can."""
+    stuck = [chat_of_execution(name) for name, began in running if now - began > STUCK_SECONDS]
+    if stuck:
+        mend = f"uv run dualtrack explain {stuck[0]}"
+        return Finding(
+            "Chats", "wrong", f"{len(stuck)} run for more than 20 minutes: {', '.join(stuck[:3])}", mend
+        )
+    return Finding("Chats", "ok", f"{len(running)} running, none stuck")
+
+
+def of_settings(lines: Sequence[str], stage: str) -> Finding:
+    """Settings that the next deployment would drop (`dualtrack_stack.settings.dropped`)."""
+    if lines:
+        mend = f"write it into infra/dualtrack_stack/settings.{stage}.toml"
+        return Finding("Settings", "note", "; ".join(lines), mend)
+    return Finding("Settings", "ok", "the next deployment drops no setting")
+
+
+def of_left(left: Left, stage: str) -> Finding:
+    """What a rolled-back deployment has left."""
+    if not left.count:
+        return Finding("Versions", "ok", "none of a rolled-back deployment")
+    seen = f"{left.count} of a rolled-back deployment: without their deletion the same code is not deployed again"
+    if left.busy:
+        seen = f"{seen}; chats still run on {len(left.busy)}"
+    mend = f"uv run dualtrack aws prune --stage {stage} --rolled-back   (`up` does it first)"
+    return Finding("Versions", "note", seen, mend)
+
+
+def of_cost_cap(cap: float, stage: str) -> Finding:
+    """The cap in dollars on what a chat may cost (docs/credits.md)."""
+    mend = (
+        ""
+        if cap
+        else f"DUALTRACK_MAX_COST = 0.50 in infra/dualtrack_stack/settings.{stage}.toml sets one; a profile has its own"
+    )
+    return Finding("Cost cap", "ok" if cap else "note", decide.cost_cap_means(cap), mend)
+
+
+def of_admins(admins: Sequence[User], stage: str) -> Finding:
+    """The administrators."""
+    if not admins:
+        mend = f"uv run dualtrack aws up --stage {stage} --email you@example.org"
+        return Finding("Administrators", "wrong", "none", mend)
+    new = [admin.name for admin in admins if admin.status == "FORCE_CHANGE_PASSWORD"]
+    seen = f"{len(admins)}" + (f"; never signed in: {', '.join(new[:3])}" if new else "")
+    return Finding("Administrators", "ok", seen)
+
+
+# Reading the account
+
+
+class Doctor:
+    """Inspects one stage of one account."""
+
+    def __init__(self, account: Account, stage: str, settings: Configuration, now: float) -> None:
+        self._account = account
+        self._stage = stage
+        self._settings = settings
+        self._now = now
+
+    def findings(self) -> Iterator[Finding]:
+        """All checks; one that cannot be read is ``unknown`` and does not stop the others."""
+        account, stage = self._account, self._stage
+        try:
+            caller = account.caller()
+        except Refusal as problem:
+            yield Finding(
+                "Credentials", "wrong", one_line(str(problem), 300), "aws configure sso; export AWS_PROFILE=…"
+            )
+            return
+        yield Finding("Credentials", "ok", f"{caller.arn}, {account.region}")
+        yield from _tried("CDK bootstrap", lambda: [of_bootstrap(account.bootstrap(), stage)])
+        yield from _tried(
+            "Lambda concurrency", lambda: [of_concurrency(account.concurrency(), account.region)]
+        )
+        try:
+            stacks = account.stacks(stage)
+        except Refusal as problem:
+            yield Finding("Stacks", "unknown", one_line(str(problem), 300))
+            return
+        yield from of_stacks(stage, stacks)
+        yield from _tried("Stacks", lambda: self._switched_off(stacks))
+        yield from _tried("Keys", lambda: [of_keys(stage, account.keys(stage), self._deployed())])
+        yield from _tried("Settings", self._drift)
+        yield from _tried(
+            "Cost cap", lambda: [of_cost_cap(decide.chosen(self._deployed()).dualtrack_max_cost, stage)]
+        )
+        yield from _tried("Model", self._model)
+        if identity := stacks.get("identity"):
+            pool = identity.outputs.get("UserPoolId", "")
+            yield from _tried("Administrators", lambda: [of_admins(account.admins(pool), stage)])
+        if chat := stacks.get("chat"):
+            yield from self._of_chat(chat.outputs)
+
+    def _of_chat(self, outputs: Mapping[str, str]) -> Iterator[Finding]:
+        account = self._account
+        yield from _tried("Versions", lambda: [of_left(find_left(account, self._stage), self._stage)])
+        for name, output in _QUEUES:
+            if url := outputs.get(output):
+                yield from _tried(name, partial(self._queue, name, url))
+        if machine := outputs.get("StateMachineArn"):
+            yield from _tried("Chats", lambda: [of_executions(account.running_since(machine), self._now)])
+        if topic := outputs.get("AlarmTopicArn"):
+            email = self._deployed().get("ALARM_EMAIL", "")
+            yield from _tried(
+                "Alarms", lambda: [of_subscription(*account.subscriptions(topic), email, self._stage)]
+            )
+
+    def _queue(self, name: str, url: str) -> list[Finding]:
+        return [of_queue(name, self._account.messages(url), url)]
+
+    def _switched_off(self, stacks: Mapping[str, Stack]) -> list[Finding]:
+        from dualtrack_stack.costs import month_of  # noqa: PLC0415 - an installed wheel has none
+
+        kept = decide.carried(self._account.recorded(self._stage), self._settings.given)
+        settings = {**kept, **self._settings.given}
+        off = decide.switched_off(stacks, settings, page=self._settings.stage.page)
+        found = [stacks[name] for name in off]
+        return [
+            of_switched_off(
+                stack, month_of(self._account.template(stack.name), self._account.region), self._stage
+            )
+            for stack in found
+        ]
+
+    def _deployed(self) -> Mapping[str, str]:
+        recorded = self._account.recorded(self._stage) or {}
+        # a release that did not record its settings: use those of the file
+        environment: Mapping[str, str] = recorded.get("settings", self._settings.given)
+        return environment
+
+    def _drift(self) -> list[Finding]:
+        from dualtrack_stack.settings import dropped  # noqa: PLC0415 - an installed wheel has none
+
+        try:
+            decide.chosen(self._deployed())
+        except Missing as wrong:
+            mend = f"correct it in infra/dualtrack_stack/settings.{self._stage}.toml, then: uv run dualtrack aws up --stage {self._stage}"
+            return [Finding("Settings", "wrong", one_line(str(wrong), 600), mend)]
+        recorded = self._account.recorded(self._stage)
+        kept = set(decide.carried(recorded, self._settings.given))  # `up` passes these again
+        return [of_settings(dropped(recorded or {}, self._settings, kept), self._stage)]
+
+    def _model(self) -> list[Finding]:
+        settings = self._deployed()
+        model = decide.chosen(settings).dualtrack_model
+        if not decide.is_key_needed(settings):
+            mend = "enable it in Bedrock's console, Model access; `smoke` tests it"
+            return [
+                Finding("Model", "note", f"{model} on Bedrock: access can only be tested by a call", mend)
+            ]
+        if settings.get("ANTHROPIC_BASE_URL"):
+            return [
+                Finding(
+                    "Model",
+                    "note",
+                    f"a server of your own, {settings['ANTHROPIC_BASE_URL']}; `smoke` tests it",
+                )
+            ]
+        key = self._account.key(self._stage, "anthropic")
+        headers = {"Authorization": f"Bearer {key}", "x-api-key": key, "anthropic-version": "2023-06-01"}
+        try:
+            answer = httpx.get(
+                f"{DEFAULTS.anthropic_base_url}/v1/models/{model}", headers=headers, timeout=10
+            )
+        except httpx.TransportError as problem:
+            return [Finding("Model", "unknown", f"cannot be reached from here: {problem}")]
+        return [of_model(answer.status_code, model, self._stage)]
+
+
+def _tried(check: str, look: Callable[[], list[Finding]]) -> list[Finding]:
+    try:
+        return look()
+    except (Refusal, Missing) as problem:
+        return [Finding(check, "unknown", one_line(str(problem), 300))]
+
+
+def is_well(findings: Sequence[Finding]) -> bool:
+    """Whether nothing is wrong."""
+    return not any(finding.state == "wrong" for finding in findings)
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    for finding in findings:
+        sign, name = _SIGNS[finding.state]
+        click.echo(f"{click.style(sign, fg=name)} {finding.check}: {finding.seen}", color=colour())
+        if finding.mend:
+            click.echo(f"    → {finding.mend}")
+
+
+@click.command()
+@stage_option
+@region_option
+@click.option(
+    "--settings",
+    "settings_folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of settings.<stage>.toml; else infra/dualtrack_stack/.",
+)
+@json_option
+def doctor(stage: str, region: str | None, settings_folder: Path | None, *, as_json: bool) -> None:
+    """Check a stage for every known problem, and show the command that fixes each.
+
+    \b
+    Exit codes: 0 nothing is wrong, 4 something is.
+    """
+    with exit_codes():
+        need_checkout()
+        settings = read_stage(Wishes(stage, settings_folder=settings_folder))
+        findings = tuple(Doctor(Account(region), stage, settings, time.time()).findings())
+        if as_json:
+            listed: list[dict[str, Any]] = [asdict(finding) for finding in findings]
+            print_json({"stage": stage, "well": is_well(findings), "findings": listed})
+        else:
+            _show(findings)
+        sys.exit(Exit.ANSWERED if is_well(findings) else Exit.FAILED)

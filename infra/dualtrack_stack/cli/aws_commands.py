@@ -1,0 +1,182 @@
+"""``dualtrack aws``: a stage on AWS; here ``cost``, from its templates and counted requests, without an account."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import textwrap
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from dualtrack.extras import is_installed
+
+from dualtrack_stack.cli.aws.options import region_option, stage_option
+from dualtrack_stack.cli.command import exit_codes, json_option, print_json, report
+from dualtrack_stack.cli.target import Missing, need, need_checkout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from dualtrack.credits.aws_cost import Line
+
+    from dualtrack_stack.costs import Template
+    from dualtrack_stack.prices import PriceTable
+
+_IN_MODULES: Final = ("up", "doctor", "smoke", "down", "prune", "restore")
+"""Commands of modules of `dualtrack_stack.cli.aws` with the same name, which load the AWS SDK."""
+
+
+class _AwsCommands(click.Group):
+    """Loads a command's module when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*_IN_MODULES, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _IN_MODULES:
+            return super().get_command(ctx, cmd_name)
+        if not is_installed("deploy"):
+            return _lacking(cmd_name)
+        command: click.Command = getattr(import_module(f"dualtrack_stack.cli.aws.{cmd_name}"), cmd_name)
+        return command
+
+
+def _lacking(name: str) -> click.Command:
+    """In place of a command whose module needs packages that are not installed: says which extra has them."""
+
+    def refuse() -> None:
+        with exit_codes():
+            need("deploy", f"`dualtrack aws {name}`")
+
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+    return click.Command(name, anything, refuse, help="Needs the extra `deploy`.")
+
+
+@click.group("aws", cls=_AwsCommands)
+def aws_commands() -> None:
+    """A stage on AWS."""
+
+
+@aws_commands.command()
+@stage_option
+@region_option
+@click.option("--github", is_flag=True, help="Include GitHub's MCP server, even if no image is set.")
+@json_option
+def cost(*, stage: str, region: str | None, github: bool, as_json: bool) -> None:
+    """What a chat costs, without the model, and a month without chats: a line for each part.
+
+    Calculated from the stage's templates, counted requests and a dated price table; no AWS account is needed.
+    """
+    with exit_codes():
+        need("deploy", "`dualtrack aws cost`")
+        need_checkout()
+        from dualtrack_stack.prices import price_table  # noqa: PLC0415 - an installed wheel has none
+
+        table = price_table(region_of(region))
+        bills = bills_of(_templates(stage, with_github=github), table.region)
+        if as_json:
+            priced = {"region": table.region, "prices_read_on": table.read_on, "borrowed": table.borrowed}
+            print_json({"stage": stage, **priced, "bills": as_data(bills)})
+            return
+        for title, lines in bills.items():
+            _show(title, lines)
+        click.echo(
+            f"\nDollars, on demand in {table.region}, prices of {table.read_on}, no free tier. Alarms are listed"
+            "\nafter the month. Assumptions, such as seconds: infra/dualtrack_stack/costs.py."
+        )
+        click.echo(borrowed_note(table), nl=False)
+
+
+def borrowed_note(table: PriceTable) -> str:
+    """A sentence about prices of another region; empty if there are none."""
+    from dualtrack_stack.prices import HOME  # noqa: PLC0415
+
+    if not table.borrowed:
+        return ""
+    names = textwrap.fill(", ".join(table.borrowed), width=110, initial_indent="  ", subsequent_indent="  ")
+    return (
+        f"No price in {table.region} is declared for these, which are counted as in {HOME}; put yours into"
+        f"\n[region.{table.region}] of infra/dualtrack_stack/prices.toml:\n{names}\n"
+    )
+
+
+def region_of(region: str | None) -> str:
+    """The region given, else that of the environment or the profile, else the price table's own."""
+    import boto3  # noqa: PLC0415 - not for the other commands
+
+    from dualtrack_stack.prices import HOME  # noqa: PLC0415
+
+    return region or os.environ.get("AWS_REGION") or boto3.Session().region_name or HOME
+
+
+def _templates(stage: str, *, with_github: bool) -> list[Template]:
+    from dualtrack_stack.costs import templates_of, unpriced  # noqa: PLC0415
+
+    report("Synthesising the templates")
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            templates = templates_of(stage, os.environ, with_github=with_github, folder=Path(folder))
+        except ValueError as problem:  # of a setting
+            raise Missing(str(problem)) from problem
+    if unknown := unpriced(templates):
+        report(f"Not counted, because no price is known: {', '.join(sorted(unknown))}")
+    return templates
+
+
+def bills_of(templates: Sequence[Template], region: str) -> Mapping[str, list[Line]]:
+    """The lines of each bill by its title, at the prices of a region."""
+    from dualtrack_stack.costs import (  # noqa: PLC0415
+        GROWN,
+        alarms_apart,
+        chat_lines,
+        cold_lines,
+        counted,
+        idle_lines,
+        metric_lines,
+        sizes,
+        user_lines,
+    )
+
+    megabytes = sizes(templates)
+    idle = idle_lines(templates, region)
+    without = alarms_apart(idle)
+    bills = {f"A chat, {name}": chat_lines(chat, megabytes, region) for name, chat in counted().items()}
+    bills[f"A chat, {GROWN}, every function cold"] = [
+        *chat_lines(counted()[GROWN], megabytes, region),
+        *cold_lines(counted()[GROWN], megabytes, region),
+    ]
+    bills["A month without chats"] = without
+    if alarms := [line for line in idle if line not in without]:
+        bills["Alarms of the stage, a month"] = alarms
+    bills["Metrics of the functions, a month with chats"] = metric_lines(region)
+    bills["Each user who signs in, a month"] = user_lines(region)
+    return bills
+
+
+def as_data(bills: Mapping[str, list[Line]]) -> list[dict[str, Any]]:
+    """``{"what", "dollars", "lines": [{"item", "amount", "price", "dollars"}]}`` of each bill."""
+    from dualtrack_stack.costs import total  # noqa: PLC0415
+
+    return [
+        {
+            "what": title,
+            "dollars": total(lines),
+            "lines": [
+                {"item": line.item, "amount": line.amount, "price": line.price, "dollars": line.dollars}
+                for line in lines
+            ],
+        }
+        for title, lines in bills.items()
+    ]
+
+
+def _show(title: str, lines: Iterable[Line]) -> None:
+    from dualtrack_stack.costs import total  # noqa: PLC0415
+
+    lines = list(lines)
+    click.echo(f"\n{click.style(title, bold=True)}")
+    for line in lines:
+        click.echo(f"  {line.item:<58} {line.amount:>14,.6g} × ${line.price:<14.10g} ${line.dollars:.7f}")
+    click.echo(f"  {'together':<58} {'':>32} ${total(lines):.7f}")

@@ -1,0 +1,181 @@
+"""``dualtrack chat``: one question, or an interactive conversation if MESSAGE is left out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from dualtrack.message_files import FILES_BYTES, MESSAGE_CHARACTERS
+
+from dualtrack_stack.cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
+from dualtrack_stack.cli.conversation_commands import latest
+from dualtrack_stack.cli.files import STDIN, BadFile, piped_text, read_files
+from dualtrack_stack.cli.id_types import CONVERSATION, QUERY
+from dualtrack_stack.cli.piped import Unfinished, piped
+from dualtrack_stack.cli.target import command_line, open_target
+from dualtrack_stack.cli.transcript import one_line
+
+if TYPE_CHECKING:
+    from dualtrack_stack.cli.client import ApiClient, Started
+    from dualtrack_stack.cli.files import LocalFile
+    from dualtrack_stack.cli.talk import Outcome, Question
+    from dualtrack_stack.cli.target import Target, Wanted
+
+
+@click.command()
+@click.argument("message", required=False)
+@click.option("--conversation", metavar="ID", callback=CONVERSATION, help="Continue a conversation.")
+@click.option("--last", is_flag=True, help="Continue the latest conversation.")
+@click.option(
+    "--fork",
+    metavar="ID",
+    callback=CONVERSATION,
+    help="Ask in a new conversation that shares the past of this one.",
+)
+@click.option(
+    "--before",
+    metavar="QUERY",
+    callback=QUERY,
+    help="With --fork: the first query that it does not share, such as q7.",
+)
+@click.option("--profile", metavar="NAME", help="The agent to talk to, in a new conversation.")
+@click.option(
+    "--file",
+    "paths",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="PATH",
+    help="Attach an image, a PDF or a text file; up to five, 4 MB in total. - is standard input.",
+)
+@stack_options
+@json_option
+def chat(
+    stack: Wanted,
+    message: str | None,
+    conversation: str | None,
+    last: bool,
+    fork: str | None,
+    before: str | None,
+    profile: str | None,
+    paths: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """Ask MESSAGE and follow the chat until its answer.
+
+    Piped text goes along, behind MESSAGE or, if it is long, as the file stdin.txt. A MESSAGE of "-" is read from
+    stdin. Without MESSAGE, on a terminal: an interactive conversation; /help
+    lists its commands.
+    To replace or repeat q7 in a new conversation: --fork ID --before q7. The conversation ID stays unchanged.
+    With --json the command also waits for the summaries.
+
+    \b
+    Exit codes: 0 answered, 2 usage, 3 not enough credits, 4 failed,
+    5 cannot reach the stack, 130 interrupted (the chat is cancelled).
+    """
+    interactive = message is None
+    if interactive and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
+        raise click.UsageError('MESSAGE is missing. Without one, chat needs a terminal; "-" reads stdin.')
+    _check_target(conversation, last, fork, before, profile)
+    text, files = _content(message, paths)
+    from dualtrack_stack.cli.talk import Question  # noqa: PLC0415 - slow to load, not needed for --help
+
+    with exit_codes():
+        with open_target(stack, report) as target, target.client() as client:
+            continued = latest(client) if last else conversation
+            question = Question(text, continued, fork, before, profile, files)
+            if interactive:
+                from dualtrack_stack.cli.interactive import converse  # noqa: PLC0415 - loads the line editor
+
+                converse(stack, target, client, question)
+                return
+            started, outcome = _ask(client, target, question, as_json=as_json)
+        code = _conclude(started, outcome, stack, as_json=as_json)
+        if outcome.interrupted:
+            raise outcome.interrupted
+    sys.exit(code)
+
+
+def _check_text(text: str) -> None:
+    if not text.strip():
+        raise click.UsageError("MESSAGE is empty.")
+    if len(text) > MESSAGE_CHARACTERS:
+        raise click.UsageError(
+            f"MESSAGE has {len(text):,} characters; at most {MESSAGE_CHARACTERS:,} are allowed. "
+            "Send long text as a file: --file PATH."
+        )
+
+
+def _check_target(
+    conversation: str | None, last: bool, fork: str | None, before: str | None, profile: str | None
+) -> None:
+    if (fork is None) != (before is None):
+        raise click.UsageError("--fork and --before must be used together.")
+    if fork is not None and (conversation is not None or last or profile is not None):
+        raise click.UsageError("--fork cannot be combined with --conversation, --last or --profile.")
+    if conversation is not None and last:
+        raise click.UsageError("--conversation and --last cannot be combined.")
+
+
+def _content(message: str | None, paths: tuple[Path, ...]) -> tuple[str, tuple[LocalFile, ...]]:
+    """The text of the question, empty if it is not given, and the files."""
+    files = _files(paths)
+    if message is None:
+        return "", files
+    if message == "-" and STDIN in paths:
+        raise click.UsageError("Standard input is either MESSAGE or a file, not both.")
+    text = sys.stdin.read() if message == "-" else message
+    _check_text(text)
+    return (text, files) if message == "-" or STDIN in paths else _with_piped(text, files, paths)
+
+
+def _with_piped(
+    text: str, files: tuple[LocalFile, ...], paths: tuple[Path, ...]
+) -> tuple[str, tuple[LocalFile, ...]]:
+    """What is piped goes behind the message, as far as the memory keeps that word for word, else as a file."""
+    from dualtrack.memory.summaries import LONG_QUERY  # noqa: PLC0415 - not needed for --help
+
+    try:
+        with exit_codes():
+            data = piped(FILES_BYTES, report)
+        if not data.strip():
+            return text, files
+        whole = f"{text}\n\n{piped_text(data).rstrip()}"
+    except (BadFile, Unfinished) as problem:
+        raise click.UsageError(str(problem)) from problem
+    return (whole, files) if len(whole) <= LONG_QUERY else (text, _files(paths, data))
+
+
+def _files(paths: tuple[Path, ...], data: bytes = b"") -> tuple[LocalFile, ...]:
+    try:
+        return read_files(paths, data)
+    except BadFile as problem:
+        raise click.UsageError(str(problem)) from problem
+
+
+def _ask(client: ApiClient, target: Target, question: Question, *, as_json: bool) -> tuple[Started, Outcome]:
+    from dualtrack_stack.cli.progress import Reader, view_on  # noqa: PLC0415 - slow to load, as rich
+    from dualtrack_stack.cli.talk import OFFLINE, ask, follow  # noqa: PLC0415
+
+    stream = sys.stderr if as_json else sys.stdout
+    with view_on(stream, Reader(target.user, target.grants), progress_only=as_json) as view:
+        if target.mode == "offline":
+            view.notice(OFFLINE)
+        started = ask(client, view, question)
+        return started, follow(client, view, started.chat_id, to_end=as_json)
+
+
+def _conclude(started: Started, outcome: Outcome, stack: Wanted, *, as_json: bool) -> Exit:
+    if as_json and outcome.chat is not None:
+        print_json(outcome.chat)
+    if outcome.answered and not as_json:
+        own, query = started.conversation_id, started.message_id
+        click.echo(f'\nContinue with: {command_line(stack, "chat", "--conversation", own)} "…"')
+        anew = command_line(stack, "chat", "--fork", own, "--before", query)
+        click.echo(f'Ask {one_line(query, 20)} again: {anew} "…"')
+    if outcome.problem:
+        click.echo(f"Error: {outcome.problem}", err=True)
+    if outcome.answered and as_json and outcome.chat is None:
+        return Exit.UNREACHABLE
+    return Exit.ANSWERED if outcome.answered else Exit.FAILED

@@ -1,0 +1,197 @@
+"""``dualtrack explain``: what a chat did, in order, and what each step cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from dualtrack_stack.cli.client import ApiClient, Refused
+from dualtrack_stack.cli.command import exit_codes, json_option, print_json, report, stack_options
+from dualtrack_stack.cli.id_types import CHAT
+from dualtrack_stack.cli.target import OPERATOR, dev_token, open_target
+from dualtrack_stack.cli.transcript import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from dualtrack.answers import LineKind, Receipt, ReceiptLine, ReceiptTotals, Tokens
+
+    from dualtrack_stack.cli.target import Target, Wanted
+
+
+_WIDTH: Final = 64
+
+FICTIONAL: Final = (
+    "The offline model answered: its tokens and dollars are fictional, what the model would have cost."
+)
+
+
+@click.command()
+@click.argument("chat_id", metavar="CHAT", callback=CHAT)
+@stack_options
+@json_option
+def explain(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
+    """Show what CHAT did, in order, and what each step cost. Your own chats, and any chat as an
+    administrator. Amounts after a ~ are estimates.
+    """
+    with exit_codes(), open_target(stack, report) as target:
+        receipt = receipt_of(target, chat_id)
+    if as_json:
+        print_json(receipt)
+        return
+    for line in text_of(receipt):
+        click.echo(line)
+
+
+def receipt_of(target: Target, chat_id: str) -> Receipt:
+    """Fetch a chat's receipt as the target's user; on a local stack also as its operator."""
+    path = f"/v1/chats/{chat_id}/receipt"
+    with target.client() as client:
+        try:
+            own: Receipt = client.call("GET", path)
+        except Refused as refused:
+            if refused.code != "not_found" or not target.dev:
+                raise
+        else:
+            return own
+    operator = dev_token(target.url, OPERATOR, admin=True)
+    with ApiClient(target.url, operator.token) as client:
+        receipt: Receipt = client.call("GET", path)
+    return receipt
+
+
+def text_of(receipt: Receipt) -> Iterator[str]:
+    """The timeline, the bill and its differences, line by line."""
+    facts = [receipt["profile"], _model_of(receipt), receipt["status"], receipt["stop"]]
+    yield f"{receipt['chat_id']}  {one_line(', '.join(str(fact) for fact in facts if fact), 120)}"
+    yield f"{receipt['created_at']} to {receipt['ended_at'] or 'now'}, user {one_line(receipt['user_id'], 60)}"
+    if receipt["fictional"]:
+        yield FICTIONAL
+    if receipt["price_known"] is False:
+        yield "This model is not in the price table: the dollars are a guess."
+    yield ""
+    for line in receipt["lines"]:
+        if line["kind"] != "aws":
+            yield _row(_clock(line["at"]), _WHAT[line["kind"]](line), _price(line))
+    totals = receipt["totals"]
+    yield from _aws(receipt, totals)
+    yield ""
+    yield _row("", f"total, {totals['credits']:,} credits", f"{_dollars(totals['dollars'])}")
+    if totals["estimated_dollars"]:
+        yield _row("", "of which estimated", f"~{_dollars(totals['estimated_dollars'])}")
+    if text := receipt.get("for_operator"):
+        yield f"For the operator: {one_line(text, 1_000)}"
+    for difference in receipt["differences"]:
+        yield f"It does not add up: {one_line(difference, 200)}"
+
+
+def _model_of(receipt: Receipt) -> str:
+    """The model; without an answer it is not recorded."""
+    asked = any(line["kind"] in ("model", "wait") for line in receipt["lines"])
+    return receipt["model"] or ("no model answered" if asked else "no model asked")
+
+
+def _aws(receipt: Receipt, totals: ReceiptTotals) -> Iterator[str]:
+    lines, dollars = [line for line in receipt["lines"] if line["kind"] == "aws"], totals["aws_dollars"]
+    if dollars is None:
+        return
+    yield ""
+    yield _row("", "AWS, estimated, without the model", f"~{_dollars(dollars)}")
+    for line in lines:
+        yield _row(
+            "", f"  {one_line(line['item'], 60)}: {line['amount']:,.6g}", f"~{_dollars(line['dollars'])}"
+        )
+
+
+def _model(line: ReceiptLine) -> str:
+    tokens = line["usage"]
+    turn = f"turn {line['turn']}" if line["turn"] else f"{line['calls']} calls of turns"
+    first = f", first after {line['first_seconds']:.1f} s" if line["first_seconds"] is not None else ""
+    return f"{turn}{_took(line)}{first}{_tries(line)}\n{_tokens(tokens)}"
+
+
+def _side(line: ReceiptLine) -> str:
+    name = "summaries" if line["kind"] == "summary" else "digest"
+    missing = f", {line['missing']} missing" if line.get("missing") else ""
+    return f"{name}{_took(line)}{_tries(line)}{missing}\n{_tokens(line['usage'])}"
+
+
+def _wait(line: ReceiptLine) -> str:
+    tries = "1 try" if line["tries"] == 1 else f"{line['tries']} tries"
+    return f"turn {line['turn']}, the model was busy{_took(line)}, {tries}"
+
+
+def _asked(line: ReceiptLine) -> str:
+    """A tool's own call, of a model or for embeddings, which have no output."""
+    model = one_line(line["model"], 40)
+    if line["kind"] == "embedding":
+        what = f"  embeddings of {line['call']}, {model}"
+        return f"{what}{_took(line)}{_tries(line)}\n    tokens {line['usage']['fresh']:,}"
+    return f"  inside {line['call']}, {model}{_took(line)}{_tries(line)}\n  {_tokens(line['usage'])}"
+
+
+def _tool(line: ReceiptLine) -> str:
+    if not line["ran"]:
+        outcome = ", not run"
+    elif line["is_error"] is None:
+        outcome = ", no result"
+    else:
+        outcome = ", an error" if line["is_error"] else ""
+    took = _took(line) if line["ran"] else ""
+    return f"{line['id']} {one_line(line['tool'], 40)}{took}{outcome}"
+
+
+def _ledger(line: ReceiptLine) -> str:
+    return f"ledger: {line['movement']} {line['amount']:,}, {line['available_after']:,} available"
+
+
+_WHAT: Final[Mapping[LineKind, Callable[[ReceiptLine], str]]] = {
+    "chat": lambda _: "the chat itself",
+    "model": _model,
+    "wait": _wait,
+    "summary": _side,
+    "fold": _side,
+    "tool": _tool,
+    "tool_model": _asked,
+    "embedding": _asked,
+    "ledger": _ledger,
+}
+
+
+def _took(line: ReceiptLine) -> str:
+    return "" if line["seconds"] is None else f", {line['seconds']:.1f} s"
+
+
+def _tries(line: ReceiptLine) -> str:
+    return f", {line['tries']} tries" if (line["tries"] or 1) > line["calls"] else ""
+
+
+def _tokens(tokens: Tokens) -> str:
+    return (
+        f"  tokens {tokens['fresh']:,} fresh, {tokens['cache_write']:,} written, "
+        f"{tokens['cache_read']:,} read, {tokens['output']:,} out"
+    )
+
+
+def _price(line: ReceiptLine) -> str:
+    if line["kind"] in ("chat", "tool"):
+        return f"{line['credits']:,} credits"
+    if line["kind"] in ("ledger", "wait"):
+        return ""
+    return ("~" if line["estimated"] else "") + _dollars(line["dollars"])
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:.7f}"
+
+
+def _clock(at: str | None) -> str:
+    """``21:31:47.1`` of an ISO 8601 time."""
+    return at[11:21] if at else ""
+
+
+def _row(when: str, what: str, price: str) -> str:
+    first, _, rest = what.partition("\n")
+    row = f"{when:<12}{first:<{_WIDTH}}{price:>14}".rstrip()
+    return f"{row}\n{'':<12}{rest}" if rest else row

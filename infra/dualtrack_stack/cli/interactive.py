@@ -1,0 +1,281 @@
+"""``dualtrack chat`` without MESSAGE: a conversation on a terminal, question by question."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+from dualtrack.message_files import MESSAGE_CHARACTERS
+from prompt_toolkit import PromptSession
+from prompt_toolkit.history import FileHistory, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings
+
+from dualtrack_stack.cli.client import ClientError, Refused
+from dualtrack_stack.cli.command import Terminated, refusal
+from dualtrack_stack.cli.conversation_commands import (
+    conversation_lines,
+    listed,
+    record_lines,
+    whole_conversation,
+    whole_record,
+)
+from dualtrack_stack.cli.explain_commands import receipt_of, text_of
+from dualtrack_stack.cli.files import BadFile, read_files
+from dualtrack_stack.cli.id_types import wrong_id
+from dualtrack_stack.cli.progress import Reader, view_on
+from dualtrack_stack.cli.talk import OFFLINE, Question, ask, follow
+from dualtrack_stack.cli.target import command_line
+from dualtrack_stack.cli.tool_commands import tool_lines
+from dualtrack_stack.cli.transcript import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from types import FrameType
+
+    from dualtrack import answers
+    from prompt_toolkit.key_binding import KeyPressEvent
+
+    from dualtrack_stack.cli.client import ApiClient
+    from dualtrack_stack.cli.target import Target, Wanted
+
+HISTORY_FILE: Final = "questions"
+"""In the state folder, readable only by its owner; questions to a remote stack are not stored."""
+
+_LISTED: Final = "10"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A question."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """``/name argument``."""
+
+    name: str
+    argument: str
+
+
+def parse(line: str) -> Message | Command | None:
+    """Parse the input; None if it is blank. A message that begins with a slash is entered with two."""
+    text = line.strip()
+    if not text:
+        return None
+    if text.startswith("/") and not text.startswith("//"):
+        name, _, argument = text[1:].partition(" ")
+        return Command(name, argument.strip())
+    return Message(text[1:] if text.startswith("//") else text)
+
+
+class Left(Exception):
+    """The user has left the conversation."""
+
+
+@dataclass
+class Conversation:
+    """The target of the next question, and its attachments."""
+
+    target: Target
+    client: ApiClient
+    next: Question
+    last_chat: str = ""
+    paths: list[Path] = field(default_factory=list)
+
+    def enter(self, line: str) -> None:
+        """Run the command or ask the question; errors are printed and the conversation continues. Raises
+        `Left`."""
+        entered = parse(line)
+        try:
+            if isinstance(entered, Message):
+                self._ask(entered.text)
+            elif entered is not None:
+                self._command(entered)
+        except Refused as refused:
+            refused.grants = self.target.grants
+            _complain(refusal(refused))
+        except (ClientError, BadFile) as problem:
+            _complain(str(problem))
+
+    def _ask(self, text: str) -> None:
+        if len(text) > MESSAGE_CHARACTERS:
+            raise BadFile(
+                f"That has {len(text):,} characters; at most {MESSAGE_CHARACTERS:,} are allowed. Send it as "
+                f"a /file."
+            )
+        files = (*self.next.files, *read_files(self.paths))
+        with view_on(sys.stdout, Reader(self.target.user, self.target.grants)) as view:
+            started = ask(self.client, view, replace(self.next, text=text, files=files))
+            self.next, self.last_chat = Question("", started.conversation_id), started.chat_id
+            self.paths.clear()
+            outcome = follow(self.client, view, started.chat_id, to_end=False)
+        if outcome.problem:
+            _complain(outcome.problem)
+        if isinstance(outcome.interrupted, Terminated):
+            raise outcome.interrupted
+
+    def _command(self, command: Command) -> None:
+        does = _COMMANDS.get(command.name)
+        if does is None:
+            _complain(f"There is no /{one_line(command.name, 30)}. /help lists the commands.")
+            return
+        does[1](self, command.argument)
+
+    def help(self, _argument: str) -> None:
+        for name, (words, _) in _COMMANDS.items():
+            syntax, _, meaning = words.partition("  ")
+            click.echo(f"  {f'/{name} {syntax}'.rstrip():<22} {meaning}")
+        click.echo("  Enter sends; Alt+Enter starts a new line; pasted text stays one message.")
+        click.echo("  Ctrl-C stops an answer, Ctrl-D ends. Start a question that begins with / with //.")
+
+    def new(self, profile: str) -> None:
+        self.next = Question("", profile=profile or None)
+        click.echo(f"A new conversation{f' with {one_line(profile, 60)}' if profile else ''}.")
+
+    def open(self, conversation: str) -> None:
+        _check_id("conversation_id", conversation)
+        answer = self.client.call("GET", f"/v1/conversations/{conversation}")
+        self.next = Question("", answer["conversation_id"])
+        click.echo(f"Continuing: {one_line(answer['title'], 100)}")
+
+    def file(self, path: str) -> None:
+        if not path:
+            raise BadFile("Which file? /file PATH")
+        wanted = [*self.paths, Path(path).expanduser()]
+        read_files(wanted)  # files that cannot be sent are reported now
+        self.paths = wanted
+        click.echo(f"Attached to the next question: {', '.join(file.name for file in wanted)}")
+
+    def show(self, record: str) -> None:
+        conversation = self._here()
+        if record:
+            _check_id("record_id", record)
+            _print(record_lines(whole_record(self.client, conversation, record)))
+        else:
+            whole = whole_conversation(self.client, conversation, "full")
+            _print(conversation_lines(whole, datetime.now(UTC)))
+
+    def cost(self, chat: str) -> None:
+        if not chat and not self.last_chat:
+            raise BadFile("Nothing was asked yet.")
+        if chat:
+            _check_id("chat_id", chat)
+        _print(text_of(receipt_of(self.target, chat or self.last_chat)))
+
+    def credits(self, _argument: str) -> None:
+        balance: answers.Credits = self.client.call("GET", "/v1/credits")
+        click.echo(f"{balance['available']:,} credits available, plan {balance['plan']}")
+        if self.target.grants:
+            click.echo(f"More: {self.target.grants}")
+
+    def conversations(self, search: str) -> None:
+        params = {"limit": _LISTED, **({"q": search} if search else {})}
+        conversations = self.client.call("GET", "/v1/conversations", params=params)["conversations"]
+        _print(listed(conversations, datetime.now(UTC), None) if conversations else ["None."])
+
+    def tools(self, _argument: str) -> None:
+        _print(tool_lines(self.client.call("GET", "/v1/tools")))
+
+    def quit(self, _argument: str) -> None:
+        raise Left
+
+    def _here(self) -> str:
+        if self.next.conversation is None:
+            raise BadFile("Nothing was asked yet in this conversation.")
+        return self.next.conversation
+
+
+_COMMANDS: Final[Mapping[str, tuple[str, Callable[[Conversation, str], None]]]] = {
+    "help": ("  list the commands", Conversation.help),
+    "new": ("[PROFILE]  start a new conversation", Conversation.new),
+    "open": ("ID  continue another conversation", Conversation.open),
+    "file": ("PATH  attach a file to the next question", Conversation.file),
+    "show": ("[RECORD]  show this conversation, or a whole record such as q1-t1", Conversation.show),
+    "cost": ("[CHAT]  show what the last answer did and cost", Conversation.cost),
+    "credits": ("  show the available credits", Conversation.credits),
+    "conversations": (
+        "[TEXT]  list the latest conversations, or those with TEXT",
+        Conversation.conversations,
+    ),
+    "tools": ("  list the tools and their prices", Conversation.tools),
+    "quit": ("  quit, like Ctrl-D", Conversation.quit),
+}
+
+
+def converse(stack: Wanted, target: Target, client: ApiClient, first: Question) -> None:
+    """Ask and answer until the user leaves. ``first`` is the target of the first question."""
+    talk = Conversation(target, client, first)
+    if target.mode == "offline":
+        click.echo(click.style(OFFLINE, fg="yellow"))
+    who = f"{one_line(target.user, 64)}, " if target.user else ""
+    where = first.conversation or "a new conversation"
+    click.echo(f"{who}{where}. Enter sends, /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends.")
+    prompt = _prompt(stack)
+    while True:
+        try:
+            click.echo()
+            talk.enter(_read(prompt))
+        except (EOFError, Left):
+            break
+        except KeyboardInterrupt as interrupt:
+            if isinstance(interrupt, Terminated):
+                raise
+            click.echo("Ctrl-D or /quit ends.")
+    if talk.next.conversation:
+        on = command_line(stack, "chat", "--conversation", talk.next.conversation)
+        click.echo(f"Continue with: {on}")
+
+
+def _prompt(stack: Wanted) -> PromptSession[str]:
+    history: FileHistory | InMemoryHistory = InMemoryHistory()
+    if stack.url is None:
+        path = stack.state_dir / HISTORY_FILE
+        path.touch(mode=0o600)
+        history = FileHistory(path)
+    return PromptSession(history=history, key_bindings=_keys())
+
+
+def _read(prompt: PromptSession[str]) -> str:
+    """Read a line. Raises EOFError, KeyboardInterrupt, and `Terminated` after the terminal is restored."""
+
+    def terminate(_number: int, _frame: FrameType | None) -> None:
+        if prompt.app.loop is None or not prompt.app.is_running:
+            raise Terminated
+        prompt.app.loop.call_soon_threadsafe(lambda: prompt.app.exit(exception=Terminated()))
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        return prompt.prompt("> ")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _keys() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("escape", "enter")
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    return keys
+
+
+def _check_id(name: str, text: str) -> None:
+    if problem := wrong_id(name, text):
+        raise BadFile(problem)
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)
+
+
+def _complain(problem: str) -> None:
+    click.echo(f"Error: {problem}", err=True)

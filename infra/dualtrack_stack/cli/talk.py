@@ -1,0 +1,143 @@
+"""One chat from its start to its answer: start, follow, stop with Ctrl-C (CONTRACT 1, `chat`)."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.frozen import freeze
+
+from dualtrack_stack.cli.client import ChatEvent, ClientError, Refused
+from dualtrack_stack.cli.transcript import LEFT, one_line
+
+if TYPE_CHECKING:
+    from dualtrack import answers
+
+    from dualtrack_stack.cli.client import ApiClient, Started
+    from dualtrack_stack.cli.files import LocalFile
+    from dualtrack_stack.cli.progress import View
+
+OFFLINE: Final = (
+    "The offline model answers. It is no language model: it picks tools by keywords and quotes what they "
+    "return. Set ANTHROPIC_API_KEY and restart to use Claude."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A message and its target: ``conversation``, a new one with ``profile``, or a fork of ``fork`` that shares the
+    queries before ``before``."""
+
+    text: str
+    conversation: str | None = None
+    fork: str | None = None
+    before: str | None = None
+    profile: str | None = None
+    files: tuple[LocalFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a chat ended, as far as it was followed. ``chat`` is the chat object, None if it could not be
+    fetched; ``interrupted`` is the interruption (Ctrl-C, SIGTERM), to be raised after the outcome is printed."""
+
+    chat_id: str
+    answered: bool
+    chat: answers.Chat | None
+    problem: str = ""
+    interrupted: KeyboardInterrupt | None = None
+
+
+def ask(client: ApiClient, view: View, question: Question) -> Started:
+    """Start the chat of a question."""
+    if question.fork is None or question.before is None:
+        return client.start_chat(question.text, question.conversation, question.profile, question.files)
+    return _ask_in_fork(client, view, question, question.fork, question.before)
+
+
+def _ask_in_fork(client: ApiClient, view: View, question: Question, parent: str, before: str) -> Started:
+    """Make a fork and start its first chat; if the chat is refused, the fork is deleted."""
+    fork = client.fork(parent, before)
+    try:
+        started = client.start_chat(question.text, fork, files=question.files)
+    except Refused as refusal:
+        if refusal.status < 500:  # for other errors the chat may run
+            with contextlib.suppress(ClientError):
+                client.delete_conversation(fork)
+        raise
+    view.notice(f"Forked before {one_line(before, 20)}: {one_line(fork, 100)}")
+    return started
+
+
+def follow(client: ApiClient, view: View, chat_id: str, *, to_end: bool, cancels: bool = True) -> Outcome:
+    """Show a chat until its answer is final, or with ``to_end`` until its summaries are made, too.
+
+    Ctrl-C shows what has arrived, and stops the chat if ``cancels`` is set.
+    """
+    answered = False
+    try:
+        for event in client.events(chat_id, tell=view.notice):
+            view.show(event)
+            answered = answered or event.kind == "answer"
+            if event.kind == "done":
+                return _done(chat_id, event)
+            if event.kind == "error":
+                return _failed(client, chat_id, event)
+            if event.kind == "answer" and not to_end:
+                return _at_answer(client, view, chat_id)
+    except KeyboardInterrupt as interrupt:
+        return (_cancelled if cancels else _left)(client, view, chat_id, interrupt)
+    except ClientError as error:
+        if not answered:
+            raise
+        # The answer is final and shown; only the figures under it are missing.
+        return Outcome(chat_id, answered=True, chat=None, problem=str(error))
+    raise AssertionError("the events of a chat end with a terminal one")
+
+
+def _at_answer(client: ApiClient, view: View, chat_id: str) -> Outcome:
+    """The credits are settled with the answer, and the tokens of its turns are counted (CONTRACT 8)."""
+    chat = client.chat(chat_id)
+    _show_end(view, chat)
+    return Outcome(chat_id, answered=True, chat=chat)
+
+
+def _show_end(view: View, chat: answers.Chat) -> None:
+    view.show(ChatEvent(0, "done", chat))
+
+
+def _done(chat_id: str, event: ChatEvent) -> Outcome:
+    # `at` is the event's, the rest is the chat object as GET gives it.
+    chat = freeze({name: value for name, value in event.data.items() if name != "at"})
+    if chat["status"] == "cancelled":
+        return Outcome(chat_id, answered=False, chat=chat, problem="The chat was cancelled.")
+    return Outcome(chat_id, answered=True, chat=chat)
+
+
+def _failed(client: ApiClient, chat_id: str, event: ChatEvent) -> Outcome:
+    problem = one_line(f"The chat failed: {event.data.get('message')} ({event.data.get('code')})", 600)
+    try:
+        ended = client.chat(chat_id)
+    except ClientError:
+        ended = None
+    return Outcome(chat_id, answered=False, chat=ended, problem=problem)
+
+
+def _cancelled(client: ApiClient, view: View, chat_id: str, interrupt: KeyboardInterrupt) -> Outcome:
+    """Show what arrived, the id and the charge; or the answer, if it came first."""
+    view.notice("Stopping the chat …")
+    try:
+        chat = client.cancel(chat_id)
+    except ClientError as error:
+        view.show(ChatEvent(0, LEFT, freeze({})))
+        problem = f"The chat could not be stopped: {error} Try: uv run dualtrack cancel {chat_id}"
+        return Outcome(chat_id, answered=False, chat=None, problem=problem, interrupted=interrupt)
+    _show_end(view, chat)
+    return Outcome(chat_id, answered=False, chat=chat, interrupted=interrupt)
+
+
+def _left(_client: ApiClient, view: View, chat_id: str, interrupt: KeyboardInterrupt) -> Outcome:
+    view.show(ChatEvent(0, LEFT, freeze({})))
+    view.notice(f"The chat continues. Stop it with: uv run dualtrack cancel {one_line(chat_id, 100)}")
+    return Outcome(chat_id, answered=False, chat=None, interrupted=interrupt)

@@ -1,0 +1,193 @@
+"""The stack and the user of a command.
+
+``--url`` names a stack. Without it the running local stack of the state folder is used, else one is started
+for the duration of the command; its data stays in the state folder.
+"""
+
+from __future__ import annotations
+
+import base64
+import shlex
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.extras import how_to_install, is_installed
+from dualtrack.frozen import loads
+
+from dualtrack_stack.cli.client import ApiClient, ClientError, Refused, Unreachable, is_loopback
+from dualtrack_stack.cli.transcript import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from dualtrack.extras import Extra
+
+    Report = Callable[[str], None]
+
+OPERATOR: Final = "operator"
+"""The local stack's user with the rights of an administrator."""
+
+_SOME_CREDITS: Final = 500
+"""Used in the suggested command when credits are short."""
+
+
+def _state_dir() -> Path:
+    """``.dualtrack`` in the checkout, wherever the command is called; in this folder if there is no checkout."""
+    spec = find_spec("dualtrack_stack")
+    root = Path(spec.origin).parents[2] if spec and spec.origin else Path()
+    return (root if (root / "infra" / "dualtrack_stack").is_dir() else Path()) / ".dualtrack"
+
+
+STATE_DIR: Final = _state_dir()
+
+
+class Missing(ClientError):
+    """A token, the checkout of a local stack, or the requested account is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The command line's options for the stack; ``env_token`` is the environment's DUALTRACK_TOKEN."""
+
+    url: str | None
+    token: str | None
+    env_token: str | None
+    state_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A running stack and an ID token for it. ``dev``: the token is from the stack itself, which also issues others
+    (local stacks only). ``mode``: ``offline`` or ``live``, empty for a stack that is not local. ``grants``: the command
+    that gives this user more credits, empty if only an operator may.
+    """
+
+    url: str
+    token: str
+    dev: bool
+    mode: str = ""
+    grants: str = ""
+
+    @property
+    def user(self) -> str:
+        """The user's name in their token; empty if there is none."""
+        claims = claims_of(self.token)
+        names = (claims.get(claim) for claim in ("cognito:username", "email", "sub"))
+        return str(next(filter(None, names), ""))
+
+    def client(self) -> ApiClient:
+        """A client with this identity."""
+        return ApiClient(self.url, self.token)
+
+
+@contextmanager
+def open_target(wanted: Wanted, report: Report) -> Iterator[Target]:
+    """The stack to use in the block. ``report`` is called with each slow step.
+
+    Raises `Unreachable` if a local one cannot start.
+    """
+    with ExitStack() as held:
+        url = _enter_local(held, wanted.state_dir, report) if wanted.url is None else wanted.url.rstrip("/")
+        env_token = None if wanted.url is None else wanted.env_token
+        target = _identified(url, wanted.token or env_token)
+        if target.dev:
+            target = replace(target, grants=command_line(wanted, "credits", "grant", str(_SOME_CREDITS)))
+        try:
+            yield target
+        except Refused as refused:
+            refused.grants = target.grants
+            raise
+
+
+def _enter_local(held: ExitStack, state_dir: Path, report: Report) -> str:
+    need_local()
+    from dualtrack_stack.local.shared import shared_stack  # noqa: PLC0415 - an installed wheel has none
+
+    try:
+        return held.enter_context(shared_stack(state_dir, report))
+    except RuntimeError as error:  # CannotStart, DeployFailed, ChildDied: the last two are slow to import
+        raise Unreachable(f"The local stack cannot start. {error}") from error
+
+
+def need(extra: Extra, what: str) -> None:
+    """Raise `Missing` if the packages that a command needs are not installed."""
+    if not is_installed(extra):
+        raise Missing(f"{what} needs the extra `{extra}`: {how_to_install(extra)}.")
+
+
+def need_local() -> None:
+    """Raise `Missing` where no local stack can start."""
+    need("local", "The local stack (a command without --url)")
+    need_checkout()
+
+
+def need_checkout() -> None:
+    """Raise `Missing` in an installed wheel: the local stack is deployed from the sources."""
+    if find_spec("dualtrack_stack") is None:
+        raise Missing(
+            "The local stack needs a checkout of the repository: run `uv run dualtrack` there, or give --url."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DevUser:
+    """A user of a local stack with an ID token; ``created`` if the stack has just created them."""
+
+    token: str
+    user_id: str
+    created: bool
+
+
+def dev_token(url: str, user: str | None = None, *, admin: bool = False) -> DevUser:
+    """A user of a local stack, created if the name is new; without a name the stack's default user."""
+    params = {**({} if user is None else {"user": user}), **({"admin": "1"} if admin else {})}
+    with ApiClient(url) as client:
+        answer = client.call("GET", "/dev/token", params=params)
+    return DevUser(str(answer["token"]), str(answer["user_id"]), bool(answer.get("created")))
+
+
+def claims_of(token: str) -> Mapping[str, Any]:
+    """The claims of an ID token, unverified: for display only."""
+    try:
+        payload = token.split(".")[1]
+        claims: Any = loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except (ValueError, IndexError):
+        return {}
+    return claims if hasattr(claims, "get") else {}
+
+
+def command_line(stack: Wanted, *words: str) -> str:
+    """``uv run dualtrack …`` for the same stack, ready to be pasted."""
+    parts = ["uv", "run", "dualtrack", *(one_line(word, 100) for word in words)]
+    if stack.url is not None:
+        parts += ["--url", stack.url]
+    elif stack.state_dir != STATE_DIR:
+        parts += ["--state-dir", str(stack.state_dir)]
+    return shlex.join(parts)
+
+
+def _identified(url: str, token: str | None) -> Target:
+    if not is_loopback(url):
+        if not token:
+            raise Missing(f"{url} needs an ID token: give --token or set DUALTRACK_TOKEN.")
+        return Target(url, token, dev=False)
+    mode = _mode(url)
+    if token:
+        return Target(url, token, dev=False, mode=mode)
+    try:
+        return Target(url, dev_token(url).token, dev=True, mode=mode)
+    except Refused as error:
+        raise Missing(f"{url} does not issue tokens: give --token or set DUALTRACK_TOKEN.") from error
+
+
+def _mode(url: str) -> str:
+    """``offline`` or ``live``; nothing for a stack that is not local, for instance behind a tunnel."""
+    try:
+        with ApiClient(url) as client:
+            status: Any = client.call("GET", "/dev/status")
+    except Refused:
+        return ""
+    return str(status["mode"]) if hasattr(status, "get") and status.get("mode") else ""

@@ -1,0 +1,344 @@
+"""Turns a chat's events into output: pure steps from events to blocks. `step` folds one event into the frozen
+`Transcript` (the current state, redrawn by a live view) and returns the blocks that it makes final (shown
+once, never changed). A turn's text is final only when the turn is over, because a repeated ``turn`` event
+discards its deltas (CONTRACT 5).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from dualtrack.frozen import thaw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dualtrack import answers
+    from dualtrack.event_data import (
+        AnswerEvent,
+        CreditsEvent,
+        DeltaEvent,
+        DoneEvent,
+        ErrorEvent,
+        RetryingEvent,
+        ToolCallsStartEvent,
+        ToolResultEvent,
+        TurnEvent,
+    )
+    from dualtrack.frozen import JsonObject
+
+    from dualtrack_stack.cli.client import ChatEvent
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCall:
+    """A tool call without a result yet; ``since`` is the watcher's clock in seconds."""
+
+    id: str
+    tool: str
+    detail: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """The current state: the turn, its text so far, its running tools."""
+
+    turn: int = 0
+    max_turns: int = 0
+    final: bool = False
+    text: str = ""
+    since: float = 0.0
+    running: tuple[RunningCall, ...] = ()
+    answered: bool = False
+    waiting: Retrying | None = None
+    """The model is busy: the turn is about to be retried, or just being so."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBegan:
+    """A model call begins; ``again`` if the same turn is retried."""
+
+    turn: int
+    max_turns: int
+    final: bool
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """The model is busy. After so many ``tries`` the turn is retried after ``seconds``, 0 while it is; ``until`` is the
+    reader's time of the day at which the chat gives up, empty if unknown."""
+
+    tries: int
+    seconds: int
+    until: str
+
+    @property
+    def is_shown_as_line(self) -> bool:
+        """Whether it gets a line of its own where lines cannot be updated: with the tries 1, 2, 4, 8 and so on."""
+        return self.tries & (self.tries - 1) == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The model's text before its tool calls."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A finished tool call; ``seconds`` is None if its result was never seen."""
+
+    tool: str
+    detail: str
+    seconds: float | None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unpaid:
+    """Tools for which the credits were not enough."""
+
+    required: int | None
+    available: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The authoritative answer, or the text that a cancelled chat keeps; Markdown."""
+
+    response: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The terminal ``done``: the chat object."""
+
+    chat: answers.Chat
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The terminal ``error``."""
+
+    code: str
+    message: str
+
+
+Block: TypeAlias = TurnBegan | Retrying | Said | Called | Unpaid | Answered | Ended | Failed
+Step: TypeAlias = tuple[Transcript, tuple[Block, ...]]
+
+LEFT: Final = "left"
+"""Not an event of the API: the user stops watching, and unfinished blocks are shown as they are."""
+
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_DETAIL_LENGTH: Final = 90
+
+
+def step(before: Transcript, event: ChatEvent, now: float) -> Step:
+    """The transcript after one event, and the blocks that it makes final. Unknown events change nothing."""
+    known = _STEPS.get(event.kind)
+    return known(before, event.data, now) if known else (before, ())
+
+
+def _turn(before: Transcript, data: TurnEvent, now: float) -> Step:
+    number, limit, final = int(data["turn"]), int(data.get("max_turns", 0)), bool(data.get("final"))
+    again = number == before.turn
+    settled = () if again else (*_said(before.text), *_unseen(before))
+    after = Transcript(turn=number, max_turns=limit, final=final, since=now)
+    if again and before.waiting and final == before.final:  # as was announced
+        waiting = replace(before.waiting, tries=before.waiting.tries + 1, seconds=0)
+        return replace(after, waiting=waiting), ()
+    return after, (*settled, TurnBegan(number, limit, final, again))
+
+
+def _retrying(before: Transcript, data: RetryingEvent, now: float) -> Step:
+    tries, seconds = int(data.get("try") or 1), int(data.get("seconds") or 0)
+    waiting = Retrying(tries, seconds, _time_of_day(data.get("until")))
+    return replace(before, waiting=waiting, since=now), (waiting,)
+
+
+def _time_of_day(at: object) -> str:
+    """``12:34:56`` where the reader is; empty if it is no time."""
+    try:
+        return f"{datetime.fromisoformat(str(at)).astimezone():%H:%M:%S}"
+    except ValueError:
+        return ""
+
+
+def wait_line(waiting: Retrying, passed: float = 0.0) -> str:
+    """``The model is busy: try 4, again in 32 s, until 12:34:56 at the latest``; ``passed``: the seconds of the wait
+    that are over."""
+    left = max(0, round(waiting.seconds - passed))
+    now = f"again in {left} s" if waiting.seconds else "asking again"
+    ends = f", until {waiting.until} at the latest" if waiting.until else ""
+    return f"The model is busy: try {waiting.tries}, {now}{ends}"
+
+
+def _delta(before: Transcript, data: DeltaEvent, _now: float) -> Step:
+    if data["turn"] != before.turn:
+        return before, ()
+    return replace(before, text=before.text + str(data["text"]), waiting=None), ()
+
+
+def _calls(before: Transcript, data: ToolCallsStartEvent, now: float) -> Step:
+    calls = tuple(
+        RunningCall(str(call["id"]), clean(call["tool"]), describe(call.get("input") or {}), now)
+        for call in data["calls"]
+    )
+    return replace(before, text="", running=before.running + calls, waiting=None), _said(before.text)
+
+
+def _result(before: Transcript, data: ToolResultEvent, _now: float) -> Step:
+    call = next((call for call in before.running if call.id == data["id"]), None)
+    problem = one_line(data.get("preview", ""), _DETAIL_LENGTH) or "failed" if data.get("is_error") else ""
+    seconds = float(data.get("seconds") or 0)
+    called = Called(clean(data["tool"]), call.detail if call else "", seconds, problem)
+    return replace(before, running=tuple(other for other in before.running if other is not call)), (called,)
+
+
+def _credits(before: Transcript, data: CreditsEvent, _now: float) -> Step:
+    if data.get("code") != "insufficient_credits":
+        return before, ()
+    return before, (Unpaid(data.get("required"), data.get("available")),)
+
+
+def _answer(before: Transcript, data: AnswerEvent, now: float) -> Step:
+    after = replace(before, text="", running=(), answered=True, since=now)
+    return after, (*_unseen(before), Answered(clean(data["response"] or "")))
+
+
+def _done(before: Transcript, data: DoneEvent, _now: float) -> Step:
+    after = replace(before, text="", running=(), answered=True)
+    if before.answered:
+        return after, (Ended(data),)
+    return after, (*_unseen(before), *_kept(before, data), Ended(data))
+
+
+def _kept(before: Transcript, chat: answers.Chat) -> tuple[Block, ...]:
+    """A cancelled chat's text, or an answer whose event was missed."""
+    return (Answered(clean(chat["response"])),) if chat.get("response") else _said(before.text)
+
+
+def _left(before: Transcript, _data: object, _now: float) -> Step:
+    return replace(before, text="", running=()), (*_said(before.text), *_unseen(before))
+
+
+def _error(before: Transcript, data: ErrorEvent, _now: float) -> Step:
+    failed = Failed(clean(data.get("code", "internal")), clean(data.get("message", "")))
+    return replace(before, text="", running=()), (*_unseen(before), failed)
+
+
+def _said(text: str) -> tuple[Block, ...]:
+    return (Said(clean(text).strip("\n")),) if text.strip() else ()
+
+
+def _unseen(before: Transcript) -> tuple[Block, ...]:
+    return tuple(Called(call.tool, call.detail, None, "no result seen") for call in before.running)
+
+
+_STEPS: Final[Mapping[str, Callable[[Transcript, Any, float], Step]]] = {
+    "turn": _turn,
+    "retrying": _retrying,
+    "delta": _delta,
+    "tool_calls_start": _calls,
+    "tool_result": _result,
+    "credits": _credits,
+    "answer": _answer,
+    "done": _done,
+    "error": _error,
+    LEFT: _left,
+}
+
+
+def clean(text: object) -> str:
+    """Text without escape sequences: documents and models must not control the terminal."""
+    return _CONTROLS.sub("", str(text).replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def one_line(text: object, length: int) -> str:
+    """The text on one line, cut to a length in characters."""
+    flat = " ".join(clean(text).split())
+    return flat if len(flat) <= length else flat[: length - 1] + "…"
+
+
+def describe(arguments: JsonObject) -> str:
+    """A tool's input, short: ``query="OAuth" limit=3``."""
+    parts = (f"{name}={json.dumps(thaw(value), ensure_ascii=False)}" for name, value in arguments.items())
+    return one_line(" ".join(parts), _DETAIL_LENGTH)
+
+
+def turn_title(turn: int, max_turns: int, *, final: bool) -> str:
+    """``turn 2 of 15``; the last call only answers, and does not count towards the limit."""
+    if final:
+        return f"turn {turn}: the answer"
+    return f"turn {turn} of {max_turns}" if max_turns else f"turn {turn}"
+
+
+def sources_of(chat: answers.Chat) -> tuple[tuple[str, str], ...]:
+    """(title, URL or record id or nothing) of each source, in order of first use."""
+    return tuple(
+        (
+            one_line(source.get("title", ""), 100),
+            one_line(source.get("url") or source.get("record_id") or "", 300),
+        )
+        for source in chat.get("sources") or ()
+    )
+
+
+_STOPS: Final = {
+    "max_turns": "the turn limit was reached; the answer uses what was found so far",
+    "insufficient_credits": "the credits for more tools ran out; the answer uses what was found so far",
+    "max_tokens": "the answer reached its length limit and is cut off",
+    "context_window": "the context window is full",
+    "max_cost": "the chat reached its cost limit; the answer uses what was found so far",
+    "timeout": "the chat ran out of time; the answer uses what was found so far",
+    "refusal": "the model declined to answer",
+    "cancelled": "the chat was cancelled; this is what was written so far",
+}
+
+
+def stop_note(chat: answers.Chat) -> str:
+    """A sentence for an incomplete answer, else nothing."""
+    if chat.get("response") is None:
+        return ""
+    return _STOPS.get(str(chat.get("stop")), "")
+
+
+FICTIONAL: Final = " (fictional: the offline model answered)"
+
+
+def facts_of(chat: answers.Chat, user: str = "") -> tuple[tuple[str, str], ...]:
+    """(label, text) lines under an answer: work, credits and whose they are, token savings, ids."""
+    usage = chat.get("usage") or {}
+    credit = f"{chat.get('credits_used', 0):,} used, {chat.get('credits_remaining', 0):,} left"
+    sent = savings(int(usage.get("sent_tokens") or 0), int(usage.get("full_history_tokens") or 0))
+    return (
+        ("work", _work(chat)),
+        ("credits", f"{credit} ({one_line(user, 64)})" if user else credit),
+        ("tokens", sent + (FICTIONAL if chat.get("fictional") else "")),
+        ("chat", one_line(chat.get("chat_id", ""), 100)),
+        ("conversation", one_line(chat.get("conversation_id", ""), 100)),
+    )
+
+
+def savings(sent: int, full: int) -> str:
+    """What the two tracks saved: tokens sent, compared with sending every record in full."""
+    if full <= sent:
+        return f"{sent:,} sent; nothing saved yet, because the full history is not longer"
+    return f"{sent:,} sent instead of {full:,}: {round(100 * (full - sent) / full)} % saved"
+
+
+def _work(chat: answers.Chat) -> str:
+    turns, tools = int(chat.get("turns") or 0), len(chat.get("tool_calls") or ())
+    parts = [f"{turns} turn{'' if turns == 1 else 's'}", f"{tools} tool call{'' if tools == 1 else 's'}"]
+    begin, end = chat.get("created_at"), chat.get("ended_at")
+    if begin and end:
+        parts.append(f"{(datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds():.1f} s")
+    return ", ".join(parts)

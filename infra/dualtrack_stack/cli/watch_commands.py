@@ -1,0 +1,88 @@
+"""``dualtrack watch | cancel``: follow a running chat, or stop it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from dualtrack_stack.cli.client import ChatEvent, Refused
+from dualtrack_stack.cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
+from dualtrack_stack.cli.id_types import CHAT
+from dualtrack_stack.cli.target import open_target
+from dualtrack_stack.cli.transcript import clean, one_line
+
+if TYPE_CHECKING:
+    from dualtrack import answers
+
+    from dualtrack_stack.cli.client import ApiClient
+    from dualtrack_stack.cli.progress import View
+    from dualtrack_stack.cli.talk import Outcome
+    from dualtrack_stack.cli.target import Wanted
+
+
+@click.command()
+@click.argument("chat_id", metavar="CHAT", callback=CHAT)
+@stack_options
+@json_option
+def watch(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
+    """Follow CHAT from its beginning until its answer, wherever it was started.
+
+    Ctrl-C leaves the chat running. With --json: wait for the summaries, then print only the chat object.
+
+    \b
+    Exit codes: as those of chat.
+    """
+    with exit_codes():
+        with open_target(stack, report) as target, target.client() as client:
+            from dualtrack_stack.cli.progress import Reader, view_on  # noqa: PLC0415 - loads rich
+
+            stream = sys.stderr if as_json else sys.stdout
+            with view_on(stream, Reader(target.user, target.grants), progress_only=as_json) as view:
+                outcome = _follow(client, view, chat_id, as_json=as_json)
+        if as_json and outcome.chat is not None:
+            print_json(outcome.chat)
+        if outcome.problem:
+            click.echo(f"Error: {outcome.problem}", err=True)
+        if outcome.interrupted:
+            raise outcome.interrupted
+    sys.exit(Exit.ANSWERED if outcome.answered else Exit.FAILED)
+
+
+def _follow(client: ApiClient, view: View, chat_id: str, *, as_json: bool) -> Outcome:
+    """Shows its events, or its final state once they have expired: they are kept for 24 hours (CONTRACT 5)."""
+    from dualtrack_stack.cli.talk import Outcome, follow  # noqa: PLC0415
+
+    try:
+        return follow(client, view, chat_id, to_end=as_json, cancels=False)
+    except Refused as refused:
+        if refused.code != "not_found":
+            raise
+        chat = client.chat(chat_id)
+        view.show(ChatEvent(0, "done", chat))
+        return Outcome(chat_id, chat["status"] in ("answered", "done"), chat)
+
+
+@click.command()
+@click.argument("chat_id", metavar="CHAT", callback=CHAT)
+@stack_options
+@json_option
+def cancel(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
+    """Stop CHAT, and print its text so far and its charge. A chat that has ended stays unchanged."""
+    with exit_codes(), open_target(stack, report) as target, target.client() as client:
+        chat = client.cancel(chat_id)
+    if as_json:
+        print_json(chat)
+        return
+    for line in _lines(chat):
+        click.echo(line)
+
+
+def _lines(chat: answers.Chat) -> tuple[str, ...]:
+    own = one_line(chat["chat_id"], 100)
+    charge = f"{chat['credits_used']:,} credits charged, {chat['credits_remaining']:,} left"
+    if chat["status"] != "cancelled":
+        return (f"{own} had already ended ({chat['status']}): {charge}.",)
+    text = clean(chat.get("response") or "").strip("\n")
+    return (*((text, "") if text else ()), f"{own} is stopped: {charge}.")

@@ -1,0 +1,308 @@
+"""Lambda layers, built by uv without Docker, cached by their content (DESIGN 2.13).
+
+A layer is resolved for Lambda's platform (arm64, Python 3.13) with the versions of ``uv.lock``. Files of the layers
+beneath it are left out, and bytecode is shipped as unchecked-hash .pyc: an asset's zip normalises mtimes, which would
+silently void timestamp .pyc and double every cold start.
+
+A layer is the same wherever it is built: it always has its bytecode, no installer's notes about the machine, and fixed
+file modes; its name and its asset's hash are a hash of its inputs. So a deployment from CI after one from a laptop
+changes no function.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from dualtrack_stack.node import node
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+PACKAGE: Final = Path(__file__).resolve().parent
+ROOT: Final = PACKAGE.parents[1]
+BUILD: Final = ROOT / ".build" / "layers"
+PROFILES: Final = Path("python", "dualtrack", "profiles")
+"""The profiles' folder in the core layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What packages are resolved for: a Python version and a platform as uv names it, None for this machine's."""
+
+    python: str
+    platform: str | None = None
+
+
+LAMBDA_PYTHON: Final = "3.13"
+# Amazon Linux 2023; an older tag takes older wheels
+LAMBDA: Final = Target(LAMBDA_PYTHON, "aarch64-manylinux_2_34")
+HERE: Final = Target(f"{sys.version_info[0]}.{sys.version_info[1]}")
+"""This machine, on which a test can run a function with its own layers alone."""
+
+UNZIPPED_LIMIT: Final = 262_144_000
+"""Bytes a function and all its layers may take unzipped (AWS Lambda quota: 250 MiB)."""
+
+_RECIPE: Final = "3"  # part of the cache key: raise it when the way of building changes
+
+
+class NoPackageIndex(RuntimeError):
+    """The packages of a layer could not be fetched."""
+
+
+class NoCompiler(RuntimeError):
+    """No compiler of Lambda's Python version is installed."""
+
+
+_UNREACHABLE: Final = (
+    "dns error",
+    "failed to fetch",
+    "error sending request",
+    "connection refused",
+    "timed out",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A dependency layer: its folder (``parent``/``name``) and the layers it requires."""
+
+    name: str
+    above: tuple[str, ...] = ()
+    parent: Path = ROOT / "layers"
+
+    @property
+    def requirements(self) -> Path:
+        return self.parent / self.name / "requirements.txt"
+
+    @property
+    def excludes(self) -> Path:
+        """Packages that others require and the functions never import, if the layer leaves any out."""
+        return self.parent / self.name / "excludes.txt"
+
+    @property
+    def files(self) -> list[Path]:
+        """Everything that determines the layer's content."""
+        return [path for path in (self.requirements, self.excludes) if path.is_file()]
+
+
+ROLES: Final[Mapping[str, Role]] = MappingProxyType(
+    {
+        role.name: role
+        for role in (
+            Role("base"),
+            Role("claude", above=("base",)),
+            Role("search", above=("base", "claude")),
+            Role("documents", above=("base", "claude", "search")),
+            Role("mcp", above=("base",)),
+            Role("graph", above=("base",)),
+            Role("embed", above=("base",)),
+            Role("stream"),
+        )
+    }
+)
+
+
+def build(role: Role, target: Target = LAMBDA) -> Path:
+    """The folder of a built dependency layer (``python/`` inside)."""
+    built = BUILD / f"{role.name}-{_dependency_key(role, target)}"
+    if built.is_dir():
+        return built
+    beneath = [build(ROLES[name], target) for name in role.above]
+    return _publish(built, lambda folder: _install(role, target, folder, beneath))
+
+
+def build_core(profiles: Sequence[Path] = ()) -> Path:
+    """The library as a layer, with bytecode for Lambda's Python and a deployment's own profiles."""
+    source = ROOT / "layers" / "core" / "python"
+    target = BUILD / f"core-{_digest([*_sources(source), *profiles])}"
+    if target.is_dir():
+        return target
+    return _publish(target, lambda folder: _copy_core(source, profiles, folder))
+
+
+def key_of(folder: Path) -> str:
+    """The hash of everything that a built layer is made of."""
+    return folder.name.rpartition("-")[2]
+
+
+def unzipped_bytes(folder: Path) -> int:
+    """The folder's size on Lambda's disk."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _publish(target: Path, fill: Callable[[Path], None]) -> Path:
+    """Build beside the target and rename, so that an interrupted build is never taken for a layer."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=BUILD))
+    try:
+        fill(work)
+        _set_modes(work)
+        try:
+            work.rename(target)
+        except OSError:
+            if not target.is_dir():  # else another build of the same content was faster
+                raise
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return target
+
+
+def _set_modes(folder: Path) -> None:
+    """Those of a usual umask: an asset's zip keeps modes, and another user runs the function."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & stat.S_IXUSR else 0o644)
+
+
+def _install(role: Role, target: Target, folder: Path, beneath: Iterable[Path]) -> None:
+    packages = folder / "python"
+    with tempfile.TemporaryDirectory() as scratch:
+        constraints = Path(scratch) / "constraints.txt"
+        constraints.write_text(_locked_versions(), encoding="utf-8")
+        _run(
+            "uv", "pip", "install", "--quiet", "--no-config",
+            "--target", str(packages),
+            "--requirements", str(role.requirements),
+            "--constraints", str(constraints),
+            *(("--excludes", str(role.excludes)) if role.excludes.is_file() else ()),
+            "--python-version", target.python,
+            *(("--python-platform", target.platform) if target.platform else ()),
+            "--only-binary", ":all:",
+            "--link-mode", "copy",
+        )  # fmt: skip
+    shutil.rmtree(packages / "bin", ignore_errors=True)
+    (packages / ".lock").unlink(missing_ok=True)
+    _drop_installers_notes(packages)
+    _drop_test_suites(packages)
+    for lower in beneath:
+        _drop_duplicates(packages, lower / "python")
+    if target == LAMBDA:
+        _compile(packages)
+
+
+def _copy_core(source: Path, profiles: Sequence[Path], folder: Path) -> None:
+    shutil.copytree(source, folder / "python", ignore=shutil.ignore_patterns("__pycache__", ".keep"))
+    for path in profiles:
+        shutil.copyfile(path, folder / PROFILES / path.name)
+    _compile(folder / "python")
+
+
+def _locked_versions() -> str:
+    exported = _run(
+        "uv", "export", "--quiet", "--frozen", "--all-extras", "--no-default-groups",
+        "--no-hashes", "--no-emit-project", "--no-header",
+    )  # fmt: skip
+    return "\n".join(line for line in exported.splitlines() if not line.lstrip().startswith("#"))
+
+
+def _drop_installers_notes(packages: Path) -> None:
+    """RECORD lists the scripts in ``bin``, which name this machine's Python; the others say how a package was
+    installed."""
+    for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"):
+        for path in packages.glob(f"*.dist-info/{name}"):
+            path.unlink()
+
+
+def _drop_test_suites(packages: Path) -> None:
+    """Packages' own test suites are never imported; numpy's alone weighs several megabytes."""
+    for folder in sorted(packages.rglob("tests"), reverse=True):
+        if folder.is_dir():
+            shutil.rmtree(folder)
+
+
+def _drop_duplicates(packages: Path, lower: Path) -> None:
+    for path in sorted(packages.rglob("*"), reverse=True):
+        twin = lower / path.relative_to(packages)
+        if path.is_file() and twin.is_file():
+            path.unlink()
+        elif path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+
+
+def _compile(packages: Path) -> None:
+    """Compile with whatever Python of Lambda's version is installed."""
+    python, wasm = lambda_python(), pyodide()
+    if python.path:
+        _run(
+            python.path, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash",
+            # the path that a traceback shows is the one on Lambda
+            "-s", str(packages), "-p", "/opt/python", str(packages),
+        )  # fmt: skip
+    elif wasm is not None:
+        _run(node(), str(PACKAGE / "compile_bytecode.mjs"), str(wasm), str(packages), LAMBDA_PYTHON)
+    else:
+        raise NoCompiler(
+            f"Layers need bytecode of Python {LAMBDA_PYTHON}, and there is no such interpreter. uv says:\n"
+            f"{python.problem}\n"
+            f"Install one (uv python install {LAMBDA_PYTHON}, or the system's packages), let uv fetch it (not with UV_OFFLINE or"
+            " UV_PYTHON_DOWNLOADS=never), or run .ci/install_pyodide.sh, which needs npm."
+        )
+
+
+def pyodide() -> Path | None:
+    """CPython of Lambda's version as WebAssembly, if `.ci/install_pyodide.sh` has installed it."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache / "dualtrack" / "npm-pyodide" / "node_modules" / "pyodide"
+    return folder if (folder / "pyodide.mjs").is_file() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """The path of a Python, or, without one, why uv has none in its own words."""
+
+    path: str = ""
+    problem: str = ""
+
+
+@functools.cache
+def lambda_python() -> Interpreter:
+    """One of Lambda's version, which alone can write its bytecode; uv fetches one if it can."""
+    finished = subprocess.run(
+        ["uv", "run", "--quiet", "--no-project", "--python", LAMBDA_PYTHON, "python", "-c", "import sys; print(sys.executable)"],
+        cwd=tempfile.gettempdir(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if finished.returncode:
+        return Interpreter(problem=finished.stderr.strip() or f"nothing (exit code {finished.returncode})")
+    return Interpreter(finished.stdout.strip())
+
+
+def _dependency_key(role: Role, target: Target) -> str:
+    stack = (role, *(ROLES[name] for name in role.above))
+    return _digest([*(path for layer in stack for path in layer.files), ROOT / "uv.lock"], target)
+
+
+def _sources(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc" and p.name != ".keep")
+
+
+def _digest(files: Iterable[Path], target: Target = LAMBDA) -> str:
+    recipe = (_RECIPE, target.platform, target.python)
+    digest = hashlib.sha256(repr(recipe).encode())
+    for path in files:
+        name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name
+        digest.update(f"{name} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _run(*command: str) -> str:
+    # the CDK's command line forces colours on its app, which would end up in uv's output
+    plain = {key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
+    finished = subprocess.run(
+        command, cwd=ROOT, env={**plain, "NO_COLOR": "1"}, capture_output=True, text=True, check=False
+    )
+    if finished.returncode:
+        problem = f"{' '.join(command[:3])} failed:\n{finished.stderr.strip()}"
+        unreachable = any(sign in finished.stderr.lower() for sign in _UNREACHABLE)
+        raise NoPackageIndex(problem) if unreachable else RuntimeError(problem)
+    return finished.stdout

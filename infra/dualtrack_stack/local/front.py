@@ -1,0 +1,346 @@
+"""The front port of the local stack: API, events and page on one address.
+
+It replaces API Gateway's public endpoint. Requests are passed on to the emulator's REST API; event streams are served
+here by the ASGI app of the function ``stream`` with the credentials of its role, because the emulator buffers
+responses. Started by the local stack as a child: ``python -m dualtrack_stack.local.front FD``; the configuration comes
+as one JSON line once everything is deployed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import importlib.util
+import json
+import re
+import socket
+import sys
+from typing import TYPE_CHECKING, Final
+
+import httpx
+import uvicorn
+from dualtrack.api.route import EVENTS_PATH
+from dualtrack.api.routes.conversations import ATTACHMENT_PATH
+from dualtrack.settings import settings_from
+from dualtrack_stack.layers import ROOT
+from dualtrack_stack.local import lifeline
+from dualtrack_stack.local.aws import Aws, role_client
+from dualtrack_stack.local.credentials import Credentials
+from dualtrack_stack.local.front_config import FrontConfig
+from dualtrack_stack.local.guard import foreign, headers_of
+from dualtrack_stack.local.tokens import BadName, Tokens
+from dualtrack_stack.page import web
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.convertors import PathConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, compile_path
+from starlette.staticfiles import StaticFiles
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
+    from types import ModuleType
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+BODY_LIMIT: Final = 10 * 1024 * 1024
+"""API Gateway's limit of a request, in bytes."""
+
+UPLOAD_LIMIT: Final = 20_000_000
+"""Of a file for a corpus, in bytes (CONTRACT 4)."""
+
+UPLOADS: Final = "/{bucket}/corpora/uploads/{rest:anything}"
+"""Where files for a corpus are put, on the emulator's S3. The page sends them here, to its own origin."""
+
+IN_FLIGHT: Final = 8
+"""Every concurrent invocation is a process of its own on this machine; further requests wait."""
+
+TARGET_LIMIT: Final = 8 * 1024
+"""CloudFront's limit of an address, path and query, in bytes."""
+
+GATEWAY_SECONDS: Final = 32.0
+"""API Gateway gives up after 29 s; the emulator does so itself, at worst a little later."""
+
+_API: Final = re.compile(r"/(v1(/|$)|health$|openapi\.json$)")
+_REFUSED: Final = "This stack answers its own page and the programs of this machine"
+_UPLOADED_WITH: Final = ("content-type", "x-amz-checksum-sha256")
+_EVENTS: Final = compile_path(EVENTS_PATH)[0]
+_FILE: Final = compile_path(ATTACHMENT_PATH)[0]
+_ANY_TYPE: Final = ("", "*/*")
+_HOP_BY_HOP: Final = frozenset(
+    {
+        "connection",
+        "content-length",
+        "date",
+        "host",
+        "keep-alive",
+        "proxy-authorization",
+        "server",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_PAGE_HEADERS: Final = web.headers()
+
+
+class Anything(PathConvertor):
+    """The rest of a path, line breaks included: Starlette's own convertor stops at ``%0a``."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("anything", Anything())
+
+
+class TooLarge(Exception):
+    """The request is over `BODY_LIMIT`."""
+
+
+class Gateway:
+    """Passes requests on to the emulator's REST API, with a limit on concurrency. Requests that wait for an
+    answer (``?wait=``) have a separate queue, so that they never delay the others.
+    """
+
+    def __init__(self, config: FrontConfig) -> None:
+        self._base = httpx.URL(config.endpoint_url)
+        port = self._base.port
+        self._host = f"{config.rest_api_id}.execute-api.localhost:{port}"
+        self._stage = config.gateway_stage.encode()
+        self._lanes = {waiting: asyncio.Semaphore(IN_FLIGHT) for waiting in (True, False)}
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(GATEWAY_SECONDS, connect=5.0),
+            limits=httpx.Limits(max_connections=4 * IN_FLIGHT),
+            trust_env=False,
+        )
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def __call__(self, request: Request) -> Response:
+        try:
+            body = await _read(request)
+        except TooLarge:
+            return error(413, "too_large", "The request is too large.")
+        try:
+            async with self._lanes["wait" in request.query_params]:
+                answer = await self._client.request(
+                    request.method, self._target(request), headers=self._headers(request), content=body
+                )
+        except httpx.TimeoutException:
+            return error(504, "timeout", "The request took too long.")
+        except httpx.TransportError:
+            return error(503, "unavailable", "The local stack is not available; its logs say why.")
+        return _passed_back(answer)
+
+    async def upload(self, request: Request) -> Response:
+        """Pass a file on to the emulator's S3 at its signed address: the page may only call its own origin."""
+        try:
+            content = await _read(request, UPLOAD_LIMIT)
+        except TooLarge:
+            return error(413, "too_large", "The file is too large.")
+        path, query = request.scope["raw_path"], request.scope["query_string"]
+        target = self._base.copy_with(raw_path=path + b"?" + query)
+        kept = {name: request.headers[name] for name in _UPLOADED_WITH if name in request.headers}
+        try:
+            return _passed_back(await self._client.request("PUT", target, headers=kept, content=content))
+        except httpx.TransportError:
+            return error(503, "unavailable", "The local stack is not available; its logs say why.")
+
+    def _target(self, request: Request) -> httpx.URL:
+        path: bytes = request.scope["raw_path"]
+        query: bytes = request.scope["query_string"]
+        raw = b"/" + self._stage + path + (b"?" + query if query else b"")
+        return self._base.copy_with(raw_path=raw)
+
+    def _headers(self, request: Request) -> list[tuple[bytes, bytes]]:
+        # The emulator refuses pages, but this page is its own server's.
+        left_out = _HOP_BY_HOP | (
+            {"origin"} if request.headers.get("origin") in _own(request.headers) else set()
+        )
+        # API Gateway decodes a file only for clients that accept a binary type first; here others can read it too.
+        any_file = _FILE.fullmatch(request.url.path) and request.headers.get("accept", "") in _ANY_TYPE
+        added = [(b"accept", b"application/octet-stream")] if any_file else []
+        left_out |= {"accept"} if any_file else set()
+        kept = [(name, value) for name, value in request.headers.raw if name.decode().lower() not in left_out]
+        return [*kept, *added, (b"host", self._host.encode())]
+
+
+async def _read(request: Request, limit: int = BODY_LIMIT) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise TooLarge
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _passed_back(answer: httpx.Response) -> Response:
+    response = Response(answer.content, status_code=answer.status_code)
+    if answer.status_code in (204, 304):
+        response.body = b""
+    response.raw_headers = [
+        (name.lower(), value)
+        for name, value in answer.headers.raw
+        # httpx has already undone a content encoding
+        if name.decode().lower() not in _HOP_BY_HOP | {"content-encoding"}
+    ]
+    if answer.status_code not in (204, 304):
+        response.raw_headers.append((b"content-length", str(len(response.body)).encode()))
+    return response
+
+
+def error(status: int, code: str, message: str) -> JSONResponse:
+    """An error in the contract's form."""
+    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
+
+
+def _odd_address(scope: Scope) -> Response | None:
+    """The refusal of an address that CloudFront or API Gateway would not pass on either."""
+    if len(scope["raw_path"]) + len(scope["query_string"]) > TARGET_LIMIT:
+        return error(400, "invalid_request", "The address is too long.")
+    # the emulator resolves dots, and would answer for another service of this stack
+    if {b".", b".."} & set(scope["raw_path"].split(b"/")):
+        return error(404, "not_found", "Not found.")
+    return None
+
+
+async def _not_served(_: Request, problem: Exception) -> Response:  # noqa: ARG001 - a path or a method
+    return error(404, "not_found", "Not found.")
+
+
+async def _broken(_: Request, problem: Exception) -> Response:  # noqa: ARG001 - the server logs it
+    return error(500, "internal", "Something went wrong on our side.")
+
+
+class Front:
+    """The whole app: refuses pages of other origins, serves events, and routes the rest."""
+
+    def __init__(self, config: FrontConfig, stream: ASGIApp) -> None:
+        self._config = config
+        self._stream = stream
+        self._tokens = Tokens(_root(config), config.user_pool_id, config.client_id)
+        self._app = Starlette(
+            routes=self._routes(),
+            lifespan=lambda _app: self.lifespan(),
+            exception_handlers={HTTPException: _not_served, Exception: _broken},
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            if odd := _odd_address(scope):
+                return await odd(scope, receive, send)
+            headers = headers_of(scope)
+            others = self._config.origins if _API.match(scope["path"]) else ()
+            reason = foreign(headers, origins={*_own(headers), *others})
+            if reason:
+                # never issue tokens to another site's page
+                refused = error(403, "forbidden", f"{_REFUSED}: {reason}.")
+                return await refused(scope, receive, send)
+            if scope["method"] == "GET" and _EVENTS.fullmatch(scope["path"]):
+                return await self._stream(scope, receive, send)
+        return await self._app(scope, receive, send)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Requests can be passed on while this is open."""
+        self._gateway = Gateway(self._config)
+        yield
+        await self._gateway.close()
+
+    def _routes(self) -> list[Route]:
+        methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]
+        forwarded = ("/v1", "/v1/{rest:anything}", "/health", "/openapi.json")
+        return [
+            Route("/dev/token", self._token, methods=["GET"]),
+            Route("/dev/status", self._status, methods=["GET"]),
+            Route(UPLOADS, self._forward_upload, methods=["PUT"]),
+            *(Route(path, self._forward, methods=methods) for path in forwarded),
+            Route("/{path:anything}", self._page, methods=["GET"]),
+        ]
+
+    async def _forward(self, request: Request) -> Response:
+        return await self._gateway(request)
+
+    async def _forward_upload(self, request: Request) -> Response:
+        return await self._gateway.upload(request)
+
+    async def _status(self, _request: Request) -> Response:
+        return JSONResponse(dict(self._config.status))
+
+    async def _token(self, request: Request) -> Response:
+        user = request.query_params.get("user", self._config.user)
+        admin = request.query_params.get("admin", "") in ("1", "true")
+        try:
+            identity = await run_in_threadpool(self._tokens.identity, user, admin=admin)
+        except BadName as problem:
+            return error(400, "invalid_request", str(problem))
+        return JSONResponse(dataclasses.asdict(identity))
+
+    async def _page(self, request: Request) -> Response:
+        path = request.path_params["path"] or "index.html"
+        path = "docs.html" if path == "docs" else path
+        if path not in web.files():  # the file system is not asked about a name from outside
+            return error(404, "not_found", "Not found.")
+        response = await StaticFiles(directory=web.FOLDER).get_response(path, request.scope)
+        response.headers.update(_PAGE_HEADERS)
+        return response
+
+
+def _own(headers: Mapping[str, str]) -> tuple[str, str]:
+    """The origins of a page that was loaded from the address in these headers."""
+    host = headers.get("host", "")
+    return f"http://{host}", f"https://{host}"
+
+
+def _root(config: FrontConfig) -> Aws:
+    return Aws(config.endpoint_url, Credentials(config.access_key, config.secret_key))
+
+
+def stream_app(module: ModuleType, config: FrontConfig) -> ASGIApp:
+    """The ASGI app of the function ``stream``, with its environment and its role."""
+    client = role_client(_root(config), config.stream_role_arn, "dynamodb")
+    app: ASGIApp = module.create_app(settings_from(config.stream_environment), client)
+    return app
+
+
+def _load(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def main() -> None:
+    """Serve on the inherited socket once the configuration has come."""
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    # slow imports, done while the stack is still being deployed
+    module = _load("stream_app", ROOT / "functions" / "stream" / "app.py")
+    config = FrontConfig(**json.loads(lifeline.next_line()))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            Front(config, stream_app(module, config)),
+            loop="asyncio",
+            ws="none",
+            lifespan="on",
+            access_log=False,
+            log_level="warning",
+            timeout_graceful_shutdown=2,
+            server_header=False,
+        )
+    )
+    server.run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()

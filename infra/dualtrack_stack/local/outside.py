@@ -1,0 +1,157 @@
+"""The external services that are used, their keys, and the stand-ins that replace them.
+
+The settings are those of CONTRACT 2, the same names as on AWS. Without a key or an address for Claude the stack is
+offline: the built-in model answers, sample documents replace Context7, and the network is not used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from dualtrack.checked_settings import checked
+from dualtrack.extras import how_to_install, is_installed
+from dualtrack.models.providers import BEDROCK, bedrock_url
+from dualtrack.settings import NOT_SET, declared, keys, keys_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dualtrack.settings import Settings
+
+_AWS_SETTINGS: Final = MappingProxyType(
+    {
+        "aws_access_key": "AWS_ACCESS_KEY_ID",
+        "aws_secret_key": "AWS_SECRET_ACCESS_KEY",
+        "aws_session_token": "AWS_SESSION_TOKEN",
+    }
+)
+
+MODEL: Final = "model"
+DOCUMENTS: Final = "documents"
+_STAND_INS: Final = MappingProxyType(
+    {MODEL: "dualtrack_stack.local.offline_model", DOCUMENTS: "dualtrack_stack.local.sample_docs"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """``given``: what is set in the environment; ``settings``: those of the functions."""
+
+    given: Mapping[str, str]
+    settings: Settings
+
+    @property
+    def mode(self) -> Literal["offline", "live"]:
+        """Offline without a key or an address for Claude; live with Bedrock as the provider."""
+        if self.settings.dualtrack_provider == BEDROCK:
+            return "live"
+        configured = self.given.get("ANTHROPIC_API_KEY") or self.given.get("ANTHROPIC_BASE_URL")
+        return "live" if configured else "offline"
+
+    @property
+    def documents(self) -> Literal["samples", "context7"]:
+        """Where documentation comes from."""
+        if self.mode == "offline" and not self.given.get("CONTEXT7_BASE_URL"):
+            return "samples"
+        return "context7"
+
+    def problem(self) -> str:
+        """What is missing, and how to fix it; empty if nothing is."""
+        if self._key("voyage") != NOT_SET and not is_installed("voyage"):
+            return (
+                f"VOYAGE_API_KEY needs the extra `voyage`: {how_to_install('voyage')};"
+                " without the key, documentation is ranked by keywords alone."
+            )
+        if self.settings.dualtrack_provider != BEDROCK or self.given.get("BEDROCK_BASE_URL"):
+            return ""
+        if self._credentials() == NOT_SET:
+            return (
+                "DUALTRACK_PROVIDER=bedrock needs AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and"
+                " AWS_SESSION_TOKEN of temporary ones; `aws configure export-credentials --format env` prints them),"
+                " or BEDROCK_BASE_URL for a server of your own."
+            )
+        return "" if self._region() else "DUALTRACK_PROVIDER=bedrock needs AWS_REGION, or BEDROCK_BASE_URL."
+
+    def stand_ins(self) -> tuple[tuple[str, ...], ...]:
+        """(name, module, options …) of the servers that have to run here."""
+        samples = self.documents == "samples"
+        model = (MODEL, _STAND_INS[MODEL], *(["--only-samples"] if samples else []))
+        wanted = ((model, self.mode == "offline"), ((DOCUMENTS, _STAND_INS[DOCUMENTS]), samples))
+        return tuple(server for server, needed in wanted if needed)
+
+    def with_stand_ins(self, urls: Mapping[str, str]) -> Outside:
+        """The same with the stand-ins' addresses."""
+        changes: dict[str, Any] = {}
+        if MODEL in urls:
+            changes["anthropic_base_url"] = urls[MODEL]
+        if DOCUMENTS in urls:
+            changes["context7_base_url"] = urls[DOCUMENTS]
+        return dataclasses.replace(self, settings=dataclasses.replace(self.settings, **changes))
+
+    def parameters(self) -> dict[str, str]:
+        """The values of the local template's parameters."""
+        # the region of the emulated account means nothing to Bedrock
+        bedrock = self.settings.bedrock_base_url or bedrock_url(self._region())
+        settings = dataclasses.replace(self.settings, bedrock_base_url=bedrock)
+        return {
+            entry.parameter: text_of(getattr(settings, entry.field))
+            for entry in declared().values()
+            if entry.declared.used_by and not entry.is_key
+        }
+
+    def origins(self) -> tuple[str, ...]:
+        """The pages of other origins that may call the API (ALLOWED_ORIGINS).
+
+        The front port lets no others through, so the API behind it allows any (``settings``): its parameter holds only
+        one origin.
+        """
+        return checked(self.given).allowed_origins
+
+    def keys(self) -> dict[str, str]:
+        """What goes into the local Parameter Store, by service; ``none`` where there is no key.
+
+        Offline, a key is used only for a service whose address was given too.
+        """
+        return {**{name: self._key(name) for name in keys()}, BEDROCK: self._credentials()}
+
+    def status(self) -> dict[str, Any]:
+        """The response of ``GET /dev/status``."""
+        return {
+            "mode": self.mode,
+            "model": "built-in offline model (no language model)"
+            if self.mode == "offline"
+            else self.settings.dualtrack_model,
+            "provider": self.settings.dualtrack_provider,
+            "documents": self.documents,
+            "embeddings": self._key("voyage") != NOT_SET,
+            "mcp": self.settings.mcp_servers != "[]",
+        }
+
+    def _region(self) -> str:
+        return self.given.get("AWS_REGION") or self.given.get("AWS_DEFAULT_REGION") or ""
+
+    def _credentials(self) -> str:
+        """The user's AWS credentials, as `dualtrack.models.bedrock.connect` reads them."""
+        credentials = {field: self.given.get(name, "") for field, name in _AWS_SETTINGS.items()}
+        are_set = (
+            self.settings.dualtrack_provider == BEDROCK
+            and credentials["aws_access_key"]
+            and credentials["aws_secret_key"]
+        )
+        kept = {field: value for field, value in credentials.items() if value}
+        return json.dumps(kept) if are_set else NOT_SET
+
+    def _key(self, name: str) -> str:
+        service = declared()[keys()[name].declared.service.upper()]
+        is_far = self.mode == "offline" and service.default and not self.given.get(service.name)
+        return NOT_SET if is_far else keys_of(self.given).get(name, NOT_SET)
+
+
+def outside_from(environment: Mapping[str, str]) -> Outside:
+    """The services that the environment's settings select."""
+    settings = dataclasses.replace(checked(environment), allowed_origins=("*",))
+    return Outside(MappingProxyType(dict(environment)), settings)

@@ -1,0 +1,25 @@
+"""``python -m dualtrack_stack.local.sample_courses``: the samples' vectors, made with the local model."""
+
+from __future__ import annotations
+
+import numpy as np
+from dualtrack.corpora.courses import Courses
+from dualtrack.models.minilm import NAME, load
+from dualtrack.tools.courses.index import quantised
+from dualtrack_stack.layers import ROOT
+from dualtrack_stack.local.sample_courses import documents, write_vectors
+
+
+def main() -> None:
+    """Write ``vectors.npz``."""
+    model, kind = load(ROOT / "functions" / "embed" / "tokenizer.json"), Courses()
+    rows = {
+        document.digest: quantised([bytes(model.embed(text)) for text in kind.texts(document.packed)])
+        for document in documents().values()
+    }
+    write_vectors(NAME, {digest: np.asarray(vectors).tolist() for digest, vectors in rows.items()})
+    print(f"{sum(map(len, rows.values()))} vectors of {len(rows)} courses")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The local stack that the commands of one state folder share.
+
+The first command that needs it starts it in the background (`dualtrack_stack.local.runner`). Each user of it is a guest
+with a shared lock on ``guests``; the stack ends after the last guest has left.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, Final
+
+from dualtrack_stack.local.credentials import Credentials
+from dualtrack_stack.local.private import make_private
+from dualtrack_stack.local.runner import GUESTS_FILE, is_locked
+from dualtrack_stack.local.stack import HOST, KEYS_FILE, LOCK_FILE, RUNNER_FILE, CannotStart, answers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from dualtrack_stack.local.aws import Aws
+
+    Report = Callable[[str], None]
+
+_START_SECONDS: Final = 120.0
+
+
+@contextmanager
+def shared_stack(state_dir: Path, report: Report) -> Iterator[str]:
+    """The address of the folder's stack, which runs at least until the end of the block; if none runs, one is started
+    in the background.
+
+    ``report`` is called with each slow step. Raises `CannotStart` with a message for the user.
+    """
+    make_private(state_dir)
+    for name in (GUESTS_FILE, "starting"):
+        (state_dir / name).touch(mode=0o600)
+    with (state_dir / GUESTS_FILE).open("a") as guests:
+        _lock(guests, fcntl.LOCK_SH, "Waiting for the stack of an earlier command to end", report)
+        with (state_dir / "starting").open("a") as starting:
+            waiting = "Waiting for the local stack that another command is starting"
+            _lock(starting, fcntl.LOCK_EX, waiting, report)
+            url = _await_running(state_dir) or _start(state_dir, report)
+        yield url
+
+
+def _start(state_dir: Path, report: Report) -> str:
+    report(f"No local stack is running: starting one; its data stays in {state_dir}")
+    log = state_dir / "logs" / "keeper.log"
+    make_private(log.parent)
+    log.touch(mode=0o600)
+    with log.open("ab") as errors:
+        starter = subprocess.Popen(
+            [sys.executable, "-m", "dualtrack_stack.local.runner", str(state_dir.resolve())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,  # a Ctrl-C of the terminal is meant for the chat
+        )
+    assert starter.stdout is not None
+    with starter.stdout as messages:
+        keeper = json.loads(messages.readline() or "{}").get("pid")
+        starter.wait()
+        try:
+            return _await_start(messages, report, log)
+        except BaseException:
+            if keeper:
+                with suppress(ProcessLookupError):
+                    os.kill(keeper, signal.SIGTERM)
+                messages.read()  # until it has ended
+            raise
+
+
+def _await_start(messages: IO[str], report: Report, log: Path) -> str:
+    for line in messages:
+        message = json.loads(line)
+        if "url" in message:
+            report(f"Ready after {message['seconds']:.1f} s")
+            return str(message["url"])
+        if "problem" in message:
+            raise CannotStart(message["problem"])
+        report(message["step"])
+    raise CannotStart(f"It ended without a message; see {log}.")
+
+
+def _lock(file: IO[str], how: int, notice: str, report: Report) -> None:
+    """Lock a file; the notice is reported if that has to wait. Ctrl-C ends the wait."""
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        report(notice)
+        fcntl.flock(file, how)
+
+
+def _await_running(state_dir: Path) -> str | None:
+    """The address of the folder's stack; waits for a runner that is starting or stopping it."""
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        url = running_stack(state_dir)
+        if url is not None or not is_locked(state_dir / LOCK_FILE) or time.monotonic() > deadline:
+            return url
+        time.sleep(0.2)
+
+
+def running_stack(state_dir: Path) -> str | None:
+    """The address of the local stack of this state folder, if one runs."""
+    try:
+        written = json.loads((state_dir / RUNNER_FILE).read_text())
+        url, pid = str(written["url"]), int(written["pid"])
+        port = int(url.removeprefix(f"http://{HOST}:"))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    # A file that a crash left behind may name a port that now belongs to something else.
+    return url if _alive(pid) and answers(port, "/health") else None
+
+
+def account_of(state_dir: Path) -> Aws:
+    """The emulated account of the stack that serves this state folder, as its root."""
+    from dualtrack_stack.local.aws import Aws  # noqa: PLC0415 - loads botocore, which most commands do without
+
+    lines = (state_dir / KEYS_FILE).read_text().splitlines()
+    values = dict(line.removeprefix("export ").split("=", 1) for line in lines)
+    credentials = Credentials(values["AWS_ACCESS_KEY_ID"], values["AWS_SECRET_ACCESS_KEY"])
+    return Aws(values["AWS_ENDPOINT_URL"], credentials)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it runs, as another user
+        return True
+    return True

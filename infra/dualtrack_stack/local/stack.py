@@ -1,0 +1,601 @@
+"""The whole stack on this machine: the template that goes to AWS, deployed to an emulator.
+
+``LocalStack`` starts the emulator, the offline stand-ins for services without a key, and the front port;
+synthesises (or takes from the cache) and deploys the local stage; puts keys into its Parameter Store.
+All state is in one folder and survives a restart; no process outlives this one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import http.client
+import json
+import os
+import shutil
+import socket
+import time
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from dualtrack_stack.local.credentials import Credentials
+from dualtrack_stack.local.front_config import FrontConfig
+from dualtrack_stack.local.login import login_name
+from dualtrack_stack.local.outside import Outside, outside_from
+from dualtrack_stack.local.private import make_private, write_private
+from dualtrack_stack.local.processes import Child, ChildDied, Children
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from dualtrack.storage.stores import Stores
+    from dualtrack_stack.local.aws import Aws
+    from dualtrack_stack.local.deploy import Deployed
+    from dualtrack_stack.local.tokens import Identity, Tokens
+
+    Report = Callable[[str], None]
+
+HOST: Final = "127.0.0.1"
+EMULATOR = "dualtrack_stack.local.emulator"
+RUNNER_FILE: Final = "dev.json"
+"""Written by a stack that serves: ``{"url", "pid"}``."""
+LOCAL_GRANT: Final = ("local-start", 1_000)
+"""``grant_id`` and credits of the first grant of the stack's own user (CONTRACT 8)."""
+LOCK_FILE: Final = "lock"
+"""Locked by the process that runs the stack, from before its start until after its end."""
+KEYS_FILE: Final = "aws.env"
+"""How a shell reaches the emulated account while the stack runs: ``. .dualtrack/aws.env``."""
+GATEWAY_STAGE: Final = "live"
+START_SECONDS: Final = 60.0
+_ANSWER_SECONDS: Final = 3.0  # of one attempt: a dead child leaves its connections unanswered
+
+_EMULATED: Final = (
+    "apigateway",
+    "cloudformation",
+    "cognito-idp",
+    "dynamodb",
+    "events",
+    "iam",
+    "kms",
+    "lambda",
+    "logs",
+    "monitoring",
+    "s3",
+    "scheduler",
+    "secretsmanager",
+    "sns",
+    "sqs",
+    "ssm",
+    "states",
+    "sts",
+)
+
+
+_STORED: Final = frozenset(
+    {
+        "apigateway",
+        "apigateway_v1",
+        "cloudformation",
+        "cloudwatch",
+        "cloudwatch_logs",
+        "cognito",
+        "dynamodb",
+        "eventbridge",
+        "iam",
+        "kms",
+        "lambda",
+        "s3",
+        "scheduler",
+        "secretsmanager",
+        "sns",
+        "sqs",
+        "ssm",
+        "stepfunctions",
+    }
+)
+"""The emulator's own names for the parts of its state that outlive a run; sessions of roles do not."""
+
+
+class CannotStart(RuntimeError):
+    """The local stack cannot start; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Paths:
+    """Paths in the state folder."""
+
+    root: Path
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def ports(self) -> Path:
+        return self.root / "ports.json"
+
+    @property
+    def runner(self) -> Path:
+        return self.root / RUNNER_FILE
+
+    @property
+    def keys(self) -> Path:
+        return self.root / KEYS_FILE
+
+    @property
+    def lock(self) -> Path:
+        return self.root / LOCK_FILE
+
+    def prepare(self, *, reset: bool) -> None:
+        """Make the folder; with ``reset`` everything in it but the lock is deleted."""
+        stale = [path for path in self.root.iterdir() if path != self.lock] if reset else [self.root / "tmp"]
+        for path in stale:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        (self.root / "tmp").mkdir(mode=0o700)
+        for path in (self.root / "aws").glob("*.json"):
+            # The emulator saves modules that it merely imported, and loading them would be half of a second start.
+            if path.stem not in _STORED:
+                path.unlink()
+
+
+@dataclass(slots=True)
+class _Running:
+    """What a started stack consists of."""
+
+    lock: int
+    listener: socket.socket
+    children: Children
+    url: str
+    aws: Aws | None = None
+    deployed: Deployed | None = None
+    tokens: Tokens | None = None
+    outside: Outside | None = field(default=None)
+
+
+class LocalStack:
+    """A context manager that returns a running stack.
+
+    ``port`` 0 takes any free one (the last one if it is still free). ``environment`` has the settings of CONTRACT 2
+    (default: this process's). ``report`` is called with each step of the start. Raises `CannotStart` with a message for
+    the user.
+    """
+
+    def __init__(
+        self,
+        state_dir: Path | str,
+        *,
+        port: int = 0,
+        reset: bool = False,
+        environment: Mapping[str, str] | None = None,
+        report: Report | None = None,
+    ) -> None:
+        self._paths = _Paths(Path(state_dir).resolve())
+        self._port = port
+        self._reset = reset
+        self._environment = dict(os.environ if environment is None else environment)
+        self._report = report or (lambda _step: None)
+        self._running: _Running | None = None
+        self._credentials = Credentials.random()
+        self._user = login_name()
+        self.seconds_to_ready = 0.0
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """The front port, ``http://127.0.0.1:PORT``."""
+        return self._now.url
+
+    @property
+    def aws(self) -> Aws:
+        """Clients of the emulated account, as its root."""
+        assert self._now.aws is not None
+        return self._now.aws
+
+    @property
+    def endpoint_url(self) -> str:
+        """The emulator's address, for boto3."""
+        return self.aws.endpoint_url
+
+    @property
+    def credentials(self) -> Credentials:
+        """The root's credentials of the emulated account, for this run alone."""
+        return self._credentials
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        """The outputs of all stacks: ``ChatsTable``, ``StateMachineArn``, ``TurnFunction`` …"""
+        assert self._now.deployed is not None
+        return self._now.deployed.outputs
+
+    @property
+    def mode(self) -> str:
+        """``offline`` if the built-in offline model answers, else ``live``."""
+        assert self._now.outside is not None
+        return self._now.outside.mode
+
+    def token(self, user: str, *, admin: bool = False) -> Identity:
+        """An ID token of the local pool; the user is created if none has that name."""
+        assert self._now.tokens is not None
+        return self._now.tokens.identity(user, admin=admin)
+
+    def works(self) -> bool:
+        """Whether a workflow runs: a chat, its summaries, a job of a corpus."""
+        states = self.aws.client("stepfunctions")
+        machines = states.list_state_machines()["stateMachines"]
+        arns = [machine["stateMachineArn"] for machine in machines]
+        return any(
+            states.list_executions(stateMachineArn=arn, statusFilter="RUNNING")["executions"] for arn in arns
+        )
+
+    def check(self) -> None:
+        """Raise `ChildDied` if a process of the stack has ended."""
+        self._now.children.check()
+
+    @property
+    def _now(self) -> _Running:
+        if self._running is None:
+            raise RuntimeError("The local stack is not running.")
+        return self._running
+
+    def start(self) -> None:
+        """Start everything and wait until it serves."""
+        began = time.monotonic()
+        lock = _lock(self._paths)
+        try:
+            self._paths.prepare(reset=self._reset)
+            listener = self._listen()
+        except BaseException:
+            os.close(lock)
+            raise
+        url = f"http://{HOST}:{listener.getsockname()[1]}"
+        self._running = _Running(lock, listener, Children(self._paths.logs), url)
+        try:
+            self._bring_up()
+        except ChildDied as died:
+            self.stop()
+            raise CannotStart(str(died)) from died
+        except BaseException:
+            self.stop()
+            raise
+        self.seconds_to_ready = time.monotonic() - began
+
+    def stop(self) -> None:
+        """End every process; the emulator saves its state first."""
+        running, self._running = self._running, None
+        if running is None:
+            return
+        for path in (self._paths.runner, self._paths.keys):
+            path.unlink(missing_ok=True)
+        running.children.stop()
+        running.listener.close()
+        os.close(running.lock)
+
+    def _listen(self) -> socket.socket:
+        wanted = self._port or _Ports(self._paths).last("front")
+        try:
+            return _bind(wanted)
+        except OSError as taken:
+            if self._port:
+                raise CannotStart(
+                    f"Port {self._port} is taken by another program. "
+                    "Choose one with --port, or --port 0 for any free one."
+                ) from taken
+            return _bind(0)
+
+    def _bring_up(self) -> None:
+        from dualtrack_stack.local.synth import NoCdk, Synthesis  # noqa: PLC0415 - the light part of this module starts fast
+
+        now = self._now
+        try:
+            prepared = Synthesis()
+        except NoCdk as problem:
+            raise CannotStart(str(problem)) from problem
+        with prepared as synthesis:
+            self._report("Starting the emulated account")
+            if not synthesis.cached:
+                self._report("Synthesising the templates (once for each change of the infrastructure)")
+            ports = _Ports(self._paths)
+            ports.remember(front=now.listener.getsockname()[1])
+            outside = self._outside()
+            emulator = self._start_emulator(ports.of("emulator"), outside)
+            front = self._start_front()
+            now.outside = outside.with_stand_ins(self._start_stand_ins(outside, ports))
+            import dualtrack_stack.local.deploy  # noqa: PLC0415, F401 - loads botocore while the children start
+
+            self._await_emulator(emulator, ports.of("emulator"))
+            assembly = synthesis.assembly()
+        self._deploy(ports.of("emulator"), now.outside, assembly)
+        self._publish_samples()
+        self._grant_to_own_user()
+        self._configure_front(front, now.outside)
+        self._await_serving()
+        self._sweep()
+        self._list_tools()
+        write_private(self._paths.keys, _exports(self.aws))
+        write_private(self._paths.runner, json.dumps({"url": self.url, "pid": os.getpid()}))
+
+    def _outside(self) -> Outside:
+        try:
+            outside = outside_from(self._environment)
+        except ValueError as wrong:  # an invalid setting
+            raise CannotStart(str(wrong)) from wrong
+        if problem := outside.problem():
+            raise CannotStart(problem)
+        return outside
+
+    def _start_emulator(self, port: int, outside: Outside) -> Child:
+        root = self._paths.root
+        return self._now.children.start(
+            "emulator",
+            EMULATOR,
+            *outside.origins(),
+            environment={
+                **self._clean_environment(),
+                "AUTH": "true",  # signatures and IAM policies are checked
+                "BIND_HOST": HOST,
+                "GATEWAY_PORT": str(port),
+                "PERSIST_STATE": "1",
+                "STATE_DIR": str(root / "aws"),
+                "S3_PERSIST": "1",
+                "S3_DATA_DIR": str(root / "objects"),
+                "SERVICES": ",".join(_EMULATED),
+                "SFTP_ENABLED": "0",
+                "IOT_MTLS_ENABLED": "0",
+                "DOCKER_HOST": f"unix://{root}/no-docker.sock",
+                **self.credentials.environment(),
+            },
+        )
+
+    def _start_front(self) -> Child:
+        descriptor = self._now.listener.fileno()
+        return self._now.children.start(
+            "front",
+            "dualtrack_stack.local.front",
+            str(descriptor),
+            environment=self._clean_environment(),
+            keep_open=(descriptor,),
+        )
+
+    def _start_stand_ins(self, outside: Outside, ports: _Ports) -> dict[str, str]:
+        """The offline model and the sample documents, for services without a key or an address."""
+        urls: dict[str, str] = {}
+        for name, module, *options in outside.stand_ins():
+            port = ports.of(name)
+            arguments = (*options, "--port", str(port))
+            self._now.children.start(name, module, *arguments, environment=self._clean_environment())
+            urls[name] = f"http://{HOST}:{port}"
+        return urls
+
+    def _await_emulator(self, emulator: Child, port: int) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            emulator.check()
+            if answers(port, "/_ministack/health"):
+                return
+            time.sleep(0.02)
+        raise CannotStart(f"The emulated account did not start; see {emulator.log}.")
+
+    def _deploy(self, port: int, outside: Outside, assembly: Path) -> None:
+        from dualtrack_stack.local.aws import Aws  # noqa: PLC0415 - loads botocore, while the children start
+        from dualtrack_stack.local.deploy import deploy  # noqa: PLC0415
+        from dualtrack_stack.local.tokens import Tokens  # noqa: PLC0415
+        from dualtrack_stack.profiles import BadProfile, own_profiles  # noqa: PLC0415 - loads pydantic, likewise
+
+        self._report("Deploying")
+        try:
+            profiles = own_profiles(outside.settings)
+        except BadProfile as problem:
+            raise CannotStart(str(problem)) from problem
+        now = self._now
+        now.aws = Aws(f"http://{HOST}:{port}", self.credentials)
+        now.deployed = deploy(now.aws, assembly, outside.parameters(), profiles)
+        outputs = now.deployed.outputs
+        now.tokens = Tokens(now.aws, outputs["UserPoolId"], outputs["UserPoolClientId"])
+        _put_keys(now.aws, outputs, outside.keys())
+
+    def _configure_front(self, front: Child, outside: Outside) -> None:
+        outputs = self.outputs
+        stream = self.aws.client("lambda").get_function_configuration(FunctionName=outputs["StreamFunction"])
+        config = FrontConfig(
+            endpoint_url=self.endpoint_url,
+            access_key=self.credentials.access_key,
+            secret_key=self.credentials.secret_key,
+            rest_api_id=outputs["RestApiId"],
+            gateway_stage=GATEWAY_STAGE,
+            user_pool_id=outputs["UserPoolId"],
+            client_id=outputs["UserPoolClientId"],
+            stream_role_arn=outputs["StreamRoleArn"],
+            stream_environment={
+                **stream["Environment"]["Variables"],
+                # the pool's keys are the emulator's
+                "JWKS_URL": f"{self.endpoint_url}/{outputs['UserPoolId']}/.well-known/jwks.json",
+            },
+            user=self._user,
+            status={**outside.status(), "user": self._user},
+            origins=outside.origins(),
+        )
+        front.send(json.dumps(dataclasses.asdict(config)).encode())
+
+    def _await_serving(self) -> None:
+        """Wait for the whole path: front port, gateway, function; the function starts while the front does. ``/health``
+        is answered by the gateway.
+        """
+        assert self._now.deployed is not None
+        emulator = int(self.endpoint_url.rsplit(":", 1)[1])
+        answers(emulator, f"/_aws/execute-api/{self.outputs['RestApiId']}/{GATEWAY_STAGE}/openapi.json")
+        port = self._now.listener.getsockname()[1]
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            self.check()
+            if answers(port, "/openapi.json"):
+                return
+            time.sleep(0.05)
+        raise CannotStart(f"The API does not answer; see {self._paths.logs}.")
+
+    def _sweep(self) -> None:
+        """Run the sweep now and not in five minutes: it ends or continues what the last run left behind."""
+        assert self._now.deployed is not None
+        if not self._now.deployed.fresh:
+            self.aws.client("lambda").invoke(
+                FunctionName=f"{self.outputs['SweepFunction']}:live",
+                InvocationType="Event",
+                Payload=b'{"source": "start"}',
+            )
+
+    def _list_tools(self) -> None:
+        """List the tools of the MCP servers before the first chat, not with the next hourly listing."""
+        assert self._now.outside is not None
+        if json.loads(self._now.outside.settings.mcp_servers):
+            self._report("Listing the tools of the MCP servers")
+            self.aws.client("lambda").invoke(
+                FunctionName=f"{self.outputs['McpFunction']}:live", Payload=b'{"action": "refresh"}'
+            )
+
+    def _publish_samples(self) -> None:
+        """Publish sample course materials and a sample graph if nothing was published before."""
+        stores = self._stores()
+        if stores.corpora.current("courses") is None:
+            from dualtrack_stack.local import sample_courses  # noqa: PLC0415 - loads numpy
+
+            sample_courses.publish(stores)
+        if stores.corpora.current("graph") is None:
+            from dualtrack_stack.local.sample_graph import publish  # noqa: PLC0415 - loads the engine
+
+            publish.publish(stores)
+
+    def _grant_to_own_user(self) -> None:
+        """Takes effect once per state folder: a repeated grant changes nothing."""
+        assert self._now.tokens is not None
+        grant_id, amount = LOCAL_GRANT
+        user_id = self._now.tokens.user_id(self._user)
+        self._stores().ledger.grant(user_id, grant_id, amount, "to begin with", time.time())
+
+    def _stores(self) -> Stores:
+        from dualtrack.settings import Settings  # noqa: PLC0415 - the light part of this module starts fast
+        from dualtrack.storage.stores import build_stores  # noqa: PLC0415
+
+        outputs = self.outputs
+        settings = Settings(
+            history_table=outputs["HistoryTable"],
+            credits_table=outputs["CreditsTable"],
+            bodies_bucket=outputs["BodiesBucket"],
+        )
+        return build_stores(settings, self.aws.client("dynamodb"), self.aws.client("s3"))
+
+    def _clean_environment(self) -> dict[str, str]:
+        """No key and no AWS setting of this machine reaches a child: functions read their own secrets."""
+        kept = (
+            "PATH",
+            "HOME",
+            "LANG",
+            "LC_ALL",
+            "TZ",
+            "PYTHONPATH",
+            "VIRTUAL_ENV",
+            "SSL_CERT_FILE",
+            "COVERAGE_PROCESS_START",
+            "SFN_WAIT_SCALE",  # the emulator's own: how long its workflows wait, 1 by default
+        )
+        settings = {name: os.environ[name] for name in kept if name in os.environ}
+        return {**settings, "PYTHONUNBUFFERED": "1", "TMPDIR": str(self._paths.root / "tmp")}
+
+
+class _Ports:
+    """Ports that stay the same from start to start as long as they are free."""
+
+    def __init__(self, paths: _Paths) -> None:
+        self._paths = paths
+        self._known: dict[str, int] = {}
+        with contextlib.suppress(OSError, ValueError):  # absent or damaged: choose new ones
+            self._known = {str(name): int(port) for name, port in json.loads(paths.ports.read_text()).items()}
+        self._given: dict[str, int] = {}
+
+    def last(self, name: str) -> int:
+        """The port of the last start, 0 if there was none."""
+        return self._known.get(name, 0)
+
+    def of(self, name: str) -> int:
+        """The port of a child: the last one, or a free one."""
+        if name not in self._given:
+            self._given[name] = free_port(self.last(name))
+            self.remember()
+        return self._given[name]
+
+    def remember(self, **ports: int) -> None:
+        self._given.update(ports)
+        write_private(self._paths.ports, json.dumps({**self._known, **self._given}))
+
+
+def _lock(paths: _Paths) -> int:
+    """The exclusive lock of the state folder, until the descriptor is closed."""
+    make_private(paths.root)
+    descriptor = os.open(paths.lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as held:
+        os.close(descriptor)
+        raise CannotStart(
+            f"A local stack already uses {paths.root}. Use it, stop it, or choose another --state-dir."
+        ) from held
+    return descriptor
+
+
+def _bind(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen(128)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def free_port(preferred: int = 0) -> int:
+    """The preferred port if nothing listens there, else any free one. Raises `CannotStart` if there is none."""
+    for port in (preferred, 0):
+        with contextlib.suppress(OSError), _bind(port) as probe:
+            return int(probe.getsockname()[1])
+    raise CannotStart("There is no free port on the loopback interface.")
+
+
+def answers(port: int, path: str) -> bool:
+    """Whether a server on this machine answers with 200."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_SECONDS)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _put_keys(aws: Aws, outputs: Mapping[str, str], keys: Mapping[str, str]) -> None:
+    store = aws.client("ssm")
+    for name, key in keys.items():
+        parameter = outputs[f"{name.capitalize()}KeyName"]
+        store.put_parameter(Name=parameter, Value=key, Type="SecureString", Overwrite=True)
+
+
+def _exports(aws: Aws) -> str:
+    from dualtrack_stack.local.aws import REGION  # noqa: PLC0415 - the light part of this module starts fast
+
+    values = {"AWS_ENDPOINT_URL": aws.endpoint_url, "AWS_REGION": REGION, **aws.credentials.environment()}
+    return "".join(f"export {name}={value}\n" for name, value in values.items())

@@ -1,0 +1,150 @@
+"""Profiles as they are packaged: a deployment's own files beside the library's, every one of them checked.
+
+They are checked here and not in the functions: a bad profile fails the tests, the synthesis and the start of the local
+stack, never a chat, and no function loads the checking code.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from dualtrack.profiles import PLACEHOLDER, AfterMaxTurns
+from dualtrack.settings import declared
+from dualtrack.tools.mcp.config import NAME_PATTERN, parse_servers
+from dualtrack.tools.registry import IN_HOUSE
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from dualtrack_stack.layers import PROFILES, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from dualtrack.settings import Settings
+
+_MAX_COST: Final = declared()["DUALTRACK_MAX_COST"].declared.most
+LIBRARY: Final = ROOT / "layers" / "core" / PROFILES
+
+
+class BadProfile(ValueError):
+    """A profile's file is invalid. The message names the files, their fields and the problems."""
+
+
+def _one_of(what: str, known: Iterable[str]) -> AfterValidator:
+    there_are = tuple(known)
+
+    def check(name: str) -> str:
+        if name not in there_are:
+            raise ValueError(f"there is no {what} {name!r}; there are {', '.join(there_are)}")
+        return name
+
+    return AfterValidator(check)
+
+
+def _with_one_placeholder(template: str) -> str:
+    if template.count(PLACEHOLDER) != 1:
+        raise ValueError(f"must contain {PLACEHOLDER} exactly once")
+    return template
+
+
+class DualTrackFile(BaseModel):
+    """The conversation as the summarised track."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    policy: Literal["dual_track"] = "dual_track"
+
+
+class WindowFile(BaseModel):
+    """The conversation's last exchanges."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    policy: Literal["window"]
+    exchanges: Annotated[int, Field(ge=1, le=50)] = 2
+
+
+class ToolRoundsFile(BaseModel):
+    """The whole conversation, with the last tool rounds in full."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    policy: Literal["tool_rounds"]
+    rounds: Annotated[int, Field(ge=0, le=1_000)] = 10
+
+
+HistoryFile = Annotated[DualTrackFile | WindowFile | ToolRoundsFile, Field(discriminator="policy")]
+
+
+class ProfileFile(BaseModel):
+    """A profile's file, with the fields of `dualtrack.profiles.Profile`; ``system`` and lists as JSON has them."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
+    description: Annotated[str, Field(min_length=1, max_length=300)]
+    system: Annotated[list[str], Field(min_length=1)]
+    tools: list[Annotated[str, _one_of("tool", IN_HOUSE)]]
+    mcp: list[Annotated[str, Field(pattern=rf"^(?:\*|{NAME_PATTERN.pattern})$")]]
+    max_turns: Annotated[int, Field(ge=1, le=50)]
+    after_max_turns: AfterMaxTurns = "limit"
+    max_tokens: Annotated[int, Field(ge=1, le=64_000)]
+    result_limit: Annotated[int, Field(ge=1_000, le=2_000_000)]
+    context_tokens: Annotated[int, Field(ge=20_000, le=900_000)] = 95_000
+    track_tokens: Annotated[int, Field(ge=4_000, le=400_000)] = 24_000
+    history: HistoryFile = DualTrackFile()
+    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    query_template: Annotated[str, Field(max_length=2_000), AfterValidator(_with_one_placeholder)] = (
+        PLACEHOLDER
+    )
+    suggestions: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=6)
+    ] = []
+    max_cost: Annotated[float, Field(ge=0, le=_MAX_COST, allow_inf_nan=False)] = 0.0
+
+
+def own_profiles(settings: Settings) -> tuple[Path, ...]:
+    """The deployment's profiles: the JSON files of the folder ``DUALTRACK_PROFILES``, else of ``profiles/`` at the
+    project's root, if it is there. A profile replaces one of the library with the same name.
+
+    Raises `BadProfile`, for the library's own files too.
+    """
+    named = settings.dualtrack_profiles
+    folder = Path(named) if named else ROOT / "profiles"
+    if named and not folder.is_dir():
+        raise BadProfile(f"DUALTRACK_PROFILES: there is no folder {named}")
+    own = tuple(sorted(folder.glob("*.json")))
+    servers = _servers(settings)
+    files = (*sorted(LIBRARY.glob("*.json")), *own)
+    problems = [problem for path in files for problem in _problems(path, servers)]
+    if problems:
+        raise BadProfile("\n".join(problems))
+    return own
+
+
+def _servers(settings: Settings) -> list[str]:
+    """The MCP servers that a profile may name."""
+    own = ["github"] if settings.github_mcp_image else []
+    return [*own, *(server.name for server in parse_servers(settings.mcp_servers))]
+
+
+def _problems(path: Path, servers: Collection[str]) -> list[str]:
+    """The problems of a file, a line for each field. ``servers``: the MCP servers that it may name."""
+    try:
+        profile = ProfileFile.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+        return [
+            f"{path}: {'.'.join(map(str, problem['loc'])) or 'file'}: {problem['msg']}"
+            for problem in problems
+        ]
+    wrong_name = [] if profile.name == path.stem else [f"name: must be {path.stem}, like the file's name"]
+    there_are = (
+        f"there are {', '.join(servers)}" if servers else "none is configured (MCP_SERVERS, GITHUB_MCP_URL)"
+    )
+    no_server = [
+        f"mcp.{place}: there is no MCP server '{name}'; {there_are}"
+        for place, name in enumerate(profile.mcp)
+        if name not in ("*", *servers)
+    ]
+    return [f"{path}: {problem}" for problem in (*wrong_name, *no_server)]

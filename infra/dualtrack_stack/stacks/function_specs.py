@@ -1,0 +1,314 @@
+"""Every Lambda function in one entry: its properties, environment and permissions.
+
+A function is its folder in ``functions/`` and its entry here. Permissions are written out statement by
+statement (`dualtrack_stack.stacks.permissions`): a grant helper would allow whole groups of actions, and a function's
+permissions should be readable in one place. Plain values: nothing here loads the CDK.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.settings import variables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from aws_cdk import aws_iam as iam
+
+    from dualtrack_stack.stacks.permissions import Allow
+
+    Permissions = Callable[[Allow], list[iam.PolicyStatement]]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSpec:
+    """One function of ``functions/<name>``.
+
+    ``seconds``: less than the timeout of the state or caller that waits for it (DESIGN 2.10); ``memory``: in MB, the
+    measured peak is at most 60 % of it (infra/dualtrack_stack/measured.json; tests/infra/test_memory_sizes.py);
+    ``layers``: the dependency layers besides the library; ``environment``: the names of its variables besides those of
+    the settings that it uses (`dualtrack.settings`); ``permissions``: its statements besides logs and traces; ``disk``:
+    MB of ``/tmp``, 512 are free.
+    """
+
+    name: str
+    description: str
+    seconds: int
+    memory: int
+    layers: tuple[str, ...]
+    environment: tuple[str, ...]
+    permissions: Permissions
+    handler: str = "handler.handler"
+    disk: int = 512
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of all its variables, whose values `ChatStack` sets."""
+        return (*self.environment, *variables_of(self.name))
+
+    @property
+    def serves_http(self) -> bool:
+        """Whether it is a web server behind Lambda Web Adapter, not a handler."""
+        return self.handler == "run.sh"
+
+    @property
+    def construct_id(self) -> str:
+        """``CreditReset`` for ``credit_reset``: its name in the template and in the workflow's definition."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+
+READ: Final = ("GetItem", "Query")
+APPEND: Final = ("GetItem", "PutItem", "Query")
+CHANGE: Final = (*APPEND, "UpdateItem")
+OWN: Final = (*CHANGE, "DeleteItem", "BatchWriteItem")
+PAST: Final = ("BatchGetItem", "ConditionCheckItem")
+"""On the history besides: of those who write to a conversation's past while its chat holds the lease, or delete it."""
+
+MEMORY: Final = ("HISTORY_TABLE", "CHATS_TABLE", "BODIES_BUCKET")
+
+_SPECS: Final = (
+    FunctionSpec(
+        "api",
+        "Answers the HTTP API",
+        seconds=29,  # API Gateway waits 29 s
+        memory=1280,  # the first token waits for its cold start (dualtrack_stack.first_token)
+        layers=("base",),
+        environment=(
+            *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "CONNECTIONS_KEY", "USER_POOL_ID", "STATE_MACHINE_ARN",
+            "CORPUS_MACHINE_ARN", "LEDGER_RETENTION_DAYS", "TOKEN_HOURS", "AWS_PRICES", "FUNCTION_SIZES",
+            "UPGRADE_MESSAGE",
+        ),
+        permissions=lambda allow: [
+            allow.table("chats", *OWN),
+            allow.table("history", *OWN, *PAST),
+            allow.listed_conversations("Query"),
+            # a receipt reads many lines at once
+            allow.table("credits", "GetItem", "PutItem", "Query", "BatchGetItem"),
+            # GitHub connections, and the catalogue of MCP tools for GET /v1/tools
+            allow.table("cache", "GetItem", "PutItem", "DeleteItem"),
+            allow.leases(),
+            allow.bodies("GetObject", "PutObject", "DeleteObject"),
+            allow.list_bodies(),
+            allow.connections("Encrypt"),
+            # look up users for administrators, and erase them
+            allow.users("ListUsers", "AdminDeleteUser"),
+            allow.machine("chat", "StartExecution"),
+            allow.executions("chat", "StopExecution"),
+            # whose chat an administrator asks for
+            allow.executions("chat", "DescribeExecution"),
+            allow.machine("corpus", "StartExecution"),
+        ],
+    ),
+    FunctionSpec(
+        "turn",
+        "Makes one model call of a chat",
+        seconds=140,  # state Turn: 150 s
+        memory=640,  # a cold start of 2.2 s, half as long again on other measurements (dualtrack_stack.first_token)
+        layers=("base", "claude"),
+        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "BEDROCK_SECRET", "ERROR_DETAILS"),
+        permissions=lambda allow: [
+            allow.table("chats", *CHANGE),
+            allow.table("history", *CHANGE, *PAST),
+            allow.table("credits", "GetItem", "PutItem"),
+            # the tools of MCP servers, and what chats have pinned
+            allow.table("cache", "GetItem"),
+            allow.agents(),
+            # a tool that the model's service refuses
+            allow.catalogue(),
+            allow.bodies("GetObject", "PutObject"),
+            *allow.model(),
+        ],
+    ),
+    FunctionSpec(
+        "tool",
+        "Runs one in-house tool call",
+        seconds=55,  # state Tool: 60 s
+        memory=320,
+        layers=("base",),
+        environment=MEMORY,
+        permissions=lambda allow: [
+            allow.table("chats", *APPEND),
+            allow.table("history", *APPEND, "BatchGetItem"),
+            allow.bodies("GetObject", "PutObject"),
+        ],
+    ),
+    FunctionSpec(
+        "search",
+        "Runs one search: of documentation, of a conversation, of course materials",
+        seconds=55,  # state Tool: 60 s
+        memory=1536,
+        layers=("base", "claude", "search"),
+        environment=(*MEMORY, "CACHE_TABLE", "BEDROCK_SECRET", "EMBED_FUNCTION", "COURSE_VECTORS"),
+        permissions=lambda allow: [
+            allow.table("chats", *APPEND),
+            allow.table("history", *APPEND, *PAST),
+            allow.bodies("GetObject", "PutObject"),
+            allow.table("cache", "BatchGetItem", "BatchWriteItem"),
+            *allow.model(),
+            allow.secrets("voyage", "context7"),
+            allow.embed(),
+            # a query that filters needs both (Amazon S3 API Reference, QueryVectors, "Permissions")
+            *allow.course_vectors("QueryVectors", "GetVectors"),
+        ],
+    ),
+    FunctionSpec(
+        "graph",
+        "Runs one tool call on the graph",
+        seconds=55,  # state Tool: 60 s
+        memory=2048,  # a query's pool of 512 MB, the pages of the database that it reads, and this process
+        layers=("base", "graph"),
+        environment=MEMORY,
+        # those of `tool`: the current version's item and its objects are in the same table and bucket
+        permissions=lambda allow: [
+            allow.table("chats", *APPEND),
+            allow.table("history", "GetItem", "PutItem", "BatchGetItem"),
+            allow.bodies("GetObject", "PutObject"),
+            *allow.graph_server(),
+        ],
+        disk=4096,  # two versions while one replaces the other
+    ),
+    FunctionSpec(
+        "embed",
+        "Turns texts into vectors with the local model",
+        seconds=60,
+        memory=1769,  # one whole processor: a vector is 40 ms of it
+        layers=("base", "embed"),
+        environment=(),
+        permissions=lambda _: [],
+    ),
+    FunctionSpec(
+        "ingest",
+        "Works on a job that changes a corpus",
+        seconds=300,  # state Ingest: 310 s
+        memory=3008,  # a version of 50,000 chunks, the one before, and the vectors of both
+        layers=("base", "claude", "search", "documents"),
+        environment=("HISTORY_TABLE", "BODIES_BUCKET", "EMBED_FUNCTION", "COURSE_VECTORS"),
+        permissions=lambda allow: [
+            allow.corpora("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
+            allow.corpus_objects("GetObject", "PutObject"),
+            allow.list_corpus_objects(),
+            allow.secrets("voyage"),
+            allow.embed(),
+            *allow.course_vectors("CreateIndex", "PutVectors"),
+        ],
+    ),
+    FunctionSpec(
+        "graph_load",
+        "Works on a job that changes the graph",
+        seconds=890,  # state Ingest: 900 s
+        memory=3008,  # the ids of 1,000,000 nodes, and 1 GB of the engine's own
+        layers=("base", "graph"),
+        environment=("HISTORY_TABLE", "BODIES_BUCKET"),
+        permissions=lambda allow: [
+            allow.corpora("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
+            allow.corpus_objects("GetObject", "PutObject"),
+        ],
+        disk=5120,  # the files of a graph, their tables, and the database
+    ),
+    FunctionSpec(
+        "mcp",
+        "Runs one call of an MCP tool",
+        seconds=58,  # state Tool: 60 s
+        memory=512,
+        layers=("base", "mcp"),
+        environment=(*MEMORY, "CACHE_TABLE", "CONNECTIONS_KEY"),
+        permissions=lambda allow: [
+            allow.table("chats", *APPEND),
+            allow.table("history", "GetItem", "PutItem", "BatchGetItem"),
+            allow.bodies("GetObject", "PutObject"),
+            allow.table("cache", "GetItem"),
+            allow.catalogue(),
+            allow.connections("Decrypt"),
+            allow.secrets("github"),
+        ],
+    ),
+    FunctionSpec(
+        "summarise",
+        "Summarises an answered query",
+        seconds=110,  # state Summarise: 120 s
+        memory=256,  # no user waits for it
+        layers=("base", "claude"),
+        environment=(*MEMORY, "CACHE_TABLE", "BEDROCK_SECRET"),
+        permissions=lambda allow: [
+            *allow.spans(),
+            allow.table("chats", *CHANGE),
+            allow.table("history", *CHANGE, *PAST),
+            # its chat's pins: the agent, and the tools of MCP servers
+            allow.table("cache", "GetItem"),
+            allow.bodies("GetObject", "PutObject"),
+            *allow.model(),
+        ],
+    ),
+    FunctionSpec(
+        "abort",
+        "Ends a chat whose workflow failed",
+        seconds=28,  # state Abort: 30 s
+        memory=512,
+        layers=("base",),
+        environment=(*MEMORY, "CREDITS_TABLE", "ERROR_DETAILS"),
+        permissions=lambda allow: [
+            *allow.spans(),
+            allow.table("chats", *CHANGE),
+            allow.table("history", *CHANGE, *PAST),
+            allow.table("credits", "GetItem", "PutItem"),
+            allow.bodies("GetObject", "PutObject"),
+        ],
+    ),
+    FunctionSpec(
+        "sweep",
+        "Starts and ends what was left behind, and goes on with deletions",
+        seconds=280,  # before the next run
+        memory=1769,  # one whole processor: a deletion is bound by it, 2 ms a request
+        layers=("base",),
+        environment=(
+            *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "USER_POOL_ID", "STATE_MACHINE_ARN", "CORPUS_MACHINE_ARN",
+            "COURSE_VECTORS",
+        ),
+        permissions=lambda allow: [
+            allow.table("chats", *OWN),
+            allow.table("history", *OWN, *PAST),
+            # an erased user's ledger moves to an alias
+            allow.table("credits", *APPEND, "DeleteItem", "BatchWriteItem"),
+            allow.table("cache", "Query", "BatchWriteItem"),
+            allow.bodies("GetObject", "PutObject", "DeleteObject"),
+            allow.list_bodies(),
+            allow.users("ListUsers", "AdminDeleteUser"),
+            allow.open_chats("Query"),
+            allow.machine("chat", "StartExecution"),
+            allow.executions("chat", "StopExecution"),
+            allow.executions("chat", "DescribeExecution"),
+            allow.machine("corpus", "StartExecution"),
+            allow.executions("corpus", "DescribeExecution"),
+            *allow.list_course_vectors(),
+            *allow.course_vectors("DeleteIndex"),
+        ],
+    ),
+    FunctionSpec(
+        "credit_reset",
+        "Brings accounts up to date at midnight UTC",
+        seconds=900,
+        memory=1769,
+        layers=("base",),
+        environment=("CREDITS_TABLE",),
+        permissions=lambda allow: [
+            allow.table("credits", "GetItem", "PutItem"),
+            allow.active_accounts("Query"),
+        ],
+    ),
+    FunctionSpec(
+        "stream",
+        "Serves a chat's events",
+        # the server closes a stream after 90 s, and cuts one whose client takes nothing after 110 s
+        seconds=130,
+        memory=256,  # billed as long as a chat takes; its cold start is as long as that of `turn` (dualtrack_stack.first_token)
+        layers=("stream",),
+        environment=("CHATS_TABLE", "CACHE_TABLE", "JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE"),
+        permissions=lambda allow: [allow.table("chats", *READ), allow.leases()],
+        handler="run.sh",
+    ),
+)  # fmt: skip
+
+SPECS: Final[Mapping[str, FunctionSpec]] = MappingProxyType({spec.name: spec for spec in _SPECS})

@@ -1,0 +1,238 @@
+"""The policy statements of the functions' roles, each for the narrowest possible resource."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import ArnFormat
+from aws_cdk import aws_iam as iam
+from dualtrack.models.providers import ANTHROPIC, BEDROCK, PROVIDERS, bedrock_region
+from dualtrack.tools.graph.settings import BOLT
+
+from dualtrack_stack.stacks.data import (
+    ACTIVE_ACCOUNTS_INDEX,
+    CORPUS_FOLDER,
+    LISTED_CONVERSATIONS_INDEX,
+    OPEN_CHATS_INDEX,
+    bodies_export,
+)
+from dualtrack_stack.stacks.vectors import course_vectors_export
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from aws_cdk import Stack
+    from aws_cdk import aws_cognito as cognito
+    from aws_cdk import aws_lambda as lambda_
+    from aws_cdk import aws_stepfunctions as sfn
+    from dualtrack.settings import Settings
+
+    from dualtrack_stack.stacks.data import DataStack
+    from dualtrack_stack.stages import StageSettings
+
+_LEASE_KEYS: Final = "LEASE#*"
+"""`dualtrack.storage.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
+_AGENT_KEYS: Final = "agent#*"
+_CATALOGUE_KEYS: Final = "mcp#catalogue"
+"""`dualtrack.storage.agents`, `dualtrack.storage.cache`, likewise."""
+
+COURSE_INDEX_NAMES: Final = "courses-*"
+"""`dualtrack.storage.vector_indexes.index_name`, likewise."""
+
+_CORPUS_KEYS: Final = "CORPUS#*"
+"""`dualtrack.storage.corpora.partition`, likewise."""
+
+
+class Allow:
+    """Statements about the resources of one stage. Actions are named without their service: ``GetItem``. ``machines``
+    by name: ``chat``, ``corpus``."""
+
+    def __init__(
+        self,
+        stage: StageSettings,
+        data: DataStack,
+        pool: cognito.IUserPool,
+        machines: Mapping[str, sfn.IStateMachine],
+        embed: lambda_.IAlias,
+        settings: Settings | None,
+        course_vectors_arn: str = "",
+    ) -> None:
+        self._settings = settings
+        self._course_vectors = course_vectors_arn
+        self._embed = embed
+        self._data = data
+        self._pool = pool
+        self._stage = stage
+        self._machines = machines
+        self._tables = {
+            "history": data.history,
+            "chats": data.chats,
+            "credits": data.credits,
+            "cache": data.cache,
+        }
+
+    def table(self, name: str, *actions: str) -> iam.PolicyStatement:
+        """On a table: ``history``, ``chats``, ``credits`` or ``cache``."""
+        return _statement("dynamodb", actions, self._tables[name].table_arn)
+
+    def open_chats(self, action: str) -> iam.PolicyStatement:
+        """On the index of chats that still run."""
+        return _statement("dynamodb", [action], f"{self._data.chats.table_arn}/index/{OPEN_CHATS_INDEX}")
+
+    def listed_conversations(self, action: str) -> iam.PolicyStatement:
+        """On the index of conversations by their last query."""
+        return _statement(
+            "dynamodb", [action], f"{self._data.history.table_arn}/index/{LISTED_CONVERSATIONS_INDEX}"
+        )
+
+    def active_accounts(self, action: str) -> iam.PolicyStatement:
+        """On the index of accounts that were used since the last reset."""
+        return _statement(
+            "dynamodb", [action], f"{self._data.credits.table_arn}/index/{ACTIVE_ACCOUNTS_INDEX}"
+        )
+
+    def leases(self) -> iam.PolicyStatement:
+        """Take and release leases; no other item of the cache table."""
+        statement = self.table("cache", "UpdateItem")
+        statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_LEASE_KEYS]})
+        return statement
+
+    def agents(self) -> iam.PolicyStatement:
+        """Store a chat's pins; no other item in the cache table."""
+        statement = self.table("cache", "PutItem")
+        statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_AGENT_KEYS]})
+        return statement
+
+    def catalogue(self) -> iam.PolicyStatement:
+        """Change what MCP servers offer; no other item of the cache table."""
+        statement = self.table("cache", "PutItem", "UpdateItem")
+        statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_CATALOGUE_KEYS]})
+        return statement
+
+    def bodies(self, *actions: str) -> iam.PolicyStatement:
+        """On the objects of the bucket for large bodies."""
+        return _statement("s3", actions, f"{self._data.bodies_arn}/*")
+
+    def list_bodies(self) -> iam.PolicyStatement:
+        return _statement("s3", ["ListBucket"], self._data.bodies_arn)
+
+    def corpora(self, *actions: str) -> iam.PolicyStatement:
+        """On the items of corpora, and no other item of the history table."""
+        statement = self.table("history", *actions)
+        statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_CORPUS_KEYS]})
+        return statement
+
+    def corpus_objects(self, *actions: str) -> iam.PolicyStatement:
+        """On the objects of corpora."""
+        return _statement("s3", actions, f"{self._data.bodies_arn}/{CORPUS_FOLDER}*")
+
+    def list_corpus_objects(self) -> iam.PolicyStatement:
+        statement = self.list_bodies()
+        statement.add_condition("StringLike", {"s3:prefix": f"{CORPUS_FOLDER}*"})
+        return statement
+
+    def course_vectors(self, *actions: str) -> list[iam.PolicyStatement]:
+        """On the vector indexes of courses, where the stage has a bucket for them."""
+        bucket = self._course_vectors
+        return [_statement("s3vectors", actions, f"{bucket}/index/{COURSE_INDEX_NAMES}")] if bucket else []
+
+    def list_course_vectors(self) -> list[iam.PolicyStatement]:
+        bucket = self._course_vectors
+        return [_statement("s3vectors", ["ListIndexes"], bucket)] if bucket else []
+
+    def secrets(self, *names: str) -> iam.PolicyStatement:
+        """Read the keys of services. They are encrypted with aws/ssm, which lets every reader decrypt (AWS KMS
+        Developer Guide, "How AWS Systems Manager Parameter Store uses AWS KMS").
+        """
+        arns = (
+            self._data.format_arn(
+                service="ssm", resource="parameter", resource_name=self._data.secret_names[name].lstrip("/")
+            )
+            for name in names
+        )
+        return _statement("ssm", ["GetParameter"], *arns)
+
+    def model(self) -> list[iam.PolicyStatement]:
+        """Ask the model: read the key of its service, or call Bedrock in the account's own projects."""
+        providers, secrets = _providers(self._settings), self._data.secret_names
+        keys = [name for name in (ANTHROPIC, BEDROCK) if name in providers and name in secrets]
+        read = [self.secrets(*keys)] if keys else []
+        arn = inference_arn(self._data, self._settings)
+        return [*read, _statement("bedrock-mantle", ["CreateInference"], arn)] if arn else read
+
+    def spans(self) -> list[iam.PolicyStatement]:
+        """Read the headers for the stage's collector, if it has one."""
+        is_set = self._settings is None or self._settings.otel_exporter_otlp_endpoint
+        return [self.secrets("otlp")] if is_set else []
+
+    def graph_server(self) -> list[iam.PolicyStatement]:
+        """Read the password of the graph's server, if there is one."""
+        is_set = self._settings is None or self._settings.dualtrack_graph_engine == BOLT
+        return [self.secrets("graph")] if is_set else []
+
+    def connections(self, action: str) -> iam.PolicyStatement:
+        """On the key that encrypts the users' connections."""
+        return _statement("kms", [action], self._data.connections_key.key_arn)
+
+    def users(self, *actions: str) -> iam.PolicyStatement:
+        return _statement("cognito-idp", actions, self._pool.user_pool_arn)
+
+    def embed(self) -> iam.PolicyStatement:
+        """Call the local embedding model."""
+        return _statement("lambda", ["InvokeFunction"], self._embed.function_arn)
+
+    def machine(self, name: str, action: str) -> iam.PolicyStatement:
+        """On a workflow itself, ``chat`` or ``corpus``; `executions` is for actions on an execution."""
+        return _statement("states", [action], self._machines[name].state_machine_arn)
+
+    def executions(self, name: str, action: str) -> iam.PolicyStatement:
+        """On the executions of a workflow."""
+        arn = self._data.format_arn(
+            service="states",
+            resource="execution",
+            resource_name=f"{self._stage.prefix}-{name}:*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        return _statement("states", [action], arn)
+
+
+def inference_arn(stack: Stack, settings: Settings | None) -> str:
+    """The resource of calls to Bedrock, empty without it: a project, in the form of the managed policy
+    AmazonBedrockMantleInferenceAccess (AWS Managed Policy Reference), in this account and one region alone.
+
+    A request that names no project belongs to the account's default one, whose ARN AWS does not document.
+    """
+    if BEDROCK not in _providers(settings):
+        return ""
+    region = bedrock_region_of(settings) or stack.region
+    return stack.format_arn(service="bedrock-mantle", region=region, resource="project", resource_name="*")
+
+
+def bedrock_region_of(settings: Settings | None) -> str:
+    """The region in which Bedrock is called, empty for the stage's own."""
+    return bedrock_region(settings.bedrock_base_url) if settings else ""
+
+
+def _providers(settings: Settings | None) -> Collection[str]:
+    """The providers that may be called; all of them if a parameter decides. The one before keeps its permission, since
+    its chats may still run, but is in no function's environment."""
+    if settings is None:
+        return PROVIDERS
+    return {settings.dualtrack_provider, settings.dualtrack_provider_before}
+
+
+def wildcards(stage: StageSettings) -> dict[str, str]:
+    """The resources with a wildcard that a function's role may name, as cdk-nag writes them, and why."""
+    executions = f"arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{stage.prefix}-chat:*"
+    return {
+        "*": "X-Ray knows no narrower resource, nor does EC2 for a function in a VPC.",
+        f"{bodies_export(stage)}/*": "Objects are named after user and conversation.",
+        executions: "An execution is named after its chat.",
+        f"{bodies_export(stage)}/{CORPUS_FOLDER}*": "Objects are named after version, job or upload.",
+        f"{course_vectors_export(stage)}/index/{COURSE_INDEX_NAMES}": "An index is named after its version.",
+        executions.replace("-chat:", "-corpus:"): "An execution is named after its job.",
+    }
+
+
+def _statement(service: str, actions: Sequence[str], *resources: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=[f"{service}:{action}" for action in actions], resources=[*resources])

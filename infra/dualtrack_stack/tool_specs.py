@@ -1,0 +1,81 @@
+"""``python -m dualtrack_stack.tool_specs``: what the model sees of the in-house tools, computed from their functions.
+
+A tool runs in the Lambda function that has what it needs (`Provided.kind`); one that needs nothing runs in ``tool``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from dualtrack.frozen import thaw
+from dualtrack.tool_check import broken_rule
+from dualtrack.tool_declaration import declared
+from dualtrack.tool_signature import ToolDeclarationError
+from dualtrack.tool_values import PriceClass
+from dualtrack.tools.registry import SPECS_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from dualtrack.tool_declaration import Declaration
+
+FOLDER: Final = SPECS_FILE.parent
+_MARK: Final = re.compile(r"^@tool\b", re.MULTILINE)
+
+
+def specs() -> list[dict[str, Any]]:
+    """The tools in the order of their modules. Raises `ToolDeclarationError`."""
+    return [spec_of(module, declaration) for module in modules() for declaration in _declared(module)]
+
+
+def modules() -> list[str]:
+    """The modules in which functions are marked as tools."""
+    marked = (path for path in sorted(FOLDER.rglob("*.py")) if _MARK.search(path.read_text(encoding="utf-8")))
+    return [".".join(("dualtrack.tools", *path.relative_to(FOLDER).with_suffix("").parts)) for path in marked]
+
+
+def _declared(module: str) -> Iterator[Declaration]:
+    for value in vars(import_module(module)).values():
+        declaration = declared(value)
+        if declaration and declaration.function.__module__ == module:
+            yield declaration
+
+
+def spec_of(module: str, tool: Declaration) -> dict[str, Any]:
+    """``{"module", "name", "description", "input_schema", "kind", "price_class", "repeatable"}``."""
+    kinds = {kind.kind for kind in tool.signature.provided.values() if kind.kind} or {"tool"}
+    schema = thaw(tool.signature.input_schema)
+    if len(kinds) > 1:
+        raise ToolDeclarationError(
+            tool.function, f"no function has what it needs: {', '.join(sorted(kinds))}"
+        )
+    if tool.price not in get_args(PriceClass):
+        raise ToolDeclarationError(
+            tool.function, f"price is {tool.price!r}: write one of {', '.join(get_args(PriceClass))}"
+        )
+    if problem := broken_rule(tool.name, schema):
+        raise ToolDeclarationError(tool.function, f"the model's service would refuse it: {problem}")
+    return {
+        "module": module,
+        "name": tool.name,
+        "description": tool.signature.description,
+        "input_schema": schema,
+        "kind": kinds.pop(),
+        "price_class": tool.price,
+        "repeatable": tool.repeatable,
+    }
+
+
+def main(file: Path = SPECS_FILE) -> None:
+    """Write the file."""
+    found = specs()
+    file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"{file.name}: {len(found)} tools")
+
+
+if __name__ == "__main__":
+    main()
