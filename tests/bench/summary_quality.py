@@ -32,7 +32,8 @@ from dualtrack.models.turn import ToolCall, Usage
 from dualtrack.profiles import all_profiles
 from dualtrack.settings import DEFAULTS
 from dualtrack.tools.registry import IN_HOUSE
-from dualtrack_stack.local.offline_model.server import Settings, serve_offline_model
+from dualtrack_stack.local.offline_model.server import serve_offline_model
+from dualtrack_stack.local.offline_model.service import Settings
 from rich.console import Console
 from rich.table import Table
 

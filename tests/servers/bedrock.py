@@ -19,7 +19,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from dualtrack_stack.local.loopback import serve_in_thread
 from dualtrack_stack.local.offline_model.script import Script
-from dualtrack_stack.local.offline_model.server import OfflineModel, Settings, create_app
+from dualtrack_stack.local.offline_model.server import OfflineModel, create_app
+from dualtrack_stack.local.offline_model.service import Settings
 from starlette.responses import JSONResponse
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from dualtrack.text import cautious_tokens, estimate_tokens
 from dualtrack_stack.local.loopback import serve_in_thread
 from dualtrack_stack.local.offline_model import wire
 from dualtrack_stack.local.offline_model.script import Script, kind_of
-from dualtrack_stack.local.offline_model.server import Settings, create_app
+from dualtrack_stack.local.offline_model.server import create_app
+from dualtrack_stack.local.offline_model.service import Settings
 from dualtrack_stack.local.offline_model.tokens import count
 
 if TYPE_CHECKING:

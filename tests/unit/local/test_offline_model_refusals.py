@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import anthropic
 import httpx
 import pytest
-from dualtrack_stack.local.offline_model.server import MAX_BODY_BYTES, OfflineModel, serve_offline_model
+from dualtrack_stack.local.offline_model.server import OfflineModel, serve_offline_model
+from dualtrack_stack.local.offline_model.service import MAX_BODY_BYTES
 
 from tests.drivers.images import pdf, png
 

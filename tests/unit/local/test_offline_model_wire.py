@@ -9,7 +9,8 @@ import anthropic
 import httpx
 import httpx2
 import pytest
-from dualtrack_stack.local.offline_model.server import OfflineModel, Settings, serve_offline_model
+from dualtrack_stack.local.offline_model.server import OfflineModel, serve_offline_model
+from dualtrack_stack.local.offline_model.service import Settings
 from pydantic import BaseModel
 
 if TYPE_CHECKING:

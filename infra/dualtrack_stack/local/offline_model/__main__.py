@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 from dualtrack_stack.local.loopback import serve_in_foreground
 
-from .server import Settings, create_app
+from .server import create_app
+from .service import Settings
 
 
 @click.command()
