@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,18 @@ if TYPE_CHECKING:
 
 REGION: Final = "us-east-1"
 
+_NOT_READ: Final = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
+}
+"""botocore's own variables without their names in the environment."""
+
+
+def emulated_session() -> Session:
+    """A session that reads no AWS configuration of this machine, which may name a profile that does not exist."""
+    return Session(session_vars=_NOT_READ)
+
 
 @dataclass(frozen=True, slots=True)
 class Aws:
@@ -21,7 +34,7 @@ class Aws:
 
     endpoint_url: str
     credentials: Credentials
-    _session: Session = field(default_factory=Session, repr=False, compare=False)
+    _session: Session = field(default_factory=emulated_session, repr=False, compare=False)
 
     def client(self, service: str) -> Any:
         """A client that ignores this machine's AWS configuration."""
@@ -57,7 +70,7 @@ def role_client(aws: Aws, role_arn: str, service: str) -> Any:
     credentials = RefreshableCredentials.create_from_metadata(
         assume(), refresh_using=assume, method="assume-role"
     )
-    session = Session()
+    session = emulated_session()
     session._credentials = credentials  # type: ignore[attr-defined]  # botocore has no setter
     return session.create_client(
         service, region_name=REGION, endpoint_url=aws.endpoint_url, config=Config(max_pool_connections=50)

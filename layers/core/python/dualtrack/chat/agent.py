@@ -20,9 +20,11 @@ from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.thinking import Thinking
 from dualtrack.profiles import Profile, all_profiles
 from dualtrack.tool_values import ToolSpec
-from dualtrack.tools.registry import in_house_specs
+from dualtrack.tools.registry import IN_HOUSE, in_house_specs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dualtrack.storage.agents import AgentStore
     from dualtrack.storage.chats import Chat
 
@@ -51,11 +53,14 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What the deployment sets for agents. ``model``: for profiles that name none; ``provider`` serves it."""
+    """What the deployment sets for agents. ``model``: for profiles that name none; ``provider`` serves it. Profiles and
+    tools by name."""
 
     model: str
     thinking: Thinking = field(default_factory=Thinking)
     provider: str = ANTHROPIC
+    profiles: Mapping[str, Profile] = field(default_factory=all_profiles)
+    tools: Mapping[str, ToolSpec] = field(default_factory=lambda: IN_HOUSE)
 
 
 def agent_of(agents: AgentStore, chat: Chat, deployed: Deployed) -> Agent:
@@ -77,10 +82,10 @@ def agent_of(agents: AgentStore, chat: Chat, deployed: Deployed) -> Agent:
 
 def _today(chat: Chat, deployed: Deployed) -> Agent | None:
     """The agent as deployed now, but with the recorded model and effort if the chat has a recorded turn."""
-    profile = all_profiles().get(chat.profile)
+    profile = deployed.profiles.get(chat.profile)
     if profile is None:
         return None
     thinking = deployed.thinking
     chosen = replace(thinking, effort=chat.effort) if chat.model else thinking
     model = chat.model or profile.model or deployed.model
-    return Agent(profile, model, chosen, in_house_specs(profile), deployed.provider)
+    return Agent(profile, model, chosen, in_house_specs(profile, deployed.tools), deployed.provider)

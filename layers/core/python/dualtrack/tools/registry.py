@@ -82,9 +82,9 @@ def _declared(module: str, name: str) -> Declaration:
     return found
 
 
-def in_house_specs(profile: Profile) -> tuple[ToolSpec, ...]:
-    """The in-house tools that the profile names."""
-    return tuple(IN_HOUSE[name] for name in profile.tools)
+def in_house_specs(profile: Profile, tools: Mapping[str, ToolSpec] = IN_HOUSE) -> tuple[ToolSpec, ...]:
+    """The tools of these that the profile names."""
+    return tuple(tools[name] for name in profile.tools)
 
 
 @dataclass(frozen=True, slots=True)

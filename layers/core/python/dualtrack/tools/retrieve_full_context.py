@@ -12,7 +12,6 @@ from dualtrack import tool
 from dualtrack.errors import Gone
 from dualtrack.frozen import freeze
 from dualtrack.ids import parse_record_id
-from dualtrack.profiles import all_profiles
 from dualtrack.tool_values import Media, ToolResult
 from dualtrack.tools.full_context import read_reference, summaries_behind, whole_text
 from dualtrack.tools.running import Running, ToolNeeds
@@ -40,7 +39,7 @@ def retrieve_full_context(
     something earlier. Long records come in pieces: read on with the offset that the result names.
     """
     stores = needs.stores.across(running.chat.ancestry)
-    most = all_profiles()[running.chat.profile].result_limit
+    most = needs.profiles[running.chat.profile].result_limit
     wanted = id_.strip().strip("[]").removeprefix("ID:")
     return _read(stores, running, wanted, offset, min(limit or most, most), most) or ToolResult(
         f"ID not found: {id_}", is_error=True

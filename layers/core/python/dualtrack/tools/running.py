@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from dualtrack.profiles import all_profiles
 from dualtrack.tool_values import Provided, ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from dualtrack.models.turn import ToolCall
+    from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import ToolStores
     from dualtrack.tool_values import Kind
@@ -37,6 +39,7 @@ class ToolNeeds(Provided):
     kind: ClassVar[Kind] = "tool"
 
     stores: ToolStores
+    profiles: Mapping[str, Profile] = field(default_factory=all_profiles)
 
 
 Execute: TypeAlias = Callable[[Running], ToolResult]

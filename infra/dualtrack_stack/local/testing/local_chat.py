@@ -1,0 +1,169 @@
+"""`local_chat`: a conversation with an agent within this process, for a test of its tools."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.chat.agent import Deployed
+from dualtrack.chat.chat_view import chat_json
+from dualtrack.chat.run_turn import TurnSettings
+from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.clock import iso
+from dualtrack.credits.account import Account, Decision, Movement
+from dualtrack.frozen import thaw
+from dualtrack.ids import new_conversation_id
+from dualtrack.memory.summaries import SummarySettings
+from dualtrack.models.trouble import Details
+from dualtrack.requests import chat_ref
+from dualtrack.settings import DEFAULTS
+from dualtrack.storage.conversations import Conversation
+from dualtrack.tools.full_context import result_text
+from dualtrack_stack.local.testing.agents import agent_from
+from dualtrack_stack.local.testing.aws import stores_in_memory
+from dualtrack_stack.local.testing.script import ItemsScript, ScriptError, connect, shown
+from dualtrack_stack.local.testing.tools import Tools, declarations_of, specs_of
+from dualtrack_stack.local.testing.workflow import JumpingClock, Workflow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from dualtrack.frozen import JsonObject
+    from dualtrack.memory.records import Record
+    from dualtrack.storage.stores import Stores
+    from dualtrack_stack.local.testing.script import Item
+
+USER: Final = "test"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call of a chat: the tool's name, the input as JSON, and what the model was told."""
+
+    name: str
+    input: dict[str, Any]
+    result: str
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A chat that has ended. ``status``: ``done`` or ``failed``; ``stop``: why it ended, such as ``complete`` or
+    ``max_turns``; ``error``: the message of one that failed; ``credits``: what it was charged; ``sent``: the bodies of
+    its turns' requests to the model, in order."""
+
+    text: str
+    status: str
+    stop: str
+    error: str
+    calls: tuple[Call, ...]
+    credits: int
+    sent: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalChat:
+    """A conversation."""
+
+    user: str
+    conversation_id: str
+    _stores: Stores
+    _script: ItemsScript
+    _workflow: Workflow
+
+    def ask(self, message: str) -> Answer:
+        """Send a message, take the chat to its end, and return its answer.
+
+        Raises `ScriptError` if the script does not fit, and `dualtrack.errors.ApiError` for what the API refuses: too
+        few credits (``insufficient_credits``), or another chat that runs (``conversation_busy``).
+        """
+        first = len(self._script.sent)
+        executions: Any = _AtOnce(self._workflow)
+        chat = start_chat(
+            self._stores, executions, NewChat(self.user, message, self.conversation_id), repeat=None
+        )
+        if self._script.problem:
+            raise ScriptError(self._script.problem)
+        return self._answer(chat.chat_id, self._script.sent[first:])
+
+    def _answer(self, chat_id: str, sent: list[dict[str, Any]]) -> Answer:
+        chat = self._stores.chats.load(self.user, chat_id)
+        assert chat is not None
+        records = self._stores.history.query_records(self.user, self.conversation_id, chat.query)
+        shown_to_user = chat_json(chat, records, None)
+        return Answer(
+            text=shown_to_user["response"] or "",
+            status=chat.status,
+            stop=chat.stop,
+            error=(chat.error or {}).get("message", ""),
+            calls=tuple(self._call(record) for record in records if record.call),
+            credits=chat.credits_used,
+            sent=tuple(sent),
+        )
+
+    def _call(self, record: Record) -> Call:
+        assert record.call is not None
+        result = result_text(self._stores, self.user, self.conversation_id, record)
+        return Call(record.call.tool, thaw(record.call.input), result, record.call.is_error)
+
+
+@dataclass(frozen=True, slots=True)
+class _AtOnce:
+    """Executions that have ended when they are started."""
+
+    workflow: Workflow
+
+    def start(self, name: str, payload: JsonObject) -> None:  # noqa: ARG002
+        self.workflow.run(chat_ref(payload))
+
+
+@contextmanager
+def local_chat(
+    profile: str | Mapping[str, Any],
+    model: Iterable[Item],
+    *,
+    tools: Iterable[Callable[..., Any]] = (),
+    user: str = USER,
+    credits: int = 1_000,  # noqa: A002 - the contract's name
+) -> Iterator[LocalChat]:
+    """A conversation with the agent ``profile`` (its name, or the content of a profile's file), within this process.
+
+    ``model``: what answers the model's calls, one item each: a text, ``calls(…)``, a list of texts and calls, or
+    ``fails(…)``. ``tools``: functions marked with ``@tool``, offered beside those that the profile names. ``credits``:
+    what the user has.
+
+    Raises ValueError for a profile that does not exist or is wrong, TypeError for a tool or an item that is none, and,
+    at the end of the block, `ScriptError` for items that are left over.
+    """
+    own = declarations_of(tools)
+    specs = specs_of(own)
+    agent = agent_from(profile, specs)
+    script, clock = ItemsScript(model), JumpingClock()
+    with stores_in_memory(clock) as stores:
+        _give(stores, user, credits)
+        now = iso(stores.clock())
+        conversation = Conversation(user, new_conversation_id(), "Test", agent.name, now, now).listed(now)
+        stores.conversations.create(conversation)
+        profiles = {agent.name: agent}
+        settings = TurnSettings(
+            Deployed(DEFAULTS.dualtrack_model, profiles=profiles, tools=specs),
+            SummarySettings(DEFAULTS.dualtrack_model),
+            details=Details(shown=True),
+        )
+        workflow = Workflow(stores, connect(script, clock), settings, Tools(own, stores, profiles), clock)
+        yield LocalChat(user, conversation.conversation_id, stores, script, workflow)
+    if script.left:
+        raise ScriptError(
+            f"The script has {len(script.left)} items that no call of the model took, from {shown(script.left[0])} on."
+        )
+
+
+def _give(stores: Stores, user: str, amount: int) -> None:
+    """An account whose allowance of today is used, with a pack of this many credits."""
+    account = Account(user)
+    now = stores.clock()
+    today = account.at(now)
+    given = replace(today, seq=1, used_day=today.limits.daily, used_month=today.limits.daily, pack=amount)
+    line = Movement("grant", amount, amount, now, reason="test")
+    stores.ledger.commit(account, Decision(given, (line,)))

@@ -1,0 +1,191 @@
+"""A scripted model: the items of a list answer the calls of a chat's turns, one each, over the API's strict wire.
+
+Summaries and digests take no item: the offline model writes them, as extracts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import httpx2
+from dualtrack.models.anthropic import Claude
+from dualtrack.models.anthropic_sdk import Anthropic
+from dualtrack_stack.local.offline_model import wire
+from dualtrack_stack.local.offline_model.refusal import STATUS_TYPES, RefusalError, error_body
+from dualtrack_stack.local.offline_model.reply import fresh_id
+from dualtrack_stack.local.offline_model.script import Script, ScriptedResponse, kind_of
+from dualtrack_stack.local.offline_model.service import Settings, State
+from dualtrack_stack.local.offline_model.tokens import PromptCache
+from dualtrack_stack.local.offline_model.transcript import texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dualtrack.clock import Clock
+
+_SHOWN: Final = 300
+"""Characters of what is shown of a message."""
+
+
+class ScriptError(AssertionError):
+    """The script does not fit the chat: it has too few items or too many, or one that the model could not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """A tool call of the scripted model."""
+
+    tool: str
+    input: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"calls({', '.join([repr(self.tool), *(f'{key}={value!r}' for key, value in self.input.items())])})"
+
+
+@dataclass(frozen=True, slots=True)
+class Fails:
+    """An error of the model's service."""
+
+    status: int
+
+    def __str__(self) -> str:
+        return f"fails({self.status})"
+
+
+Item: TypeAlias = str | Calls | Fails | Sequence[str | Calls]
+"""What answers one model call: a text, a tool call, texts and calls together, or an error."""
+
+
+def calls(tool: str, /, **input: Any) -> Calls:  # noqa: A002 - the API's name
+    """The model calls a tool with this input. Several calls of one turn, and text before them, stand in a list."""
+    return Calls(tool, input)
+
+
+def fails(status: int = 529) -> Fails:
+    """The model's service answers with this HTTP status: 429 and 529 (busy) are waited for, 500 is tried again, and 400
+    ends the chat. Waits and pauses between tries take no time."""
+    if status not in STATUS_TYPES:
+        raise ValueError(f"fails({status}): the model's service does not answer so.")
+    return Fails(status)
+
+
+class ItemsScript(Script):
+    """Takes an item for each call of a turn; everything else is left to the offline model's rules."""
+
+    def __init__(self, items: Iterable[Item]) -> None:
+        super().__init__()
+        self._items = [_checked(item) for item in items]
+        self.sent: list[dict[str, Any]] = []
+        self.problem = ""
+
+    def take(self, request: wire.Request) -> ScriptedResponse | None:
+        """The response of the next item. A request that no item can answer is refused, and is the `problem`."""
+        if kind_of(request) != "turn":
+            return None
+        with self._lock:
+            if not self.problem:
+                self.problem = self._misfit(request)
+            if self.problem:
+                return ScriptedResponse(status=400, error_message=self.problem)
+            return _response(self._items.pop(0))
+
+    @property
+    def left(self) -> tuple[Item, ...]:
+        """The items that nothing has asked for."""
+        with self._lock:
+            return tuple(self._items)
+
+    def _misfit(self, request: wire.Request) -> str:
+        """Why the next item cannot answer this request; or empty."""
+        if not self._items:
+            return f"The script has no item left, and the model was called once more. It was sent: {_last_message(request)}"
+        item = self._items[0]
+        called = [part for part in _parts(item) if isinstance(part, Calls)]
+        offered = [tool.name for tool in request.tools if isinstance(tool, wire.Tool)]
+        unknown = next((call for call in called if call.tool not in offered), None)
+        if unknown:
+            return f"{unknown}: this agent has no such tool; it has {', '.join(offered) or 'none'}."
+        if called and isinstance(request.tool_choice, wire.ToolChoiceNone):
+            return f"{called[0]}: this is the last call of the chat, in which the model may call no tool."
+        return ""
+
+
+def _checked(item: Any) -> Item:
+    if not isinstance(item, str | Calls | Fails | list | tuple) or not all(
+        isinstance(part, str | Calls) for part in (item if isinstance(item, list | tuple) else ())
+    ):
+        raise TypeError(
+            f"{item!r} is no item of a script: write a text, calls(…), a list of texts and calls, or fails(…)."
+        )
+    if not item:
+        raise TypeError(f"{item!r} is no item of a script: the model would answer nothing.")
+    return item
+
+
+def _parts(item: Item) -> Sequence[str | Calls | Fails]:
+    return (item,) if isinstance(item, str | Calls | Fails) else item
+
+
+def _response(item: Item) -> ScriptedResponse:
+    if isinstance(item, Fails):
+        return ScriptedResponse(status=item.status)
+    return ScriptedResponse(content=tuple(_block(part) for part in _parts(item)))
+
+
+def _block(part: str | Calls | Fails) -> dict[str, Any]:
+    if isinstance(part, Calls):
+        return {"type": "tool_use", "name": part.tool, "input": dict(part.input)}
+    return {"type": "text", "text": part}
+
+
+def shown(item: Item) -> str:
+    """An item as it is written."""
+    if isinstance(item, str):
+        return repr(item[:_SHOWN])
+    return str(item) if isinstance(item, Calls | Fails) else f"[{', '.join(map(shown, item))}]"
+
+
+def _last_message(request: wire.Request) -> str:
+    """How the last message begins."""
+    text = "\n".join(texts(request.messages[-1].content))
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+
+
+def connect(script: ItemsScript, now: Clock) -> Claude:
+    """A client of the offline model within this process, whose turns the script answers."""
+    model = _InProcess(State(Settings(), script, PromptCache(now)), script)
+    http_client = httpx2.Client(transport=httpx2.MockTransport(model))
+    return Claude(
+        Anthropic(base_url="http://model.invalid", api_key="test", max_retries=0, http_client=http_client)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _InProcess:
+    """The Messages API as a transport."""
+
+    model: State
+    script: ItemsScript
+
+    def __call__(self, http: httpx2.Request) -> httpx2.Response:
+        try:
+            request = self.model.accepted(http.url.path, http.headers, http.read(), wire.Request)
+        except RefusalError as refused:
+            return _error(refused.status, refused.message)
+        if kind_of(request) == "turn":
+            self.script.sent.append(json.loads(http.content))
+        scripted = self.script.take(request)
+        if scripted and scripted.status != 200:
+            return _error(scripted.status, scripted.error_message)
+        answer = self.model.answer(request, scripted)
+        if not request.stream:
+            return httpx2.Response(200, json=answer.message())
+        events = b"".join(event.encode() for event in answer.events(self.model.settings.chunk))
+        return httpx2.Response(200, content=events, headers={"content-type": "text/event-stream"})
+
+
+def _error(status: int, message: str) -> httpx2.Response:
+    return httpx2.Response(status, json=error_body(status, message, fresh_id("req")))

@@ -1,0 +1,108 @@
+"""The tools of a test: its own functions, and the library's as their Lambda functions run them.
+
+What the library's tools search is empty: no course, no graph, and documentation cannot be reached.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.frozen import freeze
+from dualtrack.tool_declaration import declared
+from dualtrack.tool_values import ToolSpec, unknown
+from dualtrack.tools.registry import IN_HOUSE, InHouseTools, in_house_tools
+from dualtrack.tools.running import ToolNeeds
+from dualtrack_stack.tool_specs import spec_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from dualtrack.profiles import Profile
+    from dualtrack.storage.stores import Stores
+    from dualtrack.tool_declaration import Declaration
+    from dualtrack.tool_values import ToolResult
+    from dualtrack.tools.documentation.dependencies import SearchNeeds
+    from dualtrack.tools.running import Running
+
+_log: Final = logging.getLogger(__name__)
+
+
+def declarations_of(functions: Iterable[Callable[..., Any]]) -> Mapping[str, Declaration]:
+    """The tools that these functions are, by name. Raises TypeError for one without ``@tool``, ValueError for a name
+    that is taken."""
+    found: dict[str, Declaration] = {}
+    for function in functions:
+        declaration = declared(function)
+        if declaration is None:
+            raise TypeError(
+                f"{getattr(function, '__name__', function)!r} is no tool: write @tool above its def."
+            )
+        if declaration.name in found or declaration.name in IN_HOUSE:
+            raise ValueError(f"There is a tool {declaration.name!r} already: give this one another name.")
+        found[declaration.name] = declaration
+    return MappingProxyType(found)
+
+
+def specs_of(own: Mapping[str, Declaration]) -> Mapping[str, ToolSpec]:
+    """What the model sees of the library's tools and of these."""
+    return MappingProxyType({**IN_HOUSE, **{name: _spec(tool) for name, tool in own.items()}})
+
+
+def _spec(tool: Declaration) -> ToolSpec:
+    told = spec_of("", tool)
+    del told["module"]
+    return ToolSpec(**{**told, "input_schema": freeze(told["input_schema"])})
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Runs any tool call of a chat."""
+
+    own: Mapping[str, Declaration]
+    stores: Stores
+    profiles: Mapping[str, Profile]
+
+    def __call__(self, running: Running) -> ToolResult:
+        name = running.call.tool
+        if name in self.own:
+            return self._of_test(running)
+        run = getattr(self, f"_{IN_HOUSE[name].kind}", None) if name in IN_HOUSE else None
+        return run(running) if run else unknown(name)
+
+    @cached_property
+    def _of_test(self) -> InHouseTools:
+        return InHouseTools(self.own, self._needs)
+
+    @cached_property
+    def _tool(self) -> InHouseTools:
+        return in_house_tools("tool", self._needs)
+
+    @cached_property
+    def _search(self) -> InHouseTools:
+        return in_house_tools("search", lambda: self._search_needs)
+
+    @cached_property
+    def _graph(self) -> InHouseTools:
+        from dualtrack.tools.graph.library import GraphLibrary  # noqa: PLC0415 - only for a chat that uses it
+
+        return in_house_tools("graph", GraphLibrary(self.stores.corpora, _log).needs)
+
+    def _needs(self) -> ToolNeeds:
+        return ToolNeeds(self.stores, self.profiles)
+
+    @cached_property
+    def _search_needs(self) -> SearchNeeds:
+        import httpx  # noqa: PLC0415 - only for a chat that uses it
+        from dualtrack.tools.courses.library import CourseLibrary  # noqa: PLC0415
+        from dualtrack.tools.documentation.context7 import Context7  # noqa: PLC0415
+        from dualtrack.tools.documentation.dependencies import Dependencies, SearchNeeds  # noqa: PLC0415
+        from dualtrack.tools.documentation.settings import RetrievalSettings  # noqa: PLC0415
+
+        nowhere = httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(503)))
+        documentation = Dependencies(Context7(nowhere, RetrievalSettings()), _log)
+        courses = CourseLibrary(self.stores.corpora, {}, documentation.loop, _log)
+        return SearchNeeds(documentation, self.stores, courses)

@@ -1,0 +1,8 @@
+"""Whole chats within a process, for tests of tools and agents: docs/testing.md. In no Lambda layer."""
+
+from __future__ import annotations
+
+from dualtrack_stack.local.testing.local_chat import Answer, Call, LocalChat, local_chat
+from dualtrack_stack.local.testing.script import ScriptError, calls, fails
+
+__all__ = ["Answer", "Call", "LocalChat", "ScriptError", "calls", "fails", "local_chat"]
