@@ -34,6 +34,8 @@ ROOT: Final = PACKAGE.parents[1]
 BUILD: Final = ROOT / ".build" / "layers"
 PROFILES: Final = Path("python", "dualtrack", "profiles")
 """The profiles' folder in the core layer."""
+TESTING: Final = Path("python", "dualtrack", "testing.py")
+"""The library's module that no layer has: it is for tests, and imports this package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +126,12 @@ def build(role: Role, target: Target = LAMBDA) -> Path:
 
 def build_core(profiles: Sequence[Path] = ()) -> Path:
     """The library as a layer, with bytecode for Lambda's Python and a deployment's own profiles."""
-    source = ROOT / "layers" / "core" / "python"
-    target = BUILD / f"core-{_digest([*_sources(source), *profiles])}"
+    core = ROOT / "layers" / "core"
+    sources = [path for path in _sources(core / "python") if path != core / TESTING]
+    target = BUILD / f"core-{_digest([*sources, *profiles])}"
     if target.is_dir():
         return target
-    return _publish(target, lambda folder: _copy_core(source, profiles, folder))
+    return _publish(target, lambda folder: _copy_core(core / "python", profiles, folder))
 
 
 def key_of(folder: Path) -> str:
@@ -192,6 +195,7 @@ def _install(role: Role, target: Target, folder: Path, beneath: Iterable[Path]) 
 
 def _copy_core(source: Path, profiles: Sequence[Path], folder: Path) -> None:
     shutil.copytree(source, folder / "python", ignore=shutil.ignore_patterns("__pycache__", ".keep"))
+    (folder / TESTING).unlink()
     for path in profiles:
         shutil.copyfile(path, folder / PROFILES / path.name)
     _compile(folder / "python")

@@ -14,7 +14,7 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack_stack.layers import PROFILES, ROOT
+from dualtrack_stack.layers import PROFILES, ROOT, TESTING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -99,6 +99,7 @@ def _all_known(body: dict[str, Any], assets: tuple[Asset, ...]) -> bool:
 def zip_folder(folder: Path, profiles: Iterable[Path] = ()) -> bytes:
     """A zip of the folder and what is packaged with it. It depends only on names and contents."""
     files = {path.relative_to(folder): path for path in folder.rglob("*")}
+    files.pop(TESTING, None)
     files |= {PROFILES / path.name: path for path in profiles}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:

@@ -1,6 +1,6 @@
 """The Messages API apart from HTTP: which requests it accepts, what it answers, and the state behind both.
 
-`server` serves it on the loopback interface; `dualtrack_stack.testing` calls it within the process.
+`server` serves it on the loopback interface; `dualtrack_stack.local.testing` calls it within the process.
 """
 
 from __future__ import annotations

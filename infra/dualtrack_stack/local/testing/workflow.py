@@ -1,4 +1,4 @@
-"""The state machine of a chat (infra/chat.asl.json) within a process: the library's steps in its order, with its tries.
+"""The state machine of a chat (``chat.asl.json``) within a process: the library's steps in its order, with its tries.
 
 turn ──► tools (all at once) ──► turn … ──► summarise
   └────────► abort ◄───────────────────────────┘
