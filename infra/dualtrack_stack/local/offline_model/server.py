@@ -78,11 +78,11 @@ async def _messages(http: HttpRequest) -> Response:
         await asyncio.sleep(step.delay_first)
     if step.status != 200:
         return _error(step.status, step.error_message, step.error_type, step.retry_after)
-    answer = state.answer(request, scripted)
+    delivery = state.deliver(request, scripted)
     if not request.stream:
-        return JSONResponse(answer.message(), headers=_request_id())
+        return JSONResponse(delivery.message(), headers=_request_id())
     delay = state.settings.chunk_delay if step.delay_chunk is None else step.delay_chunk
-    events = answer.events(step.chunk or state.settings.chunk)
+    events = delivery.events(step.chunk or state.settings.chunk)
     return _EventStream(_paced(events, step, delay), drops=_drops(step))
 
 

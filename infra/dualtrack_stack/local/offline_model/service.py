@@ -60,8 +60,8 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """The message that answers an accepted request."""
+class Delivery:
+    """A reply with what the wire adds: its id and the usage of its request."""
 
     reply: Reply
     message_id: str
@@ -109,14 +109,14 @@ class State:
         self.record(Recorded(path, kept, body))
         return request
 
-    def answer(self, request: wire.Request, scripted: ScriptedResponse | None) -> Answer:
+    def deliver(self, request: wire.Request, scripted: ScriptedResponse | None) -> Delivery:
         """The scripted message, else that of the rules; the request is in the prompt cache then."""
         only_samples = self.settings.only_samples
         response = scripted.reply() if scripted else replies.decide(request, only_samples=only_samples)
         reply = replies.signed(request, response)
         if reply.stop_reason == "pause_turn":
             self.paused.add(_fingerprint(_as_sent_back(reply.content)))
-        return Answer(reply, replies.fresh_id("msg"), self.cache.use(request))
+        return Delivery(reply, replies.fresh_id("msg"), self.cache.use(request))
 
     def is_paused(self, message: wire.AssistantMessage) -> bool:
         """Whether an assistant message is one that this server ended with ``pause_turn``."""

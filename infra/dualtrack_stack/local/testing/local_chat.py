@@ -23,8 +23,8 @@ from dualtrack.tools.full_context import result_text
 from dualtrack_stack.local.testing.agents import agent_from
 from dualtrack_stack.local.testing.aws import stores_in_memory
 from dualtrack_stack.local.testing.script import ItemsScript, ScriptError, connect, shown
-from dualtrack_stack.local.testing.tools import Tools, declarations_of, specs_of
-from dualtrack_stack.local.testing.workflow import JumpingClock, Workflow
+from dualtrack_stack.local.testing.tools import Toolbox, declarations_of, specs_of
+from dualtrack_stack.local.testing.workflow import JumpingClock, LocalWorkflow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from dualtrack.frozen import JsonObject
     from dualtrack.memory.records import Record
     from dualtrack.storage.stores import Stores
-    from dualtrack_stack.local.testing.script import Item
-
 USER: Final = "test"
 
 
@@ -70,7 +68,7 @@ class LocalChat:
     conversation_id: str
     _stores: Stores
     _script: ItemsScript
-    _workflow: Workflow
+    _workflow: LocalWorkflow
 
     def ask(self, message: str) -> Answer:
         """Send a message, take the chat to its end, and return its answer.
@@ -112,7 +110,7 @@ class LocalChat:
 class _AtOnce:
     """Executions that have ended when they are started."""
 
-    workflow: Workflow
+    workflow: LocalWorkflow
 
     def start(self, name: str, payload: JsonObject) -> None:  # noqa: ARG002
         self.workflow.run(chat_ref(payload))
@@ -121,7 +119,7 @@ class _AtOnce:
 @contextmanager
 def local_chat(
     profile: str | Mapping[str, Any],
-    model: Iterable[Item],
+    model: Iterable[object],
     *,
     tools: Iterable[Callable[..., Any]] = (),
     user: str = USER,
@@ -151,9 +149,11 @@ def local_chat(
             SummarySettings(DEFAULTS.dualtrack_model),
             details=Details(shown=True),
         )
-        workflow = Workflow(stores, connect(script, clock), settings, Tools(own, stores, profiles), clock)
+        workflow = LocalWorkflow(
+            stores, connect(script, clock), settings, Toolbox(own, stores, profiles), clock
+        )
         yield LocalChat(user, conversation.conversation_id, stores, script, workflow)
-    if script.left:
+    if script.left and not script.problem:
         raise ScriptError(
             f"The script has {len(script.left)} items that no call of the model took, from {shown(script.left[0])} on."
         )

@@ -6,7 +6,6 @@ Summaries and digests take no item: the offline model writes them, as extracts.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -22,7 +21,7 @@ from dualtrack_stack.local.offline_model.tokens import PromptCache
 from dualtrack_stack.local.offline_model.transcript import texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from dualtrack.clock import Clock
 
@@ -55,13 +54,16 @@ class Fails:
         return f"fails({self.status})"
 
 
-Item: TypeAlias = str | Calls | Fails | Sequence[str | Calls]
-"""What answers one model call: a text, a tool call, texts and calls together, or an error."""
+Item: TypeAlias = tuple[str | Calls, ...] | Fails
+"""What answers one model call: texts and tool calls, or an error."""
 
 
 def calls(tool: str, /, **input: Any) -> Calls:  # noqa: A002 - the API's name
     """The model calls a tool with this input. Several calls of one turn, and text before them, stand in a list."""
-    return Calls(tool, input)
+    try:
+        return Calls(tool, json.loads(json.dumps(input, allow_nan=False)))
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{Calls(tool, input)}: the input is no JSON: {error}.") from None
 
 
 def fails(status: int = 529) -> Fails:
@@ -75,7 +77,7 @@ def fails(status: int = 529) -> Fails:
 class ItemsScript(Script):
     """Takes an item for each call of a turn; everything else is left to the offline model's rules."""
 
-    def __init__(self, items: Iterable[Item]) -> None:
+    def __init__(self, items: Iterable[object]) -> None:
         super().__init__()
         self._items = [_checked(item) for item in items]
         self.sent: list[dict[str, Any]] = []
@@ -103,7 +105,7 @@ class ItemsScript(Script):
         if not self._items:
             return f"The script has no item left, and the model was called once more. It was sent: {_last_message(request)}"
         item = self._items[0]
-        called = [part for part in _parts(item) if isinstance(part, Calls)]
+        called = [part for part in item if isinstance(part, Calls)] if isinstance(item, tuple) else []
         offered = [tool.name for tool in request.tools if isinstance(tool, wire.Tool)]
         unknown = next((call for call in called if call.tool not in offered), None)
         if unknown:
@@ -113,29 +115,26 @@ class ItemsScript(Script):
         return ""
 
 
-def _checked(item: Any) -> Item:
-    if not isinstance(item, str | Calls | Fails | list | tuple) or not all(
-        isinstance(part, str | Calls) for part in (item if isinstance(item, list | tuple) else ())
-    ):
+def _checked(item: object) -> Item:
+    if isinstance(item, Fails):
+        return item
+    parts = item if isinstance(item, list | tuple) else (item,)
+    if not all(isinstance(part, str | Calls) for part in parts):
         raise TypeError(
             f"{item!r} is no item of a script: write a text, calls(…), a list of texts and calls, or fails(…)."
         )
-    if not item:
+    if not parts or "" in parts:
         raise TypeError(f"{item!r} is no item of a script: the model would answer nothing.")
-    return item
-
-
-def _parts(item: Item) -> Sequence[str | Calls | Fails]:
-    return (item,) if isinstance(item, str | Calls | Fails) else item
+    return tuple(parts)
 
 
 def _response(item: Item) -> ScriptedResponse:
     if isinstance(item, Fails):
         return ScriptedResponse(status=item.status)
-    return ScriptedResponse(content=tuple(_block(part) for part in _parts(item)))
+    return ScriptedResponse(content=tuple(_block(part) for part in item))
 
 
-def _block(part: str | Calls | Fails) -> dict[str, Any]:
+def _block(part: str | Calls) -> dict[str, Any]:
     if isinstance(part, Calls):
         return {"type": "tool_use", "name": part.tool, "input": dict(part.input)}
     return {"type": "text", "text": part}
@@ -143,14 +142,16 @@ def _block(part: str | Calls | Fails) -> dict[str, Any]:
 
 def shown(item: Item) -> str:
     """An item as it is written."""
-    if isinstance(item, str):
-        return repr(item[:_SHOWN])
-    return str(item) if isinstance(item, Calls | Fails) else f"[{', '.join(map(shown, item))}]"
+    if isinstance(item, Fails):
+        return str(item)
+    parts = [repr(part[:_SHOWN]) if isinstance(part, str) else str(part) for part in item]
+    return parts[0] if len(parts) == 1 else f"[{', '.join(parts)}]"
 
 
 def _last_message(request: wire.Request) -> str:
-    """How the last message begins."""
-    text = "\n".join(texts(request.messages[-1].content))
+    """The last block of what was sent."""
+    last = request.messages[-1].content[-1]
+    text = "\n".join(texts(last.content if isinstance(last, wire.ToolResult) else (last,)))
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
@@ -180,10 +181,10 @@ class _InProcess:
         scripted = self.script.take(request)
         if scripted and scripted.status != 200:
             return _error(scripted.status, scripted.error_message)
-        answer = self.model.answer(request, scripted)
+        delivery = self.model.deliver(request, scripted)
         if not request.stream:
-            return httpx2.Response(200, json=answer.message())
-        events = b"".join(event.encode() for event in answer.events(self.model.settings.chunk))
+            return httpx2.Response(200, json=delivery.message())
+        events = b"".join(event.encode() for event in delivery.events(self.model.settings.chunk))
         return httpx2.Response(200, content=events, headers={"content-type": "text/event-stream"})
 
 

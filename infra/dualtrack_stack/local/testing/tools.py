@@ -59,7 +59,7 @@ def _spec(tool: Declaration) -> ToolSpec:
 
 
 @dataclass(frozen=True)
-class Tools:
+class Toolbox:
     """Runs any tool call of a chat."""
 
     own: Mapping[str, Declaration]

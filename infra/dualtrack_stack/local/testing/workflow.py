@@ -52,7 +52,7 @@ class JumpingClock:
 
 
 @dataclass(frozen=True, slots=True)
-class Workflow:
+class LocalWorkflow:
     """The steps with what their functions have. ``tools`` runs any tool call; ``clock`` is also that of the stores."""
 
     stores: Stores
