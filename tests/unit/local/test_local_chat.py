@@ -275,7 +275,7 @@ def search_conversation(query: str) -> str:
     [
         ({"model": [calls("weather", city="Ottawa")]}, "once more. It was sent: '[ID:q1-t1] Ottawa: 3 °C for 1 days'"),
         ({"model": [COLD, calls("weather", city="Oslo"), COLD]},
-         "2 items that no call of the model took, from calls('weather', city='Oslo') on."),
+         "was not called again, and the script goes on: calls('weather', city='Oslo'), 'It is cold.'"),
         ({"model": [calls("wether")]}, "calls('wether'): this agent has no such tool; it has retrieve_full_context, "),
         ({"model": [calls("weather", city="Oslo")] * 3, "profile": agent(max_turns=2)},
          "calls('weather', city='Oslo'): this is the last call of the chat, in which the model may call no tool."),

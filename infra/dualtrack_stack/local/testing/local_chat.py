@@ -154,9 +154,8 @@ def local_chat(
         )
         yield LocalChat(user, conversation.conversation_id, stores, script, workflow)
     if script.left and not script.problem:
-        raise ScriptError(
-            f"The script has {len(script.left)} items that no call of the model took, from {shown(script.left[0])} on."
-        )
+        rest = ", ".join(map(shown, script.left))
+        raise ScriptError(f"The model was not called again, and the script goes on: {rest}")
 
 
 def _give(stores: Stores, user: str, amount: int) -> None:
