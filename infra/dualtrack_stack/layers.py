@@ -27,13 +27,11 @@ from typing import TYPE_CHECKING, Final
 from dualtrack_stack.node import node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
 PACKAGE: Final = Path(__file__).resolve().parent
 ROOT: Final = PACKAGE.parents[1]
 BUILD: Final = ROOT / ".build" / "layers"
-PROFILES: Final = Path("python", "dualtrack", "profiles")
-"""The profiles' folder in the core layer."""
 TESTING: Final = Path("python", "dualtrack", "testing.py")
 """The library's module that no layer has: it is for tests, and imports this package."""
 
@@ -124,14 +122,14 @@ def build(role: Role, target: Target = LAMBDA) -> Path:
     return _publish(built, lambda folder: _install(role, target, folder, beneath))
 
 
-def build_core(profiles: Sequence[Path] = ()) -> Path:
-    """The library as a layer, with bytecode for Lambda's Python and a deployment's own profiles."""
+def build_core(files: Mapping[Path, bytes] = MappingProxyType({})) -> Path:
+    """The library as a layer, with bytecode for Lambda's Python and a project's files, by their paths in the layer."""
     core = ROOT / "layers" / "core"
     sources = [path for path in _sources(core / "python") if path != core / TESTING]
-    target = BUILD / f"core-{_digest([*sources, *profiles])}"
+    target = BUILD / f"core-{_digest(sources, more=files)}"
     if target.is_dir():
         return target
-    return _publish(target, lambda folder: _copy_core(core / "python", profiles, folder))
+    return _publish(target, lambda folder: _copy_core(core / "python", files, folder))
 
 
 def key_of(folder: Path) -> str:
@@ -193,11 +191,11 @@ def _install(role: Role, target: Target, folder: Path, beneath: Iterable[Path]) 
         _compile(packages)
 
 
-def _copy_core(source: Path, profiles: Sequence[Path], folder: Path) -> None:
+def _copy_core(source: Path, files: Mapping[Path, bytes], folder: Path) -> None:
     shutil.copytree(source, folder / "python", ignore=shutil.ignore_patterns("__pycache__", ".keep"))
     (folder / TESTING).unlink()
-    for path in profiles:
-        shutil.copyfile(path, folder / PROFILES / path.name)
+    for path, content in files.items():
+        (folder / path).write_bytes(content)
     _compile(folder / "python")
 
 
@@ -289,13 +287,18 @@ def _sources(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc" and p.name != ".keep")
 
 
-def _digest(files: Iterable[Path], target: Target = LAMBDA) -> str:
+def _digest(
+    files: Iterable[Path], target: Target = LAMBDA, more: Mapping[Path, bytes] = MappingProxyType({})
+) -> str:
     recipe = (_RECIPE, target.platform, target.python)
     digest = hashlib.sha256(repr(recipe).encode())
     for path in files:
         name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name
         digest.update(f"{name} {path.stat().st_size}\n".encode())
         digest.update(path.read_bytes())
+    for path, content in more.items():
+        digest.update(f"{path} {len(content)}\n".encode())
+        digest.update(content)
     return digest.hexdigest()[:16]
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from dualtrack.checked_settings import WrongSettings, allowed, checked
 from dualtrack.settings import DEFAULTS, declared, settings_from
-from dualtrack_stack.layers import PROFILES, ROOT
+from dualtrack_stack.layers import ROOT
 from dualtrack_stack.local.synth import CACHE
+from dualtrack_stack.project.model import PROFILES
 from dualtrack_stack.settings import FOLDER, BadSettings, read_settings
 from dualtrack_stack.stacks.function_specs import SPECS
 

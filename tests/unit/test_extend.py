@@ -42,12 +42,10 @@ tool = IN_HOUSE.get('days_between')
 print(tool is not None and tool.name in run(tool.kind, Provided).tools)
 """,
     "A profile": """
-import os
 from dualtrack_stack.layers import ROOT
-from dualtrack_stack.local.assets import zip_folder
-from dualtrack_stack.profiles import own_profiles
-from dualtrack.settings import DEFAULTS
-print(b'Plans with dates.' in zip_folder(ROOT / 'layers' / 'core', own_profiles(DEFAULTS)))
+from dualtrack_stack.project.model import packaged
+from dualtrack_stack.project.read import read_project
+print(any(b'Plans with dates.' in content for content in packaged(read_project(ROOT, environ={})).values()))
 """,
     "An MCP server": """
 from dualtrack_stack.settings import read_settings

@@ -12,12 +12,13 @@ import io
 import json
 import zipfile
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack_stack.layers import PROFILES, ROOT, TESTING
+from dualtrack_stack.layers import ROOT, TESTING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
@@ -52,15 +53,18 @@ class Template:
 
 
 def load(
-    assembly: Path, stack: str, parameters: Mapping[str, str], profiles: Iterable[Path] = ()
+    assembly: Path,
+    stack: str,
+    parameters: Mapping[str, str],
+    packaged: Mapping[Path, bytes] = MappingProxyType({}),
 ) -> Template:
     """The template of one stack with the current code.
 
-    ``profiles``: the deployment's own, which are packaged with the library. ``parameters``: the values it will be
+    ``packaged``: the project's files in the core layer. ``parameters``: the values it will be
     deployed with; a version contains its environment, so a changed value changes the version.
     """
     text = (assembly / f"{stack}.template.json").read_text(encoding="utf-8")
-    assets = tuple(_assets(text, profiles))
+    assets = tuple(_assets(text, packaged))
     for asset in assets:
         text = text.replace(asset.placeholder, asset.key)
     body: dict[str, Any] = json.loads(text)
@@ -71,7 +75,7 @@ def load(
     return Template(stack, json.dumps(_renew_versions(body, used)), assets)
 
 
-def _assets(text: str, profiles: Iterable[Path]) -> Iterator[Asset]:
+def _assets(text: str, packaged: Mapping[Path, bytes]) -> Iterator[Asset]:
     """The folders that the template names, by the fixed names of `StageSettings.asset_name`."""
     core = ROOT / "layers" / "core"
     for folder in (core, *sorted((ROOT / "functions").iterdir())):
@@ -79,7 +83,7 @@ def _assets(text: str, profiles: Iterable[Path]) -> Iterator[Asset]:
         name = folder.relative_to(ROOT).as_posix()
         placeholder = f"{hashlib.sha256(name.encode()).hexdigest()}.zip"
         if placeholder in text:
-            content = zip_folder(folder, profiles if folder == core else ())
+            content = zip_folder(folder, packaged if folder == core else {})
             yield Asset(placeholder, f"{hashlib.sha256(content).hexdigest()[:32]}.zip", content)
 
 
@@ -96,18 +100,20 @@ def _all_known(body: dict[str, Any], assets: tuple[Asset, ...]) -> bool:
     return named <= {asset.key for asset in assets}
 
 
-def zip_folder(folder: Path, profiles: Iterable[Path] = ()) -> bytes:
-    """A zip of the folder and what is packaged with it. It depends only on names and contents."""
-    files = {path.relative_to(folder): path for path in folder.rglob("*")}
+def zip_folder(folder: Path, more: Mapping[Path, bytes] = MappingProxyType({})) -> bytes:
+    """A zip of the folder and of more files, by their paths in it. It depends only on names and contents."""
+    files: dict[Path, Path | bytes] = {path.relative_to(folder): path for path in folder.rglob("*")}
     files.pop(TESTING, None)
-    files |= {PROFILES / path.name: path for path in profiles}
+    files |= more
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for relative, path in sorted(files.items()):
-            if path.is_file() and not _NOT_CODE.intersection(relative.parts) and path.suffix != ".pyc":
+        for relative, file in sorted(files.items(), key=lambda item: item[0]):
+            if isinstance(file, bytes) or (
+                file.is_file() and not _NOT_CODE.intersection(relative.parts) and file.suffix != ".pyc"
+            ):
                 info = zipfile.ZipInfo(relative.as_posix(), _EPOCH)
-                info.external_attr = (path.stat().st_mode & 0o777) << 16
-                archive.writestr(info, path.read_bytes())
+                info.external_attr = (0o644 if isinstance(file, bytes) else file.stat().st_mode & 0o777) << 16
+                archive.writestr(info, file if isinstance(file, bytes) else file.read_bytes())
         if not archive.namelist():  # Lambda accepts no empty zip
             archive.writestr(zipfile.ZipInfo("empty", _EPOCH), b"")
     return buffer.getvalue()

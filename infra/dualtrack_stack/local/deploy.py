@@ -7,6 +7,7 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
@@ -39,12 +40,15 @@ class Deployed:
 
 
 def deploy(
-    aws: Aws, assembly: Path, parameters: Mapping[str, str], profiles: Sequence[Path] = ()
+    aws: Aws,
+    assembly: Path,
+    parameters: Mapping[str, str],
+    packaged: Mapping[Path, bytes] = MappingProxyType({}),
 ) -> Deployed:
-    """Create or update the stacks that are not up to date. The data and identity stacks are independent; the
-    chat stack imports from both.
+    """Create or update the stacks that are not up to date, with the project's files in the core layer. The data and
+    identity stacks are independent; the chat stack imports from both.
     """
-    templates = {name: load(assembly, name, parameters, profiles) for name in ("Data", "Identity", "Chat")}
+    templates = {name: load(assembly, name, parameters, packaged) for name in ("Data", "Identity", "Chat")}
     fresh = not _describe(aws.client("cloudformation"), _name(templates["Data"]))
     _upload(aws, [file for template in templates.values() for file in template.files()])
     with ThreadPoolExecutor(2) as pool:

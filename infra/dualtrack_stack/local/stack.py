@@ -21,12 +21,14 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from dualtrack_stack.layers import ROOT
 from dualtrack_stack.local.credentials import Credentials
 from dualtrack_stack.local.front_config import FrontConfig
 from dualtrack_stack.local.login import login_name
 from dualtrack_stack.local.outside import Outside, outside_from
 from dualtrack_stack.local.private import make_private, write_private
 from dualtrack_stack.local.processes import Child, ChildDied, Children
+from dualtrack_stack.project.model import BadProject, packaged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -394,16 +396,16 @@ class LocalStack:
         from dualtrack_stack.local.aws import Aws  # noqa: PLC0415 - loads botocore, while the children start
         from dualtrack_stack.local.deploy import deploy  # noqa: PLC0415
         from dualtrack_stack.local.tokens import Tokens  # noqa: PLC0415
-        from dualtrack_stack.profiles import BadProfile, own_profiles  # noqa: PLC0415 - loads pydantic, likewise
+        from dualtrack_stack.project.read import read_project  # noqa: PLC0415 - loads pydantic, likewise
 
         self._report("Deploying")
         try:
-            profiles = own_profiles(outside.settings)
-        except BadProfile as problem:
+            project = read_project(ROOT, environ=outside.given)
+        except BadProject as problem:
             raise CannotStart(str(problem)) from problem
         now = self._now
         now.aws = Aws(f"http://{HOST}:{port}", self.credentials)
-        now.deployed = deploy(now.aws, assembly, outside.parameters(), profiles)
+        now.deployed = deploy(now.aws, assembly, outside.parameters(), packaged(project))
         outputs = now.deployed.outputs
         now.tokens = Tokens(now.aws, outputs["UserPoolId"], outputs["UserPoolClientId"])
         _put_keys(now.aws, outputs, outside.keys())

@@ -17,6 +17,7 @@ from dualtrack.settings import DEFAULTS
 from dualtrack_stack import layers
 from dualtrack_stack.layers import ROOT
 from dualtrack_stack.profiles import own_profiles
+from dualtrack_stack.project.model import Project, packaged
 from dualtrack_stack.stacks import permissions
 from dualtrack_stack.stacks.findings import accept
 from dualtrack_stack.stacks.function_specs import SPECS
@@ -131,7 +132,7 @@ class Layers:
         if not self._stage.built_layers:
             return ROOT / "layers" / name
         return (
-            layers.build_core(own_profiles(self._settings))
+            layers.build_core(packaged(Project(ROOT, profiles=own_profiles(self._settings))))
             if name == "core"
             else layers.build(layers.ROLES[name])
         )

@@ -1,0 +1,78 @@
+"""What a project has, as frozen values."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROFILES: Final = Path("python", "dualtrack", "profiles")
+"""The profiles' folder in the core layer."""
+TOOLS: Final = Path("python", "dualtrack", "tools", "project.json")
+"""What the model sees of a project's tools, in the core layer; `dualtrack.tools.registry` reads it."""
+
+
+class BadProject(ValueError):
+    """Files of a project are wrong: a line for each problem, ``file:line: what is wrong: what to write``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """What the function of the project's tools may do, as in a statement of a policy that allows it.
+
+    Resources may have ``{stage}``, ``{region}`` and ``{account}`` in them.
+    """
+
+    actions: tuple[str, ...]
+    resources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFunction:
+    """The function that runs the project's tools: the table ``[tools]``, with ``[stage.NAME.tools]`` over it.
+
+    ``secrets``: names, each a parameter of the stage in the Parameter Store. ``environment``: further variables, whose
+    values may have ``{stage}``, ``{region}`` and ``{account}`` in them. ``memory`` in MB; ``seconds``: the function's
+    timeout. Without ``subnets`` it is outside any VPC.
+    """
+
+    allow: tuple[Permission, ...] = ()
+    secrets: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    memory: int = 512
+    seconds: int = 55
+    subnets: tuple[str, ...] = ()
+    security_groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """``specs``: the project's tools, as `dualtrack_stack.tool_specs.spec_of` has them, of kind ``own``; ``module`` is
+    the module's name below ``tools/`` (``billing.refunds`` of ``tools/billing/refunds.py``). ``prices``: its price
+    classes, in credits. ``profiles``: its profiles' files. ``notes``: what is right, but worth a word.
+    """
+
+    root: Path
+    specs: tuple[Mapping[str, Any], ...] = ()
+    prices: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    profiles: tuple[Path, ...] = ()
+    functions: Mapping[str, OwnFunction] = field(default_factory=lambda: MappingProxyType({}))
+    notes: tuple[str, ...] = ()
+
+    def own(self, stage: str) -> OwnFunction:
+        """The function of its tools in a stage."""
+        return self.functions.get(stage, OwnFunction())
+
+
+def packaged(project: Project) -> Mapping[Path, bytes]:
+    """The project's files in the core layer: its profiles, and its tools if it has any."""
+    files = {PROFILES / path.name: path.read_bytes() for path in project.profiles}
+    if project.specs or project.prices:
+        listed = {"tools": list(project.specs), "prices": dict(project.prices)}
+        files[TOOLS] = json.dumps(listed, indent=1, ensure_ascii=False).encode()
+    return MappingProxyType(files)
