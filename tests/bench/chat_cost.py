@@ -3,7 +3,7 @@
     uv run --group test python -m tests.bench.chat_cost            # count, and print the tables
     uv run --group test python -m tests.bench.chat_cost --write    # and write the counts to chat_counts.json
 
-The chats run through the real steps over moto; every DynamoDB request is weighed by AWS's rules: a write takes a unit
+The chats run through the real steps in process; every DynamoDB request is weighed by AWS's rules: a write takes a unit
 per KB of the larger of the item before and after, twice that in a transaction, and one for each entry of an index that
 comes or goes; a consistent read a unit per 4 KB, an eventually consistent one half. Deltas are written at most every
 130 ms, so their number follows from how long text flows: the model's pace below. One client reads the events, over one

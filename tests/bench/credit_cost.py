@@ -16,7 +16,7 @@ from dualtrack.credits.plans import price_chat
 from dualtrack.storage import dynamo
 from dualtrack.storage.ledger import Ledger, with_account
 
-from tests.drivers.credit_tables import make_ledger, moto_client
+from tests.drivers.credit_tables import dynamodb_client, make_ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -110,7 +110,7 @@ def measure() -> dict[str, Units]:
     """Units of each kind of chat, as its user's first of the day."""
     measured: dict[str, Units] = {}
     for name, turns in CHATS.items():
-        with moto_client() as client:
+        with dynamodb_client() as client:
             ledger = make_ledger(client)
             meter = Meter(ledger)
             _chat(ledger, turns)
@@ -120,7 +120,7 @@ def measure() -> dict[str, Units]:
 
 def measure_reset() -> Units:
     """Units of bringing one used account up to date (without the query of the index)."""
-    with moto_client() as client:
+    with dynamodb_client() as client:
         ledger = make_ledger(client)
         meter = Meter(ledger)
         _chat(ledger, ())

@@ -3,7 +3,7 @@
     uv run --group test python -m tests.bench.receipts             # 200 chats, five minutes
     uv run --group test python -m tests.bench.receipts --chats 20
 
-The chats run through the real steps over moto. For each chat, its lines must add up to the chat's and to its user's
+The chats run through the real steps in process. For each chat, its lines must add up to the chat's and to its user's
 ledger (`differences`, and line by line here), and its dollars to their sum; for each user, every line of the ledger
 must be in exactly one receipt. For the two kinds that the cost bench counts too, states and invocations must be the
 same, and the formula's units are printed relative to the counted ones. Exit code 1 if anything does not add up.

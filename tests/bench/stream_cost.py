@@ -3,7 +3,7 @@
     uv run --group test python -m tests.bench.stream_cost            # reads, read units and dollars
     uv run --group test python -m tests.bench.stream_cost --latency  # and first token to first text, on the local stack
 
-The reader is the function's own `EventReader` over DynamoDB as moto emulates it; units are computed from each recorded
+The reader is the function's own `EventReader` over MiniStack's DynamoDB; units are computed from each recorded
 request and the size of its answer: a strongly consistent read takes one unit per started 4 KB, an eventually consistent
 one half of that. A stream's lease is acquired and released by the function's own `Leases`; each write is one unit.
 Prices are those of us-east-1 on demand.

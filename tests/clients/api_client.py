@@ -1,4 +1,4 @@
-"""The function ``api`` in this process: its own handler over moto, called with API Gateway's events.
+"""The function ``api`` in this process: its own handler over stores in this process, called with API Gateway's events.
 
 The workflow is driven by `World`; executions are started and stopped on moto's state machine, which runs nothing. Every
 user has claims as the gateway's authorizer passes them.

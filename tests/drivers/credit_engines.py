@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import boto3
 from botocore.config import Config
 
-from tests.drivers.credit_tables import moto_client
+from tests.drivers.credit_tables import dynamodb_client
 from tests.drivers.memory_aws import Client, MemoryAws
 from tests.servers.processes import free_port, running
 
@@ -35,20 +34,6 @@ def memory() -> Iterator[DynamoDBClient]:
 
 
 @contextmanager
-def ministack() -> Iterator[DynamoDBClient]:
-    """MiniStack with DynamoDB only, in its own process."""
-    port = free_port()
-    settings = {
-        "SERVICES": "dynamodb",
-        "BIND_HOST": "127.0.0.1",
-        "GATEWAY_PORT": str(port),
-        "LOG_LEVEL": "ERROR",
-    }
-    with running([sys.executable, "-m", "ministack"], settings):
-        yield _client(port)
-
-
-@contextmanager
 def dynamodb_local() -> Iterator[DynamoDBClient]:
     """DynamoDB Local, in memory."""
     port = free_port()
@@ -66,8 +51,7 @@ def has_dynamodb_local() -> bool:
 
 ENGINES: Final[Mapping[str, Callable[[], AbstractContextManager[DynamoDBClient]]]] = {
     "memory": memory,
-    "moto": moto_client,
-    "ministack": ministack,
+    "ministack": dynamodb_client,
     "dynamodb-local": dynamodb_local,
 }
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 from dualtrack.storage.ledger import ACTIVE_INDEX, Ledger
-from moto import mock_aws
 
+from tests.drivers.aws import aws_in_process
 from tests.drivers.tables import make_table
 
 if TYPE_CHECKING:
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def moto_client() -> Iterator[DynamoDBClient]:
+def dynamodb_client() -> Iterator[DynamoDBClient]:
     """DynamoDB in this process, whatever endpoint the environment names."""
     endpoint = os.environ.pop("AWS_ENDPOINT_URL", None)
     try:
-        with mock_aws():
+        with aws_in_process():
             yield boto3.client("dynamodb", region_name="us-east-1")
     finally:
         if endpoint:

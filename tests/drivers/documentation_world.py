@@ -14,8 +14,8 @@ from dualtrack.storage.cache import CacheStore
 from dualtrack.tools.documentation.dependencies import Dependencies, build_dependencies
 from dualtrack.tools.documentation.pipeline import documentation_for
 from dualtrack.tools.documentation.settings import Limits, RetrievalSettings
-from moto import mock_aws
 
+from tests.drivers.aws import aws_in_process
 from tests.drivers.tables import make_table
 from tests.servers.context7 import FakeContext7, library, serve_context7, snippet
 from tests.servers.structured_claude import FakeClaude, serve_structured_claude
@@ -133,7 +133,7 @@ def documentation_world(
             stack.enter_context(serve_voyage(FakeVoyage())),
             stack.enter_context(serve_structured_claude(FakeClaude())),
         )
-        stack.enter_context(mock_aws())
+        stack.enter_context(aws_in_process())
         dynamodb = _dynamodb()
         make_table(dynamodb, "cache")
         now = [NOW]

@@ -1,6 +1,6 @@
 """The part of DynamoDB, S3 and Step Functions that a chat uses, in memory: thousands of crashes in a minute.
 
-Its DynamoDB also runs the credit simulation; the same seeds leave the same items on moto, MiniStack and DynamoDB Local
+Its DynamoDB also runs the credit simulation; the same seeds leave the same items on MiniStack and DynamoDB Local
 (tests/property/test_credit_simulation.py).
 
 Expressions are parsed: one that this engine does not know raises. It also refuses what the service refuses: an item

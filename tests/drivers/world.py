@@ -1,4 +1,4 @@
-"""The steps of the workflow over real stores (moto) and the offline model, driven in one process.
+"""The steps of the workflow over real stores (tests/drivers/aws.py) and the offline model, driven in one process.
 
 `World.run` goes through the states as the machine does: turn, tools, turn …, summarise, abort. It is for
 properties of many conversations; the deployed machine has tests of its own in tests/e2e.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import random
@@ -39,8 +38,8 @@ from dualtrack.tools.documentation.settings import RetrievalSettings
 from dualtrack.tools.registry import in_house_tools
 from dualtrack.tools.running import ToolNeeds
 from dualtrack_stack.local.offline_model.server import OfflineModel, serve_offline_model
-from moto import mock_aws
-from moto.core.models import botocore_stubber
+
+from tests.drivers.aws import aws_in_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -231,26 +230,10 @@ def ref_of(chat: Chat) -> ChatRef:
     return ChatRef(chat.user, chat.chat_id, chat.conversation_id)
 
 
-def _serialise_moto() -> None:
-    """Let moto answer one request at a time: it undoes a cancelled transaction by a copy of the whole tables, and so
-    loses what another thread has written since.
-    """
-    process, lock = botocore_stubber.process_request, threading.RLock()
-
-    def locked(request: Any) -> Any:
-        with lock:
-            return process(request)
-
-    botocore_stubber.process_request = locked  # type: ignore[method-assign]
-
-
-_serialise_moto()
-
-
 @contextlib.contextmanager
 def make_world(**tools: Callable[[Running], ToolResult]) -> Iterator[World]:
     """A fresh world; ``tools`` answer the calls to in-house tools other than retrieve_full_context."""
-    with mock_aws(), serve_offline_model() as model:
+    with aws_in_process(), serve_offline_model() as model:
         clock = FakeClock()
         dynamodb = boto3.client("dynamodb", region_name="us-east-1")
         s3 = boto3.client("s3", region_name="us-east-1")

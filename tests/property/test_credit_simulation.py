@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 SEED = int(os.environ.get("CREDIT_SIMULATION_SEED", "2026"))
 IN_ALL = 2_000
-SAMPLES = {"moto": 40, "ministack": 200}
-"""How many of the 2,000 chats also run on third-party engines."""
 
 
 @pytest.mark.timeout(600)
@@ -44,9 +42,8 @@ def test_no_rule_breaks_when_dead_holds_accumulate(monkeypatch: pytest.MonkeyPat
     assert _play(400, Rules()).counts["line: expire"] >= 20
 
 
-@pytest.mark.parametrize("engine", SAMPLES)
-def test_the_same_chats_leave_the_same_items_on_every_engine(engine: str) -> None:
-    _compare(engine, SAMPLES[engine])
+def test_the_same_chats_leave_the_same_items_on_ministack() -> None:
+    _compare("ministack", 200)
 
 
 @pytest.mark.skipif(not has_dynamodb_local(), reason="DynamoDB Local is not installed: .ci/dynamodb_local.sh")

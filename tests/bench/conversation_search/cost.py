@@ -2,7 +2,7 @@
 tests.bench.conversation_search.cost``.
 
 Requests to DynamoDB with their read and write units (`tests.bench.chat_cost` weighs them), to S3, texts embedded,
-seconds over moto in this process, and dollars. The first of two searches writes the index that the second reads.
+seconds over stores in this process, and dollars. The first of two searches writes the index that the second reads.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Objects:
 
 def main() -> None:
     """Print the table."""
-    columns = ("requests", "reads", "writes", "puts", "gets", "embedded", "s over moto", "dollars")
+    columns = ("requests", "reads", "writes", "puts", "gets", "embedded", "s in process", "dollars")
     table = Table("search", *columns, title=f"{QUERIES:,} queries")
     with make_world() as world, serve_voyage(FakeVoyage(embed=embed)) as voyage:
         settings = RetrievalSettings()

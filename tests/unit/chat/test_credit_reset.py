@@ -14,7 +14,7 @@ from dualtrack.credits.account import Account, Decision
 from dualtrack.credits.audit import audit
 from dualtrack.storage.ledger import Ledger, with_account
 
-from tests.drivers.credit_tables import make_ledger, moto_client, rows
+from tests.drivers.credit_tables import dynamodb_client, make_ledger, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,15 +34,13 @@ MIDNIGHT = moment("2026-11-22T00:00:00Z")
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[DynamoDBClient]:
-    with moto_client() as new_client:
+    with dynamodb_client() as new_client:
         yield new_client
 
 
 @pytest.fixture
-def ledger(client: DynamoDBClient) -> Iterator[Ledger]:
-    new_ledger = make_ledger(client)
-    yield new_ledger
-    client.delete_table(TableName=new_ledger.table)  # moto copies every table for each transaction
+def ledger(client: DynamoDBClient) -> Ledger:
+    return make_ledger(client)
 
 
 def use(ledger: Ledger, user: str, now: float, *, settle: bool = True) -> None:

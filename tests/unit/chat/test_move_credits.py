@@ -29,7 +29,7 @@ THOUGHT = Record("q1-a1", "message", "assistant", LONG, "2026-11-21T00:00:00.000
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    """Everything on moto."""
+    """Everything in this process."""
     with make_world() as world:
         yield world
 

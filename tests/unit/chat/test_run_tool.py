@@ -1,4 +1,4 @@
-"""A tool call over real stores (moto): whatever the tool does, exactly one result is recorded."""
+"""A tool call over real stores: whatever the tool does, exactly one result is recorded."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from dualtrack.runtime.time_limit import within
 from dualtrack.storage.dynamo import put, transact, update
 from dualtrack.storage.history import record_key
 from dualtrack.storage.stores import Stores, build_stores
-from moto import mock_aws
 
+from tests.drivers.aws import aws_in_process
 from tests.drivers.world import SETTINGS, FakeClock, NoExecutions, make_tables
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def clock() -> FakeClock:
 @pytest.fixture
 def stores(clock: FakeClock) -> Iterator[Stores]:
     """Empty stores."""
-    with mock_aws():
+    with aws_in_process():
         dynamodb = boto3.client("dynamodb", region_name="us-east-1")
         s3 = boto3.client("s3", region_name="us-east-1")
         make_tables(dynamodb)

@@ -10,8 +10,7 @@ from dualtrack.storage import dynamo
 from dualtrack.storage.ledger import Ledger, with_account
 
 from tests.bench.credit_cost import CHATS, measure
-from tests.drivers.credit_engines import ministack
-from tests.drivers.credit_tables import make_ledger, moto_client, rows
+from tests.drivers.credit_tables import dynamodb_client, make_ledger, rows
 
 NOW = 1_795_262_400.0
 
@@ -26,7 +25,7 @@ def test_the_credits_share_of_a_chat_with_two_tools_is_at_most_15_write_units() 
 
 
 def test_of_fifty_concurrent_starts_with_20_credits_four_succeed() -> None:
-    with ministack() as client:
+    with dynamodb_client() as client:
         ledger = make_ledger(client)
         with_account(ledger, "ann", lambda account: account.hold("spent", 30, NOW), ledger.commit)
         with_account(ledger, "ann", lambda account: account.settle("spent", 30, NOW), ledger.commit)
@@ -47,7 +46,7 @@ def test_of_fifty_concurrent_starts_with_20_credits_four_succeed() -> None:
 
 
 def test_an_account_is_a_quarter_of_a_kilobyte() -> None:
-    with moto_client() as client:
+    with dynamodb_client() as client:
         ledger: Ledger = make_ledger(client)
         with_account(ledger, "ann", lambda account: account.hold("ch_1", 5, NOW), ledger.commit)
         (account,) = [

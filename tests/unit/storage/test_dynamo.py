@@ -23,8 +23,8 @@ from dualtrack.storage.dynamo import (
     transact,
     update,
 )
-from moto import mock_aws
 
+from tests.drivers.aws import aws_in_process
 from tests.drivers.tables import make_table
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def refused(code: str) -> ClientError:
 
 @pytest.fixture
 def client() -> Iterator[Any]:
-    """A table on moto."""
-    with mock_aws():
+    """A table in this process."""
+    with aws_in_process():
         new_client = boto3.client("dynamodb", region_name="us-east-1")
         make_table(new_client, TABLE)
         yield new_client

@@ -27,7 +27,7 @@ NO_BODIES: Any = None
 
 @pytest.fixture(scope="module")
 def dynamodb() -> Iterator[Any]:
-    """Tables on moto."""
+    """Tables in this process."""
     with make_world() as world:
         yield world.stores.chats.client
 
@@ -170,20 +170,9 @@ def test_parallel_writers_leave_no_gap_and_no_duplicate(dynamodb: Any, pk: str) 
     """Eight writers, 64 appends."""
     shuffled = random.Random(7)
     sizes = [[shuffled.randint(1, 3) for _ in range(8)] for _ in range(8)]
-    lock = threading.Lock()
-
-    class OneAtATime:
-        """moto is not thread-safe: its requests are made one after another, in any order."""
-
-        def __getattr__(self, name: str) -> Any:
-            def call(**request: Any) -> Any:
-                with lock:
-                    return getattr(dynamodb, name)(**request)
-
-            return call
 
     def write(writer: int) -> None:
-        log = EventLog(OneAtATime(), "chats", pk, "ch_1", lambda: 0.0, NO_BODIES)  # type: ignore[arg-type]
+        log = EventLog(dynamodb, "chats", pk, "ch_1", lambda: 0.0, NO_BODIES)
         log.begin()
         for step, size in enumerate(sizes[writer]):
             log.append([delta(writer, f"{step}.{number}") for number in range(size)])

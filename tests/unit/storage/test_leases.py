@@ -11,8 +11,8 @@ from dualtrack.errors import ApiError
 from dualtrack.storage.leases import STREAMS, WAITS, Bound, Lease, Leases, with_lease
 from hypothesis import given
 from hypothesis import strategies as st
-from moto import mock_aws
 
+from tests.drivers.aws import aws_in_process
 from tests.drivers.tables import make_table
 from tests.drivers.world import FakeClock
 
@@ -69,8 +69,8 @@ def test_the_limits_are_the_contracts() -> None:
 
 @pytest.fixture
 def client() -> Iterator[Any]:
-    """The cache table on moto."""
-    with mock_aws():
+    """The cache table, in this process."""
+    with aws_in_process():
         new_client = boto3.client("dynamodb", region_name="us-east-1")
         make_table(new_client, TABLE)
         yield new_client

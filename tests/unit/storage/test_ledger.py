@@ -13,7 +13,7 @@ from dualtrack.storage import dynamo
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.ledger import Ledger, account_item, account_moved, with_account
 
-from tests.drivers.credit_tables import make_ledger, moto_client, rows
+from tests.drivers.credit_tables import dynamodb_client, make_ledger, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,15 +25,13 @@ NOW = 1795262400.0  # 2026-11-21 12:00 UTC
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[DynamoDBClient]:
-    with moto_client() as new_client:
+    with dynamodb_client() as new_client:
         yield new_client
 
 
 @pytest.fixture
-def ledger(client: DynamoDBClient) -> Iterator[Ledger]:
-    new_ledger = make_ledger(client)
-    yield new_ledger
-    client.delete_table(TableName=new_ledger.table)  # moto copies every table for each transaction
+def ledger(client: DynamoDBClient) -> Ledger:
+    return make_ledger(client)
 
 
 def hold(ledger: Ledger, chat: str, amount: int = 5, user: str = "ann") -> Decision | Refused:

@@ -1,4 +1,4 @@
-"""`search_conversation` through the real steps, over moto and a strict Voyage-shaped server."""
+"""`search_conversation` through the real steps, over stores in this process and a strict Voyage-shaped server."""
 
 from __future__ import annotations
 

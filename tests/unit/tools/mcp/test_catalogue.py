@@ -30,8 +30,8 @@ from dualtrack.tools.mcp.catalogue import (
 from dualtrack.tools.mcp.config import McpServer, github_server
 from dualtrack.tools.mcp.specs import MAX_LEFT_OUT, MAX_SERVER_TOOLS, ListedTool, specs_of
 from dualtrack.tools.registry import in_house_specs, offer_of, offered_tools
-from moto import mock_aws
 
+from tests.drivers.aws import aws_in_process
 from tests.drivers.tables import make_table
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ OTHER = McpServer("other", "http://other/mcp")
 @pytest.fixture
 def cache() -> Iterator[CacheStore]:
     module._DECODED.clear()
-    with mock_aws():
+    with aws_in_process():
         client = boto3.client("dynamodb", "us-east-1")
         make_table(client, TABLE)
         yield CacheStore(client, TABLE, lambda: NOW)

@@ -24,8 +24,8 @@ from dualtrack.tools.mcp.failures import McpFailure
 from dualtrack.tools.mcp.refresh import refresh_catalogue
 from hypothesis import given
 from hypothesis import strategies as st
-from moto import mock_aws
 
+from tests.drivers.aws import aws_in_process
 from tests.drivers.tables import make_table
 from tests.servers.hostile_mcp import serve_hostile
 
@@ -117,7 +117,7 @@ def test_all_at_once_cost_their_own_tools_alone(hostile: HostileServer) -> None:
     module._DECODED.clear()
     paths = ["honest", "endless-json", "bomb-sse", "blocks-json", "hangs", "meet", "meet2", "says-less"]
     servers = tuple(McpServer(f"s{n}", hostile.at(path)) for n, path in enumerate(paths))
-    with mock_aws():
+    with aws_in_process():
         dynamodb = boto3.client("dynamodb", "us-east-1")
         make_table(dynamodb, "cache")
         cache = CacheStore(dynamodb, "cache", lambda: NOW)

@@ -16,8 +16,8 @@ from dualtrack.tools.mcp.config import Auth, McpServer, github_server
 from dualtrack.tools.mcp.failures import Failure, McpFailure
 from dualtrack.tools.mcp.refresh import Refreshed, refresh_catalogue
 from dualtrack.tools.mcp.specs import ListedTool
-from moto import mock_aws
 
+from tests.drivers.aws import aws_in_process
 from tests.drivers.tables import make_table
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Lists:
 @pytest.fixture
 def cache() -> Iterator[CacheStore]:
     module._DECODED.clear()
-    with mock_aws():
+    with aws_in_process():
         client = boto3.client("dynamodb", "us-east-1")
         make_table(client, "cache")
         yield CacheStore(client, "cache", lambda: NOW)

@@ -10,8 +10,8 @@ from dualtrack.clock import system_clock
 from dualtrack.errors import ApiError
 from dualtrack.storage.cache import CacheStore
 from dualtrack.tools.mcp.tokens import Connection, Connections, check_token
-from moto import mock_aws
 
+from tests.drivers.aws import aws_in_process
 from tests.drivers.tables import make_table
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ TOKEN = "github_pat_11ABCDEFG0_secret"
 
 @pytest.fixture
 def connections() -> Iterator[Connections]:
-    with mock_aws():
+    with aws_in_process():
         dynamodb = boto3.client("dynamodb", "us-east-1")
         kms = boto3.client("kms", "us-east-1")
         make_table(dynamodb, "cache")
