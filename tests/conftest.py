@@ -7,6 +7,8 @@ import tests.right_packages  # noqa: F401 - first: it refuses a pytest from else
 # isort: split
 import functools
 import os
+import signal
+import sys
 
 import botocore.session
 import hypothesis
@@ -26,6 +28,13 @@ hypothesis.settings.load_profile("dualtrack")
 botocore.session.create_loader = functools.cache(botocore.session.create_loader)
 # Every client of Claude would parse the system's certificates.
 transports.create_ssl_context = functools.cache(transports.create_ssl_context)  # type: ignore[attr-defined]
+
+# Every worker, command and function of a run would compile the same thousand modules again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# A shell lets what runs in its background ignore Ctrl-C, and so would the commands that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.update(
     AWS_ACCESS_KEY_ID="test",

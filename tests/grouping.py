@@ -34,10 +34,15 @@ APART: Final = frozenset(
 )
 """The end-to-end files that do not use the shared stack."""
 
+TOGETHER: Final = frozenset({"test_bolt", "test_code_style", "test_extend"})
+"""Other files that run as one: their tests share a server of their own, or one of them takes a minute and may not be
+the last to begin.
+"""
+
 
 def group_of(nodeid: str) -> str:
-    """``stack`` (the deployed stack), ``page`` (it and a browser), ``synthesis``, a file that runs separately; every
-    other test is its own group, named by its id.
+    """``stack`` (the deployed stack), ``page`` (it and a browser), ``synthesis``, a file that runs as one; every other
+    test is its own group, named by its id.
     """
     path = PurePosixPath(nodeid.split("::", 1)[0])
     folder = path.parent.as_posix().removeprefix("tests/")
@@ -47,7 +52,7 @@ def group_of(nodeid: str) -> str:
         return "page"
     if folder == "e2e":
         return path.stem if path.stem in APART else "stack"
-    return nodeid
+    return path.stem if path.stem in TOGETHER else nodeid
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types

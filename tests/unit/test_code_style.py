@@ -25,6 +25,6 @@ def test_code_is_clean(command: tuple[str, ...]) -> None:
     """With the rules of pyproject.toml."""
     pytest.importorskip(command[0], reason=f"{command[0]} is not installed: uv sync --group lint")
     done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, timeout=280, check=False
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, timeout=580, check=False
     )
     assert done.returncode == 0, done.stdout[-6_000:] + done.stderr[-2_000:]

@@ -8,7 +8,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from tests.grouping import APART, group_of
+from tests.grouping import APART, TOGETHER, group_of
 
 ROOT = Path(__file__).parents[2]
 WRITES_ITS_WORKER = """
@@ -26,6 +26,7 @@ FILES = {
     "tests/e2e/page/test_page.py": 10,
     "tests/infra/test_templates.py": 10,
     "tests/infra/test_layers.py": 10,
+    "tests/unit/test_code_style.py": 3,
     "tests/unit/test_text.py": 60,
 }
 
@@ -66,6 +67,7 @@ def test_a_groups_tests_all_run_on_one_worker_and_groups_run_before_the_rest(tmp
         "page": 1,
         "synthesis": 1,
         "test_faults": 1,
+        "test_code_style": 1,
     }
     for paths in ran.values():
         in_a_group = [group_of(path) != path for path in paths]
@@ -76,6 +78,7 @@ def test_a_test_without_a_group_is_a_group_of_its_own() -> None:
     assert group_of("tests/unit/test_text.py::test_a[x@y]") == "tests/unit/test_text.py::test_a[x@y]"
 
 
-def test_every_file_listed_apart_exists() -> None:
-    """A renamed file would share a worker with the big stack."""
+def test_every_listed_file_exists() -> None:
+    """A renamed file would share a worker with the big stack, or start a server for each worker."""
     assert {path.stem for path in (ROOT / "tests" / "e2e").glob("test_*.py")} >= APART
+    assert {path.stem for path in (ROOT / "tests" / "unit").rglob("test_*.py")} >= TOGETHER
