@@ -49,7 +49,7 @@ from dualtrack.models.turn import Usage
 from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.runtime.executions import Executions
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, chat_of, turn_key
-from dualtrack.storage.conversations import Conversation
+from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.storage.dynamo import from_wire
 from dualtrack.storage.history import record_key
 from dualtrack.storage.stores import Stores, build_stores
@@ -290,7 +290,8 @@ class World:
         """A conversation with its summarised tracks; no chat reads anything else of it."""
         count, now = self.scenario.earlier, iso(self.clock())
         conversation_id = new_conversation_id()
-        conversation = Conversation(self.user, conversation_id, "", "assistant", now, now, queries=count)
+        position = list_position(now, conversation_id)
+        conversation = Conversation(self.user, conversation_id, "", "assistant", now, now, position, count)
         stores.conversations.create(conversation)
         key: Any = {"pk": {"S": f"USER#{self.user}"}, "sk": {"S": f"CONV#{conversation_id}"}}
         stores.chats.client.update_item(

@@ -146,7 +146,7 @@ class Long:
         pk = f"CONV#{USER}#{self.conversation_id}"
         stores = self.world.look()
         stores.conversations.create(
-            Conversation(USER, self.conversation_id, "Long", "assistant", "", "", self.queries)
+            Conversation(USER, self.conversation_id, "Long", "assistant", "", "", "", self.queries)
         )
         for number in range(1, self.queries + 1):
             chat = f"ch_{number:026d}"

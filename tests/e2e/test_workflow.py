@@ -13,8 +13,7 @@ from dualtrack.clock import iso
 from dualtrack.ids import execution_name, new_conversation_id, query_id, response_id, summary_id, tool_id
 from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail
 from dualtrack.runtime.executions import Executions
-from dualtrack.storage.conversations import conversation_key
-from dualtrack.storage.dynamo import put, transact
+from dualtrack.storage.conversations import Conversation, list_position
 
 from tests.drivers.world import store
 
@@ -141,15 +140,10 @@ def _seed(root: Root, user: str, queries: int, tools: int, size: int) -> str:
             store(stores, stores.history.record_writes(user, conversation_id, record))
         track = QueryTrack(number, tuple(blocks), full_tokens=(tools + 1) * size // 4)
         store(stores, stores.history.track_writes(user, conversation_id, track))
-    item = {
-        **conversation_key(user, conversation_id),
-        "title": "Seeded",
-        "profile": "assistant",
-        "created_at": now,
-        "updated_at": now,
-        "queries": queries,
-    }
-    transact(stores.chats.client, [put("conversation", stores.history.table, item)])
+    position = list_position(now, conversation_id)
+    stores.conversations.create(
+        Conversation(user, conversation_id, "Seeded", "assistant", now, now, position, queries)
+    )
     return conversation_id
 
 

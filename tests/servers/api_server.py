@@ -139,6 +139,7 @@ def conversation(conversation_id: str, title: str = "How?") -> answers.Conversat
         "profile": "assistant",
         "created_at": AT,
         "updated_at": AT,
+        "listed_at": AT,
     }
 
 
@@ -154,6 +155,7 @@ def _fork(parent: str) -> dict[str, Any]:
         "profile": "assistant",
         "created_at": AT,
         "updated_at": AT,
+        "listed_at": AT,
         "forked_from": parent,
         "forked_before": "q7",
     }

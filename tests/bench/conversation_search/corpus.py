@@ -127,7 +127,7 @@ def put(stores: Stores, talk: Talk) -> None:
     number = len(talk.queries) + 1
     held = {"lease": talk.chat_id, "lease_until": 2_000_000_000}
     stores.conversations.create(
-        Conversation(USER, talk.conversation_id, "Talk", "assistant", AT, AT, number, **held)  # type: ignore[arg-type]
+        Conversation(USER, talk.conversation_id, "Talk", "assistant", AT, AT, AT, number, **held)  # type: ignore[arg-type]
     )
     for records in talk.queries:
         for record in records:

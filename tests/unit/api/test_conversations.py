@@ -114,28 +114,6 @@ def test_conversations_are_listed_by_their_last_query(api: Api) -> None:
     assert [entry["conversation_id"] for entry in listed] == [ids[1], ids[2], ids[0]]
 
 
-def test_a_conversation_of_an_earlier_release_is_listed_after_newer_queries(api: Api) -> None:
-    ids = []
-    for number in range(4):
-        ids.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json["conversation_id"])
-        _next_millisecond()
-    for conversation_id in ids[::2]:
-        _as_an_earlier_release_left_it(api, conversation_id)
-    listed = pages(api, "/v1/conversations?limit=1", "conversations")
-    assert [entry["conversation_id"] for entry in listed] == [ids[3], ids[1], ids[2], ids[0]]
-    api.ask("Anything new?", conversation_id=ids[0])
-    listed = pages(api, "/v1/conversations?limit=3", "conversations")
-    assert [entry["conversation_id"] for entry in listed] == [ids[0], ids[3], ids[1], ids[2]]
-
-
-def _as_an_earlier_release_left_it(api: Api, conversation_id: str) -> None:
-    api.world.stores.chats.client.update_item(
-        TableName="history",
-        Key={"pk": {"S": f"USER#{api.user}"}, "sk": {"S": f"CONV#{conversation_id}"}},
-        UpdateExpression="REMOVE listed, latest, asked",
-    )
-
-
 def found_by(api: Api, words: str) -> list[str]:
     """The titles that a search finds."""
     return [entry["title"] for entry in pages(api, f"/v1/conversations?q={quote(words)}", "conversations")]
@@ -155,21 +133,6 @@ def test_a_search_finds_titles_and_how_the_latest_queries_begin(api: Api) -> Non
     assert found_by(api, "  ") == ["Bowline or clove hitch", knot]
     assert api.call("GET", f"/v1/conversations?q={'x' * 201}").status == 400
     assert api.call("GET", f"/v1/conversations?q=a&forked_from={first}").status == 400
-
-
-def test_queries_of_an_earlier_release_are_found_after_the_next_query_or_fork(api: Api) -> None:
-    first = api.ask("Tell me of the bowline.")["conversation_id"]
-    for message in ("And of the hitch.", "And of the bend."):
-        api.ask(message, conversation_id=first)
-    api.call("PATCH", f"/v1/conversations/{first}", {"title": "Knots"})
-    _as_an_earlier_release_left_it(api, first)
-    assert found_by(api, "bowline") == []
-    fork = api.call("POST", f"/v1/conversations/{first}/fork", {"before": "q3"}).json["conversation_id"]
-    api.call("PATCH", f"/v1/conversations/{fork}", {"title": "Fork"})
-    assert found_by(api, "bowline hitch") == ["Fork"]
-    assert found_by(api, "bend") == []
-    api.ask("Go on.", conversation_id=first)
-    assert found_by(api, "bowline bend") == ["Knots"]
 
 
 def test_one_request_examines_a_limited_number_of_conversations(

@@ -188,7 +188,7 @@ def test_forks_of_forks_have_a_maximum_depth(api: Api, monkeypatch: pytest.Monke
 def test_a_fork_writes_the_same_amount_whatever_it_shares(api: Api, queries: int) -> None:
     """The whole request: the rate limit, and one transaction of the conversation, a note of it and a count."""
     now = iso(api.world.clock())
-    parent = Conversation(api.user, new_conversation_id(), "Long", "assistant", now, now, queries)
+    parent = Conversation(api.user, new_conversation_id(), "Long", "assistant", now, now, now, queries)
     api.world.stores.conversations.create(parent)
     history, dynamodb = api.world.stores.history, api.world.stores.chats.client
     for number in range(1, queries + 1):

@@ -19,18 +19,14 @@ export function groupName(at, now) {
 /**
  * `[{name, families}]` of the families of `families`, the latest first. A family has the date of its latest
  * member.
- *
- * Conversations of an earlier release are last, whatever their dates, so no group occurs twice.
  */
 export function groupsOf(families, now = new Date()) {
   const groups = [];
-  let latest = Infinity;
   for (const family of families) {
     const times = [family.root, ...family.branches].map((member) =>
-      Date.parse(member.listed_at ?? member.updated_at),
+      Date.parse(member.listed_at),
     );
-    latest = Math.min(latest, Math.max(...times));
-    const name = groupName(new Date(latest), now);
+    const name = groupName(new Date(Math.max(...times)), now);
     if (groups.at(-1)?.name !== name) groups.push({ name, families: [] });
     groups.at(-1).families.push(family);
   }

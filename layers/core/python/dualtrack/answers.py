@@ -298,7 +298,7 @@ class Conversation(TypedDict):
     profile: Annotated[str, "Its agent"]
     created_at: Annotated[Time, "When it was created"]
     updated_at: Annotated[Time, "When it was last changed"]
-    listed_at: NotRequired[Annotated[Time, "When its last query began, else when it was created"]]
+    listed_at: Annotated[Time, "When its last query began, else when it was created"]
     running_chat_id: NotRequired[Annotated[str, "The chat that is running in it; absent if none is"]]
     forked_from: NotRequired[Annotated[str, "The conversation that it was forked from, which may be deleted"]]
     forked_before: NotRequired[Annotated[str, "The first query that it does not share with `forked_from`"]]

@@ -15,7 +15,7 @@ from dualtrack.frozen import dumps
 from dualtrack.ids import is_id, new_conversation_id, parse_record_id, query_id, response_id
 from dualtrack.memory.asked import has_words, words_of
 from dualtrack.profiles import DEFAULT_PROFILE, all_profiles, profile_named
-from dualtrack.storage.conversations import Conversation, is_list_position
+from dualtrack.storage.conversations import Conversation, is_list_position, list_position
 from dualtrack.storage.digests import digest_record
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.history import summary_record
@@ -53,9 +53,8 @@ def conversation_json(conversation: Conversation, now: float) -> answers.Convers
         "profile": conversation.profile,
         "created_at": conversation.created_at,
         "updated_at": conversation.updated_at,
+        "listed_at": conversation.latest.partition("#")[0],
     }
-    if conversation.latest:
-        shown["listed_at"] = conversation.latest.partition("#")[0]
     if running := conversation.running_chat(now):
         shown["running_chat_id"] = running
     if conversation.forked_from:
@@ -126,10 +125,11 @@ def _end_of_piece(text: str, offset: int) -> int:
 
 def create_conversation(stores: ConversationStores, user: str, title: str, profile: str) -> Conversation:
     """Create an empty conversation."""
-    now = iso(stores.clock())
+    conversation_id, now = new_conversation_id(), iso(stores.clock())
+    named = profile_named(profile or DEFAULT_PROFILE).name
     conversation = Conversation(
-        user, new_conversation_id(), title, profile_named(profile or DEFAULT_PROFILE).name, now, now
-    ).listed(now)
+        user, conversation_id, title, named, now, now, list_position(now, conversation_id)
+    )
     stores.conversations.create(conversation)
     return conversation
 

@@ -19,7 +19,7 @@ from dualtrack.memory.summaries import track_of
 from dualtrack.profiles import all_profiles
 from dualtrack.requests import ChatRef
 from dualtrack.storage.api_requests import FirstRequest
-from dualtrack.storage.conversations import Conversation
+from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.past_writes import write_track
 
@@ -66,19 +66,20 @@ def _fork(
     parent, through = _parent(stores, user, conversation_id, before), before - 1
     ancestry = _ancestry(stores, parent, through)
     _make_final(stores, parent, ancestry)
-    now = iso(stores.clock())
+    own_id, now = new_conversation_id(), iso(stores.clock())
     fork = Conversation(
         user=user,
-        conversation_id=new_conversation_id(),
+        conversation_id=own_id,
         title=parent.title if through else "",
         profile=parent.profile,
         created_at=now,
         updated_at=now,
+        latest=list_position(now, own_id),
         queries=through,
         ancestry=ancestry,
         forked_from=parent.conversation_id,
         asked=asked_up_to(stores.history, parent, through),
-    ).listed(now)
+    )
     actions = [
         stores.conversations.create_action(fork),
         *stores.forks.share_actions(fork),

@@ -32,7 +32,7 @@ from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.storage.api_requests import FirstRequest
 from dualtrack.storage.bodies import INLINE_LIMIT
 from dualtrack.storage.chats import Chat
-from dualtrack.storage.conversations import Conversation
+from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.storage.dynamo import Action, Lost
 
 if TYPE_CHECKING:
@@ -255,14 +255,16 @@ def _conversation(stores: AdmissionStores, new: NewChat) -> Conversation | None:
 
 
 def _new_conversation(new: NewChat, now: float) -> Conversation:
+    conversation_id, at = new_conversation_id(), iso(now)
     return Conversation(
         user=new.user,
-        conversation_id=new_conversation_id(),
+        conversation_id=conversation_id,
         title=title_of(new.message),
         profile=new.profile or DEFAULT_PROFILE,
-        created_at=iso(now),
-        updated_at=iso(now),
-    ).listed(iso(now))
+        created_at=at,
+        updated_at=at,
+        latest=list_position(at, conversation_id),
+    )
 
 
 def _lease(stores: AdmissionStores, admission: _Admission) -> Action:

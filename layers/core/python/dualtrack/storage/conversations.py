@@ -7,7 +7,7 @@
                                               kept: being deleted, except the queries up to this one
                                               listed, latest: USER#<user>, and when its last query came; they
                                               are the keys of the index `listed`, which excludes conversations
-                                              that are being deleted or have no query of this release
+                                              that are being deleted: they have no `listed`
                                               asked: beginnings of its latest queries, by their numbers
 
 One chat runs in a conversation at a time. A chat takes the lease at its admission and releases it at its end; a
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from dualtrack.codec import APART, TEXT, decode, dump, encode, stored
@@ -54,7 +54,7 @@ LISTED_INDEX: Final = "listed"
 Asked = tuple[tuple[int, str], ...]
 """Numbers and beginnings of queries (`dualtrack.memory.asked`), oldest first."""
 
-_LATEST: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#(.+)", re.ASCII)
+_POSITION: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#(.+)", re.ASCII)
 
 
 @stored
@@ -68,6 +68,8 @@ class Conversation:
     profile: str
     created_at: str
     updated_at: str
+    latest: str
+    """Its `list_position`."""
     queries: int = 0
     lease: str = ""
     lease_until: int = 0
@@ -75,8 +77,6 @@ class Conversation:
     forked_from: str = ""
     forks: int = 0
     asked: Annotated[Asked, TEXT] = ()
-    latest: str = ""
-    """Its position in the list by last query; empty if it has no query of this release."""
     chats_gone: bool = False
     """During its deletion: the chats of the queries that forks still show are deleted."""
 
@@ -90,10 +90,6 @@ class Conversation:
     def is_being_deleted(self) -> bool:
         """Whether its deletion has begun: then its lease is never free again."""
         return self.lease == DELETING
-
-    def listed(self, at: str) -> Conversation:
-        """The conversation with its position in the list: ``at`` is when its last query came, or it was created."""
-        return replace(self, latest=_latest(at, self.conversation_id))
 
     def running_chat(self, now: float) -> str:
         """The id of the chat that runs in it at ``now`` (epoch s); empty if none does."""
@@ -112,11 +108,12 @@ def held_check(name: str, table: str, user: str, conversation_id: str, chat_id: 
 
 def is_list_position(position: str) -> bool:
     """Whether the text has the form of a position in `ConversationStore.by_last_query`."""
-    match = _LATEST.fullmatch(position)
-    return is_id("conversation_id", match[1] if match else position)
+    match = _POSITION.fullmatch(position)
+    return match is not None and is_id("conversation_id", match[1])
 
 
-def _latest(at: str, conversation_id: str) -> str:
+def list_position(at: str, conversation_id: str) -> str:
+    """A conversation's position in the list by last query: ``at`` is when that came, else when it was created."""
     return f"{at}#{conversation_id}"
 
 
@@ -153,16 +150,8 @@ class ConversationStore:
     ) -> Iterator[tuple[str, Conversation | None]]:
         """A user's conversations by their last query, latest first, each with its position; starts after ``before``.
 
-        Conversations without a query of this release come last, newest first: their last queries are older. Positions
-        without a conversation come in between, where a reader can stop and continue later.
+        The index may be a moment behind: it may have positions whose conversations are gone.
         """
-        if not before or _LATEST.fullmatch(before):
-            yield from self._indexed(user, before, page_size)
-            before = ""
-        for conversation in self.newest(user, before=before, limit=page_size):
-            yield conversation.conversation_id, None if conversation.latest else conversation
-
-    def _indexed(self, user: str, before: str, page_size: int) -> Iterator[tuple[str, Conversation | None]]:
         pages = index_pages(
             self.client,
             self.table,
@@ -204,7 +193,7 @@ class ConversationStore:
             ":now": chat.created_at,
             ":asked": dump(asked),
             ":user": f"USER#{conversation.user}",
-            ":latest": _latest(chat.created_at, conversation.conversation_id),
+            ":latest": list_position(chat.created_at, conversation.conversation_id),
         }
         change = "SET queries = :query, lease = :chat, lease_until = :until, updated_at = :now"
         change += f", asked = :asked, {LISTED_INDEX} = :user, latest = :latest"
@@ -222,7 +211,7 @@ class ConversationStore:
     def lock_action(self, conversation: Conversation, until: int, *, take_over: bool = False) -> Action:
         """Take the lease for a deletion, on condition that no chat has run since the conversation was read and none
         holds the lease; ``take_over`` takes it from the chat that held it when it was read."""
-        change = f"SET lease = :deleting, lease_until = :until REMOVE {LISTED_INDEX}, latest, asked"
+        change = f"SET lease = :deleting, lease_until = :until REMOVE {LISTED_INDEX}, asked"
         values = {":deleting": DELETING, ":until": until, ":queries": conversation.queries}
         free = "attribute_not_exists(lease) OR lease = :deleting"
         if take_over and conversation.lease:
@@ -263,8 +252,8 @@ class ConversationStore:
 
 def _item(conversation: Conversation) -> Item:
     key = conversation_key(conversation.user, conversation.conversation_id)
-    listing = {LISTED_INDEX: f"USER#{conversation.user}"} if conversation.latest else {}
-    return {**key, **encode(conversation), "queries": conversation.queries, **listing}
+    # the number of queries is compared, even if it is none yet
+    return {**key, **encode(conversation), "queries": conversation.queries, LISTED_INDEX: key["pk"]}
 
 
 def _conversation(user: str, item: Item) -> Conversation:
