@@ -377,6 +377,7 @@ CURSORS = [
     "null",
     "MTo",
     "Og",
+    "Y3ZfMDFrMDAwMDAwMDAwMDAwMDAwMDAwMDAwMGE",  # cv_01k0000000000000000000000a: a cursor of forks
 ]
 
 
