@@ -30,8 +30,8 @@ class FunctionSpec:
     ``seconds``: less than the timeout of the state or caller that waits for it (DESIGN 2.10); ``memory``: in MB, the
     measured peak is at most 60 % of it (infra/dualtrack_stack/measured.json; tests/infra/test_memory_sizes.py);
     ``layers``: the dependency layers besides the library; ``environment``: the names of its variables besides those of
-    the settings that it uses (`dualtrack.settings`); ``permissions``: its statements besides logs and traces; ``disk``:
-    MB of ``/tmp``, 512 are free.
+    the settings that it uses (`dualtrack.settings`); ``permissions``: its statements besides logs, traces and the keys
+    among those settings; ``disk``: MB of ``/tmp``, 512 are free.
     """
 
     name: str
@@ -119,7 +119,7 @@ _SPECS: Final = (
             # a tool that the model's service refuses
             allow.catalogue(),
             allow.bodies("GetObject", "PutObject"),
-            *allow.model(),
+            *allow.bedrock(),
         ],
     ),
     FunctionSpec(
@@ -147,8 +147,7 @@ _SPECS: Final = (
             allow.table("history", *APPEND, *PAST),
             allow.bodies("GetObject", "PutObject"),
             allow.table("cache", "BatchGetItem", "BatchWriteItem"),
-            *allow.model(),
-            allow.secrets("voyage", "context7"),
+            *allow.bedrock(),
             allow.embed(),
             # a query that filters needs both (Amazon S3 API Reference, QueryVectors, "Permissions")
             *allow.course_vectors("QueryVectors", "GetVectors"),
@@ -166,7 +165,6 @@ _SPECS: Final = (
             allow.table("chats", *APPEND),
             allow.table("history", "GetItem", "PutItem", "BatchGetItem"),
             allow.bodies("GetObject", "PutObject"),
-            *allow.graph_server(),
         ],
         disk=4096,  # two versions while one replaces the other
     ),
@@ -190,7 +188,6 @@ _SPECS: Final = (
             allow.corpora("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
             allow.corpus_objects("GetObject", "PutObject"),
             allow.list_corpus_objects(),
-            allow.secrets("voyage"),
             allow.embed(),
             *allow.course_vectors("CreateIndex", "PutVectors"),
         ],
@@ -222,7 +219,6 @@ _SPECS: Final = (
             allow.table("cache", "GetItem"),
             allow.catalogue(),
             allow.connections("Decrypt"),
-            allow.secrets("github"),
         ],
     ),
     FunctionSpec(
@@ -233,13 +229,12 @@ _SPECS: Final = (
         layers=("base", "claude"),
         environment=(*MEMORY, "CACHE_TABLE", "BEDROCK_SECRET"),
         permissions=lambda allow: [
-            *allow.spans(),
             allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, *PAST),
             # its chat's pins: the agent, and the tools of MCP servers
             allow.table("cache", "GetItem"),
             allow.bodies("GetObject", "PutObject"),
-            *allow.model(),
+            *allow.bedrock(),
         ],
     ),
     FunctionSpec(
@@ -250,7 +245,6 @@ _SPECS: Final = (
         layers=("base",),
         environment=(*MEMORY, "CREDITS_TABLE", "ERROR_DETAILS"),
         permissions=lambda allow: [
-            *allow.spans(),
             allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, *PAST),
             allow.table("credits", "GetItem", "PutItem"),

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
-from dualtrack.models.providers import ANTHROPIC, BEDROCK, PROVIDERS, bedrock_region
-from dualtrack.tools.graph.settings import BOLT
+from dualtrack.models.providers import BEDROCK, PROVIDERS, bedrock_region
+from dualtrack.settings import keys_of_function
 
 from dualtrack_stack.stacks.data import (
     ACTIVE_ACCOUNTS_INDEX,
@@ -140,10 +140,14 @@ class Allow:
         bucket = self._course_vectors
         return [_statement("s3vectors", ["ListIndexes"], bucket)] if bucket else []
 
-    def secrets(self, *names: str) -> iam.PolicyStatement:
-        """Read the keys of services. They are encrypted with aws/ssm, which lets every reader decrypt (AWS KMS
-        Developer Guide, "How AWS Systems Manager Parameter Store uses AWS KMS").
-        """
+    def keys(self, function: str) -> list[iam.PolicyStatement]:
+        """Read the keys that settings say the function uses."""
+        names = keys_of_function(function, self._settings)
+        return [self._parameters(*names)] if names else []
+
+    def _parameters(self, *names: str) -> iam.PolicyStatement:
+        """They are encrypted with aws/ssm, which lets every reader decrypt (AWS KMS Developer Guide, "How AWS Systems
+        Manager Parameter Store uses AWS KMS")."""
         arns = (
             self._data.format_arn(
                 service="ssm", resource="parameter", resource_name=self._data.secret_names[name].lstrip("/")
@@ -152,23 +156,11 @@ class Allow:
         )
         return _statement("ssm", ["GetParameter"], *arns)
 
-    def model(self) -> list[iam.PolicyStatement]:
-        """Ask the model: read the key of its service, or call Bedrock in the account's own projects."""
-        providers, secrets = _providers(self._settings), self._data.secret_names
-        keys = [name for name in (ANTHROPIC, BEDROCK) if name in providers and name in secrets]
-        read = [self.secrets(*keys)] if keys else []
+    def bedrock(self) -> list[iam.PolicyStatement]:
+        """Call Bedrock in the account's own projects, on the local stack with credentials from outside."""
         arn = inference_arn(self._data, self._settings)
-        return [*read, _statement("bedrock-mantle", ["CreateInference"], arn)] if arn else read
-
-    def spans(self) -> list[iam.PolicyStatement]:
-        """Read the headers for the stage's collector, if it has one."""
-        is_set = self._settings is None or self._settings.otel_exporter_otlp_endpoint
-        return [self.secrets("otlp")] if is_set else []
-
-    def graph_server(self) -> list[iam.PolicyStatement]:
-        """Read the password of the graph's server, if there is one."""
-        is_set = self._settings is None or self._settings.dualtrack_graph_engine == BOLT
-        return [self.secrets("graph")] if is_set else []
+        outside = [self._parameters(BEDROCK)] if BEDROCK in self._data.secret_names else []
+        return [*outside, _statement("bedrock-mantle", ["CreateInference"], arn)] if arn else []
 
     def connections(self, action: str) -> iam.PolicyStatement:
         """On the key that encrypts the users' connections."""

@@ -45,8 +45,9 @@ class Declared:
     value counts if this one is not set. ``example``: a value that is not the default, where none can be guessed.
 
     ``in_file``: whether it may stand in a stage's file. A key (``variable`` is its own name in the environment) stands
-    in the Parameter Store; its field is the parameter's name. ``service``: the setting with the address of the service
-    that the key is for.
+    in the Parameter Store; its field is the parameter's name, and the functions that use it may read it. ``service``:
+    the setting with the address of the service that the key is for. ``used_if``: whether a stage with these settings
+    uses that service; none if it always may.
     """
 
     about: str
@@ -63,6 +64,7 @@ class Declared:
     in_file: bool = True
     variable: str = ""
     service: str = ""
+    used_if: Callable[[Settings], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,8 @@ class Settings:
         form=r"sk-ant-[\w-]{20,}",
         expects="begins with sk-ant-",
         service="anthropic_base_url",
+        # chats of the provider before may still run
+        used_if=lambda of: "anthropic" in (of.dualtrack_provider, of.dualtrack_provider_before),
     )
     anthropic_base_url: str = setting(
         "https://api.anthropic.com",
@@ -242,7 +246,11 @@ class Settings:
     )
     dualtrack_graph_user: str = setting("neo4j", "its user", used_by=("graph",))
     graph_secret: str = key(
-        "DUALTRACK_GRAPH_PASSWORD", "its password", used_by=("graph",), service="dualtrack_graph_url"
+        "DUALTRACK_GRAPH_PASSWORD",
+        "its password",
+        used_by=("graph",),
+        service="dualtrack_graph_url",
+        used_if=lambda of: of.dualtrack_graph_engine == "bolt",
     )
     github_mcp_url: str = setting(
         "", "GitHub's [MCP server](docs/mcp.md)", unset="no GitHub tools", example="https://mcp.example"
@@ -280,6 +288,7 @@ class Settings:
         "its headers",
         used_by=("summarise", "abort"),
         service="otel_exporter_otlp_endpoint",
+        used_if=lambda of: bool(of.otel_exporter_otlp_endpoint),
     )
     allowed_origins: tuple[str, ...] = setting(
         (),
@@ -539,6 +548,17 @@ def variables_of(function: str) -> tuple[str, ...]:
 def keys() -> Mapping[str, Entry]:
     """The entries of keys, by the last part of their parameters' names."""
     return {entry.stored: entry for entry in declared().values() if entry.is_key}
+
+
+def keys_of_function(function: str, settings: Settings | None) -> tuple[str, ...]:
+    """The keys that a function uses in a stage with these settings, by the last part of their parameters' names; all
+    that it may use, if the settings are not known yet."""
+    return tuple(
+        name
+        for name, entry in keys().items()
+        if function in entry.declared.used_by
+        and (settings is None or entry.declared.used_if is None or entry.declared.used_if(settings))
+    )
 
 
 def of_commands(environ: Mapping[str, str] = os.environ) -> Settings:
