@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from dualtrack.checked_settings import WrongSettings, allowed, checked
-from dualtrack.settings import DEFAULTS, declared, settings_from
+from dualtrack.models.providers import ANTHROPIC
+from dualtrack.settings import DEFAULTS, declared, keys, settings_from
 from dualtrack_stack.layers import ROOT
 from dualtrack_stack.local.synth import CACHE
 from dualtrack_stack.project.model import PROFILES
@@ -16,7 +17,7 @@ from dualtrack_stack.settings import FOLDER, BadSettings, read_settings
 from dualtrack_stack.stacks.function_specs import SPECS
 
 from tests.drivers.other_settings import another, in_a_file
-from tests.drivers.templates import Stage
+from tests.drivers.templates import Stage, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,8 +28,10 @@ ALL_CHOSEN: Final[dict[str, str]] = {
     **{name: another(entry) for name, entry in in_a_file().items() if not name.startswith("GITHUB_MCP_")},
     "GITHUB_MCP_URL": "https://mcp.example",
     "DUALTRACK_PROFILES": str(OWN_PROFILES),
+    "DUALTRACK_PROVIDER_BEFORE": ANTHROPIC,
 }
-"""A value for each that is not its default; of the two ways to GitHub's tools the server elsewhere."""
+"""A value for each that is not its default, with which every key is used; of the two ways to GitHub's tools the server
+elsewhere."""
 
 USED: Final = sorted(name for name, entry in declared().items() if entry.declared.used_by)
 
@@ -48,12 +51,17 @@ def _is_number(value: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def environments(assembly: Callable[..., Path]) -> Mapping[str, Mapping[str, Any]]:
-    """Each function's environment, by its name, of a stage that sets everything."""
+def chat(assembly: Callable[..., Path]) -> Stage:
+    """A stage that sets everything."""
     OWN_PROFILES.mkdir(parents=True, exist_ok=True)
     profile = json.loads((ROOT / "layers" / "core" / PROFILES / "assistant.json").read_text())
     (OWN_PROFILES / "helper.json").write_text(json.dumps(profile | {"name": "helper"}))
-    chat = Stage("prod", assembly("prod", ALL_CHOSEN))
+    return Stage("prod", assembly("prod", ALL_CHOSEN))
+
+
+@pytest.fixture(scope="module")
+def environments(chat: Stage) -> Mapping[str, Mapping[str, Any]]:
+    """Each function's environment, by its name."""
     found = chat.resources("Chat", "AWS::Lambda::Function").values()
     by_handler = {f["Description"]: f["Environment"]["Variables"] for f in found if "Description" in f}
     return {name: by_handler[spec.description] for name, spec in SPECS.items()}
@@ -92,9 +100,22 @@ def test_a_function_has_no_other(environments: Mapping[str, Mapping[str, Any]]) 
         assert [name for name in environment if function not in operators.get(name, (function,))] == []
 
 
-def test_under_other_names_too(
-    environments: Mapping[str, Mapping[str, Any]], assembly: Callable[..., Path]
-) -> None:
+@pytest.mark.parametrize("name", sorted(keys()))
+def test_a_key_can_be_read_by_the_functions_that_use_it_alone(name: str, chat: Stage) -> None:
+    parameter = f":parameter/dualtrack-prod/{name}"
+    policies = chat.resources("Chat", "AWS::IAM::Policy").items()
+    readers = {role.split("RoleDefaultPolicy")[0] for role, policy in policies if parameter in _named(policy)}
+    assert readers == {SPECS[function].construct_id for function in keys()[name].declared.used_by}
+
+
+def _named(policy: Any) -> set[str]:
+    """The ends of the resources of a policy."""
+    statements = policy["PolicyDocument"]["Statement"]
+    listed = [s["Resource"] if isinstance(s["Resource"], list) else [s["Resource"]] for s in statements]
+    return {f":parameter{readable(arn).rpartition(':parameter')[2]}" for arns in listed for arn in arns}
+
+
+def test_under_other_names_too(environments: Mapping[str, Mapping[str, Any]], chat: Stage) -> None:
     servers = json.loads(environments["mcp"]["MCP_SERVERS"])
     assert {server["url"] for server in servers} >= {
         ALL_CHOSEN["GITHUB_MCP_URL"],
@@ -102,9 +123,10 @@ def test_under_other_names_too(
     }
     for function in ("search", "ingest", "sweep"):
         assert environments[function]["COURSE_VECTORS"]
-    assembled = assembly("prod", ALL_CHOSEN)
-    assets = json.loads((assembled / "Chat.assets.json").read_text())["files"].values()
-    assert any((assembled / asset["source"]["path"] / PROFILES / "helper.json").is_file() for asset in assets)
+    assets = json.loads((chat.folder / "Chat.assets.json").read_text())["files"].values()
+    assert any(
+        (chat.folder / asset["source"]["path"] / PROFILES / "helper.json").is_file() for asset in assets
+    )
 
 
 def wrong() -> list[tuple[str, str]]:
