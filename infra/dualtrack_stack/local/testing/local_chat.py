@@ -18,7 +18,7 @@ from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.trouble import Details
 from dualtrack.requests import chat_ref
 from dualtrack.settings import DEFAULTS
-from dualtrack.storage.conversations import Conversation
+from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.tools.full_context import result_text
 from dualtrack_stack.local.testing.agents import agent_from
 from dualtrack_stack.local.testing.aws import stores_in_memory
@@ -140,8 +140,9 @@ def local_chat(
     script, clock = ItemsScript(model), JumpingClock()
     with stores_in_memory(clock) as stores:
         _give(stores, user, credits)
-        now = iso(stores.clock())
-        conversation = Conversation(user, new_conversation_id(), "Test", agent.name, now, now).listed(now)
+        conversation_id, now = new_conversation_id(), iso(stores.clock())
+        position = list_position(now, conversation_id)
+        conversation = Conversation(user, conversation_id, "Test", agent.name, now, now, position)
         stores.conversations.create(conversation)
         profiles = {agent.name: agent}
         settings = TurnSettings(
