@@ -1,44 +1,47 @@
-"""Finds the course that a name means, by similarity of titles in words or in meaning, if any is similar enough."""
+"""Finds the course that a name means: by title, by subject or in meaning, if any is similar enough."""
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dualtrack.tools.courses.ranking import comparable, cosines
 from dualtrack.tools.courses.settings import DEFAULT
+from dualtrack.tools.courses.subjects import Subjects, telling
 
 if TYPE_CHECKING:
     from dualtrack.tools.courses.index import Index
     from dualtrack.tools.courses.settings import CourseSettings
 
-_WORD: Final = re.compile(r"\w+")
-_SAYS_NOTHING: Final = frozenset(
-    {"the", "a", "an", "of", "on", "in", "for", "to", "and", "with", "about", "course", "courses", "class"}
-)
-
 
 def resolve(
     index: Index, name: str, name_vector: bytes | None = None, settings: CourseSettings = DEFAULT
 ) -> str | None:
-    """The exact title that a name means: the same title, else the most similar in words, else in meaning, else None.
+    """The exact title that a name means: the same title, else the most similar in words, else that of the one course
+    whose subject it is, else the most similar in meaning, else None.
 
-    A part of a title, its initials, or a title with a typo is enough.
+    A part of a title, its initials, a title with a typo, a lesson's title or a subject is enough.
     ``name_vector``: float32 of the index's model.
     """
     titles = [course.title for course in index.catalogue]
-    wanted = _words(name)
+    said = telling(name)
+    wanted = _folded(said)
     if not wanted:
         return None
-    same = [title for title in titles if _words(title) == wanted]
-    if same:
-        return same[0]
-    likeness = [_likeness(wanted, _words(title)) for title in titles]
-    best = max(range(len(titles)), key=likeness.__getitem__, default=None)
-    if best is not None and likeness[best] >= (settings.like_in_words, 0.0):
+    likeness = [_likeness(wanted, _folded(telling(title))) for title in titles]
+    best = max(range(len(titles)), key=likeness.__getitem__, default=0)
+    if titles and likeness[best] == (1.0, 1.0):
         return titles[best]
+    subjects = Subjects(index, settings)
+    if (
+        titles
+        and likeness[best] >= (settings.like_in_words, 0.0)
+        and not subjects.is_contradicted(said, best)
+    ):
+        return titles[best]
+    if (course := subjects.course_of(said)) is not None:
+        return titles[course]
     if index.title_vectors is not None and name_vector and comparable(index.title_vectors, name_vector):
         close = cosines(index.title_vectors, name_vector)
         if len(close) and close.max() >= settings.like_in_meaning:
@@ -46,23 +49,15 @@ def resolve(
     return None
 
 
-def _words(text: str) -> tuple[str, ...]:
-    """The words that distinguish courses, in lower case; all words if none does."""
-    all_words = _WORD.findall(text.casefold())
-    return tuple(word for word in all_words if word not in _SAYS_NOTHING) or tuple(all_words)
+def _folded(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word.casefold() for word in words)
 
 
 def _likeness(name: tuple[str, ...], title: tuple[str, ...]) -> tuple[float, float]:
     """The share of the name that is in the title, and of the title that is in the name, from 0 to 1."""
-    if len(name) == 1 and len(name[0]) >= 2 and name[0] in _initials(title):
-        return 1.0, 0.0
     of_name, of_title = _groups(name), _groups(title)
     shared = len(of_name & of_title)
     return shared / (len(of_name) or 1), shared / (len(of_title) or 1)
-
-
-def _initials(words: tuple[str, ...]) -> str:
-    return "".join(word[0] for word in words)
 
 
 def _groups(words: tuple[str, ...]) -> frozenset[str]:

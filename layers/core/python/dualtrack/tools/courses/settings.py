@@ -16,8 +16,9 @@ class CourseSettings:
     ``limit``: chunks to return. ``k1`` and ``b`` are BM25's; ``rrf_k`` is that of reciprocal rank fusion, in which
     meaning counts ``meaning_weight`` times, over the first ``depth`` chunks of each ranking.
     ``like_in_words`` (a share of a name's letter groups) and ``like_in_meaning`` (a cosine): the similarity from which
-    a name means a course's title. ``embed_seconds``: for the query's vector. ``checked_every``: seconds between two
-    checks for a newer index.
+    a name means a course's title. A word is a course's subject from ``share_of_subject`` of all its chunks on; if no
+    title has it, from ``chunks_of_subject`` chunks on. ``embed_seconds``: for the query's vector. ``checked_every``:
+    seconds between two checks for a newer index.
     """
 
     ranking: Ranking = "hybrid"
@@ -29,6 +30,8 @@ class CourseSettings:
     depth: int = 50
     like_in_words: float = 0.6
     like_in_meaning: float = 0.45
+    share_of_subject: float = 0.75
+    chunks_of_subject: int = 3
     embed_seconds: float = 10.0
     checked_every: float = 3.0
 
