@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import shutil
 import stat
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 from dualtrack_stack import layers
+from dualtrack_stack.local.assets import zip_folder
 from dualtrack_stack.stacks.function_specs import SPECS
+
+from tests.drivers.import_graph import imports_of
 
 ADAPTER_BYTES = 15_000_000
 """Lambda Web Adapter, which AWS publishes; its layer cannot be measured here."""
@@ -36,6 +41,17 @@ def test_every_function_fits_with_its_layers(
         assert total <= layers.UNZIPPED_LIMIT, spec.name
     with capsys.disabled():
         print("", f"Unzipped, of {layers.UNZIPPED_LIMIT / 1e6:.1f} MB:", *lines, sep="\n")
+
+
+def test_the_library_on_lambda_knows_nothing_of_the_stack(built: dict[str, Path], tmp_path: Path) -> None:
+    """`dualtrack.testing` does: it is in no layer, neither of AWS nor of the local stack."""
+    zipfile.ZipFile(io.BytesIO(zip_folder(layers.ROOT / "layers" / "core"))).extractall(tmp_path)
+    for folder in (built["core"], tmp_path):
+        modules = list(folder.rglob("*.py"))
+        assert len(modules) > 100
+        assert {found.module.split(".")[0] for path in modules for found in imports_of(path)}.isdisjoint(
+            {"dualtrack_stack", "ministack"}
+        )
 
 
 def test_heavy_packages_are_only_in_layers_that_use_them(built: dict[str, Path]) -> None:
