@@ -30,6 +30,10 @@ ci:
 synth:
     uv run --extra deploy python -m dualtrack_stack.local.synth
 
+# the layers' versions, after a change of uv.lock
+versions:
+    uv export --quiet --frozen --all-extras --no-default-groups --no-hashes --no-emit-project --no-header --no-annotate --output-file layers/versions.txt
+
 # the documents' tables of settings, after a change of a setting
 tables:
     uv run python -m dualtrack_stack.setting_tables

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.credits.aws_cost import STEP_SECONDS, Line, Work, work_lines
 
-from dualtrack_stack.layers import PACKAGE
 from dualtrack_stack.prices import HOME, prices
+from dualtrack_stack.roots import PACKAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Lambda layers, built by uv without Docker, cached by their content (DESIGN 2.13).
 
-A layer is resolved for Lambda's platform (arm64, Python 3.13) with the versions of ``uv.lock``. Files of the layers
-beneath it are left out, and bytecode is shipped as unchecked-hash .pyc: an asset's zip normalises mtimes, which would
-silently void timestamp .pyc and double every cold start.
+A layer is resolved for Lambda's platform (arm64, Python 3.13) with the versions of ``layers/versions.txt``. Files of
+the layers beneath it are left out, and bytecode is shipped as unchecked-hash .pyc: an asset's zip normalises mtimes,
+which would silently void timestamp .pyc and double every cold start.
 
 A layer is the same wherever it is built: it always has its bytecode, no installer's notes about the machine, and fixed
 file modes; its name and its asset's hash are a hash of its inputs. So a deployment from CI after one from a laptop
@@ -25,14 +25,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from dualtrack_stack.node import node
+from dualtrack_stack.roots import LIBRARY, OURS, PACKAGE, build_folder, project_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-PACKAGE: Final = Path(__file__).resolve().parent
-ROOT: Final = PACKAGE.parents[1]
-BUILD: Final = ROOT / ".build" / "layers"
-TESTING: Final = Path("python", "dualtrack", "testing.py")
+VERSIONS: Final = OURS / "layers" / "versions.txt"
+"""Every package that an extra needs, at its version in ``uv.lock`` (``just versions`` writes it)."""
+
+INSIDE: Final = Path("python", "dualtrack")
+"""The library's folder in the core layer."""
+
+TESTING: Final = "testing.py"
 """The library's module that no layer has: it is for tests, and imports this package."""
 
 
@@ -79,7 +83,7 @@ class Role:
 
     name: str
     above: tuple[str, ...] = ()
-    parent: Path = ROOT / "layers"
+    parent: Path = OURS / "layers"
 
     @property
     def requirements(self) -> Path:
@@ -115,7 +119,7 @@ ROLES: Final[Mapping[str, Role]] = MappingProxyType(
 
 def build(role: Role, target: Target = LAMBDA) -> Path:
     """The folder of a built dependency layer (``python/`` inside)."""
-    built = BUILD / f"{role.name}-{_dependency_key(role, target)}"
+    built = _folder() / f"{role.name}-{_dependency_key(role, target)}"
     if built.is_dir():
         return built
     beneath = [build(ROLES[name], target) for name in role.above]
@@ -124,12 +128,10 @@ def build(role: Role, target: Target = LAMBDA) -> Path:
 
 def build_core(files: Mapping[Path, bytes] = MappingProxyType({})) -> Path:
     """The library as a layer, with bytecode for Lambda's Python and a project's files, by their paths in the layer."""
-    core = ROOT / "layers" / "core"
-    sources = [path for path in _sources(core / "python") if path != core / TESTING]
-    target = BUILD / f"core-{_digest(sources, more=files)}"
+    target = _folder() / f"core-{_digest(_sources(), more=files)}"
     if target.is_dir():
         return target
-    return _publish(target, lambda folder: _copy_core(core / "python", files, folder))
+    return _publish(target, lambda folder: _copy_core(files, folder))
 
 
 def key_of(folder: Path) -> str:
@@ -142,10 +144,14 @@ def unzipped_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
+def _folder() -> Path:
+    return build_folder() / "layers"
+
+
 def _publish(target: Path, fill: Callable[[Path], None]) -> Path:
     """Build beside the target and rename, so that an interrupted build is never taken for a layer."""
-    BUILD.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=BUILD))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
     try:
         fill(work)
         _set_modes(work)
@@ -167,20 +173,17 @@ def _set_modes(folder: Path) -> None:
 
 def _install(role: Role, target: Target, folder: Path, beneath: Iterable[Path]) -> None:
     packages = folder / "python"
-    with tempfile.TemporaryDirectory() as scratch:
-        constraints = Path(scratch) / "constraints.txt"
-        constraints.write_text(_locked_versions(), encoding="utf-8")
-        _run(
-            "uv", "pip", "install", "--quiet", "--no-config",
-            "--target", str(packages),
-            "--requirements", str(role.requirements),
-            "--constraints", str(constraints),
-            *(("--excludes", str(role.excludes)) if role.excludes.is_file() else ()),
-            "--python-version", target.python,
-            *(("--python-platform", target.platform) if target.platform else ()),
-            "--only-binary", ":all:",
-            "--link-mode", "copy",
-        )  # fmt: skip
+    _run(
+        "uv", "pip", "install", "--quiet", "--no-config",
+        "--target", str(packages),
+        "--requirements", str(role.requirements),
+        "--constraints", str(VERSIONS),
+        *(("--excludes", str(role.excludes)) if role.excludes.is_file() else ()),
+        "--python-version", target.python,
+        *(("--python-platform", target.platform) if target.platform else ()),
+        "--only-binary", ":all:",
+        "--link-mode", "copy",
+    )  # fmt: skip
     shutil.rmtree(packages / "bin", ignore_errors=True)
     (packages / ".lock").unlink(missing_ok=True)
     _drop_installers_notes(packages)
@@ -191,20 +194,12 @@ def _install(role: Role, target: Target, folder: Path, beneath: Iterable[Path]) 
         _compile(packages)
 
 
-def _copy_core(source: Path, files: Mapping[Path, bytes], folder: Path) -> None:
-    shutil.copytree(source, folder / "python", ignore=shutil.ignore_patterns("__pycache__", ".keep"))
-    (folder / TESTING).unlink()
+def _copy_core(files: Mapping[Path, bytes], folder: Path) -> None:
+    shutil.copytree(LIBRARY, folder / INSIDE, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / INSIDE / TESTING).unlink()
     for path, content in files.items():
         (folder / path).write_bytes(content)
     _compile(folder / "python")
-
-
-def _locked_versions() -> str:
-    exported = _run(
-        "uv", "export", "--quiet", "--frozen", "--all-extras", "--no-default-groups",
-        "--no-hashes", "--no-emit-project", "--no-header",
-    )  # fmt: skip
-    return "\n".join(line for line in exported.splitlines() if not line.lstrip().startswith("#"))
 
 
 def _drop_installers_notes(packages: Path) -> None:
@@ -280,11 +275,12 @@ def lambda_python() -> Interpreter:
 
 def _dependency_key(role: Role, target: Target) -> str:
     stack = (role, *(ROLES[name] for name in role.above))
-    return _digest([*(path for layer in stack for path in layer.files), ROOT / "uv.lock"], target)
+    return _digest([*(path for layer in stack for path in layer.files), VERSIONS], target)
 
 
-def _sources(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc" and p.name != ".keep")
+def _sources() -> list[Path]:
+    files = (path for path in LIBRARY.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return sorted(path for path in files if path != LIBRARY / TESTING)
 
 
 def _digest(
@@ -293,8 +289,9 @@ def _digest(
     recipe = (_RECIPE, target.platform, target.python)
     digest = hashlib.sha256(repr(recipe).encode())
     for path in files:
-        name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name
-        digest.update(f"{name} {path.stat().st_size}\n".encode())
+        # the same in a wheel as in the checkout
+        folder = next((root for root in (LIBRARY, OURS) if path.is_relative_to(root)), path.parent)
+        digest.update(f"{path.relative_to(folder)} {path.stat().st_size}\n".encode())
         digest.update(path.read_bytes())
     for path, content in more.items():
         digest.update(f"{path} {len(content)}\n".encode())
@@ -306,7 +303,12 @@ def _run(*command: str) -> str:
     # the CDK's command line forces colours on its app, which would end up in uv's output
     plain = {key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
     finished = subprocess.run(
-        command, cwd=ROOT, env={**plain, "NO_COLOR": "1"}, capture_output=True, text=True, check=False
+        command,
+        cwd=project_root(),
+        env={**plain, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if finished.returncode:
         problem = f"{' '.join(command[:3])} failed:\n{finished.stderr.strip()}"

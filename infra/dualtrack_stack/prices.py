@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from dualtrack_stack.layers import PACKAGE
+from dualtrack_stack.roots import PACKAGE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,8 +15,7 @@ from dualtrack.tools.mcp.config import NAME_PATTERN, parse_servers
 from dualtrack.tools.registry import IN_HOUSE
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from dualtrack_stack.layers import ROOT
-from dualtrack_stack.project.model import PROFILES
+from dualtrack_stack import roots
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from dualtrack.settings import Settings
 
 _MAX_COST: Final = declared()["DUALTRACK_MAX_COST"].declared.most
-LIBRARY: Final = ROOT / "layers" / "core" / PROFILES
+LIBRARY: Final = roots.LIBRARY / "profiles"
 
 
 class BadProfile(ValueError):
@@ -104,14 +103,14 @@ class ProfileFile(BaseModel):
     max_cost: Annotated[float, Field(ge=0, le=_MAX_COST, allow_inf_nan=False)] = 0.0
 
 
-def own_profiles(settings: Settings, root: Path = ROOT) -> tuple[Path, ...]:
+def own_profiles(settings: Settings, root: Path | None = None) -> tuple[Path, ...]:
     """The deployment's profiles: the JSON files of the folder ``DUALTRACK_PROFILES``, else of ``profiles/`` at the
     project's root, if it is there. A profile replaces one of the library with the same name.
 
     Raises `BadProfile`, for the library's own files too.
     """
     named = settings.dualtrack_profiles
-    folder = Path(named) if named else root / "profiles"
+    folder = Path(named) if named else (root or roots.project_root()) / "profiles"
     if named and not folder.is_dir():
         raise BadProfile(f"DUALTRACK_PROFILES: there is no folder {named}")
     own = tuple(sorted(folder.glob("*.json")))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.settings import declared, text_of
 
-from dualtrack_stack.layers import ROOT
+from dualtrack_stack.roots import OURS
 from dualtrack_stack.stages import StageSettings
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _range(entry: Entry) -> str:
 def main() -> None:
     """Write the tables."""
     for name in DOCUMENTS:
-        path = ROOT / name
+        path = OURS / name
         path.write_text(filled(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 

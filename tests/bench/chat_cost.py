@@ -37,12 +37,12 @@ from dualtrack_stack.costs import (
     cold_seconds,
     total,
 )
-from dualtrack_stack.layers import ROOT
 from dualtrack_stack.stacks.function_specs import SPECS
 from rich.console import Console
 from rich.table import Table
 
 from tests.bench.function_memory import FILE as MEASURED
+from tests.drivers.documents import ROOT
 from tests.drivers.world import SETTINGS, World, make_world
 
 if TYPE_CHECKING:

@@ -42,9 +42,9 @@ from dualtrack.tools.courses.documents import read_document
 from dualtrack.tools.courses.index import head, load
 from dualtrack.tools.courses.ranking import search
 from dualtrack.tools.courses.values import embedded_text
-from dualtrack_stack.layers import ROOT
 
 from tests.drivers.corpus_world import CORPUS, CorpusWorld
+from tests.drivers.documents import ROOT
 from tests.drivers.memory_aws import MemoryAws
 
 if TYPE_CHECKING:

@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
-from dualtrack_stack.layers import ROOT
 from dualtrack_stack.local.loopback import serve_in_thread
 from dualtrack_stack.local.offline_model.server import serve_offline_model
 from dualtrack_stack.local.sample_docs.server import create_app
@@ -39,6 +38,7 @@ from rich.table import Table
 
 from tests.bench.imports import code_of, cpu_seconds
 from tests.clients.stack_client import KEYS, PATIENCE, Person, Root, announced, wait_for
+from tests.drivers.documents import ROOT
 from tests.drivers.worker_world import deployed_environment
 from tests.servers.processes import free_port
 from tests.servers.tool_server import NAME, serve_tools

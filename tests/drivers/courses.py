@@ -17,8 +17,8 @@ from dualtrack.tools.courses.values import embedded_text
 from dualtrack.tools.documentation.dependencies import SearchNeeds
 from dualtrack.tools.documentation.loop import BackgroundLoop
 from dualtrack.tools.registry import in_house_tools
-from dualtrack_stack.layers import ROOT
 
+from tests.drivers.documents import ROOT
 from tests.drivers.world import SETTINGS
 
 if TYPE_CHECKING:

@@ -21,16 +21,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack_stack.cli.aws.cdk import PACKAGE
-from dualtrack_stack.layers import ROOT
 from dualtrack_stack.local.assets import zip_folder
 from dualtrack_stack.local.aws import Aws
 from dualtrack_stack.local.credentials import Credentials
 from dualtrack_stack.local.front_config import FrontConfig
 from dualtrack_stack.local.processes import Children
 from dualtrack_stack.local.stack import HOST, answers
-from dualtrack_stack.local.synth import CACHE, content_key, synthesise_into
+from dualtrack_stack.local.synth import cache, content_key, synthesise_into
 from dualtrack_stack.node import node
 
+from tests.drivers.documents import ROOT
 from tests.servers.vector_buckets import VectorBuckets, vector_buckets
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ def assembly(folder: Path, stage: str = "staging") -> Path:
     """The templates of the settings in a folder, as the CDK deploys them; cached by their inputs."""
     text = (folder / f"settings.{stage}.toml").read_text()
     code = _hash_of("functions", "layers/core")
-    target = CACHE / f"emulated-{content_key(stage, {'file': text, 'code': code})}"
+    target = cache() / f"emulated-{content_key(stage, {'file': text, 'code': code})}"
     if not target.is_dir():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
+        cache().mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=".synth-", dir=cache()))
         synthesise_into(work, stage, {"settings": str(folder)})
         _leave_out(work)
         with contextlib.suppress(OSError):  # another worker was faster

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from dualtrack_stack.layers import ROOT, Role
+from dualtrack_stack.layers import Role
+
+from tests.drivers.documents import ROOT
 
 SDK: Final = frozenset({"boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3"})
 """Top-level modules of the AWS SDK that the Python runtime includes (AWS Lambda Developer Guide, "Building Lambda

@@ -15,9 +15,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from dualtrack_stack.layers import ROOT
-
 from tests.drivers.crash_world import DOCUMENTATION, NOTE, READ, UNKNOWN, Scenario, World
+from tests.drivers.documents import ROOT
 from tests.drivers.earlier_steps import read, write
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from dualtrack_stack import layers
-from dualtrack_stack.layers import HERE, ROOT
+from dualtrack_stack.layers import HERE
 from dualtrack_stack.stacks.function_specs import SPECS
 
+from tests.drivers.documents import ROOT
 from tests.drivers.lambda_runtime import RUNTIME
 from tests.drivers.worker_world import zygote
 from tests.drivers.zygote import HANDLERS

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack import __version__
-from dualtrack_stack.layers import ROOT
 
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
 from tests.drivers.crash_world import DOCUMENTATION, NOTE, READ, UNKNOWN, Scenario, World, ref_of
+from tests.drivers.documents import ROOT
 from tests.drivers.faults import Died, Fault, Process, Site
 from tests.drivers.memory_aws import MemoryAws
 from tests.drivers.world import FakeClock

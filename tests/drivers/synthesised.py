@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from dualtrack_stack import layers
-from dualtrack_stack.local.synth import CACHE, Synthesis
+from dualtrack_stack.local import synth
 from dualtrack_stack.node import node
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ def synthesised(stage: str, settings: Mapping[str, str] | None = None) -> Path:
 
 @cache
 def _synthesised(stage: str, settings: frozenset[tuple[str, str]]) -> Path:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / ".lock").open("w") as lock:
+    synth.cache().mkdir(parents=True, exist_ok=True)
+    with (synth.cache() / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if stage in AWS_STAGES:
             built_layers()
-        with Synthesis(stage, dict(settings) or None) as synthesis:
+        with synth.Synthesis(stage, dict(settings) or None) as synthesis:
             return synthesis.assembly()
 
 

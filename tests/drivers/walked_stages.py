@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack_stack.local.synth import CACHE, IN_PLACE, content_key, context
+from dualtrack_stack.local.synth import IN_PLACE, cache, content_key, context
 from dualtrack_stack.node import node
 
 from tests.drivers.other_settings import another, in_a_file
@@ -102,10 +102,10 @@ class Variant:
     def stacks(self) -> Stacks:
         """The templates by the stacks' names, in the order of their deployment."""
         inputs = json.dumps([self.stage, dict(self.settings), dict(self.changes)])
-        folder = CACHE / f"walked-{content_key(self.stage, {'walked': inputs})}"
+        folder = cache() / f"walked-{content_key(self.stage, {'walked': inputs})}"
         if not folder.is_dir():
-            CACHE.mkdir(parents=True, exist_ok=True)
-            work = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
+            cache().mkdir(parents=True, exist_ok=True)
+            work = Path(tempfile.mkdtemp(prefix=".synth-", dir=cache()))
             self._synthesise(work)
             try:
                 work.rename(folder)

@@ -26,6 +26,7 @@ from dualtrack_stack.local.stack import LocalStack
 from dualtrack_stack.stacks.function_specs import SPECS
 
 from tests.clients.stack_client import KEYS, Person, Root, announced, wait_for
+from tests.drivers.documents import ROOT
 from tests.drivers.iam_simulator import ALLOWED, decisions
 from tests.drivers.recorded_calls import Asked, moved, read_calls
 from tests.drivers.stage_permissions import ACCOUNT, ResolvedStage, many
@@ -62,6 +63,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Asked], dic
         serve_sample_docs() as documents,
     ):
         patch.setattr(local_stack, "EMULATOR", "tests.drivers.recording_emulator")
+        patch.setenv("PYTHONPATH", str(ROOT))
         server = {"name": NAME, "url": tools.url, "auth": {"type": "github_connection"}}
         environment = {
             "GITHUB_TOKEN": KEYS["GITHUB_TOKEN"],

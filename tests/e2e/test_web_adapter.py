@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.storage.dynamo import get
 from dualtrack.streaming.follow_events import HEARTBEAT
-from dualtrack_stack.layers import ROOT
 from dualtrack_stack.stacks.functions import WEB_ADAPTER_SETTINGS
 
 from tests.clients.sse_reader import whole_events
 from tests.clients.stack_client import wait_for
+from tests.drivers.documents import ROOT
 from tests.drivers.worker_world import deployed_environment
 from tests.servers.processes import free_port
 from tests.servers.runtime_api import RuntimeApi, serve_runtime_api

@@ -22,12 +22,12 @@ from dualtrack_stack.costs import (
     total,
     unpriced,
 )
-from dualtrack_stack.layers import ROOT
 from dualtrack_stack.prices import HOME, price_table, prices
 from dualtrack_stack.stacks.function_specs import SPECS
 
 from tests.bench.chat_cost import CHATS, count
 from tests.bench.function_memory import FILE as MEASURED
+from tests.drivers.documents import ROOT
 from tests.drivers.templates import WITH_MCP
 from tests.long_forms import LONG
 

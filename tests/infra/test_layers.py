@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 from dualtrack_stack import layers
-from dualtrack_stack.local.assets import zip_folder
+from dualtrack_stack.local.assets import zip_library
 from dualtrack_stack.stacks.function_specs import SPECS
 
+from tests.drivers.documents import ROOT
 from tests.drivers.import_graph import imports_of
 
 ADAPTER_BYTES = 15_000_000
@@ -34,7 +35,7 @@ def test_every_function_fits_with_its_layers(
     sizes = {name: layers.unzipped_bytes(folder) for name, folder in built.items()}
     lines = []
     for spec in SPECS.values():
-        code = layers.unzipped_bytes(layers.ROOT / "functions" / spec.name)
+        code = layers.unzipped_bytes(ROOT / "functions" / spec.name)
         total = code + sum(sizes[name] for name in ("core", *spec.layers))
         total += ADAPTER_BYTES if spec.name == "stream" else 0
         lines.append(f"{spec.name:13} {total / 1e6:7.1f} MB  core + {' + '.join(spec.layers)}")
@@ -45,7 +46,7 @@ def test_every_function_fits_with_its_layers(
 
 def test_the_library_on_lambda_knows_nothing_of_the_stack(built: dict[str, Path], tmp_path: Path) -> None:
     """`dualtrack.testing` does: it is in no layer, neither of AWS nor of the local stack."""
-    zipfile.ZipFile(io.BytesIO(zip_folder(layers.ROOT / "layers" / "core"))).extractall(tmp_path)
+    zipfile.ZipFile(io.BytesIO(zip_library())).extractall(tmp_path)
     for folder in (built["core"], tmp_path):
         modules = list(folder.rglob("*.py"))
         assert len(modules) > 100
@@ -111,21 +112,20 @@ ELSEWHERE = {"LC_ALL": "C", "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "2"}
 def built_elsewhere(root: Path) -> list[Path]:
     """A dependency layer and the library, built from a copy of the sources under another umask and locale."""
     ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
-    shutil.copytree(layers.ROOT / "layers", root / "layers", ignore=ignored)
+    shutil.copytree(ROOT / "layers", root / "layers", ignore=ignored)
     (root / "infra" / "dualtrack_stack").mkdir(parents=True)
     for name in (
         "infra/dualtrack_stack/__init__.py",
         "infra/dualtrack_stack/layers.py",
         "infra/dualtrack_stack/node.py",
+        "infra/dualtrack_stack/roots.py",
         "infra/dualtrack_stack/compile_bytecode.mjs",
-        "uv.lock",
-        "pyproject.toml",
     ):
-        shutil.copyfile(layers.ROOT / name, root / name)
+        shutil.copyfile(ROOT / name, root / name)
     done = subprocess.run(
         [sys.executable, "-c", BUILDING, "077"],
         cwd=root,
-        env={**os.environ, **ELSEWHERE, "PYTHONPATH": str(root / "infra")},
+        env={**os.environ, **ELSEWHERE, "PYTHONPATH": f"{root / 'infra'}:{root / 'layers/core/python'}"},
         capture_output=True,
         text=True,
         check=False,
@@ -170,3 +170,12 @@ def test_without_a_compiler_no_layer_is_built(tmp_path: Path, monkeypatch: pytes
     assert "No interpreter found for Python 3.13" in str(refused.value)  # uv's own words
     assert "offline" in str(refused.value)
     assert "uv python install 3.13" in str(refused.value)
+
+
+def test_the_layers_versions_are_those_of_the_lock(tmp_path: Path) -> None:
+    """``just versions`` writes them."""
+    (recipe,) = re.findall(
+        r"^    uv (export .+) --output-file \S+$", (ROOT / "justfile").read_text(), re.MULTILINE
+    )
+    done = subprocess.run(["uv", *recipe.split()], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert layers.VERSIONS.read_text() == done.stdout

@@ -30,8 +30,8 @@ from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.refresh import Refreshed
 from dualtrack.tools.mcp.specs import ListedTool, specs_of
 from dualtrack_stack.costs import CHAT_METRICS, EVENT_METRICS
-from dualtrack_stack.layers import ROOT
 
+from tests.drivers.documents import ROOT
 from tests.drivers.templates import STACKS, readable
 from tests.drivers.world import SETTINGS, World, make_world
 

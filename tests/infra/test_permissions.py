@@ -14,9 +14,9 @@ from dualtrack.storage import stores as groups
 from dualtrack.storage.agents import KEY_PREFIX as AGENTS
 from dualtrack.storage.corpora import FOLDER, partition
 from dualtrack.storage.leases import KEY_PREFIX
-from dualtrack_stack.layers import ROOT
 from dualtrack_stack.stacks.function_specs import SPECS
 
+from tests.drivers.documents import ROOT
 from tests.drivers.templates import Stage, readable
 
 if TYPE_CHECKING:

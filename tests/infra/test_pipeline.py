@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from cfnlint.decode.cfn_yaml import load
 from dualtrack_stack.cli.aws.cdk import PACKAGE
-from dualtrack_stack.layers import ROOT
+
+from tests.drivers.documents import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

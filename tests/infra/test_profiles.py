@@ -15,7 +15,7 @@ import pytest
 from dualtrack.checked_settings import checked
 from dualtrack.settings import settings_from
 from dualtrack_stack import layers
-from dualtrack_stack.local.assets import zip_folder
+from dualtrack_stack.local.assets import zip_library
 from dualtrack_stack.profiles import BadProfile, own_profiles
 from dualtrack_stack.project.model import PROFILES, packaged
 from dualtrack_stack.project.read import read_project
@@ -23,6 +23,7 @@ from dualtrack_stack.settings import STAGES
 from dualtrack_stack.stacks.function_specs import SPECS
 from dualtrack_stack.stacks.functions import Layers
 
+from tests.drivers.documents import ROOT
 from tests.drivers.synthesised import built_layers
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with an additional profile, and one that replaces the library's."""
     folder = tmp_path / "profiles"
     folder.mkdir()
-    assistant = json.loads((layers.ROOT / "layers/core" / PROFILES / "assistant.json").read_text())
+    assistant = json.loads((ROOT / "layers/core" / PROFILES / "assistant.json").read_text())
     for name in ("assistant", "helper"):
         (folder / f"{name}.json").write_text(json.dumps(assistant | {"name": name, "description": "Ours."}))
     monkeypatch.setenv("DUALTRACK_PROFILES", str(folder))
@@ -99,7 +100,7 @@ def test_a_profile_that_names_no_configured_server_is_refused_with_what_there_is
 
 def test_the_local_stacks_zip_has_them(tmp_path: Path, own: Path) -> None:
     project = read_project(tmp_path, environ={"DUALTRACK_PROFILES": str(own)})
-    content = zip_folder(layers.ROOT / "layers" / "core", packaged(project))
+    content = zip_library(packaged(project))
     zipfile.ZipFile(io.BytesIO(content)).extractall(tmp_path / "unpacked")
-    librarys = described(layers.ROOT / "layers" / "core")
+    librarys = described(ROOT / "layers" / "core")
     assert described(tmp_path / "unpacked") == {**librarys, "assistant": "Ours.", "helper": "Ours."}

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from dualtrack.settings import declared
-from dualtrack_stack.layers import ROOT
 from dualtrack_stack.setting_tables import DOCUMENTS, filled, table
 from dualtrack_stack.stages import StageSettings
+
+from tests.drivers.documents import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

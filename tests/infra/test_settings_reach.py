@@ -10,12 +10,12 @@ import pytest
 from dualtrack.checked_settings import WrongSettings, allowed, checked
 from dualtrack.models.providers import ANTHROPIC
 from dualtrack.settings import DEFAULTS, declared, keys, settings_from
-from dualtrack_stack.layers import ROOT
-from dualtrack_stack.local.synth import CACHE
+from dualtrack_stack.local.synth import cache
 from dualtrack_stack.project.model import PROFILES
 from dualtrack_stack.settings import FOLDER, BadSettings, read_settings
 from dualtrack_stack.stacks.function_specs import SPECS
 
+from tests.drivers.documents import ROOT
 from tests.drivers.other_settings import another, in_a_file
 from tests.drivers.templates import Stage, readable
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-OWN_PROFILES: Final = CACHE / "profiles-of-a-test"
+OWN_PROFILES: Final = cache() / "profiles-of-a-test"
 ALL_CHOSEN: Final[dict[str, str]] = {
     **{name: another(entry) for name, entry in in_a_file().items() if not name.startswith("GITHUB_MCP_")},
     "GITHUB_MCP_URL": "https://mcp.example",

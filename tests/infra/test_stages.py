@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from dualtrack_stack.layers import ROOT
 from dualtrack_stack.settings import STAGES
 from dualtrack_stack.stacks.data import RECOVERY_DAYS
+
+from tests.drivers.documents import ROOT
 
 
 @pytest.mark.parametrize("days", [0, -1, 36_501])

@@ -42,10 +42,10 @@ tool = IN_HOUSE.get('days_between')
 print(tool is not None and tool.name in run(tool.kind, Provided).tools)
 """,
     "A profile": """
-from dualtrack_stack.layers import ROOT
 from dualtrack_stack.project.model import packaged
 from dualtrack_stack.project.read import read_project
-print(any(b'Plans with dates.' in content for content in packaged(read_project(ROOT, environ={})).values()))
+from dualtrack_stack.roots import project_root
+print(any(b'Plans with dates.' in content for content in packaged(read_project(project_root(), environ={})).values()))
 """,
     "An MCP server": """
 from dualtrack_stack.settings import read_settings
@@ -78,8 +78,8 @@ print(SPECS.get('dates') in steps_of(CHAT))
 
 DEPLOYED: Final = """
 import json
-from dualtrack_stack.layers import ROOT
-template = json.loads((ROOT / 'infra' / 'local' / 'templates' / 'Chat.template.json').read_text())
+from tests.drivers.documents import ROOT
+template = json.loads((ROOT / 'infra' / 'dualtrack_stack' / 'local' / 'templates' / 'Chat.template.json').read_text())
 resources = template['Resources'].values()
 def of(kind):
     return [resource['Properties'] for resource in resources if resource['Type'] == kind]

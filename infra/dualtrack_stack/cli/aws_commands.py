@@ -14,7 +14,7 @@ from dualtrack.extras import is_installed
 
 from dualtrack_stack.cli.aws.options import region_option, stage_option
 from dualtrack_stack.cli.command import exit_codes, json_option, print_json, report
-from dualtrack_stack.cli.target import Missing, need, need_checkout
+from dualtrack_stack.cli.target import Missing, need
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -71,8 +71,7 @@ def cost(*, stage: str, region: str | None, github: bool, as_json: bool) -> None
     """
     with exit_codes():
         need("deploy", "`dualtrack aws cost`")
-        need_checkout()
-        from dualtrack_stack.prices import price_table  # noqa: PLC0415 - an installed wheel has none
+        from dualtrack_stack.prices import price_table  # noqa: PLC0415 - extra `deploy`
 
         table = price_table(region_of(region))
         bills = bills_of(_templates(stage, with_github=github), table.region)

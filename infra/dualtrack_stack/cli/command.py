@@ -18,7 +18,7 @@ from dualtrack.frozen import thaw
 from dualtrack.settings import of_commands
 
 from dualtrack_stack.cli.client import Failed, Refused, Unreachable, is_loopback
-from dualtrack_stack.cli.target import STATE_DIR, Missing, Wanted
+from dualtrack_stack.cli.target import Missing, Wanted, default_state_dir
 from dualtrack_stack.cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class Terminated(KeyboardInterrupt):
 state_dir_option = click.option(
     "--state-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    default=STATE_DIR,
-    show_default=".dualtrack of the checkout, wherever you are",
+    default=default_state_dir,
+    show_default=".dualtrack of the project, wherever in it you are",
     help="Folder of the local stack; its state survives there.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")

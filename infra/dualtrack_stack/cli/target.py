@@ -10,8 +10,6 @@ import base64
 import shlex
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.extras import how_to_install, is_installed
@@ -19,9 +17,11 @@ from dualtrack.frozen import loads
 
 from dualtrack_stack.cli.client import ApiClient, ClientError, Refused, Unreachable, is_loopback
 from dualtrack_stack.cli.transcript import one_line
+from dualtrack_stack.roots import project_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from dualtrack.extras import Extra
 
@@ -34,18 +34,8 @@ _SOME_CREDITS: Final = 500
 """Used in the suggested command when credits are short."""
 
 
-def _state_dir() -> Path:
-    """``.dualtrack`` in the checkout, wherever the command is called; in this folder if there is no checkout."""
-    spec = find_spec("dualtrack_stack")
-    root = Path(spec.origin).parents[2] if spec and spec.origin else Path()
-    return (root if (root / "infra" / "dualtrack_stack").is_dir() else Path()) / ".dualtrack"
-
-
-STATE_DIR: Final = _state_dir()
-
-
 class Missing(ClientError):
-    """A token, the checkout of a local stack, or the requested account is missing."""
+    """A token, an extra, or the requested account is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +94,7 @@ def open_target(wanted: Wanted, report: Report) -> Iterator[Target]:
 
 def _enter_local(held: ExitStack, state_dir: Path, report: Report) -> str:
     need_local()
-    from dualtrack_stack.local.shared import shared_stack  # noqa: PLC0415 - an installed wheel has none
+    from dualtrack_stack.local.shared import shared_stack  # noqa: PLC0415 - extra `local`
 
     try:
         return held.enter_context(shared_stack(state_dir, report))
@@ -121,15 +111,11 @@ def need(extra: Extra, what: str) -> None:
 def need_local() -> None:
     """Raise `Missing` where no local stack can start."""
     need("local", "The local stack (a command without --url)")
-    need_checkout()
 
 
-def need_checkout() -> None:
-    """Raise `Missing` in an installed wheel: the local stack is deployed from the sources."""
-    if find_spec("dualtrack_stack") is None:
-        raise Missing(
-            "The local stack needs a checkout of the repository: run `uv run dualtrack` there, or give --url."
-        )
+def default_state_dir() -> Path:
+    """``.dualtrack`` in the project, wherever in it a command is called."""
+    return project_root() / ".dualtrack"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +150,7 @@ def command_line(stack: Wanted, *words: str) -> str:
     parts = ["uv", "run", "dualtrack", *(one_line(word, 100) for word in words)]
     if stack.url is not None:
         parts += ["--url", stack.url]
-    elif stack.state_dir != STATE_DIR:
+    elif stack.state_dir != default_state_dir():
         parts += ["--state-dir", str(stack.state_dir)]
     return shlex.join(parts)
 

@@ -15,11 +15,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack_stack.layers import ROOT, TESTING
+from dualtrack_stack.layers import INSIDE, TESTING
+from dualtrack_stack.roots import LIBRARY, OURS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+CORE: Final = "layers/core"
+"""The fixed name of the library's asset."""
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _NOT_CODE: Final = {"__pycache__", ".keep", ".mypy_cache", ".ruff_cache"}
@@ -77,13 +81,12 @@ def load(
 
 def _assets(text: str, packaged: Mapping[Path, bytes]) -> Iterator[Asset]:
     """The folders that the template names, by the fixed names of `StageSettings.asset_name`."""
-    core = ROOT / "layers" / "core"
-    for folder in (core, *sorted((ROOT / "functions").iterdir())):
+    functions = {f"functions/{folder.name}": folder for folder in sorted((OURS / "functions").iterdir())}
+    for name, folder in {CORE: LIBRARY, **functions}.items():
         # an asset's key is the SHA-256 of the name that the CDK was given
-        name = folder.relative_to(ROOT).as_posix()
         placeholder = f"{hashlib.sha256(name.encode()).hexdigest()}.zip"
         if placeholder in text:
-            content = zip_folder(folder, packaged if folder == core else {})
+            content = zip_library(packaged) if name == CORE else zip_folder(folder)
             yield Asset(placeholder, f"{hashlib.sha256(content).hexdigest()[:32]}.zip", content)
 
 
@@ -100,11 +103,19 @@ def _all_known(body: dict[str, Any], assets: tuple[Asset, ...]) -> bool:
     return named <= {asset.key for asset in assets}
 
 
-def zip_folder(folder: Path, more: Mapping[Path, bytes] = MappingProxyType({})) -> bytes:
-    """A zip of the folder and of more files, by their paths in it. It depends only on names and contents."""
-    files: dict[Path, Path | bytes] = {path.relative_to(folder): path for path in folder.rglob("*")}
-    files.pop(TESTING, None)
-    files |= more
+def zip_library(more: Mapping[Path, bytes] = MappingProxyType({})) -> bytes:
+    """The core layer: the library and a project's files, by their paths in the layer."""
+    files = {INSIDE / path.relative_to(LIBRARY): path for path in LIBRARY.rglob("*")}
+    files.pop(INSIDE / TESTING, None)
+    return _zip({**files, **more})
+
+
+def zip_folder(folder: Path) -> bytes:
+    """A zip of the folder. It depends only on names and contents."""
+    return _zip({path.relative_to(folder): path for path in folder.rglob("*")})
+
+
+def _zip(files: Mapping[Path, Path | bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for relative, file in sorted(files.items(), key=lambda item: item[0]):

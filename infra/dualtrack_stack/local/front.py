@@ -23,7 +23,6 @@ import uvicorn
 from dualtrack.api.route import EVENTS_PATH
 from dualtrack.api.routes.conversations import ATTACHMENT_PATH
 from dualtrack.settings import settings_from
-from dualtrack_stack.layers import ROOT
 from dualtrack_stack.local import lifeline
 from dualtrack_stack.local.aws import Aws, role_client
 from dualtrack_stack.local.credentials import Credentials
@@ -31,6 +30,7 @@ from dualtrack_stack.local.front_config import FrontConfig
 from dualtrack_stack.local.guard import foreign, headers_of
 from dualtrack_stack.local.tokens import BadName, Tokens
 from dualtrack_stack.page import web
+from dualtrack_stack.roots import OURS
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import PathConvertor, register_url_convertor
@@ -325,7 +325,7 @@ def main() -> None:
     """Serve on the inherited socket once the configuration has come."""
     listener = socket.socket(fileno=int(sys.argv[1]))
     # slow imports, done while the stack is still being deployed
-    module = _load("stream_app", ROOT / "functions" / "stream" / "app.py")
+    module = _load("stream_app", OURS / "functions" / "stream" / "app.py")
     config = FrontConfig(**json.loads(lifeline.next_line()))
     server = uvicorn.Server(
         uvicorn.Config(

@@ -6,12 +6,12 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dualtrack_stack.local.private import make_private
+from dualtrack_stack.roots import own_python, project_root
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,7 +71,8 @@ class Children:
         log.touch(mode=0o600)
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "dualtrack_stack.local.child", module, *args],
+                own_python("dualtrack_stack.local.child", module, *args),
+                cwd=project_root(),
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -11,7 +11,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Final
@@ -20,6 +19,7 @@ from dualtrack_stack.local.credentials import Credentials
 from dualtrack_stack.local.private import make_private
 from dualtrack_stack.local.runner import GUESTS_FILE, is_locked
 from dualtrack_stack.local.stack import HOST, KEYS_FILE, LOCK_FILE, RUNNER_FILE, CannotStart, answers
+from dualtrack_stack.roots import own_python, project_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,7 +58,8 @@ def _start(state_dir: Path, report: Report) -> str:
     log.touch(mode=0o600)
     with log.open("ab") as errors:
         starter = subprocess.Popen(
-            [sys.executable, "-m", "dualtrack_stack.local.runner", str(state_dir.resolve())],
+            own_python("dualtrack_stack.local.runner", str(state_dir.resolve())),
+            cwd=project_root(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -21,7 +21,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from dualtrack_stack.layers import ROOT
 from dualtrack_stack.local.credentials import Credentials
 from dualtrack_stack.local.front_config import FrontConfig
 from dualtrack_stack.local.login import login_name
@@ -29,6 +28,7 @@ from dualtrack_stack.local.outside import Outside, outside_from
 from dualtrack_stack.local.private import make_private, write_private
 from dualtrack_stack.local.processes import Child, ChildDied, Children
 from dualtrack_stack.project.model import BadProject, packaged
+from dualtrack_stack.roots import project_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -400,7 +400,7 @@ class LocalStack:
 
         self._report("Deploying")
         try:
-            project = read_project(ROOT, environ=outside.given)
+            project = read_project(project_root(), environ=outside.given)
         except BadProject as problem:
             raise CannotStart(str(problem)) from problem
         now = self._now

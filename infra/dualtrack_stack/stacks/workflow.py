@@ -15,7 +15,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 from dualtrack.requests import CHAT_SECONDS
 
-from dualtrack_stack.layers import PACKAGE
+from dualtrack_stack.roots import PACKAGE
 from dualtrack_stack.stacks.findings import accept
 from dualtrack_stack.stacks.function_specs import SPECS
 from dualtrack_stack.stacks.release import Release

@@ -19,9 +19,9 @@ from dualtrack.tools.mcp.catalogue import store_listing
 from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.specs import ListedTool, specs_of
 from dualtrack_stack.cli.tool_commands import tool_lines
-from dualtrack_stack.layers import ROOT
 
 from tests.clients.api_client import BODIES, ORIGIN, OTHER_ORIGIN, Api, items, make_api
+from tests.drivers.documents import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

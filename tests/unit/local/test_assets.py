@@ -25,10 +25,11 @@ def write(root: Path, name: str, text: str) -> None:
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two functions and the library, with a template as the CDK writes it with fixed names."""
-    monkeypatch.setattr(assets, "ROOT", tmp_path)
+    monkeypatch.setattr(assets, "OURS", tmp_path)
+    monkeypatch.setattr(assets, "LIBRARY", tmp_path / "library")
     write(tmp_path, "functions/a/handler.py", "a = 1")
     write(tmp_path, "functions/b/handler.py", "b = 1")
-    write(tmp_path, "layers/core/python/lib.py", "lib = 1")
+    write(tmp_path, "library/lib.py", "lib = 1")
     resources: dict[str, Any] = {"Core": layer("layers/core")}
     for name, parameter in (("a", "Model"), ("b", "Other")):
         resources[f"{name}Function"] = function(f"functions/{name}", parameter)
@@ -90,7 +91,7 @@ def test_changed_code_makes_a_new_version_of_only_its_function(repository: Path)
 
 def test_a_changed_library_makes_new_versions_of_all(repository: Path) -> None:
     before = deployed(repository)
-    write(repository, "layers/core/python/lib.py", "lib = 2")
+    write(repository, "library/lib.py", "lib = 2")
     after = deployed(repository)
     assert all(version_of(after, name) != version_of(before, name) for name in "ab")
 

@@ -7,10 +7,10 @@ from dualtrack.corpora.courses import Courses
 from dualtrack.models.minilm import NAME, load
 from dualtrack.tools.courses.index import load as load_index
 from dualtrack.tools.courses.ranking import search
-from dualtrack_stack.layers import ROOT
 from dualtrack_stack.local.sample_courses import VECTORS, documents, publish
 
 from tests.drivers.corpus_world import CORPUS, CorpusWorld
+from tests.drivers.documents import ROOT
 
 
 def test_there_are_vectors_for_the_current_texts() -> None:

@@ -7,7 +7,6 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.settings import of_commands
 
 from dualtrack_stack.cli.aws.account import Refusal
+from dualtrack_stack.roots import own_python, project_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,7 +59,7 @@ class Cdk:
             output = [] if Path(self._app).is_dir() else ["--output", folder]
             app = ["--app", self._app, *output]
             options = ["--require-approval", "never", "--progress", "events", "--no-notices"]
-            self._run(["deploy", *stacks, *app, *context_arguments, *options], settings, _checkout())
+            self._run(["deploy", *stacks, *app, *context_arguments, *options], settings, project_root())
 
     def _run(self, arguments: Sequence[str], settings: Mapping[str, str], folder: Path) -> None:
         command = [*_command(), *arguments]
@@ -94,8 +94,8 @@ class Cdk:
 
 
 def own_app() -> str:
-    """The command with which the CDK runs this checkout's app, with this Python."""
-    return shlex.join([sys.executable, "-m", "dualtrack_stack.app"])
+    """The command with which the CDK runs the app."""
+    return shlex.join(own_python("dualtrack_stack.app"))
 
 
 def _command() -> list[str]:
@@ -107,25 +107,13 @@ def _command() -> list[str]:
     return [node(), str(npx), "--yes", PACKAGE]
 
 
-def _checkout() -> Path:
-    from dualtrack_stack.layers import ROOT  # noqa: PLC0415
-
-    return ROOT
-
-
 @contextlib.contextmanager
 def _running(
     command: Sequence[str], environment: Mapping[str, str], folder: Path
 ) -> Iterator[subprocess.Popen[str]]:
     """Run the process in its own group; it ends with the block and with this process, even if that is killed."""
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "dualtrack_stack.local.child",
-            "dualtrack_stack.cli.aws.other_program",
-            *command,
-        ],
+        own_python("dualtrack_stack.local.child", "dualtrack_stack.cli.aws.other_program", *command),
         cwd=folder,
         env=dict(environment),
         stdin=subprocess.PIPE,

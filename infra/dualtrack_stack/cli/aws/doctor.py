@@ -21,7 +21,7 @@ from dualtrack_stack.cli.aws.options import region_option, stage_option
 from dualtrack_stack.cli.aws.rolled_back import find_left
 from dualtrack_stack.cli.aws.up import Wishes, read_stage
 from dualtrack_stack.cli.command import Exit, colour, exit_codes, json_option, print_json
-from dualtrack_stack.cli.target import Missing, need_checkout
+from dualtrack_stack.cli.target import Missing
 from dualtrack_stack.cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -366,7 +366,6 @@ def doctor(stage: str, region: str | None, settings_folder: Path | None, *, as_j
     Exit codes: 0 nothing is wrong, 4 something is.
     """
     with exit_codes():
-        need_checkout()
         settings = read_stage(Wishes(stage, settings_folder=settings_folder))
         findings = tuple(Doctor(Account(region), stage, settings, time.time()).findings())
         if as_json:

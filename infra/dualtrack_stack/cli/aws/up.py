@@ -25,7 +25,7 @@ from dualtrack_stack.cli.aws.questions import Person, Steps
 from dualtrack_stack.cli.aws.rolled_back import clear_rolled_back
 from dualtrack_stack.cli.aws.waiting import wait_until_settled
 from dualtrack_stack.cli.command import exit_codes
-from dualtrack_stack.cli.target import Missing, need_checkout
+from dualtrack_stack.cli.target import Missing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -411,7 +411,6 @@ def up(
     Exit codes: 0 deployed, 2 something is missing, 4 AWS or the CDK refused.
     """
     with exit_codes():
-        need_checkout()
         if email and not decide.is_address(email):
             raise Missing(f"--email: {email} is not an e-mail address.")
         wishes = Wishes(stage, email, user, page, show_password, renew_keys, settings_folder, assembly)

@@ -6,13 +6,13 @@ import numpy as np
 from dualtrack.corpora.courses import Courses
 from dualtrack.models.minilm import NAME, load
 from dualtrack.tools.courses.index import quantised
-from dualtrack_stack.layers import ROOT
 from dualtrack_stack.local.sample_courses import documents, write_vectors
+from dualtrack_stack.roots import OURS
 
 
 def main() -> None:
     """Write ``vectors.npz``."""
-    model, kind = load(ROOT / "functions" / "embed" / "tokenizer.json"), Courses()
+    model, kind = load(OURS / "functions" / "embed" / "tokenizer.json"), Courses()
     rows = {
         document.digest: quantised([bytes(model.embed(text)) for text in kind.texts(document.packed)])
         for document in documents().values()
