@@ -13,12 +13,12 @@ from dualtrack.profiles import PLACEHOLDER, AfterMaxTurns
 from dualtrack.settings import declared
 from dualtrack.tools.mcp.config import NAME_PATTERN, parse_servers
 from dualtrack.tools.registry import IN_HOUSE
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from dualtrack_stack import roots
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
 
     from dualtrack.settings import Settings
 
@@ -30,15 +30,12 @@ class BadProfile(ValueError):
     """A profile's file is invalid. The message names the files, their fields and the problems."""
 
 
-def _one_of(what: str, known: Iterable[str]) -> AfterValidator:
-    there_are = tuple(known)
-
-    def check(name: str) -> str:
-        if name not in there_are:
-            raise ValueError(f"there is no {what} {name!r}; there are {', '.join(there_are)}")
-        return name
-
-    return AfterValidator(check)
+def _known(name: str, info: ValidationInfo) -> str:
+    """A tool's name. The validation's context has ``tools``, those that there are; by default the library's."""
+    there_are = (info.context or {}).get("tools", IN_HOUSE)
+    if name not in there_are:
+        raise ValueError(f"there is no tool {name!r}; there are {', '.join(there_are)}")
+    return name
 
 
 def _with_one_placeholder(template: str) -> str:
@@ -84,7 +81,7 @@ class ProfileFile(BaseModel):
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
     description: Annotated[str, Field(min_length=1, max_length=300)]
     system: Annotated[list[str], Field(min_length=1)]
-    tools: list[Annotated[str, _one_of("tool", IN_HOUSE)]]
+    tools: list[Annotated[str, AfterValidator(_known)]]
     mcp: list[Annotated[str, Field(pattern=rf"^(?:\*|{NAME_PATTERN.pattern})$")]]
     max_turns: Annotated[int, Field(ge=1, le=50)]
     after_max_turns: AfterMaxTurns = "limit"
@@ -103,9 +100,12 @@ class ProfileFile(BaseModel):
     max_cost: Annotated[float, Field(ge=0, le=_MAX_COST, allow_inf_nan=False)] = 0.0
 
 
-def own_profiles(settings: Settings, root: Path | None = None) -> tuple[Path, ...]:
+def own_profiles(
+    settings: Settings, root: Path | None = None, tools: Collection[str] = ()
+) -> tuple[Path, ...]:
     """The deployment's profiles: the JSON files of the folder ``DUALTRACK_PROFILES``, else of ``profiles/`` at the
     project's root, if it is there. A profile replaces one of the library with the same name.
+    ``tools``: the names of the project's tools.
 
     Raises `BadProfile`, for the library's own files too.
     """
@@ -116,7 +116,7 @@ def own_profiles(settings: Settings, root: Path | None = None) -> tuple[Path, ..
     own = tuple(sorted(folder.glob("*.json")))
     servers = _servers(settings)
     files = (*sorted(LIBRARY.glob("*.json")), *own)
-    problems = [problem for path in files for problem in _problems(path, servers)]
+    problems = [problem for path in files for problem in _problems(path, servers, (*IN_HOUSE, *tools))]
     if problems:
         raise BadProfile("\n".join(problems))
     return own
@@ -128,10 +128,10 @@ def _servers(settings: Settings) -> list[str]:
     return [*own, *(server.name for server in parse_servers(settings.mcp_servers))]
 
 
-def _problems(path: Path, servers: Collection[str]) -> list[str]:
-    """The problems of a file, a line for each field. ``servers``: the MCP servers that it may name."""
+def _problems(path: Path, servers: Collection[str], tools: Collection[str]) -> list[str]:
+    """The problems of a file, a line for each field. ``servers`` and ``tools``: those that it may name."""
     try:
-        profile = ProfileFile.model_validate_json(path.read_bytes())
+        profile = ProfileFile.model_validate_json(path.read_bytes(), context={"tools": tools})
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
         return [

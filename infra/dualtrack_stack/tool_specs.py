@@ -8,17 +8,17 @@ from __future__ import annotations
 import json
 import re
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.credits.plans import PRICE_CLASSES
 from dualtrack.frozen import thaw
 from dualtrack.tool_check import broken_rule
 from dualtrack.tool_declaration import declared
 from dualtrack.tool_signature import ToolDeclarationError
-from dualtrack.tool_values import PriceClass
 from dualtrack.tools.registry import SPECS_FILE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from dualtrack.tool_declaration import Declaration
@@ -45,17 +45,23 @@ def _declared(module: str) -> Iterator[Declaration]:
             yield declaration
 
 
-def spec_of(module: str, tool: Declaration) -> dict[str, Any]:
-    """``{"module", "name", "description", "input_schema", "kind", "price_class", "repeatable"}``."""
-    kinds = {kind.kind for kind in tool.signature.provided.values() if kind.kind} or {"tool"}
+def spec_of(
+    module: str, tool: Declaration, kind: str = "tool", prices: Iterable[str] = PRICE_CLASSES
+) -> dict[str, Any]:
+    """``{"module", "name", "description", "input_schema", "kind", "price_class", "repeatable"}``.
+
+    ``kind``: of a tool that needs nothing which one function alone has; ``prices``: the price classes that there are.
+    Raises `ToolDeclarationError`.
+    """
+    kinds: set[str] = {kind.kind for kind in tool.signature.provided.values() if kind.kind} or {kind}
     schema = thaw(tool.signature.input_schema)
     if len(kinds) > 1:
         raise ToolDeclarationError(
             tool.function, f"no function has what it needs: {', '.join(sorted(kinds))}"
         )
-    if tool.price not in get_args(PriceClass):
+    if tool.price not in prices:
         raise ToolDeclarationError(
-            tool.function, f"price is {tool.price!r}: write one of {', '.join(get_args(PriceClass))}"
+            tool.function, f"price is {tool.price!r}: write one of {', '.join(prices)}"
         )
     if problem := broken_rule(tool.name, schema):
         raise ToolDeclarationError(tool.function, f"the model's service would refuse it: {problem}")

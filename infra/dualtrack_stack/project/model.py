@@ -53,8 +53,8 @@ class OwnFunction:
 @dataclass(frozen=True, slots=True)
 class Project:
     """``specs``: the project's tools, as `dualtrack_stack.tool_specs.spec_of` has them, of kind ``own``; ``module`` is
-    the module's name below ``tools/`` (``billing.refunds`` of ``tools/billing/refunds.py``). ``prices``: its price
-    classes, in credits. ``profiles``: its profiles' files. ``notes``: what is right, but worth a word.
+    ``tools.billing.refunds`` for ``tools/billing/refunds.py``. ``prices``: its price classes, in credits.
+    ``profiles``: its profiles' files. ``notes``: what is right, but worth a word.
     """
 
     root: Path

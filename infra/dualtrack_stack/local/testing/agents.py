@@ -31,11 +31,8 @@ def agent_from(profile: str | Mapping[str, Any], tools: Mapping[str, ToolSpec]) 
 
 def _checked(content: Mapping[str, Any], tools: Mapping[str, ToolSpec]) -> Profile:
     """The profile of a file's content, checked as a file is."""
-    named = content.get("tools", ())
-    of_test = [name for name in named if name in tools and name not in IN_HOUSE]
-    in_house = {**content, "tools": [name for name in named if name not in of_test]}
     try:
-        ProfileFile.model_validate(in_house)
+        ProfileFile.model_validate(content, context={"tools": tools})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(map(str, first["loc"]))

@@ -11,10 +11,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.frozen import freeze
 from dualtrack.tool_declaration import declared
-from dualtrack.tool_values import ToolSpec, unknown
-from dualtrack.tools.registry import IN_HOUSE, InHouseTools, in_house_tools
+from dualtrack.tool_values import unknown
+from dualtrack.tools.registry import IN_HOUSE, InHouseTools, in_house_tools, spec_from
 from dualtrack.tools.running import ToolNeeds
 from dualtrack_stack.tool_specs import spec_of
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from dualtrack.profiles import Profile
     from dualtrack.storage.stores import Stores
     from dualtrack.tool_declaration import Declaration
-    from dualtrack.tool_values import ToolResult
+    from dualtrack.tool_values import ToolResult, ToolSpec
     from dualtrack.tools.documentation.dependencies import SearchNeeds
     from dualtrack.tools.running import Running
 
@@ -53,9 +52,7 @@ def specs_of(own: Mapping[str, Declaration]) -> Mapping[str, ToolSpec]:
 
 
 def _spec(tool: Declaration) -> ToolSpec:
-    told = spec_of("", tool)
-    del told["module"]
-    return ToolSpec(**{**told, "input_schema": freeze(told["input_schema"])})
+    return spec_from(spec_of("", tool))
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from dualtrack.codec import stored
 
 Kind = Literal["tool", "search", "graph", "mcp"]
 """The Lambda function that runs a tool: in-house tools, searches, the graph, tools of MCP servers."""
 
-PriceClass = Literal["documentation", "github", "other"]
-"""How a tool is charged: `credits.plans` has the prices."""
+PriceClass: TypeAlias = str
+"""How a tool is charged: `credits.plans` has the prices, and ``[prices]`` of a project further classes."""
 
 
 NOTHING: Final = "(the tool returned nothing)"

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.project_file import PROJECT
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -44,6 +46,11 @@ DOCUMENTATION_PRICE: Final = 10
 CALL_PRICES: Final[Mapping[PriceClass, int]] = MappingProxyType({"github": 3, "other": 2})
 """Credits of one tool call, by price class."""
 
+PRICE_CLASSES: Final = ("documentation", *CALL_PRICES)
+"""The library's own classes; a project may add others, in every plan at the same price."""
+
+_CALL_PRICES: Final[Mapping[PriceClass, int]] = MappingProxyType({**PROJECT["prices"], **CALL_PRICES})
+
 PLANS: Final[Mapping[str, Plan]] = MappingProxyType(
     {
         plan.name: plan
@@ -61,7 +68,8 @@ PACKS: Final = (Pack(credits=500, dollars=20),)
 
 
 def price_calls(calls: Sequence[PriceClass], documentation_already_paid: bool) -> tuple[int, ...]:
-    """The price of each tool call, in call order: documentation is charged once a chat."""
+    """The price of each tool call, in call order: documentation is charged once a chat. A class that the project has
+    withdrawn while a chat ran is ``other``."""
     paid = documentation_already_paid
     prices: list[int] = []
     for call in calls:
@@ -69,7 +77,7 @@ def price_calls(calls: Sequence[PriceClass], documentation_already_paid: bool) -
             prices.append(0 if paid else DOCUMENTATION_PRICE)
             paid = True
         else:
-            prices.append(CALL_PRICES[call])
+            prices.append(_CALL_PRICES.get(call, CALL_PRICES["other"]))
     return tuple(prices)
 
 

@@ -1,8 +1,8 @@
 """The in-house tools, and the tools that a profile offers: those that it names, and those of its MCP servers.
 
-The in-house tools are the functions marked with `dualtrack.tool` in this package. What the model sees of them stands in
-``tools.json``, which ``python -m dualtrack_stack.tool_specs`` writes and a test compares: offering a tool loads none of
-its code.
+The in-house tools are the functions marked with `dualtrack.tool` in this package, and those of the project. What the
+model sees of them stands in ``tools.json``, which ``python -m dualtrack_stack.tool_specs`` writes and a test compares,
+and in ``project.json`` beside it: offering a tool loads none of its code.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, freeze
+from dualtrack.project_file import PROJECT
 from dualtrack.runtime.imports import collecting_later
 from dualtrack.runtime.time_limit import within
 from dualtrack.text import cautious_tokens
@@ -36,11 +37,17 @@ if TYPE_CHECKING:
 SPECS_FILE: Final = Path(__file__).with_name("tools.json")
 
 
+def spec_from(data: Mapping[str, Any]) -> ToolSpec:
+    """A tool of such a file."""
+    fields = {name: value for name, value in data.items() if name != "module"}
+    return ToolSpec(**{**fields, "input_schema": freeze(data["input_schema"])})
+
+
 def _specs() -> tuple[tuple[str, ToolSpec], ...]:
     """Each tool behind the name of its module."""
     return tuple(
-        (tool.pop("module"), ToolSpec(**{**tool, "input_schema": freeze(tool["input_schema"])}))
-        for tool in json.loads(SPECS_FILE.read_bytes())
+        (tool["module"], spec_from(tool))
+        for tool in (*json.loads(SPECS_FILE.read_bytes()), *PROJECT["tools"])
     )
 
 
