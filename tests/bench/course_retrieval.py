@@ -2,8 +2,9 @@
 docs/retrieval.md).
 
 Reads, cuts, indexes and ranks courses as the product does, by keywords, by meaning and by both, with and without the
-prefix that a chunk's text gets before it is embedded. The five hits that the tool returns count. Vectors come from the
-local model through the product's Voyage client and a Voyage-shaped loopback endpoint.
+prefix that a chunk's text gets before it is embedded. The five hits that the tool returns count; of those, apart, the
+ones that a cut makes sources. Vectors come from the local model through the product's Voyage client and a Voyage-shaped
+loopback endpoint.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.tools.courses.index import build
 from dualtrack.tools.courses.ranking import search
 from dualtrack.tools.courses.settings import CourseSettings
-from dualtrack.tools.courses.values import Chunk, embedded_text
+from dualtrack.tools.courses.tools import cited
+from dualtrack.tools.courses.values import Chunk, embedded_text, location_of
 from rich.console import Console
 from rich.table import Table
 
@@ -29,9 +31,12 @@ from tests.servers.voyage import FakeVoyage, serve_voyage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dualtrack.tools.courses.values import Hit
+
     from tests.bench.courses.corpora import Question
 
 HITS: Final = 5
+CUTS: Final = (0.0, 0.5, 0.6, 0.65, 0.7, 0.8)
 Text = Callable[[Chunk], str]
 
 
@@ -54,7 +59,7 @@ RANKINGS: Final[Mapping[str, CourseSettings]] = {
     "RRF k=10, 1:2": CourseSettings(ranking="hybrid", limit=HITS, rrf_k=10, meaning_weight=2),
 }
 RANKERS: Final = tuple(f"{ranking}, {prefix}" for prefix in PREFIXES for ranking in RANKINGS)
-METRICS: Final = ("nDCG@5", "recall@5")
+METRICS: Final = ("nDCG@5", "recall@5", "MRR")
 PAIRS: Final = (
     *(
         ("RRF k=10, 1:2, prefix for meaning", f"{ranking}, prefix for meaning")
@@ -77,7 +82,16 @@ def figures(order: Sequence[int], labels: Sequence[frozenset[str]], question: Qu
     return {
         "nDCG@5": discounted_gain(grades) / discounted_gain(_best(labels, question)),
         "recall@5": len(met) / len(question.relevant),
+        "MRR": next((1 / rank for rank, grade in enumerate(grades, 1) if grade), 0.0),
     }
+
+
+def sources_of(hits: Sequence[Hit], held: Mapping[str, frozenset[str]], fit: float) -> tuple[int, int]:
+    """How many sources of hits are lessons that answer the question, and how many are not. ``held``: each lesson's
+    relevant labels by its location."""
+    lessons = {hit.location for hit in cited(hits, fit)}
+    right = sum(bool(held[lesson]) for lesson in lessons)
+    return right, len(lessons) - right
 
 
 def _best(labels: Sequence[frozenset[str]], question: Question) -> list[int]:
@@ -114,12 +128,46 @@ def evaluate(corpus: Corpus, voyage: FakeVoyage) -> Scores:
     return scores
 
 
+def cuts(corpus: Corpus, voyage: FakeVoyage) -> dict[float, list[tuple[int, int]]]:
+    """For each cut, the right and the wrong sources of each question with the product's settings."""
+    asked = [entry.text for entry in corpus.questions]
+    vectors, queries = asyncio.run(embedded([embedded_text(chunk) for chunk in corpus.chunks], asked, voyage))
+    index = build(corpus.courses, corpus.chunks, "bench", vectors, queries[:1] * len(corpus.courses))
+    found: dict[float, list[tuple[int, int]]] = {cut: [] for cut in CUTS}
+    for entry, query in zip(corpus.questions, queries, strict=True):
+        held: dict[str, frozenset[str]] = {}
+        for chunk in corpus.chunks:
+            place = location_of(chunk.course_title, chunk.lesson_number)
+            held[place] = held.get(place, frozenset()) | corpus.labels(chunk, entry)
+        hits = search(index, entry.text, query)
+        for cut in CUTS:
+            found[cut].append(sources_of(hits, held, cut))
+    return found
+
+
+def table_of_cuts(corpora: Sequence[Corpus], voyage: FakeVoyage, title: str) -> Table:
+    """The means over the questions of all corpora."""
+    measured = [cuts(corpus, voyage) for corpus in corpora]
+    table = Table(
+        "sources from the fit", "right", "wrong", "share right", "questions with a right one", title=title
+    )
+    for cut in CUTS:
+        pairs = [pair for found in measured for pair in found[cut]]
+        right, wrong = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
+        met = sum(bool(right_one) for right_one, _ in pairs) / len(pairs)
+        share = right / (right + wrong)
+        table.add_row(f"{cut}", f"{right:.2f}", f"{wrong:.2f}", f"{share:.3f}", f"{met:.3f}")
+    return table
+
+
 def main() -> None:
     """Print the tables."""
     console = Console(width=120)
     corpora = (samples(), *documentation())
     with serve_voyage(FakeVoyage(embed=RememberingModel().embed)) as voyage:
         measured = {corpus.name: evaluate(corpus, voyage) for corpus in corpora}
+        console.print(table_of_cuts(corpora[:1], voyage, "Sources, sample courses"))
+        console.print(table_of_cuts(corpora[1:], voyage, "Sources, documentation"))
     for corpus in corpora:
         console.print(f"{corpus.name}: {len(corpus.chunks)} chunks, {len(corpus.questions)} questions")
     own, others = measured[corpora[0].name], pooled([measured[corpus.name] for corpus in corpora[1:]])

@@ -101,6 +101,29 @@ def test_a_vector_of_another_width_is_not_compared() -> None:
     assert search(index, "glue", b"\0" * 64) == search(index, "glue")
 
 
+def test_the_best_hit_by_words_and_meaning_fits_best_and_one_that_only_shares_a_word_little() -> None:
+    index, query = index_of(COURSES, LocalModel()), "What does varnish do for wood?"
+    both, words, meaning = (
+        {
+            hit.location: hit.fit
+            for hit in search(index, query, vector(query), settings=CourseSettings(ranking=ranking))
+        }
+        for ranking in ("hybrid", "keywords", "meaning")
+    )
+    assert both["Building Boats - Lesson 4"] == words["Building Boats - Lesson 4"] == 1.0
+    assert meaning["Building Boats - Lesson 4"] == 1.0
+    assert both["Making Tables - Lesson 0"] < 0.5 < both["Making Tables - Lesson 2"] < 1
+    assert "Making Tables - Lesson 0" not in words
+
+
+def test_without_a_shared_word_meaning_alone_fits() -> None:
+    index, query = index_of(COURSES, LocalModel()), "adhesives"
+    fits = [hit.fit for hit in search(index, query, vector(query))]
+    assert fits == sorted(fits, reverse=True)
+    assert fits[0] == 1.0
+    assert [hit.fit for hit in search(index, query, b"\0" * 4 * 384)] == [0.0] * len(index)
+
+
 def test_at_most_five_hits_are_returned() -> None:
     assert len(search(index_of(sample_courses()), "model")) == 5
 

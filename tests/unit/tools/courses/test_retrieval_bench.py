@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
+from dualtrack.tools.courses.values import Chunk, Hit
 
-from tests.bench.course_retrieval import figures
+from tests.bench.course_retrieval import figures, sources_of
 from tests.bench.courses.corpora import SAMPLES, Question, samples
 
 QUESTION = Question("?", {"a": 2, "b": 1})
@@ -20,11 +21,29 @@ def held(*labels: str) -> list[frozenset[str]]:
 def test_a_passage_in_two_chunks_counts_once_and_the_second_uses_a_rank() -> None:
     scores = figures([0, 1, 2], held("a", "a", "b"), QUESTION)
 
-    assert scores == {"nDCG@5": pytest.approx((3 + 1 / 2) / (3 + 1 / math.log2(3))), "recall@5": 1.0}
+    assert scores == {
+        "nDCG@5": pytest.approx((3 + 1 / 2) / (3 + 1 / math.log2(3))),
+        "recall@5": 1.0,
+        "MRR": 1.0,
+    }
 
 
 def test_a_chunk_with_both_passages_scores_best() -> None:
-    assert figures([0, 1], held("ab", ""), QUESTION) == {"nDCG@5": 1.0, "recall@5": 1.0}
+    assert figures([0, 1], held("ab", ""), QUESTION) == {"nDCG@5": 1.0, "recall@5": 1.0, "MRR": 1.0}
+
+
+def test_the_first_relevant_hit_gives_the_reciprocal_rank() -> None:
+    assert figures([0, 1, 2], held("", "", "ab"), QUESTION)["MRR"] == pytest.approx(1 / 3)
+
+
+def test_a_source_is_a_lesson_of_a_hit_that_fits() -> None:
+    hits = [
+        Hit(Chunk("A", lesson, 0, ""), "", fit) for lesson, fit in ((1, 0.2), (2, 0.7), (2, 0.7), (3, 0.6))
+    ]
+    relevant = {"A - Lesson 1": frozenset(), "A - Lesson 2": frozenset("a"), "A - Lesson 3": frozenset("b")}
+
+    assert sources_of(hits, relevant, 0.0) == (2, 1)
+    assert sources_of(hits, relevant, 0.65) == (1, 1)
 
 
 def test_only_the_first_five_hits_count() -> None:

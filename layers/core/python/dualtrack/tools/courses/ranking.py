@@ -42,9 +42,10 @@ def search(
     rows = _filtered(index, course_title, lesson_number)
     meaning = _by_meaning(index, rows, query_vector, near) if settings.ranking != "keywords" else None
     rankings = _rankings(index, rows, query, meaning, settings)
-    best = _fused(rankings, settings)[: settings.limit] if len(rows) else ()
-    chunks = (index.chunk(int(rows[at])) for at in best)
-    return tuple(Hit(chunk, index.link(chunk)) for chunk in chunks)
+    best = _fused(rankings, settings)[: settings.limit] if len(rows) else []
+    chunks = [index.chunk(int(rows[at])) for at in best]
+    fits = _fits(rankings, best, has_words=len(rankings) > 1 or meaning is None)
+    return tuple(Hit(chunk, index.link(chunk), fit) for chunk, fit in zip(chunks, fits, strict=True))
 
 
 def cosines(vectors: Array, query_vector: bytes) -> Array:
@@ -113,6 +114,20 @@ def _fused(rankings: list[Array], settings: CourseSettings) -> list[int]:
     words, meaning = (scores[positions].tolist() for scores in rankings)
     fused = reciprocal_rank_scores([words, *[meaning] * settings.meaning_weight], settings.rrf_k)
     return [positions[at] for at in ranked(fused)]
+
+
+def _fits(rankings: list[Array], best: list[int], *, has_words: bool) -> list[float]:
+    """How well each of the best rows fits, from 0 to 1: the mean of its shares of each ranking's highest score.
+
+    Rounded, as the cosines of S3 Vectors differ from ours in the last digits.
+    """
+    shares = []
+    for at, scores in enumerate(rankings):
+        # a word's score is 0 without the word; a row's meaning is 1 + cosine
+        above = scores if has_words and at == 0 else np.clip(scores - 1, 0, None)
+        if len(above) and above.max() > 0:
+            shares.append(above[best] / above.max())
+    return np.mean(shares, axis=0).round(3).tolist() if shares else [0.0] * len(best)
 
 
 def _first(scores: Array, depth: int) -> Array:

@@ -14,6 +14,8 @@ from dualtrack.tools.courses.ranking import search
 from dualtrack.tools.documentation.dependencies import SearchNeeds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dualtrack.tools.courses.index import Index
     from dualtrack.tools.courses.library import CourseLibrary
     from dualtrack.tools.courses.values import Course, Hit
@@ -91,7 +93,7 @@ def find(
     if not hits:
         return ToolResult(_nothing(title, lesson_number), left_out=left_out)
     text = "\n\n".join(f"[{hit.location}]\n{hit.chunk.text}" for hit in hits)
-    sources = _sources(hits)
+    sources = _sources(cited(hits, library.settings.cited))
     return ToolResult(text, sources=sources, left_out=left_out, preview=titles(sources))
 
 
@@ -117,6 +119,11 @@ def _nothing(title: str | None, lesson_number: int | None) -> str:
     course = f" in course '{title}'" if title else ""
     lesson = f" in lesson {lesson_number}" if lesson_number is not None else ""
     return f"No relevant content found{course}{lesson}."
+
+
+def cited(hits: Sequence[Hit], fit: float) -> tuple[Hit, ...]:
+    """The hits that are sources: the best one, and those of at least this fit."""
+    return tuple(hit for at, hit in enumerate(hits) if at == 0 or hit.fit >= fit)
 
 
 def _sources(hits: tuple[Hit, ...]) -> tuple[Source, ...]:
