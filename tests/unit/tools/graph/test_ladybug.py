@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import select
 import subprocess
 import sys
 from dataclasses import replace
@@ -231,6 +232,31 @@ def test_an_invalid_database_is_an_error_of_the_query(tmp_path: Path) -> None:
         Ladybug(tmp_path / "graph.lbug").read("RETURN 1", {}, 1)
     with pytest.raises(GraphError):
         Ladybug(tmp_path / "missing.lbug").read("RETURN 1", {}, 1)
+
+
+FUNCTION = """
+import sys
+from pathlib import Path
+from dualtrack.tools.graph.ladybug import Ladybug
+engine = Ladybug(Path(sys.argv[1]))
+engine.read("RETURN 1", {}, 1)
+print(engine._child._process.pid, flush=True)
+sys.stdin.read()
+"""
+"""A function instance that waits for its next call."""
+
+
+def test_the_child_ends_with_a_function_that_is_killed(engine: Ladybug) -> None:
+    program = [sys.executable, "-c", FUNCTION, str(engine.database)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        program, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as function:
+        assert function.stdout is not None
+        ended = os.pidfd_open(int(function.stdout.readline()))
+        function.kill()
+    assert select.select([ended], [], [], 10)[0]
+    os.close(ended)
 
 
 INSIDE = """

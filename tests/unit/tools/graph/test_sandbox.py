@@ -8,11 +8,14 @@ becomes another user first if root runs the tests.
 from __future__ import annotations
 
 import ctypes
+import os
 import re
+import select
 import socket
 import struct
 import tempfile
 import threading
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -56,7 +59,7 @@ ATTACKS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
     "start a process": ("#\nos.fork() or os._exit(0)", ALL - {"landlock"}),
     "start a thread": ("#\n_thread.start_new_thread(int, ())", ALL - {"landlock"}),
     "signal another process": ("#\nos.kill(other, 0)", ALL - {"limits"}),
-    "attach to another process": ("#\nchecked(libc.ptrace(16, other, 0, 0))", ALL - {"limits"}),
+    "attach to another process": ("#\nchecked(libc.ptrace(0x4206, other, 0, 0))", ALL - {"limits"}),
 }
 """Statements, and code (after ``#``); and the layers of which each alone refuses them."""
 
@@ -81,11 +84,16 @@ def checked(result):
     if result:
         raise OSError(ctypes.get_errno(), "")
 
+end, held = os.pipe()
+lives = os.open({home!r} + "/other", os.O_WRONLY)
 other = os.fork()
 if other == 0:
     become_another_user()
-    libc.prctl(1, signal.SIGKILL, 0, 0, 0)  # ends with the child
-    signal.pause()
+    os.close(held)
+    os.read(end, 1)  # until the child has ended: the kernel's own signal of that would be refused by Landlock
+    os._exit(0)
+os.close(end)
+os.close(lives)
 
 given, told = queue.SimpleQueue(), queue.SimpleQueue()
 def obey():
@@ -169,11 +177,25 @@ def succeeds(target: SimpleNamespace, attack: str, layers: frozenset[str], patch
     inside.write_text(INSIDE.format(core=core, home=home, off=sorted(ALL - layers)))
     patch.setattr(ladybug, "_CHILD", inside)
     code = ATTACKS[attack][0].replace("READABLE", f"{home}/readable").replace("FOLDER", home)
-    try:
-        rows = Ladybug(target.database).read_foreign(code.replace("PORT", str(target.port)), {}, 5).rows
-    except GraphError:
-        rows = ()
+    os.mkfifo(target.folder / "other")
+    with open_fifo(target.folder / "other") as other:
+        try:
+            rows = Ladybug(target.database).read_foreign(code.replace("PORT", str(target.port)), {}, 5).rows
+        except GraphError:
+            rows = ()
+        assert select.select([other], [], [], 10)[0], "the other process is still there"
+    (target.folder / "other").unlink()
     return bool(rows or target.calls or any(target.folder.glob("made*")))
+
+
+@contextmanager
+def open_fifo(path: Path) -> Iterator[int]:
+    """To be read: at its end when everybody who writes has gone."""
+    fifo = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        yield fifo
+    finally:
+        os.close(fifo)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
