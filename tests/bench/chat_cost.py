@@ -6,7 +6,8 @@
 The chats run through the real steps in process; every DynamoDB request is weighed by AWS's rules: a write takes a unit
 per KB of the larger of the item before and after, twice that in a transaction, and one for each entry of an index that
 comes or goes; a consistent read a unit per 4 KB, an eventually consistent one half. Deltas are written at most every
-130 ms, so their number follows from how long text flows: the model's pace below. One client reads the events, over one
+130 ms, so their number follows from how long text flows: the model's pace below, and not this machine's, which is why
+those that it writes are left out. One client reads the events, over one
 stream: its lease is counted, its reads are in `tests.bench.stream_cost`. Results have 8 KB, answers 3 KB, of the sample
 courses' words, so that they compress like text. The grown conversation has 50 such chats before the one that is
 counted. `dualtrack_stack.costs` turns the counts into dollars; the second table supports the choice of `turn`'s size:
@@ -24,6 +25,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.storage.dynamo import from_wire
+from dualtrack.storage.event_log import unpack
 from dualtrack.storage.leases import STREAMS
 from dualtrack.streaming.delta_writer import WRITE_SECONDS
 from dualtrack.tool_values import ToolResult
@@ -99,7 +102,6 @@ class Meter:
     writes: float = 0.0
     reads: float = 0.0
     requests: int = 0
-    deltas: int = 0
     quiet: bool = False
     _writing: list[tuple[str, Item, Item, int]] = field(default_factory=list)
 
@@ -133,8 +135,8 @@ class Meter:
         self.reads += max(1, math.ceil(sum(map(size, items)) / 4096))
 
     def _write(self, before: Item, after: Item, factor: int, index: Sequence[str]) -> None:
-        if str(after.get("sk", {}).get("S", "")).startswith("EV#") and _is_delta(after):
-            self.deltas += 1
+        if _is_of_deltas(after):
+            return
         self.writes += factor * max(1, math.ceil(max(size(before), size(after)) / 1024))
         entries = [tuple(str(item[name]) for name in index if name in item) for item in (before, after)]
         if index and entries[0] != entries[1]:
@@ -154,8 +156,9 @@ def _key_of(request: Mapping[str, Any]) -> Item | None:
     return key
 
 
-def _is_delta(item: Item) -> bool:
-    return '"event":"delta"' in item.get("data", {}).get("S", "")
+def _is_of_deltas(wire: Item) -> bool:
+    item = from_wire(wire)
+    return str(item.get("sk", "")).startswith("EV#") and {event.event for event in unpack(item)} == {"delta"}
 
 
 def size(item: Item) -> int:
@@ -177,9 +180,9 @@ def _size_of(value: Mapping[str, Any]) -> int:
 
 
 class Prose:
-    """Text that compresses like text: runs of the sample courses' words."""
+    """Text that compresses like text: runs of the sample courses' words. The same seed gives the same texts."""
 
-    def __init__(self, seed: int = 7) -> None:
+    def __init__(self, seed: str) -> None:
         folder = ROOT / "infra" / "dualtrack_stack" / "local" / "sample_courses"
         self._words = [word for path in sorted(folder.glob("*.txt")) for word in path.read_text().split()]
         self._random = random.Random(seed)
@@ -201,7 +204,7 @@ def measure(world: World, meter: Meter, prose: Prose, name: str) -> Counted:
     for _ in range(QUERIES_BEFORE if name == GROWN else 0):
         conversation = _ask(world, prose, rounds, user, conversation).conversation_id
     meter.writes = meter.reads = 0.0
-    meter.requests = meter.deltas = 0
+    meter.requests = 0
     meter.quiet = False
     chat = _ask(world, prose, rounds, user, conversation)
     leases = world.stores.leases
@@ -209,8 +212,7 @@ def measure(world: World, meter: Meter, prose: Prose, name: str) -> Counted:
     meter.quiet = True
     flowing = math.ceil((chat.turn * MODEL_SECONDS / 2) / WRITE_SECONDS)
     states = 2 * chat.turn + sum(1 + len(tools_of_round) for tools_of_round in rounds) + 1
-    writes = meter.writes - meter.deltas + flowing
-    return Counted(chat.turn, FUNCTIONS[name], states, writes, meter.reads)
+    return Counted(chat.turn, FUNCTIONS[name], states, meter.writes + flowing, meter.reads)
 
 
 def _ask(world: World, prose: Prose, rounds: Sequence[Sequence[str]], user: str, conversation: str) -> Chat:
@@ -224,14 +226,18 @@ def _ask(world: World, prose: Prose, rounds: Sequence[Sequence[str]], user: str,
 
 
 def count(names: Iterable[str] = tuple(CHATS)) -> dict[str, Counted]:
-    """These chats, counted."""
-    prose = Prose()
+    """These chats, counted; each by itself, so that its texts are the same whichever others are counted."""
+    return {name: _counted(name) for name in names}
+
+
+def _counted(name: str) -> Counted:
+    prose = Prose(name)
     with make_world(retrieve_documentation=lambda _: ToolResult(prose.of(RESULT_CHARACTERS))) as world:
         dynamodb: Any = world.stores.chats.client
         meter = Meter(dynamodb, quiet=True)
         dynamodb.meta.events.register("provide-client-params.dynamodb", meter.sent)
         dynamodb.meta.events.register("after-call.dynamodb", meter.answered)
-        return {name: measure(world, meter, prose, name) for name in names}
+        return measure(world, meter, prose, name)
 
 
 def of_chats(chats: Mapping[str, Counted]) -> Table:

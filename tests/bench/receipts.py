@@ -62,7 +62,7 @@ FLOWING: Final = 2.0 / 0.13
 def _asked(world: World, user: str, rounds: Sequence[int]) -> list[Chat]:
     for calls in rounds:
         world.model.script.add({"match": "turn", "content": [READ] * calls})
-    world.model.script.add({"match": "turn", "text": Prose().of(ANSWER_CHARACTERS)})
+    world.model.script.add({"match": "turn", "text": Prose("receipts").of(ANSWER_CHARACTERS)})
     return [world.ask(QUESTION, user=user)]
 
 
