@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dualtrack.settings import Settings
 
     from dualtrack_stack.edge import Edge
+    from dualtrack_stack.project.model import Project
     from dualtrack_stack.settings import Configuration
     from dualtrack_stack.sign_in import SignIn
     from dualtrack_stack.stacks.mcp import McpSettings
@@ -46,6 +47,7 @@ def build(
     edge: Edge = PLAIN,
     sign_in: SignIn = OWN_USERS,
     record: str = "",
+    project: Project | None = None,
 ) -> ChatStack:
     """All stacks of one stage; with ``mcp_settings`` also GitHub's MCP server, and the page if it has one.
 
@@ -53,7 +55,8 @@ def build(
     that a deployed stack imports can be neither dropped nor changed (tests/infra/test_walks.py).
 
     ``settings``: None if the local templates' parameters say what is set.
-    ``watch``: who is told of alarms. ``record``: the settings, for the next deployment.
+    ``watch``: who is told of alarms. ``record``: the settings, for the next deployment. ``project``: whose tools and
+    profiles the stage has.
     """
     cdk.Tags.of(app).add("application", "dualtrack")
     cdk.Tags.of(app).add("stage", stage.name)
@@ -61,7 +64,7 @@ def build(
     identity = IdentityStack(
         app, "Identity", stage, edge.url or (settings.page_url if settings else ""), sign_in
     )
-    chat = _chat(app, stage, settings, data, identity, mcp_settings, watch, edge)
+    chat = _chat(app, stage, settings, data, identity, mcp_settings, watch, edge, project)
     if stage.page:
         from dualtrack_stack.stacks.page import PageStack  # noqa: PLC0415 - CloudFront is needed by no other stack
 
@@ -90,6 +93,7 @@ def _chat(
     mcp_settings: McpSettings | None,
     watch: Watch,
     edge: Edge,
+    project: Project | None,
 ) -> ChatStack:
     has_vectors = settings is not None and settings.dualtrack_course_index == "s3vectors"
     vectors = VectorsStack(app, "Vectors", stage).arn if has_vectors else ""
@@ -104,6 +108,7 @@ def _chat(
             watch=watch,
             edge=edge,
             course_vectors_arn=vectors,
+            project=project,
         )
 
     from dualtrack_stack.stacks.mcp import McpStack  # noqa: PLC0415 - VPC and ECS are needed by no other stack
@@ -123,6 +128,7 @@ def _chat(
         edge=edge,
         mcp_service=mcp.service,
         course_vectors_arn=vectors,
+        project=project,
     )
     mcp.attach(chat.functions["mcp"].function)
     return chat
@@ -138,7 +144,7 @@ def mcp_settings_from(settings: Settings) -> McpSettings | None:
     return McpSettings(image=settings.github_mcp_image, probe_image=settings.github_mcp_probe_image)
 
 
-def build_deployed(app: cdk.App, configuration: Configuration) -> ChatStack:
+def build_deployed(app: cdk.App, configuration: Configuration, project: Project | None = None) -> ChatStack:
     """All stacks of a stage on AWS, which records its settings. Raises ValueError for an invalid setting."""
     settings = configuration.checked()
     return build(
@@ -150,6 +156,7 @@ def build_deployed(app: cdk.App, configuration: Configuration) -> ChatStack:
         edge_from(settings, configuration.stage),
         sign_in_from(settings),
         configuration.recorded(),
+        project,
     )
 
 

@@ -57,7 +57,7 @@ HERE: Final = Target(f"{sys.version_info[0]}.{sys.version_info[1]}")
 UNZIPPED_LIMIT: Final = 262_144_000
 """Bytes a function and all its layers may take unzipped (AWS Lambda quota: 250 MiB)."""
 
-_RECIPE: Final = "3"  # part of the cache key: raise it when the way of building changes
+RECIPE: Final = "3"  # part of the cache key: raise it when the way of building changes
 
 
 class NoPackageIndex(RuntimeError):
@@ -119,19 +119,19 @@ ROLES: Final[Mapping[str, Role]] = MappingProxyType(
 
 def build(role: Role, target: Target = LAMBDA) -> Path:
     """The folder of a built dependency layer (``python/`` inside)."""
-    built = _folder() / f"{role.name}-{_dependency_key(role, target)}"
+    built = layers_folder() / f"{role.name}-{_dependency_key(role, target)}"
     if built.is_dir():
         return built
     beneath = [build(ROLES[name], target) for name in role.above]
-    return _publish(built, lambda folder: _install(role, target, folder, beneath))
+    return publish(built, lambda folder: _install(role, target, folder, beneath))
 
 
 def build_core(files: Mapping[Path, bytes] = MappingProxyType({})) -> Path:
     """The library as a layer, with bytecode for Lambda's Python and a project's files, by their paths in the layer."""
-    target = _folder() / f"core-{_digest(_sources(), more=files)}"
+    target = layers_folder() / f"core-{_digest(_sources(), more=files)}"
     if target.is_dir():
         return target
-    return _publish(target, lambda folder: _copy_core(files, folder))
+    return publish(target, lambda folder: _copy_core(files, folder))
 
 
 def key_of(folder: Path) -> str:
@@ -144,11 +144,12 @@ def unzipped_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _folder() -> Path:
+def layers_folder() -> Path:
+    """Where built layers are."""
     return build_folder() / "layers"
 
 
-def _publish(target: Path, fill: Callable[[Path], None]) -> Path:
+def publish(target: Path, fill: Callable[[Path], None]) -> Path:
     """Build beside the target and rename, so that an interrupted build is never taken for a layer."""
     target.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
@@ -179,19 +180,27 @@ def _install(role: Role, target: Target, folder: Path, beneath: Iterable[Path]) 
         "--requirements", str(role.requirements),
         "--constraints", str(VERSIONS),
         *(("--excludes", str(role.excludes)) if role.excludes.is_file() else ()),
-        "--python-version", target.python,
-        *(("--python-platform", target.platform) if target.platform else ()),
-        "--only-binary", ":all:",
-        "--link-mode", "copy",
+        *options_of(target),
     )  # fmt: skip
-    shutil.rmtree(packages / "bin", ignore_errors=True)
-    (packages / ".lock").unlink(missing_ok=True)
-    _drop_installers_notes(packages)
+    clean(packages)
     _drop_test_suites(packages)
     for lower in beneath:
         _drop_duplicates(packages, lower / "python")
     if target == LAMBDA:
-        _compile(packages)
+        compile_for_lambda(packages)
+
+
+def options_of(target: Target) -> tuple[str, ...]:
+    """The options of ``uv pip install`` for wheels of this target alone."""
+    platform = ("--python-platform", target.platform) if target.platform else ()
+    return ("--python-version", target.python, *platform, "--only-binary", ":all:", "--link-mode", "copy")
+
+
+def clean(packages: Path) -> None:
+    """Leave packages alone in a folder that uv has installed into."""
+    shutil.rmtree(packages / "bin", ignore_errors=True)
+    (packages / ".lock").unlink(missing_ok=True)
+    _drop_installers_notes(packages)
 
 
 def _copy_core(files: Mapping[Path, bytes], folder: Path) -> None:
@@ -199,7 +208,7 @@ def _copy_core(files: Mapping[Path, bytes], folder: Path) -> None:
     (folder / INSIDE / TESTING).unlink()
     for path, content in files.items():
         (folder / path).write_bytes(content)
-    _compile(folder / "python")
+    compile_for_lambda(folder / "python")
 
 
 def _drop_installers_notes(packages: Path) -> None:
@@ -226,7 +235,7 @@ def _drop_duplicates(packages: Path, lower: Path) -> None:
             path.rmdir()
 
 
-def _compile(packages: Path) -> None:
+def compile_for_lambda(packages: Path) -> None:
     """Compile with whatever Python of Lambda's version is installed."""
     python, wasm = lambda_python(), pyodide()
     if python.path:
@@ -286,7 +295,7 @@ def _sources() -> list[Path]:
 def _digest(
     files: Iterable[Path], target: Target = LAMBDA, more: Mapping[Path, bytes] = MappingProxyType({})
 ) -> str:
-    recipe = (_RECIPE, target.platform, target.python)
+    recipe = (RECIPE, target.platform, target.python)
     digest = hashlib.sha256(repr(recipe).encode())
     for path in files:
         # the same in a wheel as in the checkout
@@ -300,18 +309,22 @@ def _digest(
 
 
 def _run(*command: str) -> str:
-    # the CDK's command line forces colours on its app, which would end up in uv's output
-    plain = {key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
-    finished = subprocess.run(
-        command,
-        cwd=project_root(),
-        env={**plain, "NO_COLOR": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    finished = tried(*command, cwd=project_root())
     if finished.returncode:
         problem = f"{' '.join(command[:3])} failed:\n{finished.stderr.strip()}"
-        unreachable = any(sign in finished.stderr.lower() for sign in _UNREACHABLE)
-        raise NoPackageIndex(problem) if unreachable else RuntimeError(problem)
+        raise NoPackageIndex(problem) if is_unreachable(finished.stderr) else RuntimeError(problem)
     return finished.stdout
+
+
+def tried(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A command that has ended, well or not."""
+    # the CDK's command line forces colours on its app, which would end up in uv's output
+    plain = {key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
+    return subprocess.run(
+        command, cwd=cwd, env={**plain, "NO_COLOR": "1"}, capture_output=True, text=True, check=False
+    )
+
+
+def is_unreachable(problem: str) -> bool:
+    """Whether uv says that it could not reach a package index."""
+    return any(sign in problem.lower() for sign in _UNREACHABLE)

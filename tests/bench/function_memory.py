@@ -59,6 +59,7 @@ COLD: Final = {
     "stream": code_of("stream").replace("import handler", "import uvicorn.protocols.http.auto, app")
     + _BOTO.format(("dynamodb",)),
     "tool": code_of("tool") + _BOTO.format(("dynamodb", "s3")),
+    "own": code_of("own") + _BOTO.format(("dynamodb", "s3", "ssm")),
     "summarise": code_of("summarise")
     + _BOTO.format(("dynamodb", "s3", "ssm"))
     + "from dualtrack.models.anthropic import connect\nconnect('http://127.0.0.1:9', 'none').client",
@@ -151,6 +152,8 @@ class Work:
             self._root.invoke(name, {"source": "schedule", **event})
         texts = json.loads((ROOT / "events" / "embed.json").read_text())
         self._root.invoke("Embed", texts)
+        # what a project's packages take comes on top
+        self._root.invoke("Own", json.loads((ROOT / "events" / "own.json").read_text()))
         assert self._person.http.delete(f"/v1/conversations/{conversation}").status_code == 204
         assert self._person.http.delete("/v1/me").is_success
         for _ in range(5):

@@ -25,6 +25,7 @@ from tests.infra.rules.registry import ALL_SET
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dualtrack_stack.project.model import Project
     from dualtrack_stack.settings import Configuration
 
     Stacks = dict[str, Mapping[str, Any]]
@@ -86,11 +87,12 @@ STAGE: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Variant:
-    """A stage with some settings, and with some of its own fields changed."""
+    """A stage with some settings, with some of its own fields changed, and with a project's tools."""
 
     stage: str = "prod"
     settings: Mapping[str, str] = field(default_factory=dict)
     changes: Mapping[str, Any] = field(default_factory=dict)
+    project: Project | None = None
 
     def read(self) -> Configuration:
         """The settings as a deployment from this environment reads them."""
@@ -101,7 +103,11 @@ class Variant:
 
     def stacks(self) -> Stacks:
         """The templates by the stacks' names, in the order of their deployment."""
-        inputs = json.dumps([self.stage, dict(self.settings), dict(self.changes)])
+        return stacks_of(self.folder())
+
+    def folder(self) -> Path:
+        """The folder of the assembly."""
+        inputs = json.dumps([self.stage, dict(self.settings), dict(self.changes), repr(self.project)])
         folder = cache() / f"walked-{content_key(self.stage, {'walked': inputs})}"
         if not folder.is_dir():
             cache().mkdir(parents=True, exist_ok=True)
@@ -111,7 +117,7 @@ class Variant:
                 work.rename(folder)
             except OSError:  # another run was faster
                 shutil.rmtree(work)
-        return stacks_of(folder)
+        return folder
 
     def _synthesise(self, folder: Path) -> None:
         os.environ.setdefault("JSII_NODE", node())  # before the CDK is loaded
@@ -120,7 +126,7 @@ class Variant:
         from dualtrack_stack.app import build_deployed
 
         app = cdk.App(outdir=str(folder), context={**context(self.stage), **IN_PLACE})
-        build_deployed(app, self.read())
+        build_deployed(app, self.read(), self.project)
         app.synth()
 
 

@@ -15,12 +15,13 @@ import pytest
 from dualtrack.tools.registry import IN_HOUSE, MODULES
 from dualtrack_stack import layers
 from dualtrack_stack.layers import LAMBDA_PYTHON
+from dualtrack_stack.project.imports import SDK, STANDARD
 from dualtrack_stack.stacks.function_specs import SPECS
 from packaging.requirements import Requirement
 
 from tests.drivers.documents import ROOT
 from tests.drivers.import_graph import is_there, outside_imports
-from tests.drivers.lambda_runtime import HOOKS, SDK, STANDARD
+from tests.drivers.lambda_runtime import HOOKS
 from tests.drivers.own_layers import alone
 
 if TYPE_CHECKING:

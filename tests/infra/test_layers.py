@@ -166,7 +166,7 @@ def test_without_a_compiler_no_layer_is_built(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(layers, "lambda_python", layers.lambda_python.__wrapped__)
     with pytest.raises(layers.NoCompiler) as refused:
-        layers._compile(tmp_path)
+        layers.compile_for_lambda(tmp_path)
     assert "No interpreter found for Python 3.13" in str(refused.value)  # uv's own words
     assert "offline" in str(refused.value)
     assert "uv python install 3.13" in str(refused.value)

@@ -17,7 +17,10 @@ from dualtrack.storage.leases import KEY_PREFIX
 from dualtrack_stack.stacks.function_specs import SPECS
 
 from tests.drivers.documents import ROOT
+from tests.drivers.own_projects import WITH_A_TOOL
+from tests.drivers.synthesised import AWS_STAGES
 from tests.drivers.templates import Stage, readable
+from tests.drivers.walked_stages import Variant
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,6 +47,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
     },
     "Tool": {"Chats": APPEND, "History": {*APPEND, "BatchGetItem"}},
     "Graph": {"Chats": APPEND, "History": {"GetItem", "PutItem", "BatchGetItem"}},
+    "Own": {"Chats": APPEND, "History": {"GetItem", "PutItem", "BatchGetItem"}},
     "Search": {
         "Chats": APPEND,
         "History": {*APPEND, *PAST},
@@ -86,6 +90,7 @@ OTHER = {
     "Turn": {"s3:GetObject", "s3:PutObject"},
     "Tool": {"s3:GetObject", "s3:PutObject"},
     "Graph": {"s3:GetObject", "s3:PutObject"},
+    "Own": {"s3:GetObject", "s3:PutObject"},
     "Search": {"s3:GetObject", "s3:PutObject", "lambda:InvokeFunction"},
     "Mcp": {"kms:Decrypt", "s3:GetObject", "s3:PutObject", "sqs:SendMessage"},
     "Summarise": {"s3:GetObject", "s3:PutObject"},
@@ -108,6 +113,12 @@ EVERYONE = {
     "xray:PutTraceSegments",
     "xray:PutTelemetryRecords",
 }
+
+
+@pytest.fixture(params=AWS_STAGES)
+def aws_stage(request: pytest.FixtureRequest) -> Stage:
+    """A stage of a project with tools, which has every function."""
+    return Stage(request.param, Variant(request.param, project=WITH_A_TOOL).folder())
 
 
 def statements(stage: Stage, function: str) -> list[tuple[set[str], set[str]]]:
@@ -257,7 +268,7 @@ def test_no_action_is_a_wildcard_and_no_function_has_a_managed_policy(aws_stage:
 @pytest.mark.parametrize(
     ("machine", "functions"),
     [
-        ("Chat", {"Turn", "Tool", "Search", "Graph", "Mcp", "Summarise", "Abort"}),
+        ("Chat", {"Turn", "Tool", "Search", "Graph", "Mcp", "Own", "Summarise", "Abort"}),
         ("Corpus", {"Ingest", "GraphLoad"}),
     ],
 )
@@ -282,7 +293,7 @@ def test_only_sending_functions_of_a_stage_with_a_collector_may_read_its_headers
     stage = Stage("staging", assembly("staging", {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example.com"}))
     readers = {
         function
-        for function in TABLES
+        for function in TABLES.keys() - {"Own"}  # a stage without tools of a project
         for _, resources in statements(stage, function)
         if any(resource.endswith("/otlp") for resource in resources)
     }

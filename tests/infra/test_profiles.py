@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import aws_cdk as cdk
 import pytest
 from dualtrack.checked_settings import checked
-from dualtrack.settings import settings_from
 from dualtrack_stack import layers
 from dualtrack_stack.local.assets import zip_library
 from dualtrack_stack.profiles import BadProfile, own_profiles
-from dualtrack_stack.project.model import PROFILES, packaged
+from dualtrack_stack.project.model import PROFILES, BadProject, packaged
 from dualtrack_stack.project.read import read_project
+from dualtrack_stack.roots import project_root
 from dualtrack_stack.settings import STAGES
 from dualtrack_stack.stacks.function_specs import SPECS
 from dualtrack_stack.stacks.functions import Layers
@@ -63,7 +63,8 @@ def core_asset(tmp_path: Path) -> Path:
     """The core layer as staging's stacks name it, staged by the CDK."""
     built_layers()
     app = cdk.App(outdir=str(tmp_path / "assembly"))
-    Layers(cdk.Stack(app, "Stack"), STAGES["staging"], settings_from()).of(replace(SPECS["abort"], layers=()))
+    project = read_project(project_root())
+    Layers(cdk.Stack(app, "Stack"), STAGES["staging"], project).of(replace(SPECS["abort"], layers=()))
     app.synth()
     (asset,) = (path for path in (tmp_path / "assembly").glob("asset.*") if path.is_dir())
     return asset
@@ -78,8 +79,7 @@ def test_the_synthesised_layer_has_the_deployments_profiles(tmp_path: Path, own:
 
 def test_a_bad_profile_fails_the_synthesis(tmp_path: Path, own: Path) -> None:
     (own / "helper.json").write_text("{}")
-    # the CDK wraps Python exceptions in its own error
-    with pytest.raises((BadProfile, RuntimeError), match=r"helper\.json: name: Field required"):
+    with pytest.raises(BadProject, match=r"helper\.json: name: Field required"):
         core_asset(tmp_path)
 
 

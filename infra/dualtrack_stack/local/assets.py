@@ -16,11 +16,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack_stack.layers import INSIDE, TESTING
+from dualtrack_stack.local.own import adapt
+from dualtrack_stack.project.function import CODE, own_code
+from dualtrack_stack.project.model import packaged
 from dualtrack_stack.roots import LIBRARY, OURS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from dualtrack_stack.project.model import Project
 
 CORE: Final = "layers/core"
 """The fixed name of the library's asset."""
@@ -56,38 +61,40 @@ class Template:
         return (*self.assets, Asset("", self.key, self.body.encode()))
 
 
-def load(
-    assembly: Path,
-    stack: str,
-    parameters: Mapping[str, str],
-    packaged: Mapping[Path, bytes] = MappingProxyType({}),
-) -> Template:
-    """The template of one stack with the current code.
+def load(assembly: Path, stack: str, parameters: Mapping[str, str], project: Project) -> Template:
+    """The template of one stack with the current code, and with the project's tools, profiles and settings.
 
-    ``packaged``: the project's files in the core layer. ``parameters``: the values it will be
-    deployed with; a version contains its environment, so a changed value changes the version.
+    ``parameters``: the values it will be deployed with; a version contains its environment, so a changed value changes
+    the version.
     """
     text = (assembly / f"{stack}.template.json").read_text(encoding="utf-8")
-    assets = tuple(_assets(text, packaged))
+    assets = tuple(_assets(text, project))
     for asset in assets:
         text = text.replace(asset.placeholder, asset.key)
     body: dict[str, Any] = json.loads(text)
     if not _all_known(body, assets):
         raise RuntimeError(f"The template {stack} names code that is not in functions/ or layers/core.")
     _leave_out_bootstrap_check(body)
+    if any(asset.placeholder == _placeholder(CODE) for asset in assets):
+        adapt(body, project.own("local"))
     used = {key: value for key, value in parameters.items() if key in body.get("Parameters", {})}
     return Template(stack, json.dumps(_renew_versions(body, used)), assets)
 
 
-def _assets(text: str, packaged: Mapping[Path, bytes]) -> Iterator[Asset]:
-    """The folders that the template names, by the fixed names of `StageSettings.asset_name`."""
+def _assets(text: str, project: Project) -> Iterator[Asset]:
+    """What the template names, by the fixed names of `StageSettings.asset_name`."""
     functions = {f"functions/{folder.name}": folder for folder in sorted((OURS / "functions").iterdir())}
     for name, folder in {CORE: LIBRARY, **functions}.items():
-        # an asset's key is the SHA-256 of the name that the CDK was given
-        placeholder = f"{hashlib.sha256(name.encode()).hexdigest()}.zip"
+        placeholder = _placeholder(name)
         if placeholder in text:
-            content = zip_library(packaged) if name == CORE else zip_folder(folder)
+            tools = own_code(project.root) if name == CODE else {}
+            content = zip_library(packaged(project)) if name == CORE else zip_folder(folder, tools)
             yield Asset(placeholder, f"{hashlib.sha256(content).hexdigest()[:32]}.zip", content)
+
+
+def _placeholder(name: str) -> str:
+    """An asset's key: the SHA-256 of the name that the CDK was given."""
+    return f"{hashlib.sha256(name.encode()).hexdigest()}.zip"
 
 
 def _all_known(body: dict[str, Any], assets: tuple[Asset, ...]) -> bool:
@@ -110,9 +117,9 @@ def zip_library(more: Mapping[Path, bytes] = MappingProxyType({})) -> bytes:
     return _zip({**files, **more})
 
 
-def zip_folder(folder: Path) -> bytes:
-    """A zip of the folder. It depends only on names and contents."""
-    return _zip({path.relative_to(folder): path for path in folder.rglob("*")})
+def zip_folder(folder: Path, more: Mapping[Path, bytes] = MappingProxyType({})) -> bytes:
+    """A zip of the folder and of more files, by their paths in it. It depends only on names and contents."""
+    return _zip({**{path.relative_to(folder): path for path in folder.rglob("*")}, **more})
 
 
 def _zip(files: Mapping[Path, Path | bytes]) -> bytes:

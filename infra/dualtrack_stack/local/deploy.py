@@ -7,7 +7,6 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dualtrack_stack.local.aws import Aws
+    from dualtrack_stack.project.model import Project
 
 ASSETS_BUCKET: Final = "cdk-hnb659fds-assets-000000000000-us-east-1"
 DIGEST_TAG: Final = "dualtrack-digest"
@@ -39,16 +39,11 @@ class Deployed:
     fresh: bool
 
 
-def deploy(
-    aws: Aws,
-    assembly: Path,
-    parameters: Mapping[str, str],
-    packaged: Mapping[Path, bytes] = MappingProxyType({}),
-) -> Deployed:
-    """Create or update the stacks that are not up to date, with the project's files in the core layer. The data and
-    identity stacks are independent; the chat stack imports from both.
+def deploy(aws: Aws, assembly: Path, parameters: Mapping[str, str], project: Project) -> Deployed:
+    """Create or update the stacks that are not up to date, with what the project has. The data and identity stacks are
+    independent; the chat stack imports from both.
     """
-    templates = {name: load(assembly, name, parameters, packaged) for name in ("Data", "Identity", "Chat")}
+    templates = {name: load(assembly, name, parameters, project) for name in ("Data", "Identity", "Chat")}
     fresh = not _describe(aws.client("cloudformation"), _name(templates["Data"]))
     _upload(aws, [file for template in templates.values() for file in template.files()])
     with ThreadPoolExecutor(2) as pool:

@@ -27,7 +27,7 @@ from dualtrack_stack.local.login import login_name
 from dualtrack_stack.local.outside import Outside, outside_from
 from dualtrack_stack.local.private import make_private, write_private
 from dualtrack_stack.local.processes import Child, ChildDied, Children
-from dualtrack_stack.project.model import BadProject, packaged
+from dualtrack_stack.project.model import BadProject
 from dualtrack_stack.roots import project_root
 
 if TYPE_CHECKING:
@@ -395,6 +395,7 @@ class LocalStack:
     def _deploy(self, port: int, outside: Outside, assembly: Path) -> None:
         from dualtrack_stack.local.aws import Aws  # noqa: PLC0415 - loads botocore, while the children start
         from dualtrack_stack.local.deploy import deploy  # noqa: PLC0415
+        from dualtrack_stack.local.own import put_secrets  # noqa: PLC0415
         from dualtrack_stack.local.tokens import Tokens  # noqa: PLC0415
         from dualtrack_stack.project.read import read_project  # noqa: PLC0415 - loads pydantic, likewise
 
@@ -405,10 +406,12 @@ class LocalStack:
             raise CannotStart(str(problem)) from problem
         now = self._now
         now.aws = Aws(f"http://{HOST}:{port}", self.credentials)
-        now.deployed = deploy(now.aws, assembly, outside.parameters(), packaged(project))
+        now.deployed = deploy(now.aws, assembly, outside.parameters(), project)
         outputs = now.deployed.outputs
         now.tokens = Tokens(now.aws, outputs["UserPoolId"], outputs["UserPoolClientId"])
         _put_keys(now.aws, outputs, outside.keys())
+        for name in put_secrets(now.aws, project.own("local"), outside.given):
+            self._report(f"The tools' secret {name} is not set: give it in the environment")
 
     def _configure_front(self, front: Child, outside: Outside) -> None:
         outputs = self.outputs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from aws_cdk import CfnOutput, CfnParameter, Fn, Stack
@@ -15,10 +15,16 @@ from dualtrack.tools.mcp.config import parse_servers
 
 from dualtrack_stack.edge import PLAIN
 from dualtrack_stack.prices import HOME, prices
+from dualtrack_stack.profiles import own_profiles
+from dualtrack_stack.project.function import NAME as OWN
+from dualtrack_stack.project.model import Project
+from dualtrack_stack.project.packaging import build_function
+from dualtrack_stack.roots import OURS, project_root
 from dualtrack_stack.stacks.findings import accept
 from dualtrack_stack.stacks.function_specs import SPECS
 from dualtrack_stack.stacks.functions import Function, Layers, Network, reserved_concurrency
 from dualtrack_stack.stacks.observability import Observability
+from dualtrack_stack.stacks.own import complete
 from dualtrack_stack.stacks.permissions import Allow, bedrock_region_of, inference_arn
 from dualtrack_stack.stacks.rest import Rest
 from dualtrack_stack.stacks.workflow import CHAT, CORPUS, Triggers, Workflow
@@ -27,6 +33,7 @@ from dualtrack_stack.watch import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from aws_cdk.aws_ecs import FargateService
     from constructs import Construct
@@ -34,6 +41,7 @@ if TYPE_CHECKING:
 
     from dualtrack_stack.edge import Edge
     from dualtrack_stack.stacks.data import DataStack
+    from dualtrack_stack.stacks.function_specs import FunctionSpec
     from dualtrack_stack.stacks.identity import IdentityStack
     from dualtrack_stack.watch import Watch
 
@@ -43,7 +51,7 @@ class ChatStack(Stack):
 
     ``mcp_network``: the network of the MCP servers, if in a VPC, and ``mcp_service`` their service there.
     ``watch``: who is told of alarms. ``edge``: the stage's own domain and its firewall.
-    ``course_vectors_arn``: the vector bucket's, empty without one.
+    ``course_vectors_arn``: the vector bucket's, empty without one. ``project``: whose tools and profiles it has.
     """
 
     def __init__(
@@ -60,14 +68,16 @@ class ChatStack(Stack):
         edge: Edge = PLAIN,
         mcp_service: FargateService | None = None,
         course_vectors_arn: str = "",
+        project: Project | None = None,
     ) -> None:
         super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-chat")
         self._stage = stage
+        self._project = project or Project(project_root(), profiles=own_profiles(settings or DEFAULTS))
         self._data = data
         self._identity = identity
         self._settings = settings
         self._course_vectors_arn = course_vectors_arn
-        self._layers = Layers(self, stage, settings)
+        self._layers = Layers(self, stage, self._project)
         self.functions = self._functions(mcp_network)
         self.workflow = Workflow(self, "Chat", CHAT, stage=stage, functions=self.functions)
         self.corpus_workflow = Workflow(self, "Corpus", CORPUS, stage=stage, functions=self.functions)
@@ -77,6 +87,8 @@ class ChatStack(Stack):
         values = self._values()
         for function in self.functions.values():
             function.connect(values, allow)
+        if own := self.functions.get(OWN):
+            complete(own, self._project.own(stage.name), stage.name)
         self._accept_projects()
         self.rest = Rest(
             self,
@@ -138,11 +150,24 @@ class ChatStack(Stack):
                 spec=spec,
                 stage=self._stage,
                 layers_=self._layers,
+                code=self._code(name),
                 network=mcp_network if name == "mcp" else None,
                 reserved_concurrency=reserved.get(name),
             )
-            for name, spec in SPECS.items()
+            for name, spec in self._specs().items()
         }
+
+    def _specs(self) -> Mapping[str, FunctionSpec]:
+        """The functions' entries; the one of the project's tools as its settings say, if it has any. The local
+        template always has it: it is the same for every project (`dualtrack_stack.local.own`)."""
+        if not (self._project.specs or self._stage.name == "local"):
+            return {name: spec for name, spec in SPECS.items() if name != OWN}
+        own = self._project.own(self._stage.name)
+        return {**SPECS, OWN: replace(SPECS[OWN], memory=own.memory, seconds=own.seconds)}
+
+    def _code(self, name: str) -> Path:
+        is_built = name == OWN and self._stage.built_layers
+        return build_function(self._project) if is_built else OURS / "functions" / name
 
     def _values(self) -> Mapping[str, str]:
         """The values of all variables that a function may have."""
@@ -174,7 +199,7 @@ class ChatStack(Stack):
             "STATE_MACHINE_ARN": self.workflow.start_arn,
             "CORPUS_MACHINE_ARN": self.corpus_workflow.start_arn,
             "AWS_PRICES": json.dumps({name: price[name] for name in PRICES}),
-            "FUNCTION_SIZES": json.dumps({name: spec.memory for name, spec in SPECS.items()}),
+            "FUNCTION_SIZES": json.dumps({name: spec.memory for name, spec in self._specs().items()}),
             "USER_POOL_ID": pool.user_pool_id,
             "JWKS_URL": f"{issuer}/.well-known/jwks.json",
             "TOKEN_ISSUER": issuer,

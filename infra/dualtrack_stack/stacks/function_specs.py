@@ -222,6 +222,20 @@ _SPECS: Final = (
         ],
     ),
     FunctionSpec(
+        "own",
+        "Runs one call of the project's own tools",
+        seconds=55,  # state Tool: 60 s
+        memory=512,
+        layers=("base",),  # or one of its own, with the project's dependencies (dualtrack_stack.project.packaging)
+        environment=MEMORY,
+        # those of `tool`; what the project allows besides is added for its stage (dualtrack_stack.stacks.own)
+        permissions=lambda allow: [
+            allow.table("chats", *APPEND),
+            allow.table("history", "GetItem", "PutItem", "BatchGetItem"),
+            allow.bodies("GetObject", "PutObject"),
+        ],
+    ),
+    FunctionSpec(
         "summarise",
         "Summarises an answered query",
         seconds=110,  # state Summarise: 120 s

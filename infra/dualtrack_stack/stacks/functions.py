@@ -12,25 +12,25 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 from dualtrack.runtime.plain_log import NAMESPACE
-from dualtrack.settings import DEFAULTS
 
 from dualtrack_stack import layers
-from dualtrack_stack.profiles import own_profiles
-from dualtrack_stack.project.model import Project, packaged
-from dualtrack_stack.roots import LIBRARY, OURS, project_root
+from dualtrack_stack.project.function import NAME as OWN
+from dualtrack_stack.project.model import packaged
+from dualtrack_stack.project.packaging import build_layer, has_packages
+from dualtrack_stack.roots import LIBRARY
 from dualtrack_stack.stacks import permissions
 from dualtrack_stack.stacks.findings import accept
 from dualtrack_stack.stacks.function_specs import SPECS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from aws_cdk import aws_ec2 as ec2
     from aws_cdk import aws_sqs as sqs
     from aws_cdk import aws_stepfunctions as sfn
-    from dualtrack.settings import Settings
 
+    from dualtrack_stack.project.model import Project
     from dualtrack_stack.stacks.function_specs import FunctionSpec
     from dualtrack_stack.stacks.permissions import Allow
     from dualtrack_stack.stages import StageSettings
@@ -70,9 +70,9 @@ def reserved_concurrency(stage: StageSettings) -> Mapping[str, int]:
 def snap_start(stage: StageSettings) -> frozenset[str]:
     """The stage's setting; raises ValueError for an unknown function, or one that cannot have a snapshot: with
     more than 512 MB of ``/tmp``, or served by another runtime than Python's own (AWS Lambda Developer Guide, "Improving
-    startup performance with Lambda SnapStart").
+    startup performance with Lambda SnapStart"); or that reads secrets before it, which would be in the snapshot.
     """
-    able = {name for name, spec in SPECS.items() if spec.disk <= LAMBDA_DISK and not spec.serves_http}
+    able = {name for name, spec in SPECS.items() if spec.disk <= LAMBDA_DISK and not spec.serves_http} - {OWN}
     if wrong := set(stage.snap_start) - able:
         raise ValueError(
             f"snap_start of stage {stage.name}: {', '.join(sorted(wrong))}; it can be {', '.join(sorted(able))}"
@@ -92,19 +92,22 @@ class Network:
 class Layers:
     """The layers of one stack, made when a function first asks for them."""
 
-    def __init__(self, scope: Construct, stage: StageSettings, settings: Settings | None) -> None:
+    def __init__(self, scope: Construct, stage: StageSettings, project: Project) -> None:
         self._scope = scope
         self._stage = stage
-        self._settings = settings or DEFAULTS
+        self._project = project
         self._made: dict[str, lambda_.ILayerVersion] = {}
 
     def of(self, spec: FunctionSpec) -> list[lambda_.ILayerVersion]:
         """The library and the dependencies of a function, locally only the library; a web server also gets the web
         adapter.
         """
-        dependencies = spec.layers if self._stage.built_layers else ()
+        dependencies = self._dependencies(spec) if self._stage.built_layers else ()
         own = [self._layer(name) for name in ("core", *dependencies)]
         return [*own, self._web_adapter()] if spec.serves_http else own
+
+    def _dependencies(self, spec: FunctionSpec) -> tuple[str, ...]:
+        return (OWN,) if spec.name == OWN and has_packages(self._project) else spec.layers
 
     def _web_adapter(self) -> lambda_.ILayerVersion:
         region = Stack.of(self._scope).region
@@ -131,11 +134,9 @@ class Layers:
     def _folder(self, name: str) -> Path:
         if not self._stage.built_layers:
             return LIBRARY  # locally the library is the only layer
-        return (
-            layers.build_core(packaged(Project(project_root(), profiles=own_profiles(self._settings))))
-            if name == "core"
-            else layers.build(layers.ROLES[name])
-        )
+        if name == "core":
+            return layers.build_core(packaged(self._project))
+        return build_layer(self._project) if name == OWN else layers.build(layers.ROLES[name])
 
     def _excluded(self) -> list[str]:
         return [] if self._stage.built_layers else _NOT_CODE
@@ -152,6 +153,7 @@ class Function(Construct):
         spec: FunctionSpec,
         stage: StageSettings,
         layers_: Layers,
+        code: Path,
         network: Network | None = None,
         reserved_concurrency: int | None = None,
     ) -> None:
@@ -169,7 +171,7 @@ class Function(Construct):
             "Function",
             description=spec.description,
             code=lambda_.Code.from_asset(
-                str(OURS / "functions" / spec.name),
+                str(code),
                 exclude=_NOT_CODE,
                 asset_hash=stage.asset_name(f"functions/{spec.name}"),
             ),
@@ -261,6 +263,14 @@ class Function(Construct):
             ),
         )
         config.node.add_dependency(self.alias)
+
+    def join_network(self, subnets: Sequence[str], security_groups: Sequence[str]) -> None:
+        """Put it into subnets that are not this stage's, with the permission that Lambda needs for it."""
+        self.role.add_to_policy(_network_interfaces())
+        function: Any = self.function.node.default_child
+        function.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+            subnet_ids=[*subnets], security_group_ids=[*security_groups]
+        )
 
     def _role(self, *, in_vpc: bool) -> iam.Role:
         role = iam.Role(

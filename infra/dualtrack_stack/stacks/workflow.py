@@ -59,7 +59,10 @@ class Workflow(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self.name = f"{stage.prefix}-{definition.name.split('.')[0]}"
-        steps = steps_of(definition)
+        # without tools of the project's own, calls of withdrawn ones get the error result of `tool`
+        called = {
+            spec.construct_id: functions.get(spec.name) or functions["tool"] for spec in steps_of(definition)
+        }
         # Step Functions accepts a log group only below /aws/vendedlogs once its policy grows long.
         self.log_group = logs.LogGroup(
             self,
@@ -75,7 +78,7 @@ class Workflow(Construct):
             state_machine_type=sfn.StateMachineType.STANDARD,
             definition_body=sfn.DefinitionBody.from_string(definition_of(definition)),
             definition_substitutions={
-                spec.construct_id: functions[spec.name].arn_for(stage) for spec in steps
+                construct_id: function.arn_for(stage) for construct_id, function in called.items()
             },
             timeout=None,
             tracing_enabled=True,
@@ -95,8 +98,8 @@ class Workflow(Construct):
             "AwsSolutions-IAM5[Resource::*]",
             "Log delivery and X-Ray know no narrower resource.",
         )
-        for spec in steps:
-            functions[spec.name].let_invoke(self.machine, stage)
+        for function in dict.fromkeys(called.values()):
+            function.let_invoke(self.machine, stage)
         self.release = Release(self, "Release", self.machine) if stage.has_versions else None
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack_stack.local import assets
+from dualtrack_stack.project.model import Project
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +64,7 @@ def alias(of: str) -> dict[str, Any]:
 
 
 def deployed(repository: Path, **parameters: str) -> dict[str, Any]:
-    template = assets.load(repository / "assembly", "Chat", parameters)
+    template = assets.load(repository / "assembly", "Chat", parameters, Project(repository))
     body: dict[str, Any] = json.loads(template.body)
     return body
 
@@ -110,7 +111,7 @@ def test_files_that_are_not_code_do_not_count(repository: Path) -> None:
 
 
 def test_every_asset_is_named_by_its_content(repository: Path) -> None:
-    template = assets.load(repository / "assembly", "Chat", {})
+    template = assets.load(repository / "assembly", "Chat", {}, Project(repository))
     assert len({asset.key for asset in template.assets}) == 3
     assert CODE_OF_A not in template.body
     assert {asset.key for asset in template.files()} == {*(a.key for a in template.assets), template.key}

@@ -470,6 +470,10 @@ class Settings:
     """Prices in dollars by name, as JSON (infra/dualtrack_stack/prices.toml)."""
     function_sizes: str = ""
     """Memory in MB by function, as JSON."""
+    tool_variables: tuple[str, ...] = ()
+    """The names of the variables that the project sets for its tools."""
+    tool_secrets: tuple[str, ...] = ()
+    """The parameters of its secrets; the last part of each is the secret's name."""
     # fields of the stage (`dualtrack_stack.stages.StageSettings`)
     token_hours: int = 1
     ledger_retention_days: int = 30

@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from dualtrack.codec import stored
 
-Kind = Literal["tool", "search", "graph", "mcp"]
-"""The Lambda function that runs a tool: in-house tools, searches, the graph, tools of MCP servers."""
+Kind = Literal["tool", "search", "graph", "mcp", "own"]
+"""The Lambda function that runs a tool: in-house tools, searches, the graph, tools of MCP servers, the
+project's own."""
 
 PriceClass: TypeAlias = str
 """How a tool is charged: `credits.plans` has the prices, and ``[prices]`` of a project further classes."""

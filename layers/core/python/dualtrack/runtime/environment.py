@@ -4,6 +4,10 @@ names under which its log lines and metrics are found."""
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 
 def trace_header() -> str:
@@ -24,4 +28,14 @@ def service() -> str:
 
 def for_a_child() -> dict[str, str]:
     """What a Python of its own needs of it: where Lambda keeps the interpreter's libraries."""
-    return {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    return variables(("LD_LIBRARY_PATH",))
+
+
+def variables(names: Iterable[str]) -> dict[str, str]:
+    """The variables of these names that are set."""
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def put_variables(values: Mapping[str, str]) -> None:
+    """Set variables of this process, for packages that read their keys there."""
+    os.environ.update(values)

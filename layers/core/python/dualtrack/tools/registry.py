@@ -8,8 +8,9 @@ and in ``project.json`` beside it: offering a tool loads none of its code.
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
@@ -22,7 +23,7 @@ from dualtrack.runtime.imports import collecting_later
 from dualtrack.runtime.time_limit import within
 from dualtrack.text import cautious_tokens
 from dualtrack.tool_rules import MAX_TOOLS
-from dualtrack.tool_values import ToolSpec, unknown
+from dualtrack.tool_values import Provided, ToolSpec, unknown
 from dualtrack.tools.mcp.catalogue import LeftOut
 
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ if TYPE_CHECKING:
 
     from dualtrack.profiles import Profile
     from dualtrack.tool_declaration import Declaration
-    from dualtrack.tool_values import Kind, Provided, ToolResult
+    from dualtrack.tool_values import Kind, ToolResult
     from dualtrack.tools.mcp.catalogue import Catalogue
     from dualtrack.tools.running import Running
 
+_log: Final = logging.getLogger(__name__)
 SPECS_FILE: Final = Path(__file__).with_name("tools.json")
 
 
@@ -60,31 +62,47 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType({spec.name: module for modu
 
 @dataclass(frozen=True, slots=True)
 class InHouseTools:
-    """Runs the calls of the in-house tools of one kind. ``tools`` by name; ``needs`` is called for each call."""
+    """Runs the calls of the in-house tools of one kind. ``tools`` by name, or why one cannot be imported; ``needs`` and
+    ``settings``, which a `ToolContext` has, are called for each call."""
 
-    tools: Mapping[str, Declaration]
-    needs: Callable[[], Provided]
+    tools: Mapping[str, Declaration | ImportError]
+    needs: Callable[[], Provided] = Provided
+    settings: Callable[[], Mapping[str, str]] = dict
 
     def __call__(self, running: Running) -> ToolResult:
         """The tool's result; an error result for a tool of another kind. Raises what the tool raises."""
         tool = self.tools.get(running.call.tool)
         if tool is None:
             return unknown(running.call.tool)
-        run = partial(tool.call, running.call.input, (running, running.context, self.needs()))
+        if isinstance(tool, ImportError):
+            raise tool
+        context = replace(running.context, settings=self.settings())
+        run = partial(tool.call, running.call.input, (running, context, self.needs()))
         return within(tool.seconds, run, f"tool-{running.call.id}") if tool.seconds else run()
 
 
-def in_house_tools(kind: Kind, needs: Callable[[], Provided]) -> InHouseTools:
-    """What a kind's Lambda function passes to `run_tool`. Imports the tools now, when the function starts."""
+def in_house_tools(
+    kind: Kind,
+    needs: Callable[[], Provided] = Provided,
+    settings: Callable[[], Mapping[str, str]] = dict,
+) -> InHouseTools:
+    """What a kind's Lambda function passes to `run_tool`. Imports the tools now, when the function starts; a module
+    that cannot be imported takes no other's tools with it."""
     with collecting_later():
         tools = {spec.name: _declared(module, spec.name) for module, spec in _SPECS if spec.kind == kind}
-    return InHouseTools(MappingProxyType(tools), needs)
+    return InHouseTools(MappingProxyType(tools), needs, settings)
 
 
-def _declared(module: str, name: str) -> Declaration:
+def _declared(module: str, name: str) -> Declaration | ImportError:
     from dualtrack.tool_declaration import declared  # noqa: PLC0415 - offering a tool does not need it
 
-    found = declared(resolve_name(f"{module}:{name}"))
+    try:
+        found = declared(resolve_name(f"{module}:{name}"))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a project's module does
+        _log.exception("%s cannot be imported", module)
+        failure = ImportError(f"{module} cannot be imported")
+        failure.__cause__ = error
+        return failure
     assert found, f"{module}.{name} is no tool: run python -m dualtrack_stack.tool_specs"
     return found
 
