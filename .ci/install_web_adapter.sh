@@ -7,4 +7,5 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-${WEB_ADAPTER_DIR:-$root/.build/web-adapter}}
 [ -x "$folder/bin/lambda-adapter" ] && exit 0
 
-cargo install --quiet --locked lambda_web_adapter --version "$version" --root "$folder"
+# as for development: the release, optimised over all its crates, takes twice the time
+CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug lambda_web_adapter --version "$version" --root "$folder"

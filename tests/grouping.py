@@ -34,10 +34,15 @@ APART: Final = frozenset(
 )
 """The end-to-end files that do not use the shared stack."""
 
-TOGETHER: Final = frozenset({"test_bolt", "test_code_style", "test_extend"})
-"""Other files that run as one: their tests share a server of their own, or one of them takes a minute and may not be
-the last to begin.
-"""
+TOGETHER: Final = frozenset(
+    {
+        "tests/property/test_forks.py",
+        "tests/unit/test_code_style.py",
+        "tests/unit/test_extend.py",
+        "tests/unit/tools/graph/test_bolt.py",
+    }
+)
+"""Other files that run as one: their tests share a server, or one takes a minute and may not be the last to begin."""
 
 
 def group_of(nodeid: str) -> str:
@@ -52,7 +57,7 @@ def group_of(nodeid: str) -> str:
         return "page"
     if folder == "e2e":
         return path.stem if path.stem in APART else "stack"
-    return path.stem if path.stem in TOGETHER else nodeid
+    return path.as_posix() if path.as_posix() in TOGETHER else nodeid
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types

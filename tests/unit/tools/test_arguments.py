@@ -101,10 +101,10 @@ EVIL_TEXT = "a" * 40 + "!"
     ids=["pattern", "dialect", "names", "inner names", "unevaluated", "propertyNames", "doubling", "itself", "unique", "enum", "anchors", "number"],
 )  # fmt: skip
 def test_no_schema_stalls_or_breaks_the_check(schema: Any, value: Any) -> None:
-    """Only exponential or quadratic work exceeds the limit."""
-    began = time.monotonic()
+    """Only exponential or quadratic work exceeds the limit, in processor time of this thread."""
+    began = time.thread_time()
     assert problem(schema, a=value) == ""
-    assert time.monotonic() - began < 20
+    assert time.thread_time() - began < 20
 
 
 @pytest.mark.parametrize(
