@@ -323,7 +323,7 @@ from dualtrack.testing import calls, local_chat
 @tool
 def chart() -> ToolResult:
     '''Draws.'''
-    return ToolResult("x" * 100_000, media=(Media("image/png", sys.argv[1]),))
+    return ToolResult(os.urandom(400_000).hex(), media=(Media("image/png", sys.argv[1]),))
 
 with local_chat("assistant", model=[calls("chart"), "Done."], tools=[chart]) as chat:
     assert chat.ask("Draw!").status == "done"
