@@ -157,6 +157,20 @@ def test_a_profile_is_its_files_content() -> None:
     assert [offered["name"] for offered in body["tools"]] == ["weather"]
 
 
+def test_a_profile_of_the_project_around_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dualtrack.toml").touch()
+    for folder in ("profiles", "tests"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "profiles" / "desk.json").write_text(json.dumps(agent(tools=[])))
+    monkeypatch.chdir(tmp_path / "tests")
+    with local_chat("desk", model=[COLD], tools=[weather]) as chat:
+        (body,) = chat.ask("Hello?").sent
+    assert body["system"][0]["text"] == "You answer."
+    assert [offered["name"] for offered in body["tools"]] == ["weather"]
+
+
 def test_the_last_call_has_no_tools() -> None:
     model = [calls("weather", city="Ottawa"), calls("weather", city="Oslo"), COLD]
     with local_chat(agent(max_turns=2), model=model, tools=[weather]) as chat:

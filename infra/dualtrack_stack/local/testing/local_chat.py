@@ -20,11 +20,12 @@ from dualtrack.requests import chat_ref
 from dualtrack.settings import DEFAULTS
 from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.tools.full_context import result_text
-from dualtrack_stack.local.testing.agents import agent_from
+from dualtrack_stack.local.testing.agents import agent_from, project_at, tools_at
 from dualtrack_stack.local.testing.aws import stores_in_memory
 from dualtrack_stack.local.testing.script import ItemsScript, ScriptError, connect, shown
 from dualtrack_stack.local.testing.tools import Toolbox, declarations_of, specs_of
 from dualtrack_stack.local.testing.workflow import JumpingClock, LocalWorkflow
+from dualtrack_stack.roots import project_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -125,18 +126,20 @@ def local_chat(
     user: str = USER,
     credits: int = 1_000,  # noqa: A002 - the contract's name
 ) -> Iterator[LocalChat]:
-    """A conversation with the agent ``profile`` (its name, or the content of a profile's file), within this process.
+    """A conversation with the agent ``profile``, within this process: the name of a profile of the project around the
+    current folder or of the library, or the content of a profile's file.
 
     ``model``: what answers the model's calls, one item each: a text, ``calls(…)``, a list of texts and calls, or
-    ``fails(…)``. ``tools``: functions marked with ``@tool``, offered beside those that the profile names. ``credits``:
-    what the user has.
+    ``fails(…)``. ``tools``: functions marked with ``@tool``, offered beside those that the profile names; one with the
+    name of a tool of the project stands in for it. ``credits``: what the user has.
 
-    Raises ValueError for a profile that does not exist or is wrong, TypeError for a tool or an item that is none, and,
-    at the end of the block, `ScriptError` for items that are left over.
+    Raises ValueError for a profile that does not exist or is wrong and for files of the project that are, TypeError
+    for a tool or an item that is none, and, at the end of the block, `ScriptError` for items that are left over.
     """
-    own = declarations_of(tools)
-    specs = specs_of(own)
-    agent = agent_from(profile, specs)
+    root, given = project_root(), declarations_of(tools)
+    specs = specs_of(project_at(root), given)
+    agent = agent_from(profile, root, specs, given)
+    own = {**tools_at(root), **given}
     script, clock = ItemsScript(model), JumpingClock()
     with stores_in_memory(clock) as stores:
         _give(stores, user, credits)

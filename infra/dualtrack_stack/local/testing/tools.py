@@ -11,6 +11,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.credits.plans import PRICE_CLASSES
 from dualtrack.tool_declaration import declared
 from dualtrack.tool_values import unknown
 from dualtrack.tools.registry import IN_HOUSE, InHouseTools, in_house_tools, spec_from
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from dualtrack.tool_values import ToolResult, ToolSpec
     from dualtrack.tools.documentation.dependencies import SearchNeeds
     from dualtrack.tools.running import Running
+    from dualtrack_stack.project.model import Project
 
 _log: Final = logging.getLogger(__name__)
 
@@ -46,13 +48,13 @@ def declarations_of(functions: Iterable[Callable[..., Any]]) -> Mapping[str, Dec
     return MappingProxyType(found)
 
 
-def specs_of(own: Mapping[str, Declaration]) -> Mapping[str, ToolSpec]:
-    """What the model sees of the library's tools and of these."""
-    return MappingProxyType({**IN_HOUSE, **{name: _spec(tool) for name, tool in own.items()}})
-
-
-def _spec(tool: Declaration) -> ToolSpec:
-    return spec_from(spec_of("", tool))
+def specs_of(project: Project, given: Mapping[str, Declaration]) -> Mapping[str, ToolSpec]:
+    """What the model sees of all tools by name: the library's, the project's, and those that a test gives, which stand
+    in for others of the project."""
+    of_project = {spec["name"]: spec_from(spec) for spec in project.specs}
+    prices = (*PRICE_CLASSES, *project.prices)
+    of_test = {name: spec_from(spec_of("", tool, prices=prices)) for name, tool in given.items()}
+    return MappingProxyType({**IN_HOUSE, **of_project, **of_test})
 
 
 @dataclass(frozen=True)

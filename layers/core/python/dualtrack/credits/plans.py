@@ -49,7 +49,7 @@ CALL_PRICES: Final[Mapping[PriceClass, int]] = MappingProxyType({"github": 3, "o
 PRICE_CLASSES: Final = ("documentation", *CALL_PRICES)
 """The library's own classes; a project may add others, in every plan at the same price."""
 
-_CALL_PRICES: Final[Mapping[PriceClass, int]] = MappingProxyType({**PROJECT["prices"], **CALL_PRICES})
+_call_prices: Final[dict[PriceClass, int]] = {**PROJECT["prices"], **CALL_PRICES}
 
 PLANS: Final[Mapping[str, Plan]] = MappingProxyType(
     {
@@ -67,6 +67,11 @@ DEFAULT_PLAN: Final = "free"
 PACKS: Final = (Pack(credits=500, dollars=20),)
 
 
+def add_prices(prices: Mapping[PriceClass, int]) -> None:
+    """Price classes of a project that this library is not packaged with, for the rest of the process."""
+    _call_prices.update({**prices, **CALL_PRICES})
+
+
 def price_calls(calls: Sequence[PriceClass], documentation_already_paid: bool) -> tuple[int, ...]:
     """The price of each tool call, in call order: documentation is charged once a chat. A class that the project has
     withdrawn while a chat ran is ``other``."""
@@ -77,7 +82,7 @@ def price_calls(calls: Sequence[PriceClass], documentation_already_paid: bool) -
             prices.append(0 if paid else DOCUMENTATION_PRICE)
             paid = True
         else:
-            prices.append(_CALL_PRICES.get(call, CALL_PRICES["other"]))
+            prices.append(_call_prices.get(call, CALL_PRICES["other"]))
     return tuple(prices)
 
 
