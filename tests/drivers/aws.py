@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from dualtrack_stack.local.testing.aws import finished
 from ministack.services import dynamodb
 from moto import mock_aws
 from moto.core.models import botocore_stubber
@@ -41,9 +42,4 @@ def _answer(request: AWSPreparedRequest) -> Any:
 def _of_dynamodb(request: AWSPreparedRequest) -> Any:
     target: Any = request.headers["X-Amz-Target"]
     headers = {"x-amz-target": target.decode()}
-    answer = dynamodb.handle_request("POST", "/", headers, request.body, {})
-    try:
-        answer.send(None)
-    except StopIteration as answered:  # it awaits nothing
-        return answered.value
-    raise AssertionError("MiniStack's DynamoDB waits for something")
+    return finished(dynamodb.handle_request("POST", "/", headers, request.body, {}))

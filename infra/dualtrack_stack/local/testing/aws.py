@@ -144,12 +144,12 @@ class _Emulated:
         raw = _bytes(body.read() if hasattr(body, "read") else body)
         with _ONE_AT_A_TIME, request_scope(self._account, REGION):
             answered = self._service.handle_request(request.method, unquote(url.path), headers, raw, query)
-            status, returned, content = _finished(answered)
+            status, returned, content = finished(answered)
         return AWSResponse(request.url, status, returned, _Raw(_bytes(content)))
 
 
-def _finished(answering: Coroutine[Any, Any, Any]) -> Any:
-    """What the emulator's coroutine returns. It waits for nothing, so it needs no event loop, which a test may run."""
+def finished(answering: Coroutine[Any, Any, Any]) -> Any:
+    """What a coroutine of the emulator returns. It waits for nothing, so it needs no event loop: a test may run one."""
     try:
         answering.send(None)
     except StopIteration as stopped:
