@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -139,23 +139,23 @@ def local_chat(
     root, given = project_root(), declarations_of(tools)
     specs = specs_of(project_at(root), given)
     agent = agent_from(profile, root, specs, given)
-    own = {**tools_at(root), **given}
     script, clock = ItemsScript(model), JumpingClock()
-    with stores_in_memory(clock) as stores:
+    profiles = {agent.name: agent}
+    with (
+        stores_in_memory(clock) as stores,
+        closing(Toolbox({**tools_at(root), **given}, stores, profiles)) as toolbox,
+    ):
         _give(stores, user, credits)
         conversation_id, now = new_conversation_id(), iso(stores.clock())
         position = list_position(now, conversation_id)
         conversation = Conversation(user, conversation_id, "Test", agent.name, now, now, position)
         stores.conversations.create(conversation)
-        profiles = {agent.name: agent}
         settings = TurnSettings(
             Deployed(DEFAULTS.dualtrack_model, profiles=profiles, tools=specs),
             SummarySettings(DEFAULTS.dualtrack_model),
             details=Details(shown=True),
         )
-        workflow = LocalWorkflow(
-            stores, connect(script, clock), settings, Toolbox(own, stores, profiles), clock
-        )
+        workflow = LocalWorkflow(stores, connect(script, clock), settings, toolbox, clock)
         yield LocalChat(user, conversation.conversation_id, stores, script, workflow)
     if script.left and not script.problem:
         rest = ", ".join(map(shown, script.left))

@@ -72,6 +72,11 @@ class Toolbox:
         run = getattr(self, f"_{IN_HOUSE[name].kind}", None) if name in IN_HOUSE else None
         return run(running) if run else unknown(name)
 
+    def close(self) -> None:
+        """End what a search has started."""
+        if "_search_needs" in vars(self):
+            self._search_needs.documentation.close()
+
     @cached_property
     def _of_test(self) -> InHouseTools:
         return InHouseTools(self.own, self._needs)
