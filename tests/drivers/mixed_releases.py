@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from tests.drivers.faults import Process
     from tests.drivers.memory_aws import MemoryAws
 
-EARLIER: Final = "HEAD"
-"""The tag of the release before, once there is one: what it wrote has to be read from 1.0.0 on (docs/releases.md)."""
 SCENARIO: Final = Scenario(
     "a deploy", rounds=((DOCUMENTATION, NOTE, UNKNOWN), (READ,)), charged=20, always_asks=True
 )
@@ -96,11 +94,19 @@ def _take_over(aws: MemoryAws, name: str, items: dict[tuple[str, str], Any]) -> 
         table[key] = item
 
 
+def earlier() -> str:
+    """The newest tag of a release in this commit's past, else the commit itself: what 1.0.0 writes has to be read from
+    then on (docs/releases.md)."""
+    newest = ["git", "-C", str(ROOT), "describe", "--tags", "--abbrev=0", "--match", "*[0-9].[0-9]*.[0-9]*"]
+    found = subprocess.run(newest, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "HEAD"
+
+
 def _unpack(folder: Path) -> None:
     """Unpack the sources of the earlier release from the repository's history."""
     archive = folder / "release.tar"
     done = subprocess.run(
-        ["git", "-C", ROOT, "archive", "-o", archive, EARLIER, *_PARTS], capture_output=True, check=False
+        ["git", "-C", ROOT, "archive", "-o", archive, earlier(), *_PARTS], capture_output=True, check=False
     )
     if done.returncode:
         raise NoHistory(done.stderr.decode().strip())

@@ -1,7 +1,7 @@
 """A deploy in the middle of chats: each step runs an earlier release's code or today's; none is lost or charged twice.
 
 1.0.0 is the first release, so that until its tag is there the earlier code is that of the last commit
-(`tests.drivers.mixed_releases.EARLIER`): a step that reads what it no longer writes is seen before it is committed.
+(`tests.drivers.mixed_releases.earlier`): a step that reads what it no longer writes is seen before it is committed.
 
 A real deploy mixes less than these tests: an execution started by the workflow's alias stays on one release, and only
 calls from outside (the API, the sweep, the rule on an execution's end) may run another's.
