@@ -18,6 +18,7 @@ from dualtrack.settings import of_commands
 from dualtrack.tools.mcp.config import dump_servers, parse_servers, together
 
 from dualtrack_stack.edge import PLAIN, edge_from
+from dualtrack_stack.local.synth import context
 from dualtrack_stack.settings import FOLDER, last_deployed, read_settings, refuse_to_drop
 from dualtrack_stack.sign_in import OWN_USERS, sign_in_from
 from dualtrack_stack.stacks.chat import ChatStack
@@ -184,9 +185,9 @@ def check(app: cdk.App) -> None:
 
 def main() -> None:
     """Synthesise the stage that the context names; stages on AWS must pass cdk-nag and cdk-preflight."""
-    app = cdk.App()
+    app = cdk.App(context=context("staging"))  # what the caller gives wins
     folder = Path(app.node.try_get_context("settings") or FOLDER)
-    stage = app.node.try_get_context("stage") or "staging"
+    stage = app.node.try_get_context("stage")
     if stage == "local":
         build(app, read_settings(stage, {}, folder).stage, None)
     else:

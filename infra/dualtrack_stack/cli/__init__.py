@@ -1,1 +1,1 @@
-"""The `dualtrack` command: a client of any stack; in a checkout it also runs the local stack."""
+"""The `dualtrack` command: a client of any stack; with the extra `local` it runs the local stack."""

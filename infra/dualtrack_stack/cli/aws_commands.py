@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dualtrack_stack.costs import Template
     from dualtrack_stack.prices import PriceTable
 
-_IN_MODULES: Final = ("up", "doctor", "smoke", "down", "prune", "restore")
+_IN_MODULES: Final = ("up", "synth", "doctor", "smoke", "down", "prune", "restore")
 """Commands of modules of `dualtrack_stack.cli.aws` with the same name, which load the AWS SDK."""
 
 

@@ -16,6 +16,7 @@ from dualtrack_stack.cli.course_commands import course_commands
 from dualtrack_stack.cli.credit_commands import credit_commands
 from dualtrack_stack.cli.explain_commands import explain
 from dualtrack_stack.cli.graph_commands import graph_commands
+from dualtrack_stack.cli.new_command import new
 from dualtrack_stack.cli.target import need_local
 from dualtrack_stack.cli.tool_commands import tools
 from dualtrack_stack.cli.user_commands import user_commands
@@ -31,6 +32,7 @@ def main() -> None:
     """An agent backend that meters, stores and shows every step, locally or in your AWS account."""
 
 
+main.add_command(new)
 main.add_command(chat)
 main.add_command(conversations)
 main.add_command(show)
@@ -55,7 +57,7 @@ def dev(port: int, state_dir: Path, reset: bool) -> None:
     """Run the local stack until Ctrl-C: API, events and web page on one port."""
     with exit_codes():
         need_local()
-    from dualtrack_stack.local.runner import serve  # noqa: PLC0415 - an installed wheel has none
+    from dualtrack_stack.local.runner import serve  # noqa: PLC0415 - extra `local`
 
     sys.exit(serve(state_dir, port=port, reset=reset, report=report))
 

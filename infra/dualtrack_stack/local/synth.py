@@ -4,10 +4,9 @@ They are committed with their sources (``infra/dualtrack_stack/local/templates``
 machine takes longer than all the rest of a start. They are used only if their key is that of the sources; ``python -m
 dualtrack_stack.local.synth`` rewrites them.
 
-The sources are ``infra/`` without ``infra/dualtrack_stack/local`` and ``infra/dualtrack_stack/page``, ``cdk.json`` and
-the locked versions of the CDK, which need not be installed (extra `deploy`) to use templates that are there. The code
-of functions and layers is not one: in this stage assets have fixed names, which `dualtrack_stack.local.assets` replaces
-at deployment.
+The sources are this package without ``cli``, ``local`` and ``page``, ``cdk.json`` and the locked versions of the CDK,
+which need not be installed (extra `deploy`) to use templates that are there. The code of functions and layers is not
+one: in this stage assets have fixed names, which `dualtrack_stack.local.assets` replaces at deployment.
 """
 
 from __future__ import annotations
@@ -146,7 +145,7 @@ def _sources(left_out: tuple[Path, ...]) -> Iterator[tuple[str, Path]]:
     # which paths the gateway opens, and which it streams; the settings that functions use
     for declared in ("api/route.py", "api/table.py", "settings.py"):
         yield declared, LIBRARY / declared
-    elsewhere = (PACKAGE / "files", PACKAGE / "local", PACKAGE / "page", *left_out)
+    elsewhere = (*(PACKAGE / name for name in ("cli", "files", "local", "page")), *left_out)
     for path in sorted(PACKAGE.rglob("*")):
         if path.suffix in {".py", ".json", ".toml"} and not any(
             path.is_relative_to(folder) for folder in elsewhere
@@ -155,7 +154,7 @@ def _sources(left_out: tuple[Path, ...]) -> Iterator[tuple[str, Path]]:
 
 
 def context(stage: str) -> dict[str, object]:
-    """The context that ``cdk synth -c stage=…`` would pass to the app."""
+    """The app's context: a stage, and the features of the CDK that all stages use."""
     settings: dict[str, object] = json.loads((OURS / "cdk.json").read_text())["context"]
     return {**settings, "stage": stage}
 
@@ -186,7 +185,7 @@ def _begin(
         **(settings or {}),
         "JSII_NODE": node(),
         "CDK_OUTDIR": str(folder),
-        "CDK_CONTEXT_JSON": json.dumps({**context(stage), **extra}),
+        "CDK_CONTEXT_JSON": json.dumps({"stage": stage, **extra}),
     }
     return subprocess.Popen(
         own_python("dualtrack_stack.local.child", "dualtrack_stack.app"),
