@@ -100,6 +100,12 @@ class ProfileFile(BaseModel):
     max_cost: Annotated[float, Field(ge=0, le=_MAX_COST, allow_inf_nan=False)] = 0.0
 
 
+def profiles_folder(settings: Settings, root: Path) -> Path:
+    """Where a project's profiles are, whether the folder is there or not."""
+    named = settings.dualtrack_profiles
+    return Path(named) if named else root / "profiles"
+
+
 def own_profiles(
     settings: Settings, root: Path | None = None, tools: Collection[str] = ()
 ) -> tuple[Path, ...]:
@@ -109,10 +115,9 @@ def own_profiles(
 
     Raises `BadProfile`, for the library's own files too.
     """
-    named = settings.dualtrack_profiles
-    folder = Path(named) if named else (root or roots.project_root()) / "profiles"
-    if named and not folder.is_dir():
-        raise BadProfile(f"DUALTRACK_PROFILES: there is no folder {named}")
+    folder = profiles_folder(settings, root or roots.project_root())
+    if settings.dualtrack_profiles and not folder.is_dir():
+        raise BadProfile(f"DUALTRACK_PROFILES: there is no folder {folder}")
     own = tuple(sorted(folder.glob("*.json")))
     servers = _servers(settings)
     files = (*sorted(LIBRARY.glob("*.json")), *own)

@@ -24,6 +24,7 @@ DIGEST_TAG: Final = "dualtrack-digest"
 DEPLOY_SECONDS: Final = 120.0
 _POLL_SECONDS: Final = 0.05
 _DONE: Final = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
+_UPDATABLE: Final = {*_DONE, "UPDATE_ROLLBACK_COMPLETE"}
 
 
 class DeployFailed(RuntimeError):
@@ -53,6 +54,21 @@ def deploy(aws: Aws, assembly: Path, parameters: Mapping[str, str], project: Pro
     for _, stack_outputs in results:
         outputs.update(stack_outputs)
     return Deployed(outputs, changed=any(changed for changed, _ in results), fresh=fresh)
+
+
+def delete_old_versions(aws: Aws) -> None:
+    """Delete the functions' versions that no alias names. The emulator keeps a process of each for good; one that still
+    runs a call is ended, so this is for a stack without work.
+    """
+    functions = aws.client("lambda")
+    for function in functions.get_paginator("list_functions").paginate().search("Functions[].FunctionName"):
+        kept = {"$LATEST"}
+        for alias in functions.list_aliases(FunctionName=function)["Aliases"]:
+            kept.add(alias["FunctionVersion"])
+        versions = functions.get_paginator("list_versions_by_function").paginate(FunctionName=function)
+        for version in versions.search("Versions[].Version"):
+            if version not in kept:
+                functions.delete_function(FunctionName=function, Qualifier=version)
 
 
 def _upload(aws: Aws, assets: Sequence[Asset]) -> None:
@@ -86,7 +102,7 @@ def _deploy(aws: Aws, template: Template, parameters: Mapping[str, str]) -> tupl
         ],
         "Tags": [{"Key": DIGEST_TAG, "Value": digest}],
     }
-    if existing and existing["StackStatus"] in _DONE:
+    if existing and existing["StackStatus"] in _UPDATABLE:
         cloudformation.update_stack(**request)
     else:
         if existing:

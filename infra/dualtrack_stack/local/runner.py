@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from dualtrack_stack.local.private import make_private
 from dualtrack_stack.local.processes import ChildDied
+from dualtrack_stack.local.reload import ENDING, Reload
 from dualtrack_stack.local.stack import CannotStart, LocalStack, free_port
 
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ WORK_SECONDS: Final = 60.0
 the next start."""
 
 _CHECK_SECONDS: Final = 0.5
-_GUEST_SECONDS: Final = 0.1
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_LOOK_SECONDS: Final = 0.1
 
 
 class _Stopped(BaseException):
@@ -48,22 +48,24 @@ class _Stopped(BaseException):
 
 def _stop(*_: object) -> None:
     # only once: a second Ctrl-C must not interrupt saving the state
-    for number in _SIGNALS:
+    for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
     raise _Stopped
 
 
 def serve(state_dir: Path, *, port: int, reset: bool, report: Report) -> int:
     """Run the stack in the foreground until SIGINT or SIGTERM; gives the exit code."""
-    for number in _SIGNALS:
+    for number in ENDING:
         signal.signal(number, _stop)
     try:
         _await_keeper(state_dir, report)
         with LocalStack(state_dir, port=port, reset=reset, report=report) as stack:
             print(f"ready {stack.url}", flush=True)
+            reload = Reload(stack, report)
             while True:
                 stack.check()
-                time.sleep(_CHECK_SECONDS)
+                reload.look()
+                time.sleep(_LOOK_SECONDS)
     except (CannotStart, ChildDied) as problem:
         print(problem, file=sys.stderr)
         return 1
@@ -96,9 +98,9 @@ def is_locked(path: Path, *, alone: bool = False) -> bool:
     return False
 
 
-def keep(stack: LocalStack, guests: IO[str], seconds: float = WORK_SECONDS) -> None:
+def keep(stack: LocalStack, guests: IO[str], look: Callable[[], None], seconds: float = WORK_SECONDS) -> None:
     """Return once the stack is unused and has no work, or after some seconds of work without a guest.
-    ``guests`` is then locked exclusively, so no new guest can come.
+    ``guests`` is then locked exclusively, so no new guest can come. ``look`` is called in between.
     """
     alone_since: float | None = None
     while True:
@@ -110,7 +112,8 @@ def keep(stack: LocalStack, guests: IO[str], seconds: float = WORK_SECONDS) -> N
             fcntl.flock(guests, fcntl.LOCK_UN)
         else:
             alone_since = None
-        time.sleep(_GUEST_SECONDS)
+        look()
+        time.sleep(_LOOK_SECONDS)
 
 
 def _lock_alone(guests: IO[str]) -> bool:
@@ -135,7 +138,7 @@ def main() -> None:
     if os.fork():
         os._exit(0)  # its starter may end before it
     state_dir = Path(sys.argv[1])
-    for number in _SIGNALS:
+    for number in ENDING:
         signal.signal(number, _stop)
     _tell(pid=os.getpid())
     make_private(state_dir)
@@ -148,12 +151,16 @@ def main() -> None:
             with LocalStack(state_dir, port=port, report=lambda step: _tell(step=step)) as stack:
                 _tell(url=stack.url, seconds=stack.seconds_to_ready)
                 sys.stdout.close()
-                keep(stack, guests)
+                keep(stack, guests, Reload(stack, _log).look)
         except _Stopped:
             pass
         except (CannotStart, ChildDied) as problem:
             print(problem, file=sys.stderr)
             _tell(problem=str(problem))
+
+
+def _log(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _tell(**message: Any) -> None:

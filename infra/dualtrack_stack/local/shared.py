@@ -13,23 +13,25 @@ import signal
 import subprocess
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from dualtrack_stack.local.credentials import Credentials
 from dualtrack_stack.local.private import make_private
 from dualtrack_stack.local.runner import GUESTS_FILE, is_locked
+from dualtrack_stack.local.saved import Watched, look
 from dualtrack_stack.local.stack import HOST, KEYS_FILE, LOCK_FILE, RUNNER_FILE, CannotStart, answers
 from dualtrack_stack.roots import own_python, project_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from dualtrack_stack.local.aws import Aws
 
     Report = Callable[[str], None]
 
 _START_SECONDS: Final = 120.0
+_SAVED_SECONDS: Final = 20.0
 
 
 @contextmanager
@@ -48,6 +50,7 @@ def shared_stack(state_dir: Path, report: Report) -> Iterator[str]:
             waiting = "Waiting for the local stack that another command is starting"
             _lock(starting, fcntl.LOCK_EX, waiting, report)
             url = _await_running(state_dir) or _start(state_dir, report)
+        _await_saved(state_dir, report)
         yield url
 
 
@@ -109,6 +112,23 @@ def _await_running(state_dir: Path) -> str | None:
         if url is not None or not is_locked(state_dir / LOCK_FILE) or time.monotonic() > deadline:
             return url
         time.sleep(0.2)
+
+
+def _await_saved(state_dir: Path, report: Report) -> None:
+    """Wait until the stack has taken up what is saved in its project now, and say what is wrong with it."""
+    deadline = time.monotonic() + _SAVED_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            written = json.loads((state_dir / RUNNER_FILE).read_text())
+        except OSError:  # it is ending: the command will see
+            return
+        watched = Watched(Path(written["root"]), Path(written["profiles"]))
+        if written["seen"] == look(watched).digest():
+            if written["problem"]:
+                report(f"{written['problem']}\nThe last good version answers.")
+            return
+        time.sleep(0.05)
+    report("What is saved has not been taken up yet; the last version answers.")
 
 
 def running_stack(state_dir: Path) -> str | None:

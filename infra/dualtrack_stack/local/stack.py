@@ -27,6 +27,7 @@ from dualtrack_stack.local.login import login_name
 from dualtrack_stack.local.outside import Outside, outside_from
 from dualtrack_stack.local.private import make_private, write_private
 from dualtrack_stack.local.processes import Child, ChildDied, Children
+from dualtrack_stack.local.saved import Saved, Watched, look
 from dualtrack_stack.project.model import BadProject
 from dualtrack_stack.roots import project_root
 
@@ -38,13 +39,15 @@ if TYPE_CHECKING:
     from dualtrack_stack.local.aws import Aws
     from dualtrack_stack.local.deploy import Deployed
     from dualtrack_stack.local.tokens import Identity, Tokens
+    from dualtrack_stack.project.model import Project
 
     Report = Callable[[str], None]
 
 HOST: Final = "127.0.0.1"
 EMULATOR = "dualtrack_stack.local.emulator"
 RUNNER_FILE: Final = "dev.json"
-"""Written by a stack that serves: ``{"url", "pid"}``."""
+"""Written by a stack that serves: ``{"url", "pid", "root", "profiles", "seen", "problem"}``. ``seen`` is the digest of
+what it has taken up of the files in the two folders, ``problem`` what was wrong with it."""
 LOCAL_GRANT: Final = ("local-start", 1_000)
 """``grant_id`` and credits of the first grant of the stack's own user (CONTRACT 8)."""
 LOCK_FILE: Final = "lock"
@@ -159,6 +162,9 @@ class _Running:
     deployed: Deployed | None = None
     tokens: Tokens | None = None
     outside: Outside | None = field(default=None)
+    assembly: Path = field(default_factory=Path)
+    secrets: tuple[str, ...] = ()
+    seen: Saved = field(default_factory=lambda: Saved({}))
 
 
 class LocalStack:
@@ -179,6 +185,7 @@ class LocalStack:
         report: Report | None = None,
     ) -> None:
         self._paths = _Paths(Path(state_dir).resolve())
+        self._root = project_root()
         self._port = port
         self._reset = reset
         self._environment = dict(os.environ if environment is None else environment)
@@ -229,6 +236,55 @@ class LocalStack:
         """``offline`` if the built-in offline model answers, else ``live``."""
         assert self._now.outside is not None
         return self._now.outside.mode
+
+    @property
+    def seen(self) -> Saved:
+        """The project's files as they were when the stack started."""
+        return self._now.seen
+
+    def saved(self) -> Saved:
+        """The project's files as they are."""
+        return look(self._watched())
+
+    def read(self) -> Project:
+        """The project as it is saved. Raises `BadProject`."""
+        from dualtrack_stack.project.read import read_project  # noqa: PLC0415 - loads pydantic
+
+        assert self._now.outside is not None
+        return read_project(self._root, environ=self._now.outside.given)
+
+    def deploy(self, project: Project) -> Deployed:
+        """Deploy what has changed. Raises `DeployFailed`."""
+        from dualtrack_stack.local.deploy import deploy  # noqa: PLC0415 - loads botocore
+        from dualtrack_stack.local.own import put_secrets  # noqa: PLC0415
+
+        now, own = self._now, project.own("local")
+        assert now.outside is not None
+        if own.secrets != now.secrets:  # those that are not set are said once
+            for name in put_secrets(self.aws, own, now.outside.given):
+                self._report(f"The tools' secret {name} is not set: give it in the environment")
+            now.secrets = own.secrets
+        now.deployed = deploy(self.aws, now.assembly, now.outside.parameters(), project)
+        return now.deployed
+
+    def announce(self, seen: Saved, problem: str = "") -> None:
+        """Tell the commands of the state folder what has been taken up, and what is wrong with it."""
+        watched = self._watched()
+        told = {
+            "url": self.url,
+            "pid": os.getpid(),
+            "root": str(watched.root),
+            "profiles": str(watched.profiles),
+            "seen": seen.digest(),
+            "problem": problem,
+        }
+        write_private(self._paths.runner, json.dumps(told))
+
+    def _watched(self) -> Watched:
+        from dualtrack_stack.profiles import profiles_folder  # noqa: PLC0415 - loads pydantic
+
+        assert self._now.outside is not None
+        return Watched(self._root, profiles_folder(self._now.outside.settings, self._root).resolve())
 
     def token(self, user: str, *, admin: bool = False) -> Identity:
         """An ID token of the local pool; the user is created if none has that name."""
@@ -320,8 +376,8 @@ class LocalStack:
             import dualtrack_stack.local.deploy  # noqa: PLC0415, F401 - loads botocore while the children start
 
             self._await_emulator(emulator, ports.of("emulator"))
-            assembly = synthesis.assembly()
-        self._deploy(ports.of("emulator"), now.outside, assembly)
+            now.assembly = synthesis.assembly()
+        self._deploy(ports.of("emulator"), now.outside)
         self._publish_samples()
         self._grant_to_own_user()
         self._configure_front(front, now.outside)
@@ -329,7 +385,7 @@ class LocalStack:
         self._sweep()
         self._list_tools()
         write_private(self._paths.keys, _exports(self.aws))
-        write_private(self._paths.runner, json.dumps({"url": self.url, "pid": os.getpid()}))
+        self.announce(now.seen)
 
     def _outside(self) -> Outside:
         try:
@@ -392,26 +448,21 @@ class LocalStack:
             time.sleep(0.02)
         raise CannotStart(f"The emulated account did not start; see {emulator.log}.")
 
-    def _deploy(self, port: int, outside: Outside, assembly: Path) -> None:
+    def _deploy(self, port: int, outside: Outside) -> None:
         from dualtrack_stack.local.aws import Aws  # noqa: PLC0415 - loads botocore, while the children start
-        from dualtrack_stack.local.deploy import deploy  # noqa: PLC0415
-        from dualtrack_stack.local.own import put_secrets  # noqa: PLC0415
         from dualtrack_stack.local.tokens import Tokens  # noqa: PLC0415
-        from dualtrack_stack.project.read import read_project  # noqa: PLC0415 - loads pydantic, likewise
 
         self._report("Deploying")
+        now = self._now
+        now.seen = self.saved()
         try:
-            project = read_project(project_root(), environ=outside.given)
+            project = self.read()
         except BadProject as problem:
             raise CannotStart(str(problem)) from problem
-        now = self._now
         now.aws = Aws(f"http://{HOST}:{port}", self.credentials)
-        now.deployed = deploy(now.aws, assembly, outside.parameters(), project)
-        outputs = now.deployed.outputs
+        outputs = self.deploy(project).outputs
         now.tokens = Tokens(now.aws, outputs["UserPoolId"], outputs["UserPoolClientId"])
         _put_keys(now.aws, outputs, outside.keys())
-        for name in put_secrets(now.aws, project.own("local"), outside.given):
-            self._report(f"The tools' secret {name} is not set: give it in the environment")
 
     def _configure_front(self, front: Child, outside: Outside) -> None:
         outputs = self.outputs

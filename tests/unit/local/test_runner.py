@@ -43,7 +43,7 @@ def guests(tmp_path: Path) -> Path:
 def kept(guests: Path, checks: list[Callable[[], Any]], work: list[bool], seconds: float = 60) -> Stack:
     stack = Stack(checks, work)
     with guests.open("a") as own:
-        keep(stack, own, seconds)  # type: ignore[arg-type]
+        keep(stack, own, nothing, seconds)  # type: ignore[arg-type]
         assert is_locked(guests), "no new guest is admitted"
     return stack
 
