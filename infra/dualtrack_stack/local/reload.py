@@ -54,8 +54,7 @@ class Reload:
         problem, told = self._problem, f"{changes(taken, self._taken)}: "
         self._problem = self._deploy(told, mended=bool(problem))
         if self._problem:
-            one_line = "\n" not in self._problem
-            self._say(f"{self._problem}{' ' if one_line else chr(10)}The last good version stays.")
+            self._say(kept(self._problem))
         self._stack.announce(self._taken, self._problem)
 
     def _deploy(self, told: str, *, mended: bool) -> str:
@@ -70,7 +69,7 @@ class Reload:
         except BadProject as wrong:
             return str(wrong)
         except (DeployFailed, BotoCoreError, ClientError, OSError) as failed:
-            return f"{told}it could not be deployed: {failed}."
+            return f"{told}it could not be deployed: {failed}"
         told += "mended, " if mended else ""
         if deployed.changed:
             self._tidied = self._is_idle = False
@@ -99,14 +98,26 @@ class Reload:
 def counted(project: Project) -> str:
     """``2 tools, 1 profile``: what the project has of its own."""
     numbers = ((len(project.specs), "tool"), (len(project.profiles), "profile"))
-    return ", ".join(f"{number or 'no'} {name}{'s' * (number != 1)}" for number, name in numbers)
+    own = [f"{number} {name}{'s' * (number > 1)}" for number, name in numbers if number]
+    return ", ".join(own) or "no tools or profiles of its own"
+
+
+def kept(problem: str) -> str:
+    """A problem, and that it changes nothing; a sentence of its own on the same line, or a line."""
+    stays = "The last good version stays."
+    return f"{problem}\n{stays}" if "\n" in problem else f"{problem.rstrip('.')}. {stays}"
 
 
 @contextmanager
 def _to_its_end() -> Iterator[None]:
-    """A Ctrl-C waits for the end of the block: the emulator would save half of a deployment."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    """A Ctrl-C waits for the end of the block: the emulator would save half of a deployment. Signals that are blocked
+    would reach the handlers by another thread, such as numpy's."""
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda number, _frame: came.append(number)) for number in ENDING}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
