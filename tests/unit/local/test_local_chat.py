@@ -216,11 +216,14 @@ def test_a_tool_gets_its_context_and_may_return_a_picture() -> None:
     @tool(repeatable=True)
     def chart(context: ToolContext) -> ToolResult:
         """Draws a chart."""
-        return ToolResult(f"for {context.user}", media=(Media("image/png", PNG),))
+        return ToolResult(f"{context.settings['UNIT']} for {context.user}", media=(Media("image/png", PNG),))
 
-    with local_chat("assistant", model=[calls("chart"), COLD], tools=[chart], user="ann") as chat:
+    settings = {"UNIT": "C"}
+    with local_chat(
+        "assistant", model=[calls("chart"), COLD], tools=[chart], user="ann", settings=settings
+    ) as chat:
         answer = chat.ask("Draw!")
-    assert answer.calls[0].result == "for ann"
+    assert answer.calls[0].result == "C for ann"
     (result,) = answer.sent[1]["messages"][-1]["content"]
     assert result["content"][-1]["source"] == {"type": "base64", "media_type": "image/png", "data": PNG}
 

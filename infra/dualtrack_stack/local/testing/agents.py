@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dualtrack.credits.plans import add_prices
 from dualtrack.profiles import all_profiles, profile_from
 from dualtrack.tool_declaration import declared
+from dualtrack_stack.local.own import PLACE
 from dualtrack_stack.profiles import ProfileFile
 from dualtrack_stack.project.read import read_project
 from pydantic import ValidationError
@@ -44,6 +46,15 @@ def tools_at(root: Path) -> Mapping[str, Declaration]:
         sys.path.insert(0, str(root))
     found = {spec["name"]: declared(resolve_name(f"{spec['module']}:{spec['name']}")) for spec in specs}
     return MappingProxyType({name: tool for name, tool in found.items() if tool})
+
+
+def settings_at(root: Path) -> Mapping[str, str]:
+    """What the project's settings tell its tools on the local stack: their variables, and the secrets that this
+    process's environment has."""
+    own = project_at(root).own(PLACE.stage)
+    variables = {name: PLACE.fill(value) for name, value in own.environment.items()}
+    secrets = {name: os.environ[name] for name in own.secrets if os.environ.get(name)}
+    return MappingProxyType({**variables, **secrets})
 
 
 def agent_from(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.agent import Deployed
@@ -20,7 +21,7 @@ from dualtrack.requests import chat_ref
 from dualtrack.settings import DEFAULTS
 from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.tools.full_context import result_text
-from dualtrack_stack.local.testing.agents import agent_from, project_at, tools_at
+from dualtrack_stack.local.testing.agents import agent_from, project_at, settings_at, tools_at
 from dualtrack_stack.local.testing.aws import stores_in_memory
 from dualtrack_stack.local.testing.script import ItemsScript, ScriptError, connect, shown
 from dualtrack_stack.local.testing.tools import Toolbox, declarations_of, specs_of
@@ -125,13 +126,15 @@ def local_chat(
     tools: Iterable[Callable[..., Any]] = (),
     user: str = USER,
     credits: int = 1_000,  # noqa: A002 - the contract's name
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[LocalChat]:
     """A conversation with the agent ``profile``, within this process: the name of a profile of the project around the
     current folder or of the library, or the content of a profile's file.
 
     ``model``: what answers the model's calls, one item each: a text, ``calls(…)``, a list of texts and calls, or
     ``fails(…)``. ``tools``: functions marked with ``@tool``, offered beside those that the profile names; one with the
-    name of a tool of the project stands in for it. ``credits``: what the user has.
+    name of a tool of the project stands in for it. ``credits``: what the user has. ``settings``: what a `ToolContext`
+    tells them, besides the project's variables and the secrets that the environment has.
 
     Raises ValueError for a profile that does not exist or is wrong and for files of the project that are, TypeError
     for a tool or an item that is none, and, at the end of the block, `ScriptError` for items that are left over.
@@ -140,22 +143,22 @@ def local_chat(
     specs = specs_of(project_at(root), given)
     agent = agent_from(profile, root, specs, given)
     script, clock = ItemsScript(model), JumpingClock()
-    profiles = {agent.name: agent}
+    own, profiles = {**tools_at(root), **given}, {agent.name: agent}
     with (
         stores_in_memory(clock) as stores,
-        closing(Toolbox({**tools_at(root), **given}, stores, profiles)) as toolbox,
+        closing(Toolbox(own, {**settings_at(root), **settings}, stores, profiles)) as toolbox,
     ):
         _give(stores, user, credits)
         conversation_id, now = new_conversation_id(), iso(stores.clock())
         position = list_position(now, conversation_id)
         conversation = Conversation(user, conversation_id, "Test", agent.name, now, now, position)
         stores.conversations.create(conversation)
-        settings = TurnSettings(
+        turns = TurnSettings(
             Deployed(DEFAULTS.dualtrack_model, profiles=profiles, tools=specs),
             SummarySettings(DEFAULTS.dualtrack_model),
             details=Details(shown=True),
         )
-        workflow = LocalWorkflow(stores, connect(script, clock), settings, toolbox, clock)
+        workflow = LocalWorkflow(stores, connect(script, clock), turns, toolbox, clock)
         yield LocalChat(user, conversation.conversation_id, stores, script, workflow)
     if script.left and not script.problem:
         rest = ", ".join(map(shown, script.left))

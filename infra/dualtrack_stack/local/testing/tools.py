@@ -59,16 +59,17 @@ def specs_of(project: Project, given: Mapping[str, Declaration]) -> Mapping[str,
 
 @dataclass(frozen=True)
 class Toolbox:
-    """Runs any tool call of a chat."""
+    """Runs any tool call of a chat. ``own``: the tools of project and test, which are told the ``settings``."""
 
     own: Mapping[str, Declaration]
+    settings: Mapping[str, str]
     stores: Stores
     profiles: Mapping[str, Profile]
 
     def __call__(self, running: Running) -> ToolResult:
         name = running.call.tool
         if name in self.own:
-            return self._of_test(running)
+            return self._own(running)
         run = getattr(self, f"_{IN_HOUSE[name].kind}", None) if name in IN_HOUSE else None
         return run(running) if run else unknown(name)
 
@@ -78,8 +79,8 @@ class Toolbox:
             self._search_needs.documentation.close()
 
     @cached_property
-    def _of_test(self) -> InHouseTools:
-        return InHouseTools(self.own, self._needs)
+    def _own(self) -> InHouseTools:
+        return InHouseTools(self.own, self._needs, lambda: self.settings)
 
     @cached_property
     def _tool(self) -> InHouseTools:
