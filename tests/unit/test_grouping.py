@@ -26,8 +26,8 @@ FILES = {
     "tests/e2e/page/test_page.py": 10,
     "tests/infra/test_templates.py": 10,
     "tests/infra/test_layers.py": 10,
-    "tests/unit/test_code_style.py": 3,
     "tests/unit/test_text.py": 60,
+    "tests/unit/tools/graph/test_bolt.py": 10,
 }
 
 
@@ -68,7 +68,7 @@ def test_a_groups_tests_all_run_on_one_worker_and_groups_run_before_the_rest(tmp
         "page": 1,
         "synthesis": 1,
         "test_faults": 1,
-        "tests/unit/test_code_style.py": 1,
+        "tests/unit/tools/graph/test_bolt.py": 1,
     }
     for paths in ran.values():
         in_a_group = [path != "tests/unit/test_text.py" for path in paths]

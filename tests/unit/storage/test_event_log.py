@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import random
+import sys
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -166,8 +168,12 @@ def test_events_and_their_record_are_one_transaction(dynamodb: Any, pk: str) -> 
     assert ids(dynamodb, pk) == [1]
 
 
-def test_parallel_writers_leave_no_gap_and_no_duplicate(dynamodb: Any, pk: str) -> None:
-    """Eight writers, 64 appends."""
+def test_parallel_writers_leave_no_gap_and_no_duplicate(
+    dynamodb: Any, pk: str, request: pytest.FixtureRequest
+) -> None:
+    """Eight writers, 64 appends; the threads take turns after every few instructions."""
+    request.addfinalizer(partial(sys.setswitchinterval, sys.getswitchinterval()))
+    sys.setswitchinterval(1e-6)
     shuffled = random.Random(7)
     sizes = [[shuffled.randint(1, 3) for _ in range(8)] for _ in range(8)]
 
