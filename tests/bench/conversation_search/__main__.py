@@ -20,8 +20,9 @@ from dualtrack.memory.digests import Past, TrackBudget, past_to_send
 from dualtrack.models import minilm
 from dualtrack.tools.conversation.index import up_to_date
 from dualtrack.tools.conversation.meaning import closeness
-from dualtrack.tools.conversation.search import best
-from dualtrack.tools.conversation.settings import ConversationSearch
+from dualtrack.tools.conversation.postings import matches
+from dualtrack.tools.conversation.search import best, excerpts_within
+from dualtrack.tools.conversation.settings import DEFAULT, ConversationSearch
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.dependencies import Dependencies
 from dualtrack.tools.documentation.settings import RetrievalSettings
@@ -132,12 +133,14 @@ def _of_talk(
     for question, answers, source in talk.questions:
         call = running(talk, question)
         index = up_to_date(needs.stores, call, WAYS["meaning"])
-        close = closeness(index, question, call, needs, WAYS["meaning"])
+        said = matches(question, index.segments, DEFAULT.k1, DEFAULT.b)
+        within = excerpts_within(needs.stores, call, question, said, DEFAULT)
+        close = closeness(index, question, within, call, needs, WAYS["meaning"])
         behind = any(int(record_id.split("-")[0][1:]) <= hidden for record_id in answers)
         figures = {
             (way, cut): recall([passage.record_id for passage in passages], dict.fromkeys(answers, 1), cut)
             for way, chosen in WAYS.items()
-            for passages in [best(question, index, None if way == "keywords" else close, chosen)]
+            for passages in [best(index, said, None if way == "keywords" else close, chosen)]
             for cut in CUTS
         }
         yield frozenset([source, "behind a digest"] if behind else [source]), figures

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from dualtrack.chat.delete_conversation import delete_conversation
-from dualtrack.storage import search_index
+from dualtrack.memory import passages
+from dualtrack.storage import bodies, search_index
 from dualtrack.storage.dynamo import query as items_of
 from dualtrack.tool_values import ToolResult
+from dualtrack.tools.conversation import index
 from dualtrack.tools.conversation import search as search_tool
 from dualtrack.tools.conversation.settings import ConversationSearch
 from dualtrack.tools.documentation.context7 import Context7
@@ -33,12 +35,22 @@ if TYPE_CHECKING:
 WRITES = "provide-client-params.dynamodb.TransactWriteItems"
 SEARCH_PET = {"type": "tool_use", "name": "search_conversation", "input": {"query": "pet"}}
 LONG = "The manual's page 12. " * 200
+COLD = "The freezer is kept at minus 71 degrees."
+PAGES = {
+    "a manual": f"{LONG * 5}{COLD} {LONG * 8}",
+    "an appendix": LONG,
+    "two parts": LONG * 2,
+    **{f"part {number}": f"{LONG}{COLD}" for number in range(20)},
+}
+"""Results by queries that tell nothing of them; any other query is its result."""
 
 
 @pytest.fixture
 def world() -> Iterator[World]:
     with make_world(
-        retrieve_documentation=lambda running: ToolResult(running.call.input["query"])
+        retrieve_documentation=lambda running: ToolResult(
+            PAGES.get(running.call.input["query"]) or running.call.input["query"]
+        )
     ) as new_world:
         new_world.stores.ledger.grant("ann", "g", 10_000, "test", new_world.clock())
         yield new_world
@@ -104,6 +116,60 @@ def test_a_record_is_found_by_its_words_and_named_by_its_id(world: World) -> Non
         "(data from retrieve_documentation) Trams run all night."
     )
     assert ids(search(world, conversation, {"query": "port of the gateway"})[0])[0] == "q1"
+
+
+def test_what_stands_deep_in_a_record_is_shown_with_the_offset_from_which_it_is_read(world: World) -> None:
+    conversation = say(world, "Read on.", "", "a manual", "an appendix").conversation_id
+
+    (result,) = search(world, conversation, {"query": "How cold is the freezer?", "limit": 1})
+    line = result.splitlines()[1]
+    assert line.startswith("q1-t1 (result of retrieve_documentation, offset ")
+    assert COLD in line
+    offset = int(line.partition("offset ")[2].partition(")")[0])
+    call = {"id": "q1-t1", "offset": offset, "limit": 1_200}
+    world.model.script.add(
+        {
+            "match": "turn",
+            "content": [{"type": "tool_use", "name": "retrieve_full_context", "input": call}],
+        }
+    )
+    chat = world.ask("Read it there.", "ann", conversation)
+    read = world.stores.history.query_records("ann", conversation, chat.query)[1]
+    assert read.call is not None
+    assert read.call.reference["offset"] == offset  # type: ignore[index]
+    assert COLD in PAGES["a manual"][offset : offset + 1_200]
+
+
+def test_a_record_over_the_bound_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (passages, index, search_tool):
+        monkeypatch.setattr(module, "RECORD_LIMIT", 5_000)
+    conversation = say(world, "Read it.", "", "two parts", "an appendix").conversation_id
+    (result,) = search(world, conversation, {"query": "manual"})
+    assert result.splitlines()[-1] == "(Only the first 5,000 characters were searched of q1-t1.)"
+
+
+def test_a_text_that_is_an_object_is_searched(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "ITEM_LIMIT", 100)
+    conversation = say(world, "Read it.", "", "part 0").conversation_id
+    assert COLD in search(world, conversation, {"query": "freezer degrees"})[0]
+
+
+def test_a_search_reads_a_bounded_number_of_records_again(world: World) -> None:
+    parts = [f"part {number}" for number in range(20)]
+    conversation = say(world, "Read the parts.", "", *parts).conversation_id
+    search(world, conversation, {"query": "freezer"})
+    read: list[int] = []
+    events = world.stores.chats.client.meta.events
+
+    def count(params: Any, **_: Any) -> None:
+        keys = [key["sk"]["S"] for table in params["RequestItems"].values() for key in table["Keys"]]
+        read.append(sum(key.startswith("F#") for key in keys))
+
+    events.register("provide-client-params.dynamodb.BatchGetItem", count)
+    (result,) = search(world, conversation, {"query": "freezer degrees", "limit": 20})
+    assert len(ids(result)) == 20
+    assert result.count(", offset ") == ConversationSearch().windows == 12
+    assert max(read) == 12
 
 
 def test_an_empty_result_says_so(world: World) -> None:

@@ -1,4 +1,4 @@
-"""The searchable part of a record: a passage of its summary and its beginning. Pure."""
+"""What of a record is searched: a passage of its summary and its beginning, and windows of its whole text. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ from dualtrack.text import clean, neutralise, one_line
 from dualtrack.tool_rules import name_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dualtrack.memory.records import QueryTrack, Record
 
 PASSAGE_LIMIT: Final = 1_600
 """Maximum length of a passage: the longest summary (900 characters) and as much of the record's beginning."""
+
+RECORD_LIMIT: Final = 200_000
+"""Maximum length of a record's text that is searched."""
+
+WINDOW: Final = 1_200
+_OVERLAP: Final = 100
+"""So that a sentence across the end of a window stands whole in the next one."""
 
 _INPUT_LIMIT: Final = 300
 _SAME: Final = 100
@@ -30,25 +37,49 @@ SEARCH_TOOL: Final = "search_conversation"
 @stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What a search knows of one record. ``kind`` is shown: ``query``, ``response``, ``result of NAME``."""
+    """What a search knows of one record. ``kind`` is shown: ``query``, ``response``, ``result of NAME``.
+
+    ``is_cut``: the record is longer than `RECORD_LIMIT`.
+    """
 
     record_id: str
     kind: str
     text: str
+    is_cut: bool = False
 
 
 def passages_of(records: Sequence[Record], track: QueryTrack | None) -> tuple[Passage, ...]:
-    """The passages of a query's records, in order; ``track`` is None while its summaries are not written.
+    """The passages of a query's records, in order; ``track`` is None while its summaries are not written. Of a record's
+    text `RECORD_LIMIT` + 1 characters are enough.
 
     Thoughts, which results and response repeat, and records that only repeat others are left out.
     """
     blocks = track.blocks if track else ()
     said = {block.ref or block.record_id: block.content for block in blocks}
     return tuple(
-        Passage(record.record_id, _kind(record), _text(record, said.get(record.record_id, "")))
+        Passage(
+            record.record_id,
+            _kind(record),
+            _text(record, said.get(record.record_id, "")),
+            len(record.content) > RECORD_LIMIT,
+        )
         for record in records
         if _is_searched(record)
     )
+
+
+def windows(passage: Passage, content: str) -> Iterator[tuple[int, str]]:
+    """The windows of a record's text with their offsets; none if its passage has the whole text."""
+    if len(content) <= PASSAGE_LIMIT and _line(content) in passage.text:
+        return
+    end = min(len(content), RECORD_LIMIT)
+    for start in range(0, max(end - _OVERLAP, 1), WINDOW - _OVERLAP):
+        yield start, window_at(content[:end], start)
+
+
+def window_at(content: str, offset: int) -> str:
+    """The window of a record's text, on one line, with forged ids neutralised."""
+    return _line(content[offset : offset + WINDOW])
 
 
 def _is_searched(record: Record) -> bool:

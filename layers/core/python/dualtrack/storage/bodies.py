@@ -149,7 +149,7 @@ class BodyStore:
     def load_heads(self, pk: str, items: Sequence[Mapping[str, str]], limit: int) -> list[str | None]:
         """The first ``limit`` characters of many items' texts; None where the body is gone.
 
-        Bodies in S3, over 200 KB compressed, are not read: their heads are empty.
+        Bodies in S3, over 200 KB compressed, are read one by one.
         """
         wanted = sorted({item["body"] for item in items if item.get("body", "").startswith("B#")})
         heads: dict[str, str] = {}
@@ -161,7 +161,9 @@ class BodyStore:
         return [
             item["text"][:limit]
             if "text" in item
-            else heads.get(item["body"], None if item["body"] in known else "")
+            else heads.get(item["body"])
+            if item["body"] in known
+            else self._head_of_object(item["body"], limit)
             for item in items
         ]
 
@@ -179,6 +181,12 @@ class BodyStore:
                 any_deleted = True
                 self.s3.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
         return any_deleted
+
+    def _head_of_object(self, pointer: str, limit: int) -> str | None:
+        try:
+            return _head(self.load_object(pointer), limit)
+        except Gone:
+            return None
 
     def _text_or_none(self, pk: str, item: Mapping[str, str]) -> str | None:
         try:

@@ -1,7 +1,8 @@
 """The index that searches of a conversation make and keep, in its partition of the history table.
 
-pk CONV#<user>#<conv.>    sk K#000003.0000                a segment of passages; the key has the query of its first
-                                                          passage and how many of that query's passages precede it
+pk CONV#<user>#<conv.>    sk K#000003.0000                a segment of passages and the words of their records; the key
+                                                          has the query of the first passage and how many of that
+                                                          query's passages precede it
                           sk V#<model>#000003.0000        their vectors by an embedding model, int8
 
 Segments are made at the first search and never change. Large ones are stored in S3, where a write costs as much as
@@ -11,6 +12,7 @@ Segments are made at the first search and never change. Large ones are stored in
 from __future__ import annotations
 
 import hashlib
+import struct
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -39,16 +41,23 @@ smaller: otherwise each search would make an object."""
 PASSAGES_READ: Final = 20_000
 """Maximum number of passages that a search reads, the newest ones."""
 
+BYTES_READ: Final = 96 * 1_024 * 1_024
+"""Maximum size of the segments that a search reads, unpacked; the newest ones."""
+
 _OBJECTS_AT_ONCE: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Consecutive passages. ``key`` orders segments; all passages of query ``through`` are in it or before it."""
+    """Consecutive passages. ``key`` orders segments; all passages of query ``through`` are in it or before it.
+
+    ``words``: the words of their records (`tools.conversation.postings`).
+    """
 
     key: str
     through: int
     passages: tuple[Passage, ...]
+    words: bytes = b""
 
 
 def segments_of(queries: Iterable[tuple[int, Sequence[Passage]]]) -> Iterator[Segment]:
@@ -78,15 +87,16 @@ class SearchIndex:
     bodies: BodyStore
 
     def segments(self, user: str, conversation_id: str) -> tuple[Segment, ...]:
-        """The stored segments in order; only the newest ones, up to `PASSAGES_READ` passages."""
+        """The stored segments in order; only the newest ones, up to `PASSAGES_READ` passages and `BYTES_READ`."""
         items: list[Item] = []
-        passages = 0
+        passages = size = 0
         for item in query(
             self.client, self.table, partition(user, conversation_id), prefix="K#", descending=True
         ):
             items.append(item)
             passages += item["passages"]
-            if passages >= PASSAGES_READ:
+            size += item["size"]
+            if passages >= PASSAGES_READ or size >= BYTES_READ:
                 break
         items.reverse()
         return tuple(map(_segment, items, self._packed(items)))
@@ -106,8 +116,10 @@ class SearchIndex:
 
     def segment_writes(self, user: str, conversation_id: str, segment: Segment) -> list[Write]:
         """The put of a segment that must not exist yet, and its object if it is large."""
-        counted = {"through": segment.through, "passages": len(segment.passages)}
-        packed = zlib.compress(dump(segment.passages).encode())
+        texts = dump(segment.passages).encode()
+        data = struct.pack("<I", len(texts)) + texts + segment.words
+        counted = {"through": segment.through, "passages": len(segment.passages), "size": len(data)}
+        packed = zlib.compress(data)
         return self._writes(user, conversation_id, f"K#{segment.key}", counted, packed)
 
     def vector_writes(
@@ -142,5 +154,7 @@ def _vector_key(model: str, key: str) -> str:
 
 
 def _segment(item: Item, packed: bytes) -> Segment:
-    passages = load(tuple[Passage, ...], zlib.decompress(packed))
-    return Segment(item["sk"].removeprefix("K#"), item["through"], passages)
+    data = zlib.decompress(packed)
+    (length,) = struct.unpack_from("<I", data)
+    passages = load(tuple[Passage, ...], data[4 : 4 + length])
+    return Segment(item["sk"].removeprefix("K#"), item["through"], passages, data[4 + length :])

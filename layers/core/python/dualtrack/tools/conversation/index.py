@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.errors import ChatClosed, Contended
-from dualtrack.memory.passages import PASSAGE_LIMIT, passages_of
+from dualtrack.memory.passages import RECORD_LIMIT, passages_of, windows
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.past_writes import write_past
 from dualtrack.storage.search_index import PASSAGES_READ, segments_of
+from dualtrack.tools.conversation.postings import PASSAGE, Counted, pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.search_index import Segment
     from dualtrack.storage.stores import SearchStores
+    from dualtrack.tools.conversation.postings import Rows
     from dualtrack.tools.conversation.settings import ConversationSearch
     from dualtrack.tools.running import Running
 
@@ -50,8 +52,7 @@ class Index:
 def up_to_date(stores: SearchStores, running: Running, settings: ConversationSearch) -> Index:
     """The index of all queries before the running one, within the limits of the settings.
 
-    All their summaries exist: the first turn of the running query ensures it (`query_state`). In a profile without
-    summaries, the beginnings of the records are searched.
+    All their summaries exist: the first turn of the running query ensures it (`query_state`).
     """
     user, conversation_id, last = running.user, running.conversation_id, running.chat.query - 1
     stores = stores.across(running.chat.ancestry)
@@ -62,8 +63,13 @@ def up_to_date(stores: SearchStores, running: Running, settings: ConversationSea
         return Index(kept, keys, through, last)
     end = min(last, through + settings.queries)
     tracks = stores.history.tracks_between(user, conversation_id, through, end + 1)
-    read = list(_passages(stores, running, range(through + 1, end + 1), tracks, settings.read_seconds))
-    fresh = tuple(segments_of(read))
+    words: dict[str, Rows] = {}
+    queries = range(through + 1, end + 1)
+    read = list(_passages(stores, running, queries, tracks, settings.read_seconds, words))
+    fresh = tuple(
+        replace(segment, words=pack([words[passage.record_id] for passage in segment.passages]))
+        for segment in segments_of(read)
+    )
     keys |= {segment.key for segment in _kept(stores, running, fresh)}
     return Index((*kept, *fresh), keys, max((number for number, _ in read), default=end), last)
 
@@ -74,15 +80,21 @@ def _passages(
     queries: range,
     tracks: Mapping[int, QueryTrack],
     seconds: float,
+    words: dict[str, Rows],
 ) -> Iterator[tuple[int, Sequence[Passage]]]:
-    """The passages of each query, of at least one query, until time or room runs out."""
-    room, until = PASSAGES_READ, time.monotonic() + seconds
+    """The passages of each query, of at least one query, until time or room runs out; their records' ``words`` are
+    added by id."""
+    room, until, counted = PASSAGES_READ, time.monotonic() + seconds, Counted()
     user, conversation_id = running.user, running.conversation_id
     for records in stores.history.heads(
-        user, conversation_id, queries.start - 1, queries.stop, PASSAGE_LIMIT
+        user, conversation_id, queries.start - 1, queries.stop, RECORD_LIMIT + 1
     ):
         number = int(records[0].record_id.partition("-")[0][1:])
         passages = passages_of(records, tracks.get(number))
+        texts = {record.record_id: record.content for record in records}
+        for passage in passages:
+            parts = [(PASSAGE, passage.text), *windows(passage, texts[passage.record_id])]
+            words[passage.record_id] = counted.rows(parts)
         yield number, passages
         room -= len(passages)
         if room <= 0 or time.monotonic() > until:

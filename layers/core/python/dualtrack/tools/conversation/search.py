@@ -1,6 +1,6 @@
 """`search_conversation`: the records of the current conversation that match a query, best first.
 
-stored passages ─► new ones ─► BM25 ∥ vectors (stored, or computed now) ─► rank fusion ─► ids with excerpts
+stored words ─► new ones ─► BM25 ─► excerpts of the best ─► vectors (passages': stored) ─► rank fusion ─► ids, excerpts
 """
 
 from __future__ import annotations
@@ -10,27 +10,32 @@ from typing import TYPE_CHECKING, Annotated, Final
 from annotated_types import Ge, Le, MaxLen, MinLen
 
 from dualtrack import tool
+from dualtrack.memory.passages import RECORD_LIMIT, window_at
 from dualtrack.text import clean
 from dualtrack.tool_values import ToolResult, failed
 from dualtrack.tools.conversation.excerpt import excerpt
 from dualtrack.tools.conversation.index import up_to_date
 from dualtrack.tools.conversation.meaning import closeness
+from dualtrack.tools.conversation.postings import PASSAGE, matches
 from dualtrack.tools.conversation.settings import DEFAULT
 from dualtrack.tools.documentation.dependencies import SearchNeeds
 from dualtrack.tools.documentation.fusion import ranked, reciprocal_rank_scores
-from dualtrack.tools.documentation.keywords import keyword_scores, words
+from dualtrack.tools.documentation.keywords import words
 from dualtrack.tools.running import Running
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dualtrack.memory.passages import Passage
+    from dualtrack.storage.stores import SearchStores
     from dualtrack.tools.conversation.index import Index
+    from dualtrack.tools.conversation.postings import Match
     from dualtrack.tools.conversation.settings import ConversationSearch
 
 DEFAULT_HITS: Final = 8
 MAX_HITS: Final = 20
 MAX_QUERY_CHARACTERS: Final = 1_000
+_CUT_NAMED: Final = 5
 
 
 @tool(repeatable=True)
@@ -66,50 +71,87 @@ def found(
     if not query:
         return failed("the query is empty")
     index = up_to_date(needs.stores, running, settings)
+    said = matches(query, index.segments, settings.k1, settings.b)
+    within = excerpts_within(needs.stores, running, query, said, settings)
     close = None
     by_meaning = bool(index.segments) and settings.ranking != "keywords"
     if by_meaning:
-        close = closeness(index, query, running, needs, settings)
-    hits = best(query, index, close, settings)[:limit]
+        close = closeness(index, query, within, running, needs, settings)
+    hits = best(index, said, close, settings)[:limit]
     left_out = ("meaning",) if by_meaning and needs.embedder and close is None else ()
-    lines, notes = _lines(query, hits, settings), _notes(index, close)
+    lines, notes = _lines(query, hits, said, within, settings), _notes(index, close)
     # the first line is for the model alone
     preview = "\n".join(lines[1:])
     return ToolResult("\n".join((*lines, *notes)), left_out=left_out, preview=preview)
 
 
-def best(
-    query: str, index: Index, close: Mapping[str, float] | None, settings: ConversationSearch
-) -> tuple[Passage, ...]:
-    """The passages that match in words or in meaning, best first.
+def excerpts_within(
+    stores: SearchStores,
+    running: Running,
+    query: str,
+    said: Mapping[str, Match],
+    settings: ConversationSearch,
+) -> dict[str, str]:
+    """Excerpts of the windows in which records match best in words, by record id: of the best ``settings.windows``
+    records those that do not match best in their passage. Reads these records."""
+    found = {record_id: said[record_id].offset for record_id in list(said)[: settings.windows]}
+    offsets = {record_id: offset for record_id, offset in found.items() if offset != PASSAGE}
+    history = stores.across(running.chat.ancestry).history
+    records = history.records(running.user, running.conversation_id, offsets) if offsets else ()
+    wanted = frozenset(words(query))
+    return {
+        record.record_id: excerpt(
+            window_at(record.content, offsets[record.record_id]), wanted, settings.excerpt
+        )
+        for record in records
+    }
 
-    ``close``: the records' similarity in meaning, by id; None without embeddings.
+
+def best(
+    index: Index,
+    said: Mapping[str, Match],
+    close: Mapping[str, float] | None,
+    settings: ConversationSearch,
+) -> tuple[Passage, ...]:
+    """The passages of the records that match in words or in meaning, best first.
+
+    ``said``: the matches in words, by record id; ``close``: the similarity in meaning; None without embeddings.
     """
     passages = index.passages
     lists: list[Sequence[float]] = []
     if close is None or settings.ranking == "both":
-        lists.append(
-            keyword_scores(query, [passage.text for passage in passages], k1=settings.k1, b=settings.b)
-        )
+        scores = {record_id: match.score for record_id, match in said.items()}
+        lists.append(_in_order(scores, passages))
     if close is not None:
         lists += [_in_order(close, passages)] * settings.meaning_weight
     fused = lists[0] if len(lists) == 1 else reciprocal_rank_scores(lists, settings.rrf_k)
     return tuple(passages[position] for position in ranked(fused) if fused[position] > 0)
 
 
-def _in_order(close: Mapping[str, float], passages: Sequence[Passage]) -> tuple[float, ...]:
-    return tuple(close.get(passage.record_id, 0.0) for passage in passages)
+def _in_order(scores: Mapping[str, float], passages: Sequence[Passage]) -> tuple[float, ...]:
+    return tuple(scores.get(passage.record_id, 0.0) for passage in passages)
 
 
-def _lines(query: str, hits: Sequence[Passage], settings: ConversationSearch) -> list[str]:
+def _lines(
+    query: str,
+    hits: Sequence[Passage],
+    said: Mapping[str, Match],
+    within: Mapping[str, str],
+    settings: ConversationSearch,
+) -> list[str]:
+    """A line for each hit: the excerpt of the window in which it was found, with the window's offset, or else of its
+    passage."""
     if not hits:
         return ["No earlier record of this conversation matches."]
     wanted = frozenset(words(query))
-    head = f"Records of this conversation, best first ({len(hits)}). Read one in full with retrieve_full_context."
-    return [
-        head,
-        *(f"{hit.record_id} ({hit.kind}): {excerpt(hit.text, wanted, settings.excerpt)}" for hit in hits),
-    ]
+    head = f"Records of this conversation, best first ({len(hits)}). Read one with retrieve_full_context, in full or from its offset on."
+    lines = [head]
+    for hit in hits:
+        if shown := within.get(hit.record_id, ""):
+            lines.append(f"{hit.record_id} ({hit.kind}, offset {said[hit.record_id].offset}): {shown}")
+        else:
+            lines.append(f"{hit.record_id} ({hit.kind}): {excerpt(hit.text, wanted, settings.excerpt)}")
+    return lines
 
 
 def _notes(index: Index, close: Mapping[str, float] | None) -> list[str]:
@@ -121,6 +163,11 @@ def _notes(index: Index, close: Mapping[str, float] | None) -> list[str]:
     if index.through < index.last:
         notes.append(
             f"(Only the queries up to q{index.through} were searched. Repeat the same search to continue.)"
+        )
+    if cut := [passage.record_id for passage in index.passages if passage.is_cut]:
+        more = f" and {len(cut) - _CUT_NAMED} more" if len(cut) > _CUT_NAMED else ""
+        notes.append(
+            f"(Only the first {RECORD_LIMIT:,} characters were searched of {', '.join(cut[:_CUT_NAMED])}{more}.)"
         )
     records = len(index.passages)
     if close is not None and len(close) < records:

@@ -16,6 +16,9 @@ class ConversationSearch:
     A search of a long conversation is limited, and the next one continues. It reads at most ``queries`` that are not
     indexed yet, oldest first, for about ``read_seconds``, and embeds at most ``segments`` (`SEGMENT_PASSAGES` records
     each), newest first and ``segments_at_once`` at a time, for ``embed_seconds``.
+
+    Of the ``windows`` records that match best in words, an excerpt of ``excerpt`` characters of the window that does is
+    compared in meaning too, and shown: a whole window says too much else, and its vector too little of what was found.
     """
 
     ranking: Ranking = "both"
@@ -28,6 +31,7 @@ class ConversationSearch:
     embed_seconds: float = 15.0
     segments: int = 32
     segments_at_once: int = 8
+    windows: int = 12
     excerpt: int = 240
 
 
