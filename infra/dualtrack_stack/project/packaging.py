@@ -1,7 +1,7 @@
 """What the function of a project's tools is made of on AWS: its code, and one layer with all packages that it imports.
 
-The layer has the project's ``dependencies`` at the versions of the project's own lock, without dualtrack and its
-requirements, and what the library itself needs (layers/base), resolved together: no package is there twice.
+The layer has the project's ``dependencies``, without dualtrack and its requirements, and what the library itself needs
+(layers/base), resolved together at the versions of the project's lock: no package is there twice.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dualtrack_stack.project.model import Project
 
 _BASE: Final = layers.ROLES["base"]
+_OF_TOOLS: Final = ("--no-dev", "--prune", "dualtrack")
 _PINNED: Final = re.compile(r"^([A-Za-z0-9][\w.-]*)")
 _NO_WHEEL: Final = re.compile(r"Because (\S+?)==(\S+) has no (?:usable )?wheels")
 """How uv says that a package cannot be installed without building it."""
@@ -33,13 +34,13 @@ _NO_WHEEL: Final = re.compile(r"Because (\S+?)==(\S+) has no (?:usable )?wheels"
 
 def has_packages(project: Project) -> bool:
     """Whether its function needs a layer of its own: the project has dependencies. Raises `BadProject`."""
-    return bool(_locked(project.root))
+    return bool(_locked(project.root, *_OF_TOOLS))
 
 
 def build_layer(project: Project, target: Target = LAMBDA) -> Path:
     """The folder of the layer (``python/`` inside); without dependencies that of ``base``. Raises `BadProject`, also
     for a tool that imports what the layer does not have."""
-    locked = _locked(project.root)
+    locked = _locked(project.root, *_OF_TOOLS)
     built = _built(project.root, locked, target) if locked else layers.build(_BASE, target)
     if missing := missing_imports(project.root, built / "python"):
         raise BadProject("\n".join(missing))
@@ -47,11 +48,11 @@ def build_layer(project: Project, target: Target = LAMBDA) -> Path:
 
 
 def _built(root: Path, locked: str, target: Target) -> Path:
-    ours, wheels = _our_versions(locked), _wheels(root, locked)
-    content = [_BASE.requirements.read_bytes(), ours.encode(), locked.encode(), *wheels]
+    versions = _versions(root)
+    content = [_BASE.requirements.read_bytes(), versions.encode(), locked.encode(), *_wheels(root, locked)]
     built = layers.layers_folder() / f"own-{_digest(target, *content)}"
     if not built.is_dir():
-        layers.publish(built, lambda folder: _install(root, locked, target, folder))
+        layers.publish(built, lambda folder: _install(root, locked, versions, target, folder))
     return built
 
 
@@ -87,12 +88,12 @@ def build_function(project: Project) -> Path:
     )
 
 
-def _locked(root: Path) -> str:
-    """The project's dependencies with their versions, a requirement a line. Raises `BadProject`."""
+def _locked(root: Path, *options: str) -> str:
+    """What the project's lock has, a requirement with its version a line. Raises `BadProject`."""
     if not (root / "pyproject.toml").is_file():
         return ""
     finished = layers.tried(
-        "uv", "export", "--quiet", "--locked", "--no-dev", "--prune", "dualtrack",
+        "uv", "export", "--quiet", "--locked", *options,
         "--no-hashes", "--no-emit-project", "--no-header", "--no-annotate",
         cwd=root,
     )  # fmt: skip
@@ -117,11 +118,11 @@ def _wheels(root: Path, locked: str) -> Iterator[bytes]:
             yield (root / path.removeprefix("file://")).read_bytes()
 
 
-def _install(root: Path, locked: str, target: Target, folder: Path) -> None:
+def _install(root: Path, locked: str, versions: str, target: Target, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         requirements, constraints = Path(scratch, "requirements.txt"), Path(scratch, "constraints.txt")
         requirements.write_text(locked, encoding="utf-8")
-        constraints.write_text(_our_versions(locked), encoding="utf-8")
+        constraints.write_text(versions, encoding="utf-8")
         finished = layers.tried(
             "uv", "pip", "install", "--quiet", "--no-config",
             "--requirements", str(_BASE.requirements),
@@ -138,11 +139,12 @@ def _install(root: Path, locked: str, target: Target, folder: Path) -> None:
         layers.compile_for_lambda(folder / "python")
 
 
-def _our_versions(locked: str) -> str:
-    """Our lock's versions of what the project's lock leaves open."""
-    theirs = set(map(_name, locked.splitlines()))
+def _versions(root: Path) -> str:
+    """The versions of the project's lock, with which its tools are tested; ours of what it leaves open."""
+    theirs = [line for line in _locked(root).splitlines() if _name(line) and "==" in line]
+    named = set(map(_name, theirs))
     ours = layers.VERSIONS.read_text(encoding="utf-8").splitlines()
-    return "\n".join(line for line in ours if _name(line) not in theirs)
+    return "\n".join([*theirs, *(line for line in ours if _name(line) not in named)])
 
 
 def _name(requirement: str) -> str:
