@@ -130,5 +130,7 @@ def test_what_is_too_large_is_refused_with_what_weighs_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(layers, "UNZIPPED_LIMIT", 1_000_000)
-    with pytest.raises(BadProject, match=r"Lambda takes 1 MB: .*; aws_lambda_powertools is the largest with \d+ MB$"):
+    with pytest.raises(
+        BadProject, match=r"Lambda takes 1 MB: .*; aws_lambda_powertools is the largest with \d+ MB$"
+    ):
         packaging.build_function(project(tmp_path))

@@ -18,12 +18,15 @@ from dualtrack_stack.cli.aws.things import STACK_ORDER
 from dualtrack_stack.settings import BadSettings, record_name, refuse_to_drop
 from dualtrack_stack.stages import StageSettings
 
+from tests.drivers.own_projects import WITH_A_TOOL, WITH_EVERYTHING
 from tests.drivers.walked_stages import SETTINGS, STAGE, Variant, with_everything
 from tests.infra.cloudformation import HOME, Account, Refused
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from dualtrack_stack.project.model import Project
 
     from tests.drivers.walked_stages import Stacks
 
@@ -32,6 +35,7 @@ EVERYTHING: Final = with_everything()
 WITH_SERVER: Final = Variant(settings=SETTINGS["GitHub's MCP server"])
 WITH_VECTORS: Final = Variant(settings=SETTINGS["DUALTRACK_COURSE_INDEX"])
 WITH_OTHER_LOGS: Final = Variant(changes=STAGE["logs"])
+WITH_TOOLS: Final = Variant(project=WITH_EVERYTHING)
 ANOTHER_MODEL: Final = Variant(settings=SETTINGS["DUALTRACK_MODEL"])
 WITHOUT_PAGE: Final = Variant(changes=STAGE["no page"])
 CANARY: Final = "AWS::StepFunctions::StateMachineAlias"
@@ -160,6 +164,12 @@ def test_a_setting_goes_on_off_and_on_again(switch: str) -> None:
     there_and_back(PROD, Variant(settings=SETTINGS[switch]))
     rest = {name: value for name, value in EVERYTHING.settings.items() if name not in SETTINGS[switch]}
     there_and_back(EVERYTHING, Variant(settings=rest))
+
+
+@pytest.mark.parametrize("project", [WITH_A_TOOL, WITH_EVERYTHING], ids=["a tool", "everything"])
+def test_a_project_gets_tools_loses_them_and_gets_them_again(project: Project) -> None:
+    there_and_back(PROD, Variant(project=project))
+    there_and_back(Variant(project=project), Variant(project=WITH_A_TOOL))
 
 
 def as_the_cdk_exports(stacks: Stacks) -> Stacks:
@@ -315,7 +325,10 @@ def test_a_first_deployment_that_fails_anywhere_is_tried_again() -> None:
         up(EVERYTHING)
 
 
-@pytest.mark.parametrize(("first", "second"), [(PROD, EVERYTHING), (EVERYTHING, PROD), (PROD, ANOTHER_MODEL)])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(PROD, EVERYTHING), (EVERYTHING, PROD), (PROD, ANOTHER_MODEL), (PROD, WITH_TOOLS), (WITH_TOOLS, PROD)],
+)
 def test_an_update_that_fails_anywhere_is_tried_again_or_taken_back(first: Variant, second: Variant) -> None:
     deployed = Up()
     deployed(first)
@@ -344,7 +357,9 @@ def test_without_the_repair_a_release_that_was_rolled_back_cannot_be_deployed() 
 # ── two regions, and the end ──────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("variant", [Variant("staging"), EVERYTHING], ids=["staging", "prod"])
+@pytest.mark.parametrize(
+    "variant", [Variant("staging"), EVERYTHING, WITH_TOOLS], ids=["staging", "prod", "tools"]
+)
 def test_two_regions_live_and_end_apart(variant: Variant) -> None:
     account = Account()
     here, there = Up(account), Up(account, THERE)

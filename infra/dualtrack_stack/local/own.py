@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.settings import NOT_SET
 from dualtrack_stack.local.aws import REGION
-from dualtrack_stack.project.function import NAME, Place, own_properties, own_statements, secret_parameters
+from dualtrack_stack.project.function import NAME, Place, own_properties, own_statements, secret_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,7 @@ def _variables(function: dict[str, Any]) -> dict[str, Any]:
 def put_secrets(aws: Aws, own: OwnFunction, environment: Mapping[str, str]) -> list[str]:
     """Put the secrets' values of the environment into the local Parameter Store; the names of those that it has not."""
     store = aws.client("ssm")
-    for name, parameter in secret_parameters(own, PLACE.stage).items():
-        value = environment.get(name) or NOT_SET
+    for name in own.secrets:
+        value, parameter = environment.get(name) or NOT_SET, secret_parameter(name, PLACE.stage)
         store.put_parameter(Name=parameter, Value=value, Type="SecureString", Overwrite=True)
     return [name for name in own.secrets if not environment.get(name)]

@@ -40,9 +40,19 @@ class Place:
         return text
 
 
-def secret_parameters(own: OwnFunction, stage: str) -> dict[str, str]:
-    """The parameters of the project's secrets, by the secrets' names."""
-    return {name: f"/dualtrack-{stage}/tools/{name}" for name in own.secrets}
+def secret_parameter(name: str, stage: str) -> str:
+    """The parameter of a secret of the project's tools."""
+    return f"/dualtrack-{stage}/tools/{name}"
+
+
+def secret_parameters(own: OwnFunction, stage: str) -> list[str]:
+    """The parameters of the project's secrets."""
+    return [secret_parameter(name, stage) for name in own.secrets]
+
+
+def how_to_put(parameter: str, region: str) -> str:
+    """The command that puts a secret into the Parameter Store."""
+    return f"aws ssm put-parameter --region {region} --name {parameter} --type SecureString --overwrite --value VALUE"
 
 
 def own_variables(own: OwnFunction, place: Place) -> dict[str, str]:
@@ -50,7 +60,7 @@ def own_variables(own: OwnFunction, place: Place) -> dict[str, str]:
     return {
         **{name: place.fill(value) for name, value in own.environment.items()},
         "TOOL_VARIABLES": ",".join(own.environment),
-        "TOOL_SECRETS": ",".join(secret_parameters(own, place.stage).values()),
+        "TOOL_SECRETS": ",".join(secret_parameters(own, place.stage)),
     }
 
 
@@ -73,8 +83,7 @@ def own_statements(own: OwnFunction, place: Place) -> list[dict[str, Any]]:
     ]
     if secrets := secret_parameters(own, place.stage):
         arns = [
-            f"arn:{place.partition}:ssm:{place.region}:{place.account}:parameter{name}"
-            for name in secrets.values()
+            f"arn:{place.partition}:ssm:{place.region}:{place.account}:parameter{name}" for name in secrets
         ]
         statements.append(_allow(["ssm:GetParameter"], arns))
     return statements

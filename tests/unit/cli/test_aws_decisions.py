@@ -241,6 +241,7 @@ def test_every_fault_is_named_with_its_remedy() -> None:
     wrong = [
         doctor.of_bootstrap(None, "staging"),
         doctor.of_keys("staging", frozenset({"voyage"}), {}),
+        doctor.of_secrets("staging", "eu-west-1", ["STRIPE_KEY"]),
         doctor.of_model(401, "m", "staging"),
         doctor.of_model(404, "m", "staging"),
         doctor.of_subscription(0, 1, "a@example.org", "prod"),
@@ -267,6 +268,7 @@ def test_a_healthy_stage_has_no_remedies() -> None:
         doctor.of_concurrency(1000, "eu-west-1"),
         doctor.of_keys("staging", frozenset({"anthropic"}), {}),
         doctor.of_keys("staging", frozenset(), {"DUALTRACK_PROVIDER": "bedrock"}),
+        doctor.of_secrets("staging", "eu-west-1", []),
         doctor.of_model(200, "m", "staging"),
         doctor.of_subscription(1, 0, "", "prod"),
         doctor.of_queue("Queue", 0, ""),

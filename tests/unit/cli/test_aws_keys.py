@@ -11,7 +11,10 @@ from dualtrack_stack.cli.aws.facts import KEYS
 from dualtrack_stack.cli.aws.questions import Person, Steps
 from dualtrack_stack.cli.aws.things import things_of
 from dualtrack_stack.cli.aws.up import Up, Wishes
+from dualtrack_stack.project import read
+from dualtrack_stack.project.model import OwnFunction, Project
 
+from tests.drivers.documents import ROOT
 from tests.servers.processes import free_port, running
 from tests.servers.vector_buckets import vector_buckets
 
@@ -60,3 +63,27 @@ def test_up_marks_what_it_stores_and_what_was_stored_by_hand(
             "/dualtrack-staging/voyage": True,
         }
     assert account.key("staging", "voyage") == "by hand"
+
+
+def test_secrets_of_the_projects_tools_are_keys_too(
+    account: Account, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One is stored from the environment, one by hand, and of the third it is said how."""
+    project = Project(ROOT, functions={"staging": OwnFunction(secrets=("STRIPE_KEY", "BY_HAND", "ABSENT"))})
+    monkeypatch.setattr(read, "read_project", lambda *_: project)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-0123456789abcdefghij")
+    monkeypatch.setenv("STRIPE_KEY", "sk_live_0123456789")
+    account.put_key("staging", "tools/BY_HAND", "by hand")
+    up(account)
+    assert marked(account) == {
+        "/dualtrack-staging/anthropic": True,
+        "/dualtrack-staging/tools/BY_HAND": True,
+        "/dualtrack-staging/tools/STRIPE_KEY": True,
+    }
+    assert account.key("staging", "tools/STRIPE_KEY") == "sk_live_0123456789"
+    said = capsys.readouterr().out
+    assert "The tools' secret ABSENT is missing: set ABSENT and run `up` again, or" in said
+    assert (
+        "put-parameter --region us-east-1 --name /dualtrack-staging/tools/ABSENT --type SecureString" in said
+    )
+    assert "sk_live" not in said

@@ -206,7 +206,7 @@ class Account:
             self._cloudformation.delete_stack(StackName=name)
 
     def keys(self, stage: str) -> frozenset[str]:
-        """The existing parameters of a stage, by the last part of their names."""
+        """The existing parameters of a stage by their names without its prefix: ``anthropic``, ``tools/NAME``."""
         with plainly():
             pages = (
                 self.client("ssm")
@@ -218,7 +218,9 @@ class Account:
                 )
             )
             return frozenset(
-                parameter["Name"].rsplit("/", 1)[1] for page in pages for parameter in page["Parameters"]
+                parameter["Name"].removeprefix(f"/{prefix(stage)}/")
+                for page in pages
+                for parameter in page["Parameters"]
             )
 
     def put_key(self, stage: str, name: str, value: str) -> None:

@@ -19,10 +19,11 @@ from dualtrack_stack.cli.aws.account import Account, Refusal
 from dualtrack_stack.cli.aws.facts import KEYS, prefix
 from dualtrack_stack.cli.aws.options import region_option, stage_option
 from dualtrack_stack.cli.aws.rolled_back import find_left
-from dualtrack_stack.cli.aws.up import Wishes, read_stage
+from dualtrack_stack.cli.aws.up import Wishes, read_secrets, read_stage
 from dualtrack_stack.cli.command import Exit, colour, exit_codes, json_option, print_json
 from dualtrack_stack.cli.target import Missing
 from dualtrack_stack.cli.transcript import one_line
+from dualtrack_stack.project.function import how_to_put, secret_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -116,8 +117,16 @@ def of_keys(stage: str, present: frozenset[str], settings: Mapping[str, str]) ->
     return Finding(
         "Keys",
         "ok",
-        f"present: {', '.join(sorted(present)) or 'none'}; missing: {', '.join(without) or 'none'}",
+        f"present: {', '.join(sorted(present & KEYS.keys())) or 'none'}; missing: {', '.join(without) or 'none'}",
     )
+
+
+def of_secrets(stage: str, region: str, missing: Sequence[str]) -> Finding:
+    """The secrets of the project's tools that the Parameter Store does not have, by name."""
+    if not missing:
+        return Finding("Secrets of tools", "ok", "none is missing")
+    mend = how_to_put(secret_parameter(missing[0], stage), region)
+    return Finding("Secrets of tools", "wrong", f"missing: {', '.join(missing)}", mend)
 
 
 def of_model(status: int, model: str, stage: str) -> Finding:
@@ -242,6 +251,7 @@ class Doctor:
         yield from of_stacks(stage, stacks)
         yield from _tried("Stacks", lambda: self._switched_off(stacks))
         yield from _tried("Keys", lambda: [of_keys(stage, account.keys(stage), self._deployed())])
+        yield from _tried("Secrets of tools", self._secrets)
         yield from _tried("Settings", self._drift)
         yield from _tried(
             "Cost cap", lambda: [of_cost_cap(decide.chosen(self._deployed()).dualtrack_max_cost, stage)]
@@ -266,6 +276,11 @@ class Doctor:
             yield from _tried(
                 "Alarms", lambda: [of_subscription(*account.subscriptions(topic), email, self._stage)]
             )
+
+    def _secrets(self) -> list[Finding]:
+        present = self._account.keys(self._stage)
+        missing = [name for key, name in read_secrets(self._stage).items() if key not in present]
+        return [of_secrets(self._stage, self._account.region, missing)]
 
     def _queue(self, name: str, url: str) -> list[Finding]:
         return [of_queue(name, self._account.messages(url), url)]

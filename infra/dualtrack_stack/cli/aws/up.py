@@ -26,6 +26,9 @@ from dualtrack_stack.cli.aws.rolled_back import clear_rolled_back
 from dualtrack_stack.cli.aws.waiting import wait_until_settled
 from dualtrack_stack.cli.command import exit_codes
 from dualtrack_stack.cli.target import Missing
+from dualtrack_stack.project.function import how_to_put, secret_parameter
+from dualtrack_stack.project.model import BadProject
+from dualtrack_stack.roots import project_root
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,17 +147,27 @@ class Up:
     def _keys(self) -> None:
         self.steps.begin("Keys")
         present = self.account.keys(self.wishes.stage)
-        provided = self._provided_keys(present)
+        secrets_ = read_secrets(self.wishes.stage)
+        given = {key: os.environ[name] for key, name in secrets_.items() if os.environ.get(name)}
+        provided = {**self._provided_keys(present), **given}
         for name, value in decide.keys_to_put(present, provided, renew=self.wishes.renew_keys).items():
             self.account.put_key(self.wishes.stage, name, value)
             self.steps.say(f"Put /{prefix(self.wishes.stage)}/{name}")
         kept = [
-            name for name in KEYS if name in present and not (self.wishes.renew_keys and name in provided)
+            name
+            for name in (*KEYS, *secrets_)
+            if name in present and not (self.wishes.renew_keys and name in provided)
         ]
         if kept:
             self.steps.say(f"Already stored: {', '.join(kept)} (--renew-keys replaces them)")
-        for name in self.account.keys(self.wishes.stage) & KEYS.keys():
+        stored = self.account.keys(self.wishes.stage)
+        for name in stored & {*KEYS, *secrets_}:
             self.account.tag_key(self.wishes.stage, name)  # also one that was stored by hand
+        for name in (name for key, name in secrets_.items() if key not in stored):
+            self.steps.say(
+                f"The tools' secret {name} is missing: set {name} and run `up` again, or\n"
+                f"{how_to_put(secret_parameter(name, self.wishes.stage), self.account.region)}"
+            )
         if not decide.is_key_needed(self.settings):
             self.steps.say("Bedrock uses the functions' roles: no key needed.")
 
@@ -350,6 +363,18 @@ def read_stage(wishes: Wishes) -> Configuration:
         return read_settings(wishes.stage, os.environ, wishes.settings_folder or FOLDER)
     except BadSettings as problem:
         raise Missing(str(problem)) from problem
+
+
+def read_secrets(stage: str) -> dict[str, str]:
+    """The names of the secrets of the project's tools, by what follows the stage's prefix in their parameters' names.
+    Raises `Missing` with what is wrong in the project."""
+    from dualtrack_stack.project.read import read_project  # noqa: PLC0415 - loads pydantic
+
+    try:
+        names = read_project(project_root(), stage).own(stage).secrets
+    except BadProject as problem:
+        raise Missing(str(problem)) from problem
+    return {secret_parameter(name, stage).removeprefix(f"/{prefix(stage)}/"): name for name in names}
 
 
 def _address(text: str) -> str:

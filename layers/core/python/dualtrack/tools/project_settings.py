@@ -22,18 +22,14 @@ def project_settings(settings: Settings) -> Mapping[str, str]:
 
     Secrets are also put into the environment of this process, where packages look for their keys; they stand in no
     function's configuration. They are read again after five minutes. One that the operator has not put is left out,
-    and the log says how to put it. Raises `GetParameterError` if the Parameter Store cannot be read.
+    and the log says so. Raises `GetParameterError` if the Parameter Store cannot be read.
     """
     found = {name.rpartition("/")[2]: secret(name) for name in settings.tool_secrets}
     for name in settings.tool_secrets:
         if not found[name.rpartition("/")[2]]:
-            _log.error("a secret is not set: %s", how_to_put(name))
+            _log.error(
+                "there is no secret in the parameter %s: `dualtrack aws doctor` says how to put it", name
+            )
     secrets = {name: value for name, value in found.items() if value}
     put_variables(secrets)
     return MappingProxyType({**variables(settings.tool_variables), **secrets})
-
-
-def how_to_put(parameter: str, region: str = "") -> str:
-    """The command that puts a secret into the Parameter Store."""
-    where = f" --region {region}" if region else ""
-    return f"aws ssm put-parameter{where} --name {parameter} --type SecureString --overwrite --value VALUE"
