@@ -49,6 +49,28 @@ def synced(folder: Path, *options: str, project: Path = ROOT) -> Installed:
     return Installed(folder)
 
 
+def built_wheel(folder: Path, *, by_way_of_sdist: bool = False) -> Path:
+    """The wheel as it is published, or as somebody builds it from the source distribution."""
+    uv(
+        "build",
+        "--quiet",
+        *(() if by_way_of_sdist else ("--wheel",)),
+        "--out-dir",
+        str(folder),
+        folder=folder,
+    )
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def client_of(wheel: Path, folder: Path) -> Installed:
+    """An environment with the wheel and what it depends on, no extra."""
+    made = synced(folder, "--no-default-groups", "--no-install-project")
+    python = str(made.python)
+    uv("pip", "install", "--quiet", "--no-deps", "--python", python, str(wheel), folder=made.folder)
+    return made
+
+
 def uv(*command: str, folder: Path, project: Path = ROOT) -> None:
     """uv with the environment in ``folder``. Raises RuntimeError with what it says."""
     environment = {

