@@ -10,7 +10,7 @@ from dualtrack_stack.project.model import OwnFunction, Permission, Project
 from tests.drivers.documents import ROOT
 
 SPEC: Final[dict[str, Any]] = {
-    "module": "weather",
+    "module": "tools.weather",
     "name": "weather",
     "description": "Forecast for a city.",
     "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},

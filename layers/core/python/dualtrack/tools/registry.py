@@ -46,10 +46,11 @@ def spec_from(data: Mapping[str, Any]) -> ToolSpec:
 
 
 def _specs() -> tuple[tuple[str, ToolSpec], ...]:
-    """Each tool behind the name of its module; a project's is below the package ``tools`` of its function's code."""
-    ours = ((tool["module"], spec_from(tool)) for tool in json.loads(SPECS_FILE.read_bytes()))
-    own = ((f"tools.{tool['module']}", spec_from(tool)) for tool in PROJECT["tools"])
-    return (*ours, *own)
+    """Each tool behind the name of its module."""
+    return tuple(
+        (tool["module"], spec_from(tool))
+        for tool in (*json.loads(SPECS_FILE.read_bytes()), *PROJECT["tools"])
+    )
 
 
 _SPECS: Final = _specs()
