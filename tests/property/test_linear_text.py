@@ -29,13 +29,14 @@ from dualtrack.memory.digests import (
     words_of_model,
 )
 from dualtrack.memory.joint_summaries import summaries_in
-from dualtrack.memory.passages import passages_of
+from dualtrack.memory.passages import passages_of, windows
 from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail, data_of, full_tokens
 from dualtrack.memory.summaries import extract, fitted, summary_requests, track_of
 from dualtrack.memory.view import PastTurn, TextFile, View, build
 from dualtrack.models.thinking import Thinking
 from dualtrack.models.turn import ModelReply, ToolCall, decide
 from dualtrack.tools.conversation.excerpt import excerpt
+from dualtrack.tools.conversation.postings import Counted
 from dualtrack.tools.courses.chunking import pieces
 from dualtrack.tools.courses.documents import parse
 from dualtrack.tools.courses.index import build as build_index
@@ -115,8 +116,12 @@ def searched(content: str) -> None:
     """The search index of records, and the passages shown."""
     records = (Record("q1", "message", "user", content, AT), record(content), response(content))
     track = track_of(records, {"q1-t1": content, "q1-r": content}, AT)
-    for passage in passages_of(records, track):
-        excerpt(passage.text, frozenset(keywords.words(content[:1_000])), 240)
+    wanted, counted = frozenset(keywords.words(content[:1_000])), Counted()
+    for passage, whole in zip(passages_of(records, track), records, strict=True):
+        excerpt(passage.text, wanted, 240)
+        parts = list(windows(passage, whole.content))
+        counted.rows(parts)
+        excerpt(max((text for _, text in parts), key=len, default=""), wanted, 240)
     excerpt(content, frozenset(keywords.words(content[:1_000])), 240)
 
 

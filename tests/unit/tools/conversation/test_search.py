@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from dualtrack.chat.delete_conversation import delete_conversation
+from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.memory import passages
 from dualtrack.storage import bodies, search_index
 from dualtrack.storage.dynamo import query as items_of
@@ -138,6 +139,15 @@ def test_what_stands_deep_in_a_record_is_shown_with_the_offset_from_which_it_is_
     assert read.call is not None
     assert read.call.reference["offset"] == offset  # type: ignore[index]
     assert COLD in PAGES["a manual"][offset : offset + 1_200]
+
+
+def test_a_fork_finds_what_stands_deep_in_a_shared_record(world: World) -> None:
+    parent = say(world, "Read on.", "", "a manual").conversation_id
+    say(world, "Thank you.", parent)
+    own = fork_conversation(world.stores, "ann", parent, 2)
+    (result,) = search(world, own.conversation_id, {"query": "How cold is the freezer?", "limit": 1})
+    assert COLD in result
+    assert ", offset " in result
 
 
 def test_a_record_over_the_bound_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
