@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,10 @@ from dualtrack.tools.mcp.config import dump_servers, parse_servers, together
 
 from dualtrack_stack.edge import PLAIN, edge_from
 from dualtrack_stack.local.synth import context
-from dualtrack_stack.settings import FOLDER, last_deployed, read_settings, refuse_to_drop
+from dualtrack_stack.project.model import BadProject
+from dualtrack_stack.project.read import read_project
+from dualtrack_stack.roots import project_root
+from dualtrack_stack.settings import BadSettings, last_deployed, read_settings, refuse_to_drop
 from dualtrack_stack.sign_in import OWN_USERS, sign_in_from
 from dualtrack_stack.stacks.chat import ChatStack
 from dualtrack_stack.stacks.data import DataStack
@@ -186,17 +190,20 @@ def check(app: cdk.App) -> None:
 def main() -> None:
     """Synthesise the stage that the context names; stages on AWS must pass cdk-nag and cdk-preflight."""
     app = cdk.App(context=context("staging"))  # what the caller gives wins
-    folder = Path(app.node.try_get_context("settings") or FOLDER)
+    folder = Path(app.node.try_get_context("settings") or project_root())
     stage = app.node.try_get_context("stage")
     if stage == "local":
         build(app, read_settings(stage, {}, folder).stage, None)
     else:
         configuration = read_settings(stage, os.environ, folder)
         refuse_to_drop_last(configuration)
-        build_deployed(app, configuration)
+        build_deployed(app, configuration, read_project(folder, stage, os.environ))
         check(app)
     app.synth()
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (BadProject, BadSettings) as wrong:
+        sys.exit(str(wrong))

@@ -6,6 +6,7 @@ stack, never a chat, and no function loads the checking code.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from dualtrack.settings import Settings
+    from pydantic_core import ErrorDetails
 
+MAX_BYTES: Final = 1_000_000
+_AT_LINE: Final = re.compile(r"at line (\d+)")
 _MAX_COST: Final = declared()["DUALTRACK_MAX_COST"].declared.most
 LIBRARY: Final = roots.LIBRARY / "profiles"
 
@@ -121,10 +125,15 @@ def own_profiles(
     own = tuple(sorted(folder.glob("*.json")))
     servers = _servers(settings)
     files = (*sorted(LIBRARY.glob("*.json")), *own)
-    problems = [problem for path in files for problem in _problems(path, servers, (*IN_HOUSE, *tools))]
+    names = (*IN_HOUSE, *tools)
+    problems = [problem for path in files for problem in _problems(path, _shown(path, root), servers, names)]
     if problems:
         raise BadProfile("\n".join(problems))
     return own
+
+
+def _shown(path: Path, root: Path | None) -> str:
+    return path.relative_to(root).as_posix() if root and path.is_relative_to(root) else str(path)
 
 
 def _servers(settings: Settings) -> list[str]:
@@ -133,23 +142,53 @@ def _servers(settings: Settings) -> list[str]:
     return [*own, *(server.name for server in parse_servers(settings.mcp_servers))]
 
 
-def _problems(path: Path, servers: Collection[str], tools: Collection[str]) -> list[str]:
+def _problems(path: Path, shown: str, servers: Collection[str], tools: Collection[str]) -> list[str]:
     """The problems of a file, a line for each field. ``servers`` and ``tools``: those that it may name."""
+    content = _content(path)
     try:
-        profile = ProfileFile.model_validate_json(path.read_bytes(), context={"tools": tools})
+        profile = ProfileFile.model_validate_json(content, context={"tools": tools})
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
-        return [
-            f"{path}: {'.'.join(map(str, problem['loc'])) or 'file'}: {problem['msg']}"
-            for problem in problems
-        ]
-    wrong_name = [] if profile.name == path.stem else [f"name: must be {path.stem}, like the file's name"]
+        return [f"{shown}:{_line(content, problem)}: {_told(problem)}" for problem in problems]
     there_are = (
         f"there are {', '.join(servers)}" if servers else "none is configured (MCP_SERVERS, GITHUB_MCP_URL)"
     )
-    no_server = [
-        f"mcp.{place}: there is no MCP server '{name}'; {there_are}"
+    wrong = [
+        ("mcp", f"mcp.{place}: there is no MCP server '{name}'; {there_are}")
         for place, name in enumerate(profile.mcp)
         if name not in ("*", *servers)
     ]
-    return [f"{path}: {problem}" for problem in (*wrong_name, *no_server)]
+    if profile.name != path.stem:
+        wrong.insert(0, ("name", f"name: must be {path.stem}, like the file's name"))
+    return [f"{shown}:{_line_of(content, field)}: {problem}" for field, problem in wrong]
+
+
+def _content(path: Path) -> bytes:
+    """The file, or so much of it that it is refused; nothing if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES)
+    except OSError:
+        return b""
+
+
+def _told(problem: ErrorDetails) -> str:
+    where = ".".join(map(str, problem["loc"]))
+    if problem["type"] == "extra_forbidden":
+        return f"{where}: there is no such field: write one of {', '.join(ProfileFile.model_fields)}"
+    if problem["type"] == "missing":
+        return f"{where}: it is missing: write it"
+    said = problem["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+    return f"{where}: {said}" if where else said
+
+
+def _line(content: bytes, problem: ErrorDetails) -> int:
+    """Of a syntax error its own; of a field that of its name, which no text in the file can look like."""
+    if at := _AT_LINE.search(problem["msg"]) if problem["type"] == "json_invalid" else None:
+        return int(at[1])
+    return _line_of(content, str(problem["loc"][0]) if problem["loc"] else "")
+
+
+def _line_of(content: bytes, field: str) -> int:
+    found = re.search(rb'(?<!\\)"' + re.escape(field.encode()) + rb'"\s*:', content)
+    return content.count(b"\n", 0, found.start()) + 1 if found else 1

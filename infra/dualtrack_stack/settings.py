@@ -1,8 +1,5 @@
-"""A stage's settings: the committed file ``infra/dualtrack_stack/settings.<stage>.toml``, which the environment
-overrides.
-
-Table ``[stage]`` has the fields of `dualtrack_stack.stages.StageSettings`. Table ``[settings]`` has the settings of
-`dualtrack.settings` by their names in the environment; an empty or unset variable leaves the file's value.
+"""A stage's settings: what the project's ``dualtrack.toml`` says of it (`dualtrack_stack.project.file`), which the
+environment overrides; an empty or unset variable leaves the file's value.
 
 A deployment records its settings in a parameter of the stack that it deploys first. The next one reads them there and
 is refused if it would drop one (`dropped`): a variable that was only set in a shell, or a line that the file of
@@ -12,27 +9,27 @@ because CloudFormation does not update a template's metadata if nothing else cha
 
 from __future__ import annotations
 
-import difflib
 import json
-import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.checked_settings import WrongSettings, checked
-from dualtrack.settings import declared, text_of
-from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from dualtrack.settings import declared
 
-from dualtrack_stack.stages import StageSettings
+from dualtrack_stack.project.file import parse_file, read_file
+from dualtrack_stack.project.model import BadProject
+from dualtrack_stack.roots import PROJECT_FILE, project_root
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
 
     from dualtrack.settings import Settings
 
-FOLDER: Final = Path(__file__).parent
-STAGE_NAMES: Final = ("local", "staging", "prod")
+    from dualtrack_stack.project.model import Project, ProjectFile
+    from dualtrack_stack.stages import StageSettings
+
 DROP: Final = "DUALTRACK_DROP"
 
 RECORD_LIMIT: Final = 8_192
@@ -40,46 +37,24 @@ RECORD_LIMIT: Final = 8_192
 
 
 class BadSettings(ValueError):
-    """A settings file is invalid, or a deployment would drop a setting. The message says what to do."""
-
-
-def _may_stand_in_a_file(name: str) -> str:
-    entry = declared().get(name)
-    if entry is None:
-        alike = difflib.get_close_matches(name, declared(), 1)
-        raise ValueError(f"there is no such setting{f'; {alike[0]} is alike' if alike else ''}")
-    if entry.is_key:
-        raise ValueError("a key is no setting: put it into the Parameter Store, docs/aws/settings.md")
-    if not entry.declared.in_file:
-        raise ValueError("it is set in the environment alone")
-    return name
-
-
-class SettingsFile(BaseModel):
-    """The contents of a settings file. A list (``MCP_SERVERS``) counts as its JSON."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    stage: dict[str, Any]
-    settings: dict[
-        Annotated[str, AfterValidator(_may_stand_in_a_file)], str | bool | int | float | list[Any]
-    ] = {}
+    """The project's file is invalid, or a deployment would drop a setting. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
     """``given``: the settings that are set, by their names; ``overriding``: the names of those whose value is the
-    environment's."""
+    environment's; ``sources``: file and line of the others."""
 
     stage: StageSettings
     given: Mapping[str, str]
     overriding: frozenset[str]
+    sources: Mapping[str, str]
 
     def checked(self) -> Settings:
         """All settings with their values. Raises `BadSettings`, a line for each that is wrong."""
-        file = f"infra/dualtrack_stack/settings.{self.stage.name}.toml"
+        sources = {name: line for name, line in self.sources.items() if name not in self.overriding}
         try:
-            return checked(self.given, {name: file for name in self.given if name not in self.overriding})
+            return checked(self.given, sources)
         except WrongSettings as wrong:
             raise BadSettings(str(wrong)) from None
 
@@ -94,47 +69,33 @@ class Configuration:
         return text
 
 
-def read_settings(stage: str, environ: Mapping[str, str], folder: Path = FOLDER) -> Configuration:
-    """The settings of a stage, checked. Raises `BadSettings`, with a line for each field that is wrong."""
-    path = folder / f"settings.{stage}.toml"
-    if stage not in STAGE_NAMES:
-        raise BadSettings(f"Unknown stage {stage}; known are {', '.join(STAGE_NAMES)}.")
+def read_settings(stage: str, environ: Mapping[str, str], root: Path | None = None) -> Configuration:
+    """The settings of a stage of the project in ``root``, by default of the project we are in; checked. Raises
+    `BadSettings`, with a line for each that is wrong."""
     try:
-        text = path.read_text(encoding="utf-8")
-        file = SettingsFile.model_validate_json(json.dumps(tomllib.loads(text)))
-        settings = TypeAdapter(StageSettings).validate_json(json.dumps({**file.stage, "name": stage}))
-    except FileNotFoundError:
-        raise BadSettings(
-            f"There is no {path}: a stage's settings are a file (docs/aws/settings.md)."
-        ) from None
-    except (
-        tomllib.TOMLDecodeError,
-        TypeError,
-    ) as error:  # TypeError: a date or time, which is no setting's type
-        raise BadSettings(f"{path}: {error}") from None
-    except ValidationError as error:
-        raise BadSettings("\n".join(_problems(path, error))) from None
-    written: dict[str, str] = {name: _text(value) for name, value in file.settings.items()}
+        return configured(read_file(root or project_root()), stage, environ)
+    except BadProject as wrong:
+        raise BadSettings(str(wrong)) from None
+
+
+def configured(file: ProjectFile | Project, stage: str, environ: Mapping[str, str]) -> Configuration:
+    """The settings of a stage by a project's file. Raises `BadSettings`, likewise."""
+    if stage not in file.stages:
+        raise BadSettings(f"Unknown stage {stage}; known are {', '.join(file.stages)}.")
+    written = file.stages[stage]
     overriding = {
         name: environ[name]
         for name, entry in declared().items()
         if entry.declared.in_file and environ.get(name)
     }
     configuration = Configuration(
-        settings, MappingProxyType({**written, **overriding}), frozenset(overriding)
+        written.stage,
+        MappingProxyType({**written.settings, **overriding}),
+        frozenset(overriding),
+        written.sources,
     )
     configuration.checked()
     return configuration
-
-
-def _problems(path: Path, error: ValidationError) -> Iterator[str]:
-    for problem in error.errors(include_url=False, include_input=False):
-        where = ".".join(str(part) for part in problem["loc"] if part != "[key]")
-        yield f"{path.name}: {where or 'file'}: {problem['msg'].removeprefix('Value error, ')}"
-
-
-def _text(value: str | float | list[Any]) -> str:
-    return json.dumps(value) if isinstance(value, list) else text_of(value)
 
 
 def dropped(last: Mapping[str, Any], now: Configuration, agreed: Collection[str] = ()) -> list[str]:
@@ -159,11 +120,10 @@ def refuse_to_drop(last: Mapping[str, Any] | None, now: Configuration, agreed: C
     if last is None or "all" in agreed:
         return
     if lines := dropped(last, now, agreed):
-        file = f"infra/dualtrack_stack/settings.{now.stage.name}.toml"
         raise BadSettings(
             "This deployment would drop settings of the last one:\n  "
             + "\n  ".join(lines)
-            + f"\nWrite them into {file}, or consent with "
+            + f"\nWrite them into [stage.{now.stage.name}.settings] of {PROJECT_FILE}, or consent with "
             f"{DROP}={','.join(line.split(':')[0] for line in lines)}."
         )
 
@@ -201,5 +161,6 @@ def _unreadable(stage: str, error: Exception) -> str:
 
 
 STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
-    {name: read_settings(name, {}).stage for name in STAGE_NAMES}
+    {name: written.stage for name, written in parse_file("").stages.items()}
 )
+"""The stages where a project says nothing."""

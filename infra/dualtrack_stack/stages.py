@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 - what checks a settings file reads the fields' types
+from collections.abc import Mapping  # noqa: TC003 - what checks a project's file reads the fields' types
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal
@@ -13,8 +13,8 @@ MAX_LEDGER_RETENTION_DAYS: Final = 36_500
 
 @dataclass(frozen=True, slots=True)
 class StageSettings:
-    """Settings that differ between stages: the table ``[stage]`` of a stage's settings file
-    (`dualtrack_stack.settings`).
+    """Settings that differ between stages: the table ``[stage.NAME]`` of a project's file
+    (`dualtrack_stack.project.file`), over ``stages.toml``.
 
     ``keep_data``: tables, bucket, keys and user pool survive the deletion of their stack, tables and pool are protected
     against deletion, and tables have point-in-time recovery.

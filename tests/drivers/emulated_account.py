@@ -29,6 +29,7 @@ from dualtrack_stack.local.processes import Children
 from dualtrack_stack.local.stack import HOST, answers
 from dualtrack_stack.local.synth import cache, content_key, synthesise_into
 from dualtrack_stack.node import node
+from dualtrack_stack.roots import PROJECT_FILE
 
 from tests.drivers.documents import ROOT
 from tests.servers.vector_buckets import VectorBuckets, vector_buckets
@@ -57,20 +58,24 @@ STAGE: Final = {
     "empties_buckets": False,  # the CDK's function for that needs Node, which the emulator does not run
     "password_sign_in": True,
     "mfa_required": False,
+    "release": "in_place",
 }
 
 
 def settings_file(folder: Path, settings: Mapping[str, str], stage: str = "staging", **more: Any) -> None:
-    """``settings.<stage>.toml`` of a stage that the emulator can run; ``more``: instead of those of `STAGE`."""
-    lines = ["[stage]", *(f"{name} = {json.dumps(value)}" for name, value in (STAGE | more).items())]
-    lines += ["[settings]", *(f"{name} = {json.dumps(value)}" for name, value in settings.items())]
+    """The file of a project with a stage that the emulator can run; ``more``: instead of those of `STAGE`."""
+    lines = [f"[stage.{stage}]", *(f"{name} = {json.dumps(value)}" for name, value in (STAGE | more).items())]
+    lines += [
+        f"[stage.{stage}.settings]",
+        *(f"{name} = {json.dumps(value)}" for name, value in settings.items()),
+    ]
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"settings.{stage}.toml").write_text("\n".join(lines) + "\n")
+    (folder / PROJECT_FILE).write_text("\n".join(lines) + "\n")
 
 
 def assembly(folder: Path, stage: str = "staging") -> Path:
     """The templates of the settings in a folder, as the CDK deploys them; cached by their inputs."""
-    text = (folder / f"settings.{stage}.toml").read_text()
+    text = (folder / PROJECT_FILE).read_text()
     code = _hash_of("functions", "layers/core")
     target = cache() / f"emulated-{content_key(stage, {'file': text, 'code': code})}"
     if not target.is_dir():

@@ -141,7 +141,7 @@ def test_a_workflow_has_the_least_permissions_and_no_key(path: Path) -> None:
         (" # v4.4.0", " # v4", "no release is named"),
         ("actions/setup-node@", "somebody/setup-node@", "runs code of"),
         (f"uv=={UV}", "uv", "any version of uv"),
-        ('cp "own/settings.$STAGE.toml"', "cp own/settings.${{ inputs.stage }}.toml", "part of a command"),
+        ('smoke --stage "$STAGE"', "smoke --stage ${{ inputs.stage }}", "part of a command"),
         ("STAGE: ${{", "DUALTRACK_DROP: all\n      STAGE: ${{", "DUALTRACK_DROP"),
         ("STAGE: ${{", "KEY: ${{ secrets.KEY }}\n      STAGE: ${{", "secrets"),
         ("STAGE: ${{", "ANTHROPIC_API_KEY: sk\n      STAGE: ${{", "ANTHROPIC_API_KEY"),
@@ -196,10 +196,8 @@ def test_the_callers_settings_and_profiles_are_put_into_place(tmp_path: Path) ->
     steps = load(str(ROOT / ".github" / "workflows" / REUSABLE))["jobs"]["deploy"]["steps"]
     (script,) = [step["run"] for step in steps if step.get("name") == "Put them into their places"]
     for name, text in (
-        ("infra/dualtrack_stack/settings.staging.toml", "dualtrack's"),
-        ("infra/dualtrack_stack/settings.prod.toml", "dualtrack's"),
-        ("own/settings.staging.toml", "theirs"),
-        ("own/settings.prod.toml", "theirs"),
+        ("dualtrack.toml", "dualtrack's"),
+        ("own/dualtrack.toml", "theirs"),
         ("own/profiles/cook.json", "theirs"),
     ):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -210,8 +208,7 @@ def test_the_callers_settings_and_profiles_are_put_into_place(tmp_path: Path) ->
         str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*") if path.is_file()
     }
     assert files == {
-        "infra/dualtrack_stack/settings.staging.toml": "theirs",
-        "infra/dualtrack_stack/settings.prod.toml": "dualtrack's",
+        "dualtrack.toml": "theirs",
         "profiles/cook.json": "theirs",
     }
 

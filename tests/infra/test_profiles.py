@@ -79,7 +79,7 @@ def test_the_synthesised_layer_has_the_deployments_profiles(tmp_path: Path, own:
 
 def test_a_bad_profile_fails_the_synthesis(tmp_path: Path, own: Path) -> None:
     (own / "helper.json").write_text("{}")
-    with pytest.raises(BadProject, match=r"helper\.json: name: Field required"):
+    with pytest.raises(BadProject, match=r"helper\.json:1: name: it is missing"):
         core_asset(tmp_path)
 
 
@@ -87,7 +87,7 @@ def test_a_profile_that_names_no_configured_server_is_refused_with_what_there_is
     path = own / "helper.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"mcp": ["githup"]}))
     environment = {"DUALTRACK_PROFILES": str(own)}
-    problem = r"helper\.json: mcp\.0: there is no MCP server 'githup'; "
+    problem = r"helper\.json:1: mcp\.0: there is no MCP server 'githup'; "
     with pytest.raises(BadProfile, match=problem + r"none is configured \(MCP_SERVERS, GITHUB_MCP_URL\)"):
         own_profiles(checked(environment))
     environment["MCP_SERVERS"] = '[{"name": "docs", "url": "http://127.0.0.1:1/"}]'

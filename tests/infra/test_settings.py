@@ -10,10 +10,9 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import Stubber
 from dualtrack.settings import DEFAULTS, settings_from
+from dualtrack_stack.roots import PROJECT_FILE
 from dualtrack_stack.settings import (
-    FOLDER,
     RECORD_LIMIT,
-    STAGE_NAMES,
     STAGES,
     BadSettings,
     last_deployed,
@@ -33,19 +32,18 @@ MAIL = {"ALARM_EMAIL": "operators@example.org"}
 
 @pytest.fixture
 def written(tmp_path: Path) -> Callable[[str], Path]:
-    """A folder with prod's file, extended by a text."""
+    """A project's folder, whose file has these settings of prod."""
 
     def write(more: str) -> Path:
-        text = (FOLDER / "settings.prod.toml").read_text()
-        (tmp_path / "settings.prod.toml").write_text(text + more)
+        (tmp_path / PROJECT_FILE).write_text(f"[stage.prod.settings]\n{more}")
         return tmp_path
 
     return write
 
 
-@pytest.mark.parametrize("stage", STAGE_NAMES)
-def test_every_stage_has_its_file(stage: str) -> None:
-    settings = read_settings(stage, {})
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_has_its_defaults(stage: str, tmp_path: Path) -> None:
+    settings = read_settings(stage, {}, tmp_path)
     assert settings.stage == STAGES[stage]
     assert settings.stage.name == stage
     assert settings.checked().dualtrack_model == DEFAULTS.dualtrack_model
@@ -65,47 +63,20 @@ def test_the_environment_overrides_and_an_empty_variable_does_not(written: Calla
 
 
 def test_servers_may_be_written_as_tables(written: Callable[[str], Path]) -> None:
-    folder = written('[[settings.MCP_SERVERS]]\nname = "docs"\nurl = "https://mcp.example.org/"\n')
+    folder = written('[[stage.prod.settings.MCP_SERVERS]]\nname = "docs"\nurl = "https://mcp.example.org/"\n')
     settings = read_settings("prod", {}, folder).checked()
     assert json.loads(settings.mcp_servers)[0]["name"] == "docs"
 
 
-@pytest.mark.parametrize(
-    ("more", "complaint"),
-    [
-        (
-            'DUALTRACK_MODDEL = "x"\n',
-            r"settings\.prod\.toml: settings\.DUALTRACK_MODDEL: there is no such setting; DUALTRACK_MODEL is alike",
-        ),
-        ('ANTHROPIC_API_KEY = "x"\n', r"ANTHROPIC_API_KEY: a key is no setting: put it into the Parameter"),
-        ('DUALTRACK_TOKEN = "x"\n', "settings.DUALTRACK_TOKEN: it is set in the environment alone"),
-        ("[more]\nx = 1\n", r"settings\.prod\.toml: more: Extra inputs are not permitted"),
-        ("[stage.reserved_concurrency]\nabort = true\n", r"reserved_concurrency\.abort: .*valid integer"),
-        ("[stage]\n", r"settings\.prod\.toml: .*(twice|overwrite|declare)"),
-        ("when = 2026-11-22\n", r"settings\.prod\.toml: Object of type date"),
-    ],
-)
-def test_an_invalid_settings_file_is_refused_with_a_reason(
-    written: Callable[[str], Path], more: str, complaint: str
-) -> None:
-    with pytest.raises(BadSettings, match=complaint):
-        read_settings("prod", {}, written(more))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "complaint"),
-    [
-        ("page = true", "pages = true", r"page: Field required\n.*pages: Unexpected keyword argument"),
-        ("request_rate = 200", 'request_rate = "200"', "request_rate: Input should be a valid integer"),
-        ("ledger_retention_days = 3650", "ledger_retention_days = 0", "must be from 1 to 36500 days"),
-    ],
-)
-def test_a_stage_is_checked_too(written: Callable[[str], Path], old: str, new: str, complaint: str) -> None:
-    folder = written("")
-    file = folder / "settings.prod.toml"
-    file.write_text(file.read_text().replace(old, new))
-    with pytest.raises(BadSettings, match=complaint):
-        read_settings("prod", {}, folder)
+def test_a_stages_setting_is_over_every_stages(tmp_path: Path) -> None:
+    (tmp_path / PROJECT_FILE).write_text(
+        'settings = {DUALTRACK_MODEL = "a", DUALTRACK_EFFORT = "low"}\n'
+        '[stage.prod]\nrequest_rate = 7\nsettings.DUALTRACK_MODEL = "b"\n'
+    )
+    prod, staging = (read_settings(name, {}, tmp_path) for name in ("prod", "staging"))
+    assert dict(prod.given) == {"DUALTRACK_MODEL": "b", "DUALTRACK_EFFORT": "low"}
+    assert dict(staging.given) == {"DUALTRACK_MODEL": "a", "DUALTRACK_EFFORT": "low"}
+    assert (prod.stage.request_rate, staging.stage) == (7, STAGES["staging"])
 
 
 def test_there_is_no_other_stage() -> None:
@@ -131,7 +102,7 @@ def test_a_variable_of_the_last_shell_is_not_dropped(written: Callable[[str], Pa
     last = read_settings("prod", MAIL, folder).recorded()
     said = refused(last, {}, folder)
     assert "ALARM_EMAIL: was operators@example.org (from the environment), would be not set" in said
-    assert "infra/dualtrack_stack/settings.prod.toml, or consent with DUALTRACK_DROP=ALARM_EMAIL." in said
+    assert "[stage.prod.settings] of dualtrack.toml, or consent with DUALTRACK_DROP=ALARM_EMAIL." in said
     assert not refused(last, MAIL, folder)
     assert not refused(last, {"ALARM_EMAIL": "others@example.org"}, folder)
     assert not refused(last, {"DUALTRACK_DROP": "ALARM_EMAIL"}, folder)

@@ -12,7 +12,8 @@ from dualtrack.models.providers import ANTHROPIC
 from dualtrack.settings import DEFAULTS, declared, keys, settings_from
 from dualtrack_stack.local.synth import cache
 from dualtrack_stack.project.model import PROFILES
-from dualtrack_stack.settings import FOLDER, BadSettings, read_settings
+from dualtrack_stack.roots import PROJECT_FILE
+from dualtrack_stack.settings import BadSettings, read_settings
 from dualtrack_stack.stacks.function_specs import SPECS
 
 from tests.drivers.documents import ROOT
@@ -37,12 +38,11 @@ USED: Final = sorted(name for name, entry in declared().items() if entry.declare
 
 
 def as_file(settings: Mapping[str, str], folder: Path) -> Path:
-    """A folder with prod's file and these settings; numbers as TOML's numbers."""
+    """A folder with a project's file of these settings; numbers as TOML's numbers."""
     lines = [
         f"{name} = {value if _is_number(value) else json.dumps(value)}" for name, value in settings.items()
     ]
-    text = (FOLDER / "settings.prod.toml").read_text()
-    (folder / "settings.prod.toml").write_text(text + "\n".join(lines))
+    (folder / PROJECT_FILE).write_text("\n".join(["[stage.prod.settings]", *lines]))
     return folder
 
 
@@ -148,9 +148,7 @@ def test_a_wrong_value_is_refused_before_anything_is_deployed(name: str, value: 
     with pytest.raises(WrongSettings, match=rf"^{name} = .*\(environment\): must be "):
         checked({name: value})
     file = as_file({name: value}, tmp_path)
-    with pytest.raises(
-        BadSettings, match=rf"^{name} = .*\(infra/dualtrack_stack/settings\.prod\.toml\): must be "
-    ):
+    with pytest.raises(BadSettings, match=rf"^{name} = .*\(dualtrack\.toml:2\): must be "):
         read_settings("prod", {}, file)
 
 

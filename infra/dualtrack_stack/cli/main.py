@@ -10,6 +10,7 @@ from dualtrack import __version__
 
 from dualtrack_stack.cli.aws_commands import aws_commands
 from dualtrack_stack.cli.chat_command import chat
+from dualtrack_stack.cli.check_command import check
 from dualtrack_stack.cli.command import exit_codes, report, state_dir_option
 from dualtrack_stack.cli.conversation_commands import conversations, show
 from dualtrack_stack.cli.course_commands import course_commands
@@ -39,6 +40,7 @@ main.add_command(show)
 main.add_command(watch)
 main.add_command(cancel)
 main.add_command(tools)
+main.add_command(check)
 main.add_command(credit_commands)
 main.add_command(user_commands)
 main.add_command(course_commands)

@@ -250,8 +250,7 @@ class LocalStack:
         """The project as it is saved. Raises `BadProject`."""
         from dualtrack_stack.project.read import read_project  # noqa: PLC0415 - loads pydantic
 
-        assert self._now.outside is not None
-        return read_project(self._root, environ=self._now.outside.given)
+        return read_project(self._root, environ=self._environment)
 
     def deploy(self, project: Project) -> Deployed:
         """Deploy what has changed. Raises `DeployFailed`."""
@@ -388,8 +387,11 @@ class LocalStack:
         self.announce(now.seen)
 
     def _outside(self) -> Outside:
+        from dualtrack_stack.settings import read_settings  # noqa: PLC0415 - loads pydantic
+
         try:
-            outside = outside_from(self._environment)
+            configuration = read_settings("local", self._environment, self._root)
+            outside = outside_from({**self._environment, **configuration.given})
         except ValueError as wrong:  # an invalid setting
             raise CannotStart(str(wrong)) from wrong
         if problem := outside.problem():
@@ -459,6 +461,8 @@ class LocalStack:
             project = self.read()
         except BadProject as problem:
             raise CannotStart(str(problem)) from problem
+        for note in project.notes:
+            self._report(note)
         now.aws = Aws(f"http://{HOST}:{port}", self.credentials)
         outputs = self.deploy(project).outputs
         now.tokens = Tokens(now.aws, outputs["UserPoolId"], outputs["UserPoolClientId"])

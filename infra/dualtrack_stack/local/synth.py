@@ -24,6 +24,7 @@ from typing import IO, TYPE_CHECKING, Final, Self
 from dualtrack.extras import how_to_install, is_installed
 from dualtrack_stack.layers import VERSIONS
 from dualtrack_stack.node import node
+from dualtrack_stack.project.file import read_file
 from dualtrack_stack.roots import LIBRARY, OURS, PACKAGE, build_folder, own_python, project_root
 
 if TYPE_CHECKING:
@@ -38,8 +39,7 @@ IN_PLACE: Final = MappingProxyType({"aws:cdk:disable-asset-staging": True})
 _NOT_LOCAL: Final = tuple(
     PACKAGE / name
     for name in (
-        "costs.py", "chat_counts.json", "measured.json", "settings.prod.toml", "settings.staging.toml",
-        "stacks/mcp.py",
+        "costs.py", "chat_counts.json", "measured.json", "stacks/mcp.py",
     )
 )  # fmt: skip
 """Modules that the app does not load for the local stage."""
@@ -129,6 +129,8 @@ def ship() -> None:
 def content_key(stage: str = "local", settings: Mapping[str, str] = MappingProxyType({})) -> str:
     """A hash of everything that a stage's templates depend on."""
     digest = hashlib.sha256(json.dumps(sorted(settings.items())).encode())
+    if changed := read_file(project_root()).stages[stage].changed:
+        digest.update(json.dumps(changed, sort_keys=True).encode())
     for name, path in _sources(_NOT_LOCAL) if stage == "local" else _sources(()):
         digest.update(name.encode())
         digest.update(path.read_bytes())

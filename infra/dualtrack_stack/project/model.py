@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dualtrack_stack.stages import StageSettings
+
 PROFILES: Final = Path("python", "dualtrack", "profiles")
 """The profiles' folder in the core layer."""
 TOOLS: Final = Path("python", "dualtrack", "tools", "project.json")
@@ -51,22 +53,46 @@ class OwnFunction:
 
 
 @dataclass(frozen=True, slots=True)
+class StageFile:
+    """What the project's file and the defaults say of a stage.
+
+    ``changed``: the fields of ``stage`` that the file sets; ``settings`` by their names; ``sources``: file and line of
+    each.
+    """
+
+    stage: StageSettings
+    changed: Mapping[str, Any]
+    own: OwnFunction
+    settings: Mapping[str, str]
+    sources: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFile:
+    """``dualtrack.toml``, checked: every stage, and the project's price classes, in credits."""
+
+    stages: Mapping[str, StageFile]
+    prices: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """``specs``: the project's tools, as `dualtrack_stack.tool_specs.spec_of` has them, of kind ``own``; ``module`` is
     ``tools.billing.refunds`` for ``tools/billing/refunds.py``. ``prices``: its price classes, in credits.
-    ``profiles``: its profiles' files. ``notes``: what is right, but worth a word.
+    ``profiles``: its profiles' files. ``stages``: what its file says of each. ``notes``: what is right, but
+    worth a word.
     """
 
     root: Path
     specs: tuple[Mapping[str, Any], ...] = ()
     prices: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     profiles: tuple[Path, ...] = ()
-    functions: Mapping[str, OwnFunction] = field(default_factory=lambda: MappingProxyType({}))
+    stages: Mapping[str, StageFile] = field(default_factory=lambda: MappingProxyType({}))
     notes: tuple[str, ...] = ()
 
     def own(self, stage: str) -> OwnFunction:
         """The function of its tools in a stage."""
-        return self.functions.get(stage, OwnFunction())
+        return self.stages[stage].own if stage in self.stages else OwnFunction()
 
 
 def packaged(project: Project) -> Mapping[Path, bytes]:

@@ -5,21 +5,50 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from dualtrack.checked_settings import checked
+from dualtrack.credits.plans import PRICE_CLASSES
+from dualtrack.tools.mcp.config import parse_servers
 
 from dualtrack_stack.profiles import BadProfile, own_profiles
+from dualtrack_stack.project.file import read_file
 from dualtrack_stack.project.model import BadProject, Project
+from dualtrack_stack.project.tools import read_tools
+from dualtrack_stack.settings import BadSettings, configured
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from dualtrack.settings import Settings
+
+    from dualtrack_stack.project.tools import Tools
 
 
 def read_project(root: Path, stage: str = "local", environ: Mapping[str, str] = os.environ) -> Project:
     """The project in a folder; what is checked by settings is checked by those of ``stage``, which ``environ``
     overrides. Raises `BadProject`, with a line for each problem."""
-    del stage
+    root = root.absolute()
+    file = read_file(root)
+    own = file.stages[stage].own
     try:
-        return Project(root, profiles=own_profiles(checked(environ), root))
-    except (BadProfile, ValueError) as wrong:
+        settings = configured(file, stage, environ).checked()
+        tools = read_tools(root, (*PRICE_CLASSES, *file.prices), own, environ)
+        if problems := [*_like_servers(tools, settings)]:
+            raise BadProject("\n".join(problems))
+        profiles = own_profiles(settings, root, [spec["name"] for spec in tools.specs])
+    except (BadProfile, BadSettings) as wrong:
         raise BadProject(str(wrong)) from None
+    return Project(root, tools.specs, file.prices, profiles, file.stages, tools.notes)
+
+
+def _like_servers(tools: Tools, settings: Settings) -> Iterator[str]:
+    """The tools that are named like those of an MCP server of the stage."""
+    prefixes = {server.prefix for server in parse_servers(settings.mcp_servers)}
+    if settings.github_mcp_image:
+        prefixes.add("github")
+    for spec, line in zip(tools.specs, tools.lines, strict=True):
+        name = spec["name"]
+        taken = [prefix for prefix in sorted(prefixes) if name.startswith(f"{prefix}_")]
+        if taken:
+            yield (
+                f"{line}: tool {name!r}: names that begin with {taken[0]}_ are those of the MCP server: write another name"
+            )

@@ -293,7 +293,7 @@ def test_the_cost_cap_is_said_and_its_absence_too() -> None:
     assert (capped.state, capped.seen) == ("ok", "at most $0.25 a chat")
     free = doctor.of_cost_cap(decide.chosen({}).dualtrack_max_cost, "staging")
     assert (free.state, free.seen) == ("note", "no cap: DUALTRACK_MAX_COST is not set")
-    assert "infra/dualtrack_stack/settings.staging.toml" in free.mend
+    assert "[stage.staging.settings] of dualtrack.toml" in free.mend
     with pytest.raises(Missing, match="DUALTRACK_MAX_COST = a lot"):
         decide.chosen({"DUALTRACK_MAX_COST": "a lot"})
 

@@ -180,7 +180,7 @@ def of_executions(running: Sequence[tuple[str, float]], now: float) -> Finding:
 def of_settings(lines: Sequence[str], stage: str) -> Finding:
     """Settings that the next deployment would drop (`dualtrack_stack.settings.dropped`)."""
     if lines:
-        mend = f"write it into infra/dualtrack_stack/settings.{stage}.toml"
+        mend = f"write it into [stage.{stage}.settings] of dualtrack.toml"
         return Finding("Settings", "note", "; ".join(lines), mend)
     return Finding("Settings", "ok", "the next deployment drops no setting")
 
@@ -201,7 +201,7 @@ def of_cost_cap(cap: float, stage: str) -> Finding:
     mend = (
         ""
         if cap
-        else f"DUALTRACK_MAX_COST = 0.50 in infra/dualtrack_stack/settings.{stage}.toml sets one; a profile has its own"
+        else f"DUALTRACK_MAX_COST = 0.50 in [stage.{stage}.settings] of dualtrack.toml sets one; a profile has its own"
     )
     return Finding("Cost cap", "ok" if cap else "note", decide.cost_cap_means(cap), mend)
 
@@ -311,7 +311,7 @@ class Doctor:
         try:
             decide.chosen(self._deployed())
         except Missing as wrong:
-            mend = f"correct it in infra/dualtrack_stack/settings.{self._stage}.toml, then: uv run dualtrack aws up --stage {self._stage}"
+            mend = f"correct it in dualtrack.toml, then: uv run dualtrack aws up --stage {self._stage}"
             return [Finding("Settings", "wrong", one_line(str(wrong), 600), mend)]
         recorded = self._account.recorded(self._stage)
         kept = set(decide.carried(recorded, self._settings.given))  # `up` passes these again
@@ -371,7 +371,7 @@ def _show(findings: Sequence[Finding]) -> None:
     "--settings",
     "settings_folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of settings.<stage>.toml; else infra/dualtrack_stack/.",
+    help="The project's folder, if it is not this one.",
 )
 @json_option
 def doctor(stage: str, region: str | None, settings_folder: Path | None, *, as_json: bool) -> None:

@@ -357,10 +357,10 @@ class Up:
 
 def read_stage(wishes: Wishes) -> Configuration:
     """The stage's settings. Raises `Missing` with what is wrong in them."""
-    from dualtrack_stack.settings import FOLDER, BadSettings, read_settings  # noqa: PLC0415 - an installed wheel has none
+    from dualtrack_stack.settings import BadSettings, read_settings  # noqa: PLC0415 - extra `deploy`
 
     try:
-        return read_settings(wishes.stage, os.environ, wishes.settings_folder or FOLDER)
+        return read_settings(wishes.stage, os.environ, wishes.settings_folder)
     except BadSettings as problem:
         raise Missing(str(problem)) from problem
 
@@ -407,7 +407,7 @@ def new_password() -> str:
     "--settings",
     "settings_folder",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder of settings.<stage>.toml; else infra/dualtrack_stack/.",
+    help="The project's folder, if it is not this one.",
 )
 @click.option(
     "--assembly",

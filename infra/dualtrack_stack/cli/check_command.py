@@ -1,0 +1,82 @@
+"""``dualtrack check``: what a project has, or what is wrong with it, without a stack."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from dualtrack_stack.cli.command import exit_codes
+from dualtrack_stack.cli.target import Missing, need
+from dualtrack_stack.roots import project_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.tools.mcp.catalogue import Catalogue
+
+    from dualtrack_stack.project.model import Project
+
+
+@click.command()
+def check() -> None:
+    """Read the project as the local stack does, and ask its MCP servers for their tools.
+
+    Says which tools each agent has, with their prices. A server whose token is a secret is asked without it.
+
+    Exit codes: 0 nothing is wrong, 2 something is: each problem with file, line and what to write.
+    """
+    with exit_codes():
+        need("local", "`dualtrack check`")
+        from dualtrack.tools.mcp.failures import McpFailure  # noqa: PLC0415 - extra `local`
+
+        from dualtrack_stack.project.read import read_project  # noqa: PLC0415 - extra `local`
+
+        try:
+            project = read_project(project_root())
+            lines = [*_lines(project, _catalogue(project))]
+        except (ValueError, McpFailure) as problem:
+            raise Missing(str(problem)) from None
+        for line in lines:
+            click.echo(line)
+
+
+def _catalogue(project: Project) -> Catalogue:
+    """The tools of the servers. Raises `McpFailure` for one that cannot be reached."""
+    from dualtrack.tools.mcp.catalogue import Catalogue  # noqa: PLC0415 - extra `local`
+    from dualtrack.tools.mcp.client import McpClient  # noqa: PLC0415 - extra `local`
+    from dualtrack.tools.mcp.config import parse_servers  # noqa: PLC0415 - extra `local`
+    from dualtrack.tools.mcp.refresh import listing_token  # noqa: PLC0415 - extra `local`
+    from dualtrack.tools.mcp.specs import specs_of  # noqa: PLC0415 - extra `local`
+
+    from dualtrack_stack.settings import configured  # noqa: PLC0415 - extra `local`
+
+    client = McpClient()
+    servers = parse_servers(configured(project, "local", os.environ).checked().mcp_servers)
+    found = [specs_of(one, client.list_tools(one, listing_token(one, lambda _: ""))) for one in servers]
+    tools = tuple(spec for content in found for spec in content.tools)
+    return Catalogue("", tools, tuple(entry for content in found for entry in content.left_out))
+
+
+def _lines(project: Project, catalogue: Catalogue) -> Iterator[str]:
+    from dualtrack.credits.plans import price_calls  # noqa: PLC0415 - extra `local`
+    from dualtrack.profiles import all_profiles, profile_from  # noqa: PLC0415 - extra `local`
+    from dualtrack.tools.registry import IN_HOUSE, in_house_specs, offer_of, spec_from  # noqa: PLC0415 - extra `local`
+
+    own = [profile_from(json.loads(path.read_text(encoding="utf-8"))) for path in project.profiles]
+    tools = {**IN_HOUSE, **{spec["name"]: spec_from(spec) for spec in project.specs}}
+    for profile in (all_profiles() | {profile.name: profile for profile in own}).values():
+        offer = offer_of(profile, in_house_specs(profile, tools), catalogue)
+        priced = (
+            f"{name} ({project.prices.get(spec.price_class) or price_calls([spec.price_class], False)[0]})"
+            for name, spec in offer.tools.items()
+        )
+        yield f"{profile.name}: {', '.join(priced)}"
+        for entry in offer.left_out:
+            yield f"cannot be offered: {entry.server}: {entry.name}: {entry.reason}"
+    for entry in catalogue.left_out:
+        yield f"cannot be offered: {entry.server}: {entry.name}: {entry.reason}"
+    for note in project.notes:
+        yield f"note: {note}"

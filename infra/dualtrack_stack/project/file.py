@@ -1,0 +1,236 @@
+"""``dualtrack.toml``: the settings of a project, for every stage and for one, checked.
+
+``[settings]`` has settings of `dualtrack.settings` for every stage, ``[stage.NAME]`` fields of
+`dualtrack_stack.stages.StageSettings` and ``[stage.NAME.settings]`` settings for one; ``[tools]`` the function of the
+project's tools (`OwnFunction`), with ``[stage.NAME.tools]`` over it; ``[prices]`` price classes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import tomllib
+from dataclasses import fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from dualtrack.credits.plans import PRICE_CLASSES
+from dualtrack.settings import declared, text_of
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from dualtrack_stack.project.model import BadProject, ProjectFile, StageFile
+from dualtrack_stack.project.toml_lines import line_of, lines_of
+from dualtrack_stack.project.tools_table import PermissionTable, ToolsTable, WrongTable, own_function
+from dualtrack_stack.roots import PACKAGE
+from dualtrack_stack.roots import PROJECT_FILE as FILE
+from dualtrack_stack.stages import StageSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+DEFAULTS: Final = PACKAGE / "stages.toml"
+"""Each stage's fields where the project says nothing."""
+STAGE_NAMES: Final = ("local", "staging", "prod")
+MAX_BYTES: Final = 64_000
+
+REMOVED: Final[Mapping[str, str]] = MappingProxyType({})
+"""What to write in place of a setting or field that an earlier release had, by ``settings.NAME``, ``stage.NAME`` or
+``tools.NAME``."""
+
+_PRICE_CLASS: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_MOST_CREDITS: Final = 10_000
+_MOST_CLASSES: Final = 50
+_AT_LINE: Final = re.compile(r"(.*) \(at (?:line (\d+), column \d+|end of document)\)")
+
+
+def _setting(name: str) -> str:
+    """The name of a setting that may stand in a file."""
+    entry = declared().get(name)
+    if entry is None:
+        raise ValueError(unknown(f"settings.{name}", declared()))
+    if entry.is_key:
+        raise ValueError("a key is no setting: put it into the Parameter Store, docs/aws/settings.md")
+    if not entry.declared.in_file:
+        raise ValueError("it is set in the environment alone: leave it out")
+    return name
+
+
+def unknown(name: str, there_are: Iterable[str]) -> str:
+    """What to write in place of ``settings.NAME`` and the like, which there is not."""
+    if instead := REMOVED.get(name):
+        return f"it was removed: {instead}"
+    names = sorted(there_are)
+    alike = difflib.get_close_matches(name.rpartition(".")[2], names, 1)
+    if alike:
+        return f"there is no such name: write {alike[0]}"
+    return f"there is no such name: write one of {', '.join(names) if len(names) < 40 else 'docs/aws/settings.md'}"
+
+
+def _price_class(name: str) -> str:
+    if not _PRICE_CLASS.fullmatch(name):
+        raise ValueError("write small letters, digits and _, the first a letter, at most 32")
+    if name in PRICE_CLASSES:
+        raise ValueError("this class is dualtrack's own: write another name")
+    return name
+
+
+Given = dict[Annotated[str, AfterValidator(_setting)], str | bool | int | float | list[Any]]
+Prices = dict[Annotated[str, AfterValidator(_price_class)], Annotated[int, Field(ge=0, le=_MOST_CREDITS)]]
+_STRICT: Final = ConfigDict(extra="forbid", strict=True)
+
+
+class StageTable(BaseModel):
+    """``[stage.NAME]``. Its further fields are those of `StageSettings`, which are checked with the defaults."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    settings: Given = {}
+    tools: ToolsTable = ToolsTable()
+
+
+class StageTables(BaseModel):
+    """``[stage]``."""
+
+    model_config = _STRICT
+
+    local: StageTable = StageTable()
+    staging: StageTable = StageTable()
+    prod: StageTable = StageTable()
+
+
+class FileTable(BaseModel):
+    """The whole file."""
+
+    model_config = _STRICT
+
+    settings: Given = {}
+    stage: StageTables = StageTables()
+    tools: ToolsTable = ToolsTable()
+    prices: Annotated[Prices, Field(max_length=_MOST_CLASSES)] = {}
+
+
+_FIELDS: Final = tuple(item.name for item in fields(StageSettings) if item.name != "name")
+
+
+def read_file(root: Path) -> ProjectFile:
+    """The file of a project, the defaults if it has none. Raises `BadProject`, with a line for each problem."""
+    return parse_file(_text(root / FILE))
+
+
+def parse_file(text: str) -> ProjectFile:
+    """The file with this text. Raises `BadProject`, likewise."""
+    try:
+        written = json.dumps(tomllib.loads(text))
+        lines = lines_of(text)
+    except tomllib.TOMLDecodeError as error:
+        at = _AT_LINE.fullmatch(str(error))
+        said, line = at.groups() if at else (str(error), None)
+        raise BadProject(f"{FILE}:{line or text.count(chr(10)) + 1}: this is no TOML: {said}") from None
+    except TypeError as error:
+        raise BadProject(f"{FILE}:1: a date or a time is no setting: write a text ({error})") from None
+    except RecursionError:
+        raise BadProject(f"{FILE}:1: it is nested too deep: write tables as this file's are") from None
+    try:
+        file = FileTable.model_validate_json(written)
+    except ValidationError as error:
+        raise BadProject(_told(lines, _problems(error))) from None
+    problems: list[tuple[tuple[str | int, ...], str]] = []
+    stages = {}
+    for name in STAGE_NAMES:
+        try:
+            stages[name] = _stage(name, file, lines)
+        except ValidationError as error:
+            problems += _problems(error, "stage", name)
+        except WrongTable as wrong:
+            problems.append((_written(lines, name, wrong.place), str(wrong)))
+    if problems:
+        raise BadProject(_told(lines, problems))
+    return ProjectFile(MappingProxyType(stages), MappingProxyType(file.prices))
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise BadProject(f"{FILE}:1: it is larger than {MAX_BYTES:,} bytes: write less")
+        return data.decode("utf-8").replace("\r\n", "\n")
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise BadProject(f"{FILE}:{line}: this is not UTF-8: save the file in that encoding") from None
+    except OSError as error:
+        raise BadProject(f"{FILE}:1: it cannot be read: {error.strerror}") from None
+
+
+def _stage(name: str, file: FileTable, lines: Mapping[tuple[str | int, ...], int]) -> StageFile:
+    """Raises ValidationError for the stage's fields, `WrongTable` for its tools."""
+    table: StageTable = getattr(file.stage, name)
+    changed = table.model_extra or {}
+    defaults = tomllib.loads(DEFAULTS.read_text(encoding="utf-8"))[name]
+    stage = TypeAdapter(StageSettings).validate_json(json.dumps({**defaults, "name": name, **changed}))
+    settings, sources = {}, {}
+    for place, given in ((("settings",), file.settings), (("stage", name, "settings"), table.settings)):
+        for setting, value in given.items():
+            settings[setting] = json.dumps(value) if isinstance(value, list) else text_of(value)
+            sources[setting] = f"{FILE}:{line_of(lines, (*place, setting))}"
+    return StageFile(
+        stage,
+        MappingProxyType(changed),
+        own_function(file.tools, table.tools),
+        MappingProxyType(settings),
+        MappingProxyType(sources),
+    )
+
+
+def _written(
+    lines: Mapping[tuple[str | int, ...], int], stage: str, place: tuple[str | int, ...]
+) -> tuple[str | int, ...]:
+    """Where a value of the merged table of tools stands: in the stage's, or in the general one."""
+    own = ("stage", stage, "tools", *place[:1])
+    return (*own[:3], *place) if own in lines else ("tools", *place)
+
+
+def _problems(error: ValidationError, *prefix: str) -> list[tuple[tuple[str | int, ...], str]]:
+    """Path and sentence of each."""
+    found = []
+    for problem in error.errors(include_url=False, include_input=False):
+        path = (*prefix, *(part for part in problem["loc"] if part != "[key]"))
+        found.append((path, _sentence(path, problem["type"], problem["msg"])))
+    return found
+
+
+def _sentence(path: tuple[str | int, ...], kind: str, said: str) -> str:
+    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+        return _unknown(path)
+    if kind == "missing":
+        return "it is missing: write it"
+    return (
+        said.removeprefix("Value error, ")
+        .replace("Input should", "it should")
+        .replace("String should", "it should")
+    )
+
+
+def _unknown(path: tuple[str | int, ...]) -> str:
+    table, name = path[:-1], path[-1]
+    if table == ():
+        return unknown(str(name), FileTable.model_fields)
+    if table == ("stage",):
+        hint = " (a stage's fields stand in [stage.staging] and the like)" if name in _FIELDS else ""
+        return f"there is no such stage: write one of {', '.join(STAGE_NAMES)}{hint}"
+    if table[-1] == "tools":
+        return unknown(f"tools.{name}", ToolsTable.model_fields)
+    if "allow" in table:
+        return unknown(f"tools.allow.{name}", PermissionTable.model_fields)
+    return unknown(f"stage.{name}", (*_FIELDS, "settings", "tools"))
+
+
+def _told(
+    lines: Mapping[tuple[str | int, ...], int], problems: Iterable[tuple[tuple[str | int, ...], str]]
+) -> str:
+    told = (f"{FILE}:{line_of(lines, path)}: {'.'.join(map(str, path))}: {said}" for path, said in problems)
+    return "\n".join(dict.fromkeys(told))
