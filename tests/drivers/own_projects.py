@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from dualtrack_stack.project.file import parse_file
 from dualtrack_stack.project.model import OwnFunction, Permission, Project
 
 from tests.drivers.documents import ROOT
@@ -38,6 +40,10 @@ OWN: Final = OwnFunction(
 )
 
 WITH_EVERYTHING: Final = Project(
-    ROOT, specs=(SPEC,), functions=MappingProxyType(dict.fromkeys(("local", "staging", "prod"), OWN))
+    ROOT,
+    specs=(SPEC,),
+    stages=MappingProxyType(
+        {name: replace(written, own=OWN) for name, written in parse_file("").stages.items()}
+    ),
 )
 """With permissions, a secret, a variable and a network."""
