@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack_stack.project.file import parse_file
-from dualtrack_stack.project.model import OwnFunction, Permission, Project
+from dualtrack_stack.project.model import OwnFunction, Permission, Project, StageFile
 
 from tests.drivers.documents import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SPEC: Final[dict[str, Any]] = {
     "module": "tools.weather",
@@ -39,11 +42,12 @@ OWN: Final = OwnFunction(
     security_groups=("sg-0123456789abcdef0",),
 )
 
-WITH_EVERYTHING: Final = Project(
-    ROOT,
-    specs=(SPEC,),
-    stages=MappingProxyType(
-        {name: replace(written, own=OWN) for name, written in parse_file("").stages.items()}
-    ),
-)
+
+def stages_with(own: OwnFunction) -> Mapping[str, StageFile]:
+    """The stages of a project whose file says nothing but this of its tools' function."""
+    written = parse_file("").stages
+    return MappingProxyType({name: replace(stage, own=own) for name, stage in written.items()})
+
+
+WITH_EVERYTHING: Final = Project(ROOT, specs=(SPEC,), stages=stages_with(OWN))
 """With permissions, a secret, a variable and a network."""

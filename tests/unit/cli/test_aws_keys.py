@@ -15,6 +15,7 @@ from dualtrack_stack.project import read
 from dualtrack_stack.project.model import OwnFunction, Project
 
 from tests.drivers.documents import ROOT
+from tests.drivers.own_projects import stages_with
 from tests.servers.processes import free_port, running
 from tests.servers.vector_buckets import vector_buckets
 
@@ -69,7 +70,7 @@ def test_secrets_of_the_projects_tools_are_keys_too(
     account: Account, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One is stored from the environment, one by hand, and of the third it is said how."""
-    project = Project(ROOT, functions={"staging": OwnFunction(secrets=("STRIPE_KEY", "BY_HAND", "ABSENT"))})
+    project = Project(ROOT, stages=stages_with(OwnFunction(secrets=("STRIPE_KEY", "BY_HAND", "ABSENT"))))
     monkeypatch.setattr(read, "read_project", lambda *_: project)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-0123456789abcdefghij")
     monkeypatch.setenv("STRIPE_KEY", "sk_live_0123456789")
