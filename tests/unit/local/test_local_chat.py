@@ -326,6 +326,52 @@ def test_what_is_left_over_does_not_hide_what_has_failed() -> None:
         _ = 1 / 0
 
 
+TOOL = """
+from dualtrack import ToolContext, tool
+
+@tool(price="premium", repeatable=True)
+def tides(port: str, context: ToolContext) -> dict[str, str]:
+    '''Tides of a port.'''
+    return {"port": port, **context.settings}
+"""
+PROJECT = """
+[prices]
+premium = 9
+
+[tools]
+environment = { UNIT = "m at {stage}" }
+secrets = ["TIDES_KEY", "OTHER_KEY"]
+"""
+IN_A_PROJECT = """
+import json
+from dualtrack.testing import calls, local_chat
+
+for _ in range(2):
+    with local_chat("desk", model=[calls("tides", port="Oslo"), "High."]) as chat:
+        answer = chat.ask("High or low?")
+    print(answer.calls[0].result, answer.credits, [tool["name"] for tool in answer.sent[0]["tools"]])
+"""
+
+
+def test_a_project_has_its_tools_prices_and_settings(tmp_path: Path) -> None:
+    (tmp_path / "dualtrack.toml").write_text(PROJECT)
+    for folder in ("profiles", "tools"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "tools" / "tides.py").write_text(TOOL)
+    (tmp_path / "profiles" / "desk.json").write_text(json.dumps(agent(tools=["tides"])))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-B", "-c", IN_A_PROJECT],
+        env={"PATH": os.environ["PATH"], "TIDES_KEY": "secret"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    result = '{"port":"Oslo","UNIT":"m at local","TIDES_KEY":"secret"}'
+    assert (done.stderr, done.stdout.splitlines()) == ("", [f"{result} 14 ['tides']"] * 2)
+
+
 PROGRAM = """
 import logging, os, sys
 WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT
