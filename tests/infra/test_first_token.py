@@ -45,7 +45,7 @@ def counted(world: World, conversation_id: str) -> tuple[Requests, Chat]:
 
 
 def test_it_is_known_what_each_function_loads() -> None:
-    assert set(CPU) == set(COLD) == {"api", "turn", "stream", "tool", "summarise"}
+    assert set(CPU) == set(COLD) == {"api", "turn", "stream", "tool", "own", "summarise"}
 
 
 def test_the_first_token_of_a_cold_stage_comes_soon_enough() -> None:
