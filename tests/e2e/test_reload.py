@@ -84,6 +84,7 @@ def running(
 ) -> Iterator[Dev]:
     project, state_dir = tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("state")
     (project / "profiles").mkdir()
+    (project / "tools").mkdir()
     (project / "dualtrack.toml").touch()
     settings = {
         **KEYS,
@@ -102,8 +103,10 @@ def dev(running: Dev) -> Iterator[Dev]:
     running.profile("helper")
     running.taken_up()
     yield running
-    for path in (running.project / "profiles").iterdir():
-        path.unlink()
+    for folder in ("profiles", "tools"):
+        for path in (running.project / folder).glob("*.*"):
+            path.unlink()
+    running.save("dualtrack.toml", "")
     running.taken_up()
 
 
@@ -112,6 +115,102 @@ def person(dev: Dev) -> Iterator[Person]:
     someone = Person(dev.stack.url, dev.stack.token(f"user-{uuid.uuid4().hex[:12]}"))
     yield someone
     someone.close()
+
+
+WEATHER = """
+import os
+from dualtrack import tool
+
+@tool
+def weather(city: str) -> str:
+    \"\"\"Forecast for a city.\"\"\"
+    return f"{city}: SKY, {os.environ.get('UNIT', 'Celsius')}"
+"""
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A user whose chats call the project's tool."""
+
+    dev: Dev
+    person: Person
+    script: Script
+
+    def weather(self) -> str:
+        """What the tool gives in a chat that begins now."""
+        self.script.asks(("weather", {"city": "Ottawa"}))
+        self.script.says("Done.")
+        asked = {"message": self.script.question(), "profile": "helper"}
+        chat = self.person.http.post("/v1/chats", json=asked, params={"wait": "25"}).json()
+        assert chat["status"] in ("answered", "done"), chat
+        return json.dumps(self.script.requests()[-1]["messages"][-1]["content"])
+
+
+@pytest.fixture
+def asking(dev: Dev, person: Person, script: Script) -> Asking:
+    """With the tool, and an agent that has it."""
+    dev.save("tools/weather.py", WEATHER.replace("SKY", "sunny"))
+    dev.profile("helper", tools=["weather"])
+    (line,) = dev.taken_up()
+    assert "tools/weather.py added: 1 tool, 1 profile, from the next chat on (" in line
+    return Asking(dev, person, script)
+
+
+def test_a_saved_tool_counts_from_the_next_chat_on(asking: Asking) -> None:
+    """And only its own function is deployed anew if its signature stays."""
+    before = asking.dev.versions()
+    assert "Ottawa: sunny, Celsius" in asking.weather()
+    asking.dev.save("tools/weather.py", WEATHER.replace("SKY", "cloudy"))
+    (line,) = asking.dev.taken_up()
+    assert line.startswith("tools/weather.py changed: 1 tool, 1 profile, from the next chat on (")
+    assert "Ottawa: cloudy, Celsius" in asking.weather()
+    assert asking.dev.versions() == before
+
+
+def test_a_broken_tool_is_named_with_its_line_and_the_last_good_one_answers(asking: Asking) -> None:
+    asking.dev.save("tools/weather.py", WEATHER.replace("city: str", "city"))
+    (line,) = asking.dev.taken_up()
+    assert line.startswith("tools/weather.py:5: ")
+    assert line.endswith("The last good version stays.")
+    assert "Ottawa: sunny, Celsius" in asking.weather()
+    asking.dev.save("tools/weather.py", WEATHER.replace("SKY", "cloudy"))
+    (line,) = asking.dev.taken_up()
+    assert line.startswith("tools/weather.py changed: mended, ")
+    assert "Ottawa: cloudy, Celsius" in asking.weather()
+
+
+def test_a_tool_that_an_agent_names_cannot_be_deleted_alone(asking: Asking) -> None:
+    (asking.dev.project / "tools" / "weather.py").unlink()
+    (line,) = asking.dev.taken_up()
+    assert "profiles/helper.json:" in line
+    assert "there is no tool 'weather'" in line
+    assert "Ottawa: sunny" in asking.weather()
+    asking.dev.profile("helper")
+    (line,) = asking.dev.taken_up()
+    assert line.startswith("profiles/helper.json changed: mended, 1 profile, from the next chat on (")
+    assert "weather" not in {tool["name"] for tool in asking.person.get("/v1/tools")["tools"]}
+
+
+def test_settings_of_the_tools_and_of_the_stack(asking: Asking) -> None:
+    """What decides which processes run counts from the next start on, and is named."""
+    asking.dev.save("dualtrack.toml", '[tools]\nenvironment = {UNIT = "Fahrenheit"}\n')
+    (line,) = asking.dev.taken_up()
+    assert line.startswith("dualtrack.toml changed: 1 tool, 1 profile, from the next chat on (")
+    assert "Ottawa: sunny, Fahrenheit" in asking.weather()
+    settings = '[settings]\nDUALTRACK_MODEL = "claude-opus-5"\nALLOWED_ORIGINS = "https://a.example"\n'
+    asking.dev.save("dualtrack.toml", settings)
+    changed, later = asking.dev.taken_up()
+    assert changed.startswith("dualtrack.toml changed: ")
+    assert later == "ALLOWED_ORIGINS: from the next start on (Ctrl-C, then dev again)"
+    asking.weather()
+    assert asking.script.requests()[-1]["model"] == "claude-opus-5"
+    asking.dev.until(
+        lambda: httpx.get(f"{asking.dev.stack.url}/dev/status").json()["model"] == "claude-opus-5"
+    )
+    asking.dev.save("dualtrack.toml", "[settings]\nDUALTRACK_MODELL = 'x'\n")
+    (line,) = asking.dev.taken_up()
+    assert line.startswith("dualtrack.toml:2: ")
+    assert line.endswith("The last good version stays.")
 
 
 def listed(person: Person) -> dict[str, str]:

@@ -3,7 +3,7 @@
 It replaces API Gateway's public endpoint. Requests are passed on to the emulator's REST API; event streams are served
 here by the ASGI app of the function ``stream`` with the credentials of its role, because the emulator buffers
 responses. Started by the local stack as a child: ``python -m dualtrack_stack.local.front FD``; the configuration comes
-as one JSON line once everything is deployed.
+as one JSON line once everything is deployed, and again when settings change what ``GET /dev/status`` answers.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import json
 import re
 import socket
 import sys
+import threading
 from typing import TYPE_CHECKING, Final
 
 import httpx
@@ -233,6 +234,10 @@ class Front:
             exception_handlers={HTTPException: _not_served, Exception: _broken},
         )
 
+    def renew(self, config: FrontConfig) -> None:
+        """Answer ``GET /dev/status`` by this from now on."""
+        self._config = dataclasses.replace(self._config, status=config.status)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             if odd := _odd_address(scope):
@@ -321,15 +326,26 @@ def _load(name: str, path: Path) -> ModuleType:
     return module
 
 
+def _next_config() -> FrontConfig:
+    return FrontConfig(**json.loads(lifeline.next_line()))
+
+
+def _renew(front: Front) -> None:
+    while True:
+        front.renew(_next_config())
+
+
 def main() -> None:
     """Serve on the inherited socket once the configuration has come."""
     listener = socket.socket(fileno=int(sys.argv[1]))
     # slow imports, done while the stack is still being deployed
     module = _load("stream_app", OURS / "functions" / "stream" / "app.py")
-    config = FrontConfig(**json.loads(lifeline.next_line()))
+    config = _next_config()
+    front = Front(config, stream_app(module, config))
+    threading.Thread(target=_renew, args=(front,), name="renew", daemon=True).start()
     server = uvicorn.Server(
         uvicorn.Config(
-            Front(config, stream_app(module, config)),
+            front,
             loop="asyncio",
             ws="none",
             lifespan="on",

@@ -35,6 +35,14 @@ DOCUMENTS: Final = "documents"
 _STAND_INS: Final = MappingProxyType(
     {MODEL: "dualtrack_stack.local.offline_model", DOCUMENTS: "dualtrack_stack.local.sample_docs"}
 )
+AT_START: Final = (
+    "ALLOWED_ORIGINS",
+    "ANTHROPIC_BASE_URL",
+    "BEDROCK_BASE_URL",
+    "CONTEXT7_BASE_URL",
+    "DUALTRACK_PROVIDER",
+)
+"""The settings that decide which processes run beside the functions, and whose pages these answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +99,17 @@ class Outside:
         if DOCUMENTS in urls:
             changes["context7_base_url"] = urls[DOCUMENTS]
         return dataclasses.replace(self, settings=dataclasses.replace(self.settings, **changes))
+
+    def renewed(self, given: Mapping[str, str]) -> tuple[Outside, tuple[str, ...]]:
+        """The same with other settings, and the names of those that count from the next start on: they stay as they
+        are. Raises ValueError for an invalid one.
+        """
+        later = tuple(name for name in AT_START if given.get(name) != self.given.get(name))
+        kept = {name: self.given[name] for name in later if name in self.given}
+        taken = {name: value for name, value in given.items() if name not in later}
+        now = outside_from({**taken, **kept})
+        urls = {name: getattr(self.settings, name) for name in ("anthropic_base_url", "context7_base_url")}
+        return dataclasses.replace(now, settings=dataclasses.replace(now.settings, **urls)), later
 
     def parameters(self) -> dict[str, str]:
         """The values of the local template's parameters."""

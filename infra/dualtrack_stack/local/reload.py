@@ -6,6 +6,7 @@ another version of it is deployed, and what a chat's agent is was written down w
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from contextlib import contextmanager, suppress
@@ -15,7 +16,7 @@ from dualtrack_stack.local.saved import changes, is_due
 from dualtrack_stack.project.model import BadProject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from dualtrack_stack.local.stack import LocalStack
     from dualtrack_stack.project.model import Project
@@ -35,6 +36,7 @@ class Reload:
         self._taken = self._last = stack.seen
         self._first_change = self._last_change = 0.0
         self._problem = ""
+        self._notes, self._later = _without_figures(stack.notes), frozenset[str]()
         self._tidied = self._is_idle = True
         self._asked_at = 0.0
 
@@ -77,7 +79,18 @@ class Reload:
             self._say(f"{told}{counted(project)}, from the next chat on ({seconds:.1f} s)")
         elif mended:
             self._say(f"{told}and as it was before")
+        self._tell_more(project)
         return ""
+
+    def _tell_more(self, project: Project) -> None:
+        """What is worth a word, each time that it is new."""
+        notes, later = _without_figures(project.notes), frozenset(self._stack.later)
+        for note in project.notes:
+            if _without_figures([note]) - self._notes:
+                self._say(note)
+        if later - self._later:
+            self._say(f"{', '.join(self._stack.later)}: from the next start on (Ctrl-C, then dev again)")
+        self._notes, self._later = notes, later
 
     def _tidy(self, at: float) -> None:
         """Delete the versions that were replaced, once nothing runs at two looks: a request that waits for a chat is
@@ -93,6 +106,11 @@ class Reload:
             if was_idle and self._is_idle:
                 delete_old_versions(self._stack.aws)
                 self._tidied = True
+
+
+def _without_figures(notes: Iterable[str]) -> frozenset[str]:
+    """So that a note is the same when a module takes some milliseconds longer."""
+    return frozenset(re.sub(r"\d", "", note) for note in notes)
 
 
 def counted(project: Project) -> str:

@@ -32,7 +32,7 @@ from dualtrack_stack.project.model import BadProject
 from dualtrack_stack.roots import project_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
 
     from dualtrack.storage.stores import Stores
@@ -162,6 +162,9 @@ class _Running:
     deployed: Deployed | None = None
     tokens: Tokens | None = None
     outside: Outside | None = field(default=None)
+    front: Child | None = None
+    began_with: Project | None = None
+    later: tuple[str, ...] = ()
     assembly: Path = field(default_factory=Path)
     secrets: tuple[str, ...] = ()
     seen: Saved = field(default_factory=lambda: Saved({}))
@@ -253,18 +256,43 @@ class LocalStack:
         return read_project(self._root, environ=self._environment)
 
     def deploy(self, project: Project) -> Deployed:
-        """Deploy what has changed. Raises `DeployFailed`."""
+        """Deploy what has changed, and let the processes beside the functions know. Raises `BadProject` for settings
+        that need what is not there, and `DeployFailed`.
+        """
         from dualtrack_stack.local.deploy import deploy  # noqa: PLC0415 - loads botocore
         from dualtrack_stack.local.own import put_secrets  # noqa: PLC0415
 
         now, own = self._now, project.own("local")
         assert now.outside is not None
+        before, (outside, later) = now.outside, now.outside.renewed(self._given(project))
+        if problem := outside.problem():
+            raise BadProject(problem)
         if own.secrets != now.secrets:  # those that are not set are said once
-            for name in put_secrets(self.aws, own, now.outside.given):
+            for name in put_secrets(self.aws, own, outside.given):
                 self._report(f"The tools' secret {name} is not set: give it in the environment")
             now.secrets = own.secrets
-        now.deployed = deploy(self.aws, now.assembly, now.outside.parameters(), project)
+        now.deployed = deploy(self.aws, now.assembly, outside.parameters(), project)
+        now.outside, now.later = outside, (*later, *_other_fields(now.began_with, project))
+        if now.front and outside.status() != before.status():
+            self._configure_front(now.front, outside)
+        if outside.settings.mcp_servers != before.settings.mcp_servers:
+            self._list_tools()
         return now.deployed
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the project's notes were at the start."""
+        return self._now.began_with.notes if self._now.began_with else ()
+
+    @property
+    def later(self) -> tuple[str, ...]:
+        """The settings that differ from those of the start and count from the next one on."""
+        return self._now.later
+
+    def _given(self, project: Project) -> Mapping[str, str]:
+        from dualtrack_stack.settings import configured  # noqa: PLC0415 - loads pydantic
+
+        return {**self._environment, **configured(project, "local", self._environment).given}
 
     def announce(self, seen: Saved, problem: str = "") -> None:
         """Tell the commands of the state folder what has been taken up, and what is wrong with it."""
@@ -368,9 +396,10 @@ class LocalStack:
                 self._report("Synthesising the templates (once for each change of the infrastructure)")
             ports = _Ports(self._paths)
             ports.remember(front=now.listener.getsockname()[1])
-            outside = self._outside()
+            now.outside = outside = self._outside()
+            now.seen = self.saved()
             emulator = self._start_emulator(ports.of("emulator"), outside)
-            front = self._start_front()
+            now.front = self._start_front()
             now.outside = outside.with_stand_ins(self._start_stand_ins(outside, ports))
             import dualtrack_stack.local.deploy  # noqa: PLC0415, F401 - loads botocore while the children start
 
@@ -379,7 +408,7 @@ class LocalStack:
         self._deploy(ports.of("emulator"), now.outside)
         self._publish_samples()
         self._grant_to_own_user()
-        self._configure_front(front, now.outside)
+        self._configure_front(now.front, now.outside)
         self._await_serving()
         self._sweep()
         self._list_tools()
@@ -456,11 +485,11 @@ class LocalStack:
 
         self._report("Deploying")
         now = self._now
-        now.seen = self.saved()
         try:
             project = self.read()
         except BadProject as problem:
             raise CannotStart(str(problem)) from problem
+        now.began_with = project
         for note in project.notes:
             self._report(note)
         now.aws = Aws(f"http://{HOST}:{port}", self.credentials)
@@ -645,6 +674,14 @@ def answers(port: int, path: str) -> bool:
         return False
     finally:
         connection.close()
+
+
+def _other_fields(before: Project | None, after: Project) -> Iterator[str]:
+    """The fields of the local stage that two projects set otherwise: the templates were synthesised with the first."""
+    if before is not None:
+        fields, others = (project.stages["local"].changed for project in (before, after))
+        names = sorted(fields.keys() | others.keys())
+        yield from (f"stage.local.{name}" for name in names if fields.get(name) != others.get(name))
 
 
 def _put_keys(aws: Aws, outputs: Mapping[str, str], keys: Mapping[str, str]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from dualtrack_stack.local.outside import DOCUMENTS, MODEL, outside_from
+from dualtrack.settings import declared
+from dualtrack_stack.local.outside import AT_START, DOCUMENTS, MODEL, outside_from
 
 KEYS = {"anthropic", "voyage", "context7", "github", "otlp", "graph", "bedrock"}
 ON_BEDROCK = {"DUALTRACK_PROVIDER": "bedrock"}
@@ -171,3 +172,28 @@ def test_a_collector_and_its_headers_are_passed_offline_too() -> None:
 def test_a_wrong_collector_address_is_refused(wrong: str) -> None:
     with pytest.raises(ValueError, match=r"OTEL_EXPORTER_OTLP_ENDPOINT = .*: must be"):
         outside_from({"OTEL_EXPORTER_OTLP_ENDPOINT": wrong})
+
+
+def test_other_settings_count_at_once() -> None:
+    """With the addresses of the stand-ins that run."""
+    running = outside_from({}).with_stand_ins({MODEL: "http://m", DOCUMENTS: "http://d"})
+    renewed, later = running.renewed({"DUALTRACK_MODEL": "claude-opus-5"})
+    assert later == ()
+    assert renewed.settings.dualtrack_model == "claude-opus-5"
+    assert renewed.parameters()["AnthropicBaseUrl"] == "http://m"
+    assert renewed.renewed({})[0] == running
+
+
+def test_what_decides_which_processes_run_counts_from_the_next_start_on() -> None:
+    running = outside_from({"ALLOWED_ORIGINS": "https://a.example"}).with_stand_ins({MODEL: "http://m"})
+    renewed, later = running.renewed(
+        {"ANTHROPIC_BASE_URL": "http://other", "DUALTRACK_MODEL": "claude-opus-5"}
+    )
+    assert later == ("ALLOWED_ORIGINS", "ANTHROPIC_BASE_URL")
+    assert (renewed.mode, renewed.origins()) == ("offline", ("https://a.example",))
+    assert renewed.settings.anthropic_base_url == "http://m"
+    assert renewed.settings.dualtrack_model == "claude-opus-5"
+
+
+def test_every_setting_that_counts_at_the_start_alone_is_one() -> None:
+    assert set(AT_START) <= set(declared())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,7 +28,8 @@ class Stack:
         self.deployed: list[str] = []
         self.announced: list[tuple[str, str]] = []
         self.during: Callable[[], None] = lambda: None
-        self.aws = SimpleNamespace()
+        self.notes: tuple[str, ...] = ("tools/a.py:1: importing it takes 1.2 s",)
+        self.later: tuple[str, ...] = ()
 
     def saved(self) -> Saved:
         return look(self.watched)
@@ -40,7 +40,9 @@ class Stack:
     def read(self) -> Project:
         if "bad" in self.text():
             raise BadProject("profiles/a.json:1: it is bad: write good")
-        return Project(self.watched.root, profiles=tuple(self.watched.profiles.glob("*.json")))
+        return Project(
+            self.watched.root, profiles=tuple(self.watched.profiles.glob("*.json")), notes=self.notes
+        )
 
     def deploy(self, _project: Project) -> Deployed:
         text = self.text()
@@ -123,6 +125,24 @@ def test_what_was_wrong_is_called_mended(stack: Stack, reload: Reload, said: lis
         "profiles/a.json:1: it is bad: write good. The last good version stays.",
         "profiles/a.json changed: mended, and as it was before",
     ]
+
+
+def test_a_note_is_said_when_it_is_new(stack: Stack, reload: Reload, said: list[str]) -> None:
+    """Not again because a module took longer."""
+    stack.notes = ("tools/a.py:1: importing it takes 1.4 s", "tools/b.py:1: it prints")
+    for text in ("one", "two"):
+        save(stack, text)
+        reload.look()
+    assert [line for line in said if line.startswith("tools")] == ["tools/b.py:1: it prints"]
+
+
+def test_what_needs_a_restart_is_named_once(stack: Stack, reload: Reload, said: list[str]) -> None:
+    stack.later = ("ALLOWED_ORIGINS",)
+    for text in ("one", "two"):
+        save(stack, text)
+        reload.look()
+    told = [line for line in said if "ALLOWED_ORIGINS" in line]
+    assert told == ["ALLOWED_ORIGINS: from the next start on (Ctrl-C, then dev again)"]
 
 
 def test_what_is_saved_during_a_deployment_is_taken_up_after_it(stack: Stack, reload: Reload) -> None:
