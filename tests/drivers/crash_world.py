@@ -651,16 +651,18 @@ class World:
         if self.scenario.late_after == step:
             self.clock.now += CHAT_SECONDS - LAST_CALL_SECONDS
         if self.scenario.stopped_after == step:
-            self._begin_turn(ref)
+            if self.scenario.written:
+                self.begin_turn(ref)
             self._interfere(self.scenario.stopped_by)
         return self.scenario.vanishes_after == step or self.execution(ref.chat_id) != "RUNNING"
 
-    def _begin_turn(self, ref: ChatRef) -> None:
+    def begin_turn(self, ref: ChatRef, tries: int = 1) -> None:
+        """A worker streams what is ``written`` by this try of the next turn, and dies."""
         (chat,) = [chat for chat in self.chats() if chat.chat_id == ref.chat_id]
-        if not self.scenario.written or chat.status != "running":
+        if chat.status != "running":
             return
         stores, turn = self.look(), chat.turn + 1
-        stores.chats.hear(chat, Heard(turn, 1, MODEL, usage=Usage(PROMPT)))
+        stores.chats.hear(chat, Heard(turn, tries, MODEL, usage=Usage(PROMPT)))
         events = [turn_begins(turn, 15, final=False), delta(turn, self.scenario.written)]
         stores.log(ref).append(events)
 

@@ -7,22 +7,19 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass
-from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
 
 import pytest
-from dualtrack.codec import APART, TEXT, As, Mismatch, decode, encode, stored_classes
+from dualtrack.codec import APART, TEXT, As, Mismatch, decode, encode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.drivers.stored_classes import library_classes
 from tests.long_forms import LONG
 
-LIBRARY: Final = Path(__file__).parents[2] / "layers" / "core" / "python"
 EXAMPLES: Final = 200 if LONG else 10
 FEW: Final = 50 if LONG else 2
 """Where each field is tried with each value."""
-ITSELF: Final = "dualtrack.codec"
 
 
 class Column(NamedTuple):
@@ -35,16 +32,7 @@ class Column(NamedTuple):
     default: Any
 
 
-def _stored() -> tuple[type, ...]:
-    """All of the library; a mark is made as its module is imported."""
-    for path in sorted((LIBRARY / "dualtrack").rglob("*.py")):
-        module = ".".join(path.relative_to(LIBRARY).with_suffix("").parts)
-        if module != ITSELF and "\n@stored" in path.read_text(encoding="utf-8"):
-            import_module(module)
-    return tuple(kind for kind in stored_classes() if kind.__module__.startswith("dualtrack."))
-
-
-STORED: Final = _stored()
+STORED: Final = library_classes()
 EACH = pytest.mark.parametrize("kind", STORED, ids=lambda kind: kind.__name__)
 
 

@@ -11,26 +11,50 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.api.conversations import find_conversation, list_records
+from dualtrack.chat.delete_conversation import WRITERS_SECONDS
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.profiles import all_profiles
 from dualtrack.tools.conversation.search import search_conversation
 from dualtrack.tools.running import Running
 
+from tests.drivers.corpus_world import CORPUS
+from tests.drivers.crash_matrix import SAID
 from tests.drivers.crash_world import USER, World, ref_of
 from tests.drivers.faults import Process
-from tests.drivers.invariants import account_faults, chat_faults
+from tests.drivers.invariants import account_faults, chat_faults, erasure_faults
 from tests.drivers.local_vectors import LocalVectors
-from tests.drivers.release_fixtures import FIXTURES, load, moments, second_query
+from tests.drivers.release_fixtures import FIXTURES, load
+from tests.drivers.release_moments import ERASURE, JOB
 from tests.drivers.world import search_needs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
     from pathlib import Path
+
+    from tests.drivers.release_moments import Moment
 
 PATHS = sorted(FIXTURES.glob("[0-9]*/*.json"))
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name} {path.stem}")
+def _each(chosen: Callable[[Moment], bool]) -> pytest.MarkDecorator:
+    paths = [path for path in PATHS if chosen(load(path))]
+    assert paths
+    return pytest.mark.parametrize("path", paths, ids=lambda path: f"{path.parent.name} {path.stem}")
+
+
+def _has(moment: Moment, pk: str, sk: str) -> bool:
+    tables = moment.aws.tables.values()
+    return any(key[0].startswith(pk) and key[1].startswith(sk) for table in tables for key in table)
+
+
+chats = _each(lambda moment: moment.state in ("Turn", "RunTools", "Summarise"))
+erasures = _each(lambda moment: moment.state == ERASURE)
+jobs = _each(lambda moment: moment.state == JOB)
+keyed = _each(lambda moment: _has(moment, "USER#", "IDEM#"))
+with_deleted = _each(lambda moment: moment.state != ERASURE and _has(moment, "DELETIONS", "CONV#"))
+
+
+@chats
 def test_a_chat_of_an_earlier_release_is_finished(path: Path) -> None:
     """From the state that the old workflow was about to enter, to `done`, and on to the next query."""
     moment = load(path)
@@ -51,7 +75,7 @@ def test_a_chat_of_an_earlier_release_is_finished(path: Path) -> None:
     assert _wrong(world) == []
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name} {path.stem}")
+@chats
 def test_a_conversation_of_an_earlier_release_folds_with_its_next_query(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,11 +85,12 @@ def test_a_conversation_of_an_earlier_release_folds_with_its_next_query(
     moment = load(path)
     world = moment.world()
     chat = world.chats()[-1]
+    stores = world.stores(Process(world.quiet, "check"))
+    folded, _ = stores.digests.newest(USER, chat.conversation_id)
     began_before = chat.turn > 0 or chat.pin is not None
     world.go_on(ref_of(chat), moment.state, moment.turn, moment.calls)
-    stores = world.stores(Process(world.quiet, "check"))
     in_force, _ = stores.digests.newest(USER, chat.conversation_id)
-    assert in_force is None or not began_before
+    assert in_force == folded or not began_before
     following = world.ask_again()
     in_force, _ = stores.digests.newest(USER, chat.conversation_id)
     assert in_force is not None
@@ -74,14 +99,14 @@ def test_a_conversation_of_an_earlier_release_folds_with_its_next_query(
     assert _wrong(world) == []
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name} {path.stem}")
+@chats
 def test_a_conversation_of_an_earlier_release_is_searched(path: Path) -> None:
     """By words and by meaning, without data that its release did not write."""
     moment = load(path)
     world = moment.world()
     chat = world.chats()[-1]
     world.go_on(ref_of(chat), moment.state, moment.turn, moment.calls)
-    stores = world.stores(Process(world.quiet, "check"))
+    stores = world.look().across(chat.ancestry)
     query = stores.history.record(USER, chat.conversation_id, "q1")
     assert query is not None
     call: Any = None
@@ -94,7 +119,7 @@ def test_a_conversation_of_an_earlier_release_is_searched(path: Path) -> None:
     assert f"q{chat.query}-t1 (result of " in by_both
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name} {path.stem}")
+@chats
 def test_a_conversation_of_an_earlier_release_is_forked(path: Path) -> None:
     """Before its last query and behind it; the fork shows the same records and takes the next query."""
     moment = load(path)
@@ -125,13 +150,39 @@ def _wrong(world: World) -> list[str]:
     return [*world.complaints, *wrong, *account_faults(stores, USER, chats)]
 
 
-def test_the_fixtures_have_every_kind_of_item_that_this_release_writes() -> None:
-    """A new kind of item needs a fixture of the release that brings it."""
-    written = {kind for moment in (*moments(), second_query()) for kind in _kinds(moment.aws.tables)}
-    kept = {kind for path in PATHS for kind in _kinds(load(path).aws.tables)}
-    assert written <= kept, f"kinds of items without a fixture: {sorted(written - kept)}"
+@keyed
+def test_a_request_to_an_earlier_release_is_repeated(path: Path) -> None:
+    """With its key: the answer is the chat that it has made."""
+    world = load(path).world()
+    known = world.chats()
+    world.scenario = replace(world.scenario, keyed=True)
+    world.post()
+    assert (world.responses, world.chats()) == ([202], known)
 
 
-def _kinds(tables: Mapping[str, Mapping[tuple[str, str], object]]) -> set[tuple[str, str, str]]:
-    """Table, head of the partition key, head of the sort key."""
-    return {(name, pk.split("#")[0], sk.split("#")[0]) for name, table in tables.items() for pk, sk in table}
+@with_deleted
+def test_what_an_earlier_release_has_deleted_is_crossed_out(path: Path) -> None:
+    """Once its last writers are gone."""
+    world = load(path).world()
+    world.clock.now += WRITERS_SECONDS + 1
+    world.look_at_deletions(Process(world.quiet, "sweep"))
+    assert not [key for key in world.aws.table("history") if key[0] == "DELETIONS"]
+
+
+@erasures
+def test_an_erasure_of_an_earlier_release_is_carried_out(path: Path) -> None:
+    """Its running chat's steps find nothing to do, and nothing names the user."""
+    world = load(path).world()
+    assert world.look().deletions.is_refused(USER)
+    world.end_erasure()
+    assert erasure_faults(world.look(), USER, SAID) == []
+
+
+@jobs
+def test_a_job_of_an_earlier_release_is_finished(path: Path) -> None:
+    """From the step that its workflow was about to make, on the version that its release has published."""
+    world = load(path).corpora()
+    (job,) = world.stores().corpus_jobs.open_jobs(CORPUS)
+    assert world.titles() == ["Boats"]
+    assert world.run(job).status == "done"
+    assert world.titles() == ["Boats", "Tables"]
