@@ -139,6 +139,10 @@ def parse_file(text: str) -> ProjectFile:
     problems: list[tuple[tuple[str | int, ...], str]] = []
     stages = {}
     for name in STAGE_NAMES:
+        if no_fields := [key for key in getattr(file.stage, name).model_extra if key not in _FIELDS]:
+            paths = [("stage", name, key) for key in no_fields]
+            problems += [(path, _unknown(path)) for path in paths]
+            continue
         try:
             stages[name] = _stage(name, file, lines)
         except ValidationError as error:
@@ -204,7 +208,7 @@ def _problems(error: ValidationError, *prefix: str) -> list[tuple[tuple[str | in
 
 
 def _sentence(path: tuple[str | int, ...], kind: str, said: str) -> str:
-    if kind in ("extra_forbidden", "unexpected_keyword_argument"):
+    if kind == "extra_forbidden":
         return _unknown(path)
     if kind == "missing":
         return "it is missing: write it"

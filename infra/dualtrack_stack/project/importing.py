@@ -28,6 +28,7 @@ from dualtrack.text import one_line
 from dualtrack.tool_declaration import declared
 from dualtrack.tool_signature import ToolDeclarationError
 
+from dualtrack_stack.project.function import TOOLS
 from dualtrack_stack.tool_specs import spec_of
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 
     from dualtrack.tool_declaration import Declaration
 
-PACKAGE: Final = "tools"
-"""The folder of a project's tools, which is also their package."""
 _STDERR: Final = 2
 SHOWN: Final = 200
 """Characters that are shown of what a module prints, and of the text of what it raises."""
@@ -79,7 +78,7 @@ class Costs:
         """As ``__import__``, whose ``level`` is its fifth argument."""
         is_relative = bool(options.get("level") or any(arguments[3:4]))
         package = name.partition(".")[0]
-        if self._is_inside or is_relative or package == PACKAGE:
+        if self._is_inside or is_relative or package == TOOLS:
             return self._import(name, *arguments, **options)
         self._is_inside, began = True, time.perf_counter()
         try:
@@ -92,7 +91,7 @@ class Costs:
 def main(root: Path, descriptor: int, limit: float) -> None:
     """Import the modules, one after the other."""
     wanted = json.load(sys.stdin)
-    _offer(root / PACKAGE)
+    _offer(root / TOOLS)
     with open(descriptor, "w", encoding="utf-8", closefd=False) as report:
         for name, path in wanted["modules"]:
             _tell(report, {"begins": path})
@@ -114,7 +113,7 @@ def _offer(folder: Path) -> None:
     class Finder:
         @staticmethod
         def find_spec(name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG004
-            if name != PACKAGE:
+            if name != TOOLS:
                 return None
             file = folder / "__init__.py"
             if file.is_file():
@@ -191,22 +190,30 @@ def _problem(error: BaseException, root: Path, path: str) -> str:
     inside = [
         f"{_relative(frame.filename, root)}:{frame.lineno}"
         for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_relative_to(root / PACKAGE)
+        if Path(frame.filename).is_relative_to(root / TOOLS)
     ]
     where = inside[-1] if inside else f"{path}:1"
-    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_relative_to(root):
-        return f"{_relative(error.filename, root)}:{error.lineno or 1}: this is no Python: {error.msg}"
+    if isinstance(error, SyntaxError):
+        file = _relative(error.filename, root) if error.filename else path
+        return f"{file}:{error.lineno or 1}: this is no Python: {one_line(error.msg)}"
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"{where}: {_missing(error.name)}"
     if isinstance(error, SystemExit):
         return f"{where}: it ends the process when it is imported: leave that to a function"
-    said = one_line(str(error)[:SHOWN])
+    said = _text_of(error)
     return f"{where}: it cannot be imported: {type(error).__name__}{f': {said}' if said else ''}"
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return one_line(str(error)[:SHOWN])
+    except Exception:  # noqa: BLE001 - a class of the project's own
+        return ""
 
 
 def _missing(name: str) -> str:
     package = name.partition(".")[0]
-    if package == PACKAGE:
+    if package == TOOLS:
         return f"there is no module {name}: write the name of a file in tools/"
     return f"there is no module {name}: run uv add with the name of its package, or write tools.{package} for a file in tools/"
 

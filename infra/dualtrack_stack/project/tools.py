@@ -22,6 +22,7 @@ from dualtrack.text import one_line
 from dualtrack.tool_rules import MAX_TOOLS
 from dualtrack.tools.registry import IN_HOUSE
 
+from dualtrack_stack.project.function import TOOLS
 from dualtrack_stack.project.model import BadProject
 from dualtrack_stack.roots import own_python
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from dualtrack_stack.project.importing import Imported
     from dualtrack_stack.project.model import OwnFunction
 
-TOOLS: Final = "tools"
 MODULE_SECONDS: Final = 20.0
 """What importing a module may take. Lambda gives a function 10 s to start, then starts it again (AWS Lambda Developer
 Guide, "Understanding the Lambda execution environment lifecycle")."""
@@ -45,7 +45,6 @@ _REPORT: Final = 50_000_000
 
 _HUNG: Final = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _LEFT_OUT: Final = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
-_HAS_TOOL: Final = re.compile(r"^\s*@(?:\w+\.)?tool\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +73,14 @@ def read_tools(
         return Tools()
     wanted = {"modules": modules, "prices": [*prices]}
     imported = _import(root, wanted, {**environ, **_variables(own, environ)}, seconds)
-    problems = [module["problem"] for module in imported if module["problem"]]
+    problems = list(dict.fromkeys(module["problem"] for module in imported if module["problem"]))
     tools = [tool for module in imported for tool in module["tools"]]
     if problems := [*problems, *_wrong(tools, own)]:
         raise BadProject("\n".join(problems))
     return Tools(
         tuple(tool["spec"] for tool in tools),
         tuple(tool["line"] for tool in tools),
-        tuple(_notes(imported)),
+        tuple(noted(imported)),
     )
 
 
@@ -121,7 +120,7 @@ def _paths(folder: Path) -> Iterator[Path]:
 
 
 def _file_problem(root: Path, path: Path, status: os.stat_result | None) -> str:
-    if path.is_symlink() and not path.resolve().is_relative_to((root / TOOLS).resolve()):
+    if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root / TOOLS)):
         return f"it is a link out of {TOOLS}/: put the file itself there"
     if status is None:
         return "it is a link to nothing: remove it"
@@ -230,7 +229,8 @@ def _wrong(tools: Sequence[Mapping[str, Any]], own: OwnFunction) -> Iterator[str
         yield f"{tools[MAX_TOOLS]['line']}: there are {len(tools):,} tools: a request takes at most {MAX_TOOLS}"
 
 
-def _notes(imported: Iterable[Imported]) -> Iterator[str]:
+def noted(imported: Iterable[Imported]) -> Iterator[str]:
+    """What is worth a word of modules that are right."""
     has_tool = False
     for module in imported:
         path, seconds = module["path"], module["seconds"]
