@@ -17,6 +17,7 @@ from dualtrack.tools.registry import IN_HOUSE
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from dualtrack_stack import roots
+from dualtrack_stack.project.model import sentence
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -149,7 +150,7 @@ def _problems(path: Path, shown: str, servers: Collection[str], tools: Collectio
         profile = ProfileFile.model_validate_json(content, context={"tools": tools})
     except ValidationError as error:
         problems = error.errors(include_url=False, include_input=False)
-        return [f"{shown}:{_line(content, problem)}: {_told(problem)}" for problem in problems]
+        return [sentence(f"{shown}:{_line(content, problem)}: {_told(problem)}") for problem in problems]
     there_are = (
         f"there are {', '.join(servers)}" if servers else "none is configured (MCP_SERVERS, GITHUB_MCP_URL)"
     )
@@ -160,7 +161,7 @@ def _problems(path: Path, shown: str, servers: Collection[str], tools: Collectio
     ]
     if profile.name != path.stem:
         wrong.insert(0, ("name", f"name: must be {path.stem}, like the file's name"))
-    return [f"{shown}:{_line_of(content, field)}: {problem}" for field, problem in wrong]
+    return [sentence(f"{shown}:{_line_of(content, field)}: {problem}") for field, problem in wrong]
 
 
 def _content(path: Path) -> bytes:

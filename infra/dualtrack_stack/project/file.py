@@ -19,7 +19,7 @@ from dualtrack.credits.plans import PRICE_CLASSES
 from dualtrack.settings import declared, text_of
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from dualtrack_stack.project.model import BadProject, ProjectFile, StageFile
+from dualtrack_stack.project.model import BadProject, ProjectFile, StageFile, sentence
 from dualtrack_stack.project.toml_lines import line_of, lines_of
 from dualtrack_stack.project.tools_table import PermissionTable, ToolsTable, WrongTable, own_function
 from dualtrack_stack.roots import PACKAGE
@@ -237,4 +237,4 @@ def _told(
     lines: Mapping[tuple[str | int, ...], int], problems: Iterable[tuple[tuple[str | int, ...], str]]
 ) -> str:
     told = (f"{FILE}:{line_of(lines, path)}: {'.'.join(map(str, path))}: {said}" for path, said in problems)
-    return "\n".join(dict.fromkeys(told))
+    return "\n".join(dict.fromkeys(sentence(text) for text in told))

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.text import one_line
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -21,6 +23,11 @@ TOOLS: Final = Path("python", "dualtrack", "tools", "project.json")
 
 class BadProject(ValueError):
     """Files of a project are wrong: a line for each problem, ``file:line: what is wrong: what to write``."""
+
+
+def sentence(text: str) -> str:
+    """A problem on one line of at most 1,000 characters, whatever name or value is in it."""
+    return one_line(text[:1_000])
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from dualtrack.tool_rules import MAX_TOOLS
 from dualtrack.tools.registry import IN_HOUSE
 
 from dualtrack_stack.project.function import TOOLS
-from dualtrack_stack.project.model import BadProject
+from dualtrack_stack.project.model import BadProject, sentence
 from dualtrack_stack.roots import own_python
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def read_tools(
         return Tools()
     wanted = {"modules": modules, "prices": [*prices]}
     imported = _import(root, wanted, {**environ, **_variables(own, environ)}, seconds)
-    problems = list(dict.fromkeys(module["problem"] for module in imported if module["problem"]))
+    problems = list(dict.fromkeys(sentence(module["problem"]) for module in imported if module["problem"]))
     tools = [tool for module in imported for tool in module["tools"]]
     if problems := [*problems, *_wrong(tools, own)]:
         raise BadProject("\n".join(problems))
