@@ -249,7 +249,7 @@ def test_what_the_local_stack_may_import_is_installed(stack: Installed) -> None:
 
 def _roots(entry: Path) -> tuple[Path, ...]:
     core = ROOT / "layers" / "core" / "python"
-    return (entry.parent, core, ROOT) if "functions" in entry.parts else (core, ROOT)
+    return (entry.parent, core) if "functions" in entry.parts else (core, ROOT / "infra")
 
 
 def test_a_key_for_voyage_without_its_extra_is_refused_at_the_start(stack: Installed, tmp_path: Path) -> None:
