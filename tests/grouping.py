@@ -29,6 +29,7 @@ APART: Final = frozenset(
         "test_mcp_peers",
         "test_installs",
         "test_own_layers",
+        "test_own_project",
         "test_recorded_calls",
     }
 )

@@ -375,6 +375,8 @@ def templates_of(
     import aws_cdk as cdk  # noqa: PLC0415
 
     from dualtrack_stack.app import build_deployed  # noqa: PLC0415
+    from dualtrack_stack.project.read import read_project  # noqa: PLC0415
+    from dualtrack_stack.roots import project_root  # noqa: PLC0415
     from dualtrack_stack.settings import read_settings  # noqa: PLC0415
     from dualtrack_stack.stacks.mcp import GITHUB_MCP_VERSION  # noqa: PLC0415
 
@@ -388,6 +390,7 @@ def templates_of(
         }
     app = cdk.App(outdir=str(folder), context={**context(stage), **IN_PLACE})
     unbuilt = replace(settings.stage, built_layers=False)
-    build_deployed(app, replace(settings, stage=unbuilt, given=given))
+    project = read_project(project_root(), stage, environ)
+    build_deployed(app, replace(settings, stage=unbuilt, given=given), project)
     app.synth()
     return [json.loads(path.read_text()) for path in sorted(folder.glob("*.template.json"))]

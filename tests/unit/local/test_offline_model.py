@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from dualtrack_stack.local.offline_model import prose, reply, structured, tool_picking, wire
@@ -169,6 +169,42 @@ def test_tools_named_in_the_message_with_their_input() -> None:
         ("github_list_issues", {"owner": "a", "repo": "b"}),
         ("github_search_issues", {"query": "x"}),
     ]
+
+
+WEATHER: Final = {
+    "name": "weather",
+    "input_schema": {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"type": "integer"},
+            "dates": {"type": "array", "items": {"type": "string"}},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("weather city=Ottawa", {"city": "Ottawa"}),
+        ('weather city="New \\"York\\"" days=2', {"city": 'New "York"', "days": 2}),
+        ('weather dates=["1.1."] city=7 days=soon', {"dates": ["1.1."], "city": "7", "days": "soon"}),
+        ('weather {"city": "Ottawa"}', {"city": "Ottawa"}),
+        ("weather days=2 wind=3 city=Ottawa", {"days": 2}),
+        ("How is the weather in Ottawa?", None),
+        ("weather wind=3", None),
+        ("weather city=", None),
+        ('weather city="' + "x" * 50_000, None),
+        ("weather days=" + "[" * 2_000, {"days": "[" * 2_000}),
+    ],
+)
+def test_a_tool_is_called_with_the_values_written_behind_its_name(
+    question: str, expected: dict[str, Any] | None
+) -> None:
+    """A word of a sentence is no call."""
+    wanted = [] if expected is None else [("weather", expected)]
+    assert calls(f"[ID:q1] {question}", tools=[WEATHER]) == wanted
 
 
 def test_only_offered_tools_and_none_twice() -> None:

@@ -69,6 +69,7 @@ _ABOUT_REPOSITORY = re.compile(r"github|\brepo|issue|pull request|commit|readme|
 _FILE = re.compile(
     r"(?<![\w./-])([\w./-]*[\w-]\.(?:md|py|ts|tsx|js|json|ya?ml|toml|txt|go|rs|java|cfg|ini))\b"
 )
+_PAIR = re.compile(r'\s+(\w+)=("(?:[^"\\]|\\.)*"|[^\s"]\S*)')
 _FILLER = re.compile(
     r"\b(github|repos?|repositor(y|ies)|code|issues?|pull requests?|search|look|list|show|open|please)\b",
     re.IGNORECASE,
@@ -196,13 +197,20 @@ def _best(pool: list[PastRecord], wanted: frozenset[str]) -> PastRecord:
 
 
 def _named(question: str, offered: Mapping[str, Mapping[str, Any]]) -> Iterator[Call]:
-    """Tools written out in the message, with the JSON object that follows the name as input, if any."""
+    """Tools written out in the message, with the input that follows the name: a JSON object, or ``key=value …``.
+
+    Without either, only a name that is no English word: ``weather`` alone is a question.
+    """
     for match in re.finditer(r"[a-zA-Z0-9_-]{3,128}", question):
         name = match[0]
-        if name not in offered or ("_" not in name and "-" not in name):
+        if name not in offered:
             continue
-        arguments = _json_after(question[match.end() :])
-        yield Call(name, arguments if arguments is not None else filled(offered[name], question))
+        rest = question[match.end() :]
+        arguments = _json_after(rest)
+        if arguments is None:
+            arguments = _pairs_after(rest, offered[name].get("properties", {})) or None
+        if arguments is not None or "_" in name or "-" in name:
+            yield Call(name, filled(offered[name], question) if arguments is None else arguments)
 
 
 def _json_after(text: str) -> dict[str, Any] | None:
@@ -214,6 +222,25 @@ def _json_after(text: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _pairs_after(text: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """``city="New York" days=2`` as far as the keys are parameters of the tool."""
+    found: dict[str, Any] = {}
+    place = 0
+    while (pair := _PAIR.match(text, place)) and pair[1] in properties:
+        found[pair[1]] = _value(pair[2], properties[pair[1]])
+        place = pair.end()
+    return found
+
+
+def _value(text: str, schema: Mapping[str, Any]) -> Any:
+    if schema.get("type") == "string" and not text.startswith('"'):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _github(question: str, offered: Mapping[str, Any]) -> Iterator[Call]:

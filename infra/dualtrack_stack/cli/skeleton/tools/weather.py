@@ -14,8 +14,8 @@ FORECASTS = {
 
 
 @tool(price="other", repeatable=True)
-def weather(city: str, days: Annotated[int, "1 to 3"] = 1) -> list[str]:
+def weather(city: str, days: Annotated[int, "1 to 3"] = 1) -> str:
     """Forecast for a city, in Celsius: one line a day, from today on."""
     if city not in FORECASTS:
         raise ValueError(f"There is no forecast for {city}; there are {', '.join(FORECASTS)}.")
-    return FORECASTS[city][:days]
+    return "\n".join(FORECASTS[city][:days])
