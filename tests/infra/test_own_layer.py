@@ -73,7 +73,7 @@ def test_a_group_for_development_and_dualtrack_are_left_out(tmp_path: Path) -> N
     (ours / "pyproject.toml").write_text(
         '[project]\nname = "dualtrack"\nversion = "1"\ndependencies = ["iniconfig"]\n'
     )
-    more = '[dependency-groups]\ndev = ["dualtrack"]\n[tool.uv.sources]\ndualtrack = {path = "dualtrack"}\n'
+    more = '[dependency-groups]\ndev = ["dualtrack", "six"]\n[tool.uv.sources]\ndualtrack = {path = "dualtrack"}\n'
     assert not packaging.has_packages(project(tmp_path, more=more))
     assert not packaging.has_packages(project(tmp_path, "dualtrack", more=more))
 
