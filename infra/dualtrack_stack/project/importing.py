@@ -185,14 +185,15 @@ def _relative(file: str, root: Path) -> str:
 
 def _problem(error: BaseException, root: Path, path: str) -> str:
     """``file:line: …``: the last line of the project's that was reached."""
-    if isinstance(error, ToolDeclarationError):
-        return str(error).replace(f"{root}/", "").rstrip(".")
     inside = [
         f"{_relative(frame.filename, root)}:{frame.lineno}"
         for frame in traceback.extract_tb(error.__traceback__)
         if Path(frame.filename).is_relative_to(root / TOOLS)
     ]
     where = inside[-1] if inside else f"{path}:1"
+    if isinstance(error, ToolDeclarationError):
+        said = str(error).replace(f"{root}/", "").rstrip(".")
+        return f"{where}: {said}" if said.startswith("tool ") else said  # what is no function has no line
     if isinstance(error, SyntaxError):
         file = _relative(error.filename, root) if error.filename else path
         return f"{file}:{error.lineno or 1}: this is no Python: {one_line(error.msg)}"

@@ -234,6 +234,10 @@ TOOLS: dict[str, tuple[Write, str]] = {
         {"tools/a.py": TOOL.replace("text: str", "text")},
         "tools/a.py:4: tool 'ask': the parameter 'text' has no type: write text: str",
     ),
+    "no function": (
+        {"tools/a.py": f'{HEAD}@tool\nclass Ask:\n    """Asks."""\n'},
+        "tools/a.py:4: tool 'Ask': it is no function: write @tool above def or async def",
+    ),
     "no schema": (
         {"tools/a.py": TOOL.replace("text: str", "text: bytes")},
         "tools/a.py:4: tool 'ask': the type of the parameter 'text': bytes has no JSON Schema: write str, int,",
