@@ -50,6 +50,7 @@ def test_a_huge_result_is_cut_for_the_record_and_again_on_the_wire() -> None:
 @pytest.mark.parametrize("function", [secretive, hanging])
 def test_a_failure_is_an_error_result_in_a_sentence(function: object) -> None:
     name = function.__name__  # type: ignore[attr-defined]
+    ended.clear()
     try:
         with local_chat("assistant", model=[calls(name), "It failed."], tools=[function]) as chat:  # type: ignore[list-item]
             answer = chat.ask("Go.")
