@@ -11,6 +11,7 @@ from dualtrack.checked_settings import WrongSettings, allowed, checked
 from dualtrack.models.providers import ANTHROPIC
 from dualtrack.settings import DEFAULTS, declared, keys, settings_from
 from dualtrack_stack.local.synth import cache
+from dualtrack_stack.project.function import NAME as OWN
 from dualtrack_stack.project.model import PROFILES
 from dualtrack_stack.roots import PROJECT_FILE
 from dualtrack_stack.settings import BadSettings, read_settings
@@ -61,10 +62,10 @@ def chat(assembly: Callable[..., Path]) -> Stage:
 
 @pytest.fixture(scope="module")
 def environments(chat: Stage) -> Mapping[str, Mapping[str, Any]]:
-    """Each function's environment, by its name."""
+    """Each function's environment, by its name; a project without tools of its own has no function for them."""
     found = chat.resources("Chat", "AWS::Lambda::Function").values()
     by_handler = {f["Description"]: f["Environment"]["Variables"] for f in found if "Description" in f}
-    return {name: by_handler[spec.description] for name, spec in SPECS.items()}
+    return {name: by_handler[spec.description] for name, spec in SPECS.items() if name != OWN}
 
 
 @pytest.mark.parametrize("name", sorted(in_a_file()))
