@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from cfnlint.decode.cfn_yaml import load
 from dualtrack_stack.cli.aws.cdk import PACKAGE
+from dualtrack_stack.cli.new_command import SKELETON
 
 from tests.drivers.documents import ROOT
 
@@ -23,17 +24,15 @@ if TYPE_CHECKING:
 
 WORKFLOWS: Final = (
     *sorted((ROOT / ".github" / "workflows").glob("*.yml")),
-    ROOT / "examples" / "own-repository" / ".github" / "workflows" / "deploy.yml",
+    SKELETON / "github" / "workflows" / "deploy.yml",
 )
 REUSABLE: Final = "deploy-stage.yml"
 TEMPLATE: Final = ROOT / "infra" / "dualtrack_stack" / "pipeline.yaml"
 ISSUER: Final = "token.actions.githubusercontent.com"
-PUBLISHERS: Final = ("actions/", "aws-actions/", "./.github/workflows/", "OWNER/dualtrack/.github/workflows/")
+PUBLISHERS: Final = ("actions/", "aws-actions/", "./.github/workflows/")
 """Owners of trusted actions: GitHub, AWS, and this project."""
 
 COMMIT: Final = re.compile(r"@[0-9a-f]{40}$")
-OWN_TAG: Final = re.compile(r"OWNER/dualtrack/\.github/workflows/[\w.-]+@v\d+\.\d+\.\d+")
-"""A repository of one's own calls its own copy, whose tags nobody else can move."""
 SETUP_NODE: Final = "actions/setup-node@49933ea5288caeca8642d1e84afbd3f7d6820020 # v4.4.0"
 UV: Final = "0.13.9"
 
@@ -96,7 +95,9 @@ def faults(text: str, workflow: dict[Any, Any]) -> Iterator[str]:
         f"no release is named: {line}"
         for line in re.findall(r"@[0-9a-f]{40}\b(?! # v\d+\.\d+\.\d+$).*", text, re.MULTILINE)
     )
-    yield from (f"any version of uv: {line}" for line in re.findall(r"pip install .*\buv\b(?!==\d).*", text))
+    yield from (
+        f"any version of uv: {line}" for line in re.findall(r"pipx? install .*\buv\b(?!==\d).*", text)
+    )
     if "pull_request_target" in text:
         yield "untrusted code runs with the repository's permissions"
     if workflow["permissions"] != {"contents": "read"}:
@@ -113,7 +114,7 @@ def job_faults(job: dict[str, Any]) -> Iterator[str]:
         used, run = step.get("uses", ""), step.get("run", "")
         if used and not used.startswith(PUBLISHERS):
             yield f"runs code of {used}"
-        if used and not used.startswith("./") and not OWN_TAG.fullmatch(used) and not COMMIT.search(used):
+        if used and not used.startswith("./") and not COMMIT.search(used):
             yield f"{used} is no commit"
         if "${{" in run:
             yield f"user input becomes part of a command: {run}"
@@ -141,7 +142,7 @@ def test_a_workflow_has_the_least_permissions_and_no_key(path: Path) -> None:
         (" # v4.4.0", " # v4", "no release is named"),
         ("actions/setup-node@", "somebody/setup-node@", "runs code of"),
         (f"uv=={UV}", "uv", "any version of uv"),
-        ('smoke --stage "$STAGE"', "smoke --stage ${{ inputs.stage }}", "part of a command"),
+        ('--stage "$STAGE" --rolled', "--stage ${{ inputs.stage }} --rolled", "part of a command"),
         ("STAGE: ${{", "DUALTRACK_DROP: all\n      STAGE: ${{", "DUALTRACK_DROP"),
         ("STAGE: ${{", "KEY: ${{ secrets.KEY }}\n      STAGE: ${{", "secrets"),
         ("STAGE: ${{", "ANTHROPIC_API_KEY: sk\n      STAGE: ${{", "ANTHROPIC_API_KEY"),
@@ -161,6 +162,10 @@ def test_a_bad_workflow_is_detected(there: str, instead: str, fault: str, tmp_pa
 
 def test_a_stage_is_deployed_in_its_environment_and_never_cancelled() -> None:
     """Reviews are required per environment, and the role's trust policy names it."""
+    theirs = load(str(WORKFLOWS[-1]))["jobs"]
+    for stage in ("staging", "prod"):
+        assert theirs[stage]["environment"] == stage
+        assert theirs[stage]["concurrency"] == {"group": f"deploy-{stage}", "cancel-in-progress": False}
     deploy = load(str(ROOT / ".github" / "workflows" / REUSABLE))["jobs"]["deploy"]
     assert deploy["environment"] == "${{ inputs.stage }}"
     assert deploy["concurrency"] == {"group": "deploy-${{ inputs.stage }}", "cancel-in-progress": False}
@@ -172,9 +177,12 @@ def test_prod_comes_after_staging_and_staging_after_the_tests() -> None:
         "test": None, "staging": "test", "prod": "staging",
     }  # fmt: skip
     theirs = load(str(WORKFLOWS[-1]))["jobs"]
-    assert {name: job.get("needs") for name, job in theirs.items()} == {"staging": None, "prod": "staging"}
+    assert {name: job.get("needs") for name, job in theirs.items()} == {
+        "test": None, "staging": "test", "prod": "staging",
+    }  # fmt: skip
+    assert own["staging"]["with"]["smoke"] is True
+    assert theirs["staging"]["steps"][-1]["run"] == "uv run dualtrack aws smoke --stage staging"
     for jobs in (own, theirs):
-        assert jobs["staging"]["with"]["smoke"] is True
         assert "refs/heads/main" in jobs["staging"]["if"]
         assert "if" not in jobs["prod"] or "always()" not in jobs["prod"]["if"]
 
@@ -186,31 +194,9 @@ def test_the_pipeline_and_the_command_deploy_with_the_same_cdk() -> None:
 
 def test_every_runner_installs_the_same_uv() -> None:
     texts = [path.read_text() for path in (*WORKFLOWS, ROOT / ".ci" / "run")]
-    installed = [line for text in texts for line in text.splitlines() if "pip install" in line]
-    assert len(installed) == 2
+    installed = [line for text in texts for line in text.splitlines() if re.search("pipx? install", line)]
+    assert len(installed) == 5
     assert all(line.endswith(f" uv=={UV}") for line in installed)
-
-
-def test_the_callers_settings_and_profiles_are_put_into_place(tmp_path: Path) -> None:
-    """Runs the step's own commands in folders like a runner's."""
-    steps = load(str(ROOT / ".github" / "workflows" / REUSABLE))["jobs"]["deploy"]["steps"]
-    (script,) = [step["run"] for step in steps if step.get("name") == "Put them into their places"]
-    for name, text in (
-        ("dualtrack.toml", "dualtrack's"),
-        ("own/dualtrack.toml", "theirs"),
-        ("own/profiles/cook.json", "theirs"),
-    ):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    environment = {"PATH": os.environ["PATH"], "STAGE": "staging"}
-    subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=environment, check=True)
-    files = {
-        str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*") if path.is_file()
-    }
-    assert files == {
-        "dualtrack.toml": "theirs",
-        "profiles/cook.json": "theirs",
-    }
 
 
 # ── roles ─────────────────────────────────────────────────────────────────────────────────────────

@@ -14,8 +14,6 @@ from dualtrack_stack.cli.main import main
 
 from tests.drivers.documents import ROOT
 
-OWN_REPOSITORY = ROOT / "examples" / "own-repository" / ".github" / "workflows" / "deploy.yml"
-
 
 def test_the_package_has_it_from_the_library() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -36,9 +34,3 @@ def test_the_command_and_the_api_say_it() -> None:
 def test_the_changes_begin_with_it() -> None:
     headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert headings[0] == __version__
-
-
-def test_the_examples_deploy_it() -> None:
-    text = OWN_REPOSITORY.read_text()
-    assert re.findall(r"deploy-stage\.yml@(\S+)", text) == [f"v{__version__}"] * 2
-    assert re.findall(r"ref: (\S+)", text) == [f"v{__version__}"] * 2
