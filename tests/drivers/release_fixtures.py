@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack import __version__
+from dualtrack_stack.cli.new_command import project_files
 
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
 from tests.drivers.documents import ROOT
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FIXTURES: Final = ROOT / "tests" / "fixtures"
+PROJECT: Final = "project"
 FOLDER: Final = FIXTURES / __version__
 """Of the version that is being made."""
 
@@ -99,10 +102,19 @@ def write(folder: Path) -> None:
         print(path.name)
 
 
+def write_project(folder: Path) -> None:
+    """What ``dualtrack new`` of this release writes."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for name, text in project_files("my-agents", source="").items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
 def main() -> None:
     """Write those of the version that is being made."""
     FOLDER.mkdir(exist_ok=True)
     write(FOLDER)
+    write_project(FOLDER / PROJECT)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ def new(folder: Path) -> None:
     with exit_codes():
         _check(folder)
         try:
-            for path, text in project_files(folder.resolve().name).items():
+            for path, text in project_files(folder.resolve().name, _source()).items():
                 (folder / path).parent.mkdir(parents=True, exist_ok=True)
                 (folder / path).write_text(text, encoding="utf-8")
         except OSError as problem:
@@ -69,11 +69,11 @@ def _check(folder: Path) -> None:
         raise Missing(f"{folder} is not empty: choose another name, or empty it first.")
 
 
-def project_files(name: str) -> Mapping[str, str]:
-    """The texts of a new project by their paths in it."""
+def project_files(name: str, source: str) -> Mapping[str, str]:
+    """The texts of a new project by their paths in it. ``source``: the table of where the package comes from."""
     paths = (path for path in SKELETON.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
     files = {_place(path): path.read_text(encoding="utf-8").replace("my-agents", name) for path in paths}
-    files["pyproject.toml"] = files["pyproject.toml"].replace(">=1.0,<2", _versions()) + _source()
+    files["pyproject.toml"] = files["pyproject.toml"].replace(">=1.0,<2", _versions()) + source
     return dict(sorted(files.items()))
 
 

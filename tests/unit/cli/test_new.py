@@ -36,7 +36,7 @@ def test_a_project_has_few_files_and_its_name(tmp_path: Path, monkeypatch: pytes
         for path in (tmp_path / "cold-days").rglob("*")
         if path.is_file()
     }
-    assert written == project_files("cold-days")
+    assert written == project_files("cold-days", new_command._source())
     assert len(written) <= FILES_LIMIT
     assert {".gitignore", ".github/workflows/deploy.yml", "dualtrack.toml"} <= set(written)
     assert tomllib.loads(written["pyproject.toml"])["project"]["name"] == "cold-days"
@@ -92,6 +92,6 @@ def test_it_depends_on_what_made_it(told: object, source: object, monkeypatch: p
     monkeypatch.setattr(
         new_command, "distribution", lambda _name: SimpleNamespace(read_text=lambda _file: text)
     )
-    project = tomllib.loads(project_files("cold-days")["pyproject.toml"])
+    project = tomllib.loads(project_files("cold-days", new_command._source())["pyproject.toml"])
     assert project["dependency-groups"]["dev"][0] == f"dualtrack[local,deploy]>={__version__},<2"
     assert project["tool"]["uv"].get("sources", {}).get("dualtrack") == source
