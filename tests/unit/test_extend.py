@@ -224,7 +224,7 @@ def _await_port(process: subprocess.Popen[bytes], port: int) -> None:
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no clone: what belongs to the project is not known")
 def test_every_recipe_works_on_a_copy_of_the_project(tmp_path: Path) -> None:
     followed = recipes()
-    assert list(followed)[: len(PROOFS)] == list(PROOFS)
+    assert [title for title in followed if title in PROOFS] == list(PROOFS)
     copy_project(tmp_path)
     copy = Copy(tmp_path)
     proofs = "".join([*PROOFS.values(), DEPLOYED if LONG else ""])
