@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,3 +60,10 @@ def test_without_a_checkout_the_current_folder_is_the_project(
     monkeypatch.setattr(roots, "_IN_CHECKOUT", False)
     monkeypatch.chdir(tmp_path)
     assert project_root() == tmp_path
+
+
+def test_our_processes_find_no_module_of_the_project(project: Path) -> None:
+    (project / "json.py").write_text("raise SystemExit('the project was imported')\n")
+    command = roots.own_python("json.tool", "--help")
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
