@@ -22,7 +22,13 @@ def main(customer: str) -> None:
     with table().batch_writer() as batch:
         for number, days, status, subject, parcel in SAMPLES:
             opened = (datetime.now(UTC) - timedelta(days=days)).date().isoformat()
-            item = {"customer": customer, "number": number, "status": status, "subject": subject, "opened": opened}
+            item = {
+                "customer": customer,
+                "number": number,
+                "status": status,
+                "subject": subject,
+                "opened": opened,
+            }
             batch.put_item(Item={**item, "parcel": parcel} if parcel else item)
     print(f"{len(SAMPLES)} tickets of {customer}")
 

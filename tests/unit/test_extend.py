@@ -177,8 +177,9 @@ def changed(text: str, diff: str, where: str) -> str:
 
 
 def recipes() -> dict[str, list[Block]]:
-    """The blocks of each chapter."""
-    chapters = re.split(r"^## (.+)$", DOCUMENT.read_text(), flags=re.MULTILINE)[1:]
+    """The blocks of each chapter on what is done in this repository."""
+    text = DOCUMENT.read_text().partition("\n## In this repository\n")[2]
+    chapters = re.split(r"^## (.+)$", text, flags=re.MULTILINE)[1:]
     return {title: list(blocks_of(text)) for title, text in zip(chapters[::2], chapters[1::2], strict=True)}
 
 

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 def test_a_customer_sees_their_own_tickets() -> None:
     with local_chat("support", model=[calls("list_tickets", status="open"), "Two are open."]) as chat:
         answer = chat.ask("What is open?")
-    assert [line in answer.calls[0].result for line in ("1004", "1005", "1001", "Theirs")] == [True, True, False, False]
+    assert [line in answer.calls[0].result for line in ("1004", "1005", "1001", "Theirs")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     assert answer.text == "Two are open."
 
 
@@ -38,7 +43,9 @@ def test_a_note_is_with_the_ticket() -> None:
 
 
 def test_an_empty_note_is_refused_before_it_costs_anything() -> None:
-    with local_chat("support", model=[calls("add_note", number=1004, text=""), "What shall I write?"]) as chat:
+    with local_chat(
+        "support", model=[calls("add_note", number=1004, text=""), "What shall I write?"]
+    ) as chat:
         answer = chat.ask("Add a note.")
     assert answer.calls[0].is_error
     assert answer.credits == 5

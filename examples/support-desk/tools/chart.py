@@ -8,7 +8,6 @@ from typing import Annotated
 
 from annotated_types import Ge, Le
 from dualtrack import Media, ToolContext, ToolResult, tool
-
 from tools.desk import tickets_of
 
 

@@ -18,7 +18,9 @@ def table() -> Any:
 
 def tickets_of(customer: str, limit: int) -> list[dict[str, Any]]:
     """The customer's newest tickets."""
-    found = table().query(KeyConditionExpression=Key("customer").eq(customer), ScanIndexForward=False, Limit=limit)
+    found = table().query(
+        KeyConditionExpression=Key("customer").eq(customer), ScanIndexForward=False, Limit=limit
+    )
     return found["Items"]
 
 

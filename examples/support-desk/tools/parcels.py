@@ -6,7 +6,6 @@ from urllib.parse import quote
 
 import httpx
 from dualtrack import ToolContext, tool
-
 from tools.desk import ticket_of
 
 

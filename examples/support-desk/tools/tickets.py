@@ -13,7 +13,6 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from boto3.dynamodb.conditions import Attr
 from botocore.exceptions import ClientError
 from dualtrack import ToolContext, tool
-
 from tools.desk import table, ticket_of, tickets_of
 
 MAX_NOTES = 50
@@ -28,7 +27,12 @@ def list_tickets(
     """The customer's tickets: number, subject, status and the day on which each was opened."""
     found = tickets_of(context.user, 100)
     return [
-        {"number": int(item["number"]), "subject": item["subject"], "status": item["status"], "opened": item["opened"]}
+        {
+            "number": int(item["number"]),
+            "subject": item["subject"],
+            "status": item["status"],
+            "opened": item["opened"],
+        }
         for item in found
         if status in ("any", item["status"])
     ][:limit]
@@ -57,7 +61,8 @@ def add_note(number: int, text: Annotated[str, MinLen(1), MaxLen(2000)], context
         table().update_item(
             Key={"customer": context.user, "number": number},
             UpdateExpression="SET notes = list_append(if_not_exists(notes, :none), :note)",
-            ConditionExpression=Attr("number").exists() & (Attr("notes").not_exists() | Attr("notes").size().lt(MAX_NOTES)),
+            ConditionExpression=Attr("number").exists()
+            & (Attr("notes").not_exists() | Attr("notes").size().lt(MAX_NOTES)),
             ExpressionAttributeValues={":none": [], ":note": [note]},
         )
     except ClientError as error:
