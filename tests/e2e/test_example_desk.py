@@ -1,4 +1,4 @@
-"""The support desk of examples/, as its README says: its tests, a chat on a local stack with its table, its templates."""
+"""The support desk of examples/, by its README: its tests, a chat on a local stack with its table, its templates."""
 
 from __future__ import annotations
 
