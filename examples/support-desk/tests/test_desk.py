@@ -73,19 +73,19 @@ class Carrier(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def carrier(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def carrier() -> Iterator[str]:
+    """The carrier's address."""
     server = HTTPServer(("127.0.0.1", 0), Carrier)
     Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("CARRIER_URL", f"http://127.0.0.1:{server.server_port}")
-    monkeypatch.setenv("CARRIER_KEY", "key-of-the-test")
-    yield
+    yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
 
 
-@pytest.mark.usefixtures("carrier")
-def test_a_parcel_is_tracked_with_the_key() -> None:
-    with local_chat("support", model=[calls("track_parcel", number=1004), "It is in Leipzig."]) as chat:
+def test_a_parcel_is_tracked_with_the_key(carrier: str) -> None:
+    model = [calls("track_parcel", number=1004), "It is in Leipzig."]
+    settings = {"CARRIER_URL": carrier, "CARRIER_KEY": "key-of-the-test"}
+    with local_chat("support", model=model, settings=settings) as chat:
         answer = chat.ask("Where is the replacement?")
     assert answer.calls[0].result == "In Leipzig, due tomorrow"
     assert answer.credits == 7

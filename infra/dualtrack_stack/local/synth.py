@@ -204,7 +204,9 @@ def _begin(
 def _finish(process: subprocess.Popen[str], output: IO[str]) -> None:
     if process.wait():
         output.seek(0)
-        raise RuntimeError(f"Synthesis failed:\n{output.read()[-8000:]}")
+        # the CDK's Node complains in such lines that the app has gone
+        told = [line for line in output.read()[-8000:].splitlines() if not line.startswith("b'")]
+        raise RuntimeError("\n".join(["Synthesis failed:", *told]))
 
 
 if __name__ == "__main__":
