@@ -15,7 +15,6 @@ from dualtrack.tools.mcp.config import parse_servers
 
 from dualtrack_stack.edge import PLAIN
 from dualtrack_stack.prices import HOME, prices
-from dualtrack_stack.profiles import own_profiles
 from dualtrack_stack.project.function import NAME as OWN
 from dualtrack_stack.project.model import Project
 from dualtrack_stack.project.packaging import build_function
@@ -72,7 +71,7 @@ class ChatStack(Stack):
     ) -> None:
         super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-chat")
         self._stage = stage
-        self._project = project or Project(project_root(), profiles=own_profiles(settings or DEFAULTS))
+        self._project = project or Project(project_root())
         self._data = data
         self._identity = identity
         self._settings = settings
