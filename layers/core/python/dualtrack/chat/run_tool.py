@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 _RESERVE_SECONDS: Final = 5.0
+_OF_STORES: Final = (Transient, ClientError, BotoCoreError)
+"""What our own stores raise: a retry of the step may succeed."""
 
 Recorded: TypeAlias = Callable[[ToolResult, tuple[Asked, ...]], None]
 """Called with a recorded result, and with the model calls that its tool made."""
@@ -96,8 +98,8 @@ def _within(execute: Execute, running: Running, seconds: float, meter: Meter) ->
         return within(max(seconds, 0.1), metered, f"tool-{running.call.id}")
     except TookTooLong as error:
         return failed(f"it did not answer within {error.seconds:.0f} seconds.")
-    except (Transient, ClientError, BotoCoreError):  # of our own stores: a retry may succeed
-        raise
-    except Exception as error:  # noqa: BLE001 - a tool never fails the chat
+    except Exception as error:
+        if isinstance(error, _OF_STORES) and running.call.fn != "own":  # a project's tools have no store of ours
+            raise
         _log.exception("%s %s failed", running.call.tool, running.chat.chat_id)
         return failed(reason_of(error))
