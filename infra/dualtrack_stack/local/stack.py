@@ -406,13 +406,13 @@ class LocalStack:
             self._await_emulator(emulator, ports.of("emulator"))
             now.assembly = synthesis.assembly()
         self._deploy(ports.of("emulator"), now.outside)
+        write_private(self._paths.keys, _exports(self.aws))
         self._publish_samples()
         self._grant_to_own_user()
         self._configure_front(now.front, now.outside)
         self._await_serving()
         self._sweep()
         self._list_tools()
-        write_private(self._paths.keys, _exports(self.aws))
         self.announce(now.seen)
 
     def _outside(self) -> Outside:
@@ -694,5 +694,10 @@ def _put_keys(aws: Aws, outputs: Mapping[str, str], keys: Mapping[str, str]) -> 
 def _exports(aws: Aws) -> str:
     from dualtrack_stack.local.aws import REGION  # noqa: PLC0415 - the light part of this module starts fast
 
-    values = {"AWS_ENDPOINT_URL": aws.endpoint_url, "AWS_REGION": REGION, **aws.credentials.environment()}
+    values = {
+        "AWS_ENDPOINT_URL": aws.endpoint_url,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,  # which boto3 reads
+        **aws.credentials.environment(),
+    }
     return "".join(f"export {name}={value}\n" for name, value in values.items())

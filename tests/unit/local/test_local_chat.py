@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.exceptions import ClientError
 from dualtrack import Media, ToolContext, ToolResult, tool
 from dualtrack.errors import ApiError
 from dualtrack.testing import ScriptError, calls, fails, local_chat
@@ -423,3 +424,15 @@ def test_the_documented_tests_pass() -> None:
     assert len(tests) >= 2
     for test in tests.values():
         test()
+
+
+@tool
+def refused_by_aws() -> str:
+    """Reads a table that is not there."""
+    raise ClientError({"Error": {"Code": "ResourceNotFoundException", "Message": "a secret"}}, "Query")
+
+
+def test_what_aws_refuses_a_tool_is_its_error_result() -> None:
+    with local_chat("assistant", model=[calls("refused_by_aws"), "No."], tools=[refused_by_aws]) as chat:
+        answer = chat.ask("Read it.")
+    assert (answer.calls[0].result, answer.calls[0].is_error) == ("Tool execution failed: ClientError.", True)

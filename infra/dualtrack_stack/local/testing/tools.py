@@ -53,7 +53,7 @@ def specs_of(project: Project, given: Mapping[str, Declaration]) -> Mapping[str,
     in for others of the project."""
     of_project = {spec["name"]: spec_from(spec) for spec in project.specs}
     prices = (*PRICE_CLASSES, *project.prices)
-    of_test = {name: spec_from(spec_of("", tool, prices=prices)) for name, tool in given.items()}
+    of_test = {name: spec_from(spec_of("", tool, kind="own", prices=prices)) for name, tool in given.items()}
     return MappingProxyType({**IN_HOUSE, **of_project, **of_test})
 
 
