@@ -99,7 +99,8 @@ def _within(execute: Execute, running: Running, seconds: float, meter: Meter) ->
     except TookTooLong as error:
         return failed(f"it did not answer within {error.seconds:.0f} seconds.")
     except Exception as error:
-        if isinstance(error, _OF_STORES) and running.call.fn != "own":  # a project's tools have no store of ours
+        # a project's tools have no store of ours
+        if isinstance(error, _OF_STORES) and running.call.fn != "own":
             raise
         _log.exception("%s %s failed", running.call.tool, running.chat.chat_id)
         return failed(reason_of(error))
