@@ -176,7 +176,8 @@ def _content(path: Path) -> bytes:
 def _told(problem: ErrorDetails) -> str:
     where = ".".join(map(str, problem["loc"]))
     if problem["type"] == "extra_forbidden":
-        return f"{where}: there is no such field: write one of {', '.join(ProfileFile.model_fields)}"
+        known = f": write one of {', '.join(ProfileFile.model_fields)}" if len(problem["loc"]) == 1 else ""
+        return f"{where}: there is no such field{known}"
     if problem["type"] == "missing":
         return f"{where}: it is missing: write it"
     said = problem["msg"].removeprefix("Value error, ").replace("Input should", "it should")

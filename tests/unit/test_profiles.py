@@ -45,24 +45,27 @@ def test_every_field_read_is_checked() -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"tool": []}, "tool: Extra inputs are not permitted"),
-        ({"tools": ["retrieve_everything"]}, "tools.0: Value error, there is no tool 'retrieve_everything'"),
+        ({"tool": []}, "tool: there is no such field: write one of name, "),
+        ({"tools": ["retrieve_everything"]}, "tools.0: there is no tool 'retrieve_everything'"),
         ({"mcp": ["Git Hub"]}, "mcp.0: "),
         ({"max_turns": 0}, "max_turns: "),
-        ({"after_max_turns": "stop"}, "after_max_turns: Input should be 'limit' or 'complete'"),
+        ({"after_max_turns": "stop"}, "after_max_turns: it should be 'limit' or 'complete'"),
         ({"max_tokens": 65_000}, "max_tokens: "),
         ({"result_limit": 10}, "result_limit: "),
         ({"system": "You help."}, "system: "),
         ({"history": {"policy": "none"}}, "history: Input tag 'none'"),
-        ({"history": {"policy": "dual_track", "rounds": 3}}, "history.dual_track.rounds: Extra inputs"),
-        ({"history": {"policy": "window", "rounds": 3}}, "history.window.rounds: Extra inputs"),
+        (
+            {"history": {"policy": "dual_track", "rounds": 3}},
+            "history.dual_track.rounds: there is no such field",
+        ),
+        ({"history": {"policy": "window", "rounds": 3}}, "history.window.rounds: there is no such field"),
         ({"history": {"policy": "window", "exchanges": 0}}, "history.window.exchanges: "),
         ({"history": {"policy": "tool_rounds", "rounds": -1}}, "history.tool_rounds.rounds: "),
         ({"history": "dual_track"}, "history: "),
         ({"model": ""}, "model: "),
         (
             {"query_template": "Answer this."},
-            "query_template: Value error, must contain {query} exactly once",
+            "query_template: must contain {query} exactly once",
         ),
         ({"query_template": "{query} {query}"}, "query_template: "),
         ({"suggestions": ["a", ""]}, "suggestions.1: "),
@@ -74,12 +77,12 @@ def test_a_bad_profile_is_refused_with_its_file_and_field(
 ) -> None:
     with pytest.raises(BadProfile) as refused:
         own_profiles(checked(written(tmp_path, HELPER | change)))
-    assert str(refused.value).startswith(f"{tmp_path / 'helper.json'}: {problem}")
+    assert str(refused.value).startswith(f"{tmp_path / 'helper.json'}:1: {problem}")
 
 
 def test_a_file_that_is_not_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "helper.json").write_text("{")
-    with pytest.raises(BadProfile, match=r"helper\.json: file: Invalid JSON"):
+    with pytest.raises(BadProfile, match=r"helper\.json:1: Invalid JSON"):
         own_profiles(checked({"DUALTRACK_PROFILES": str(tmp_path)}))
 
 

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 from dualtrack.message_files import MESSAGE_CHARACTERS
 from dualtrack_stack.cli.main import main
+from dualtrack_stack.local.saved import Watched, look
 
 from tests.clients.terminal import Terminal
 from tests.drivers.images import png
@@ -372,12 +373,25 @@ class TestChat:
         assert "Error: Gone." in shown.stderr
 
 
+def of_stack(url: str) -> dict[str, Any]:
+    """What a stack that serves an empty project writes of itself."""
+    project = Watched(Path.cwd() / "empty", Path.cwd() / "empty" / "profiles")
+    return {
+        "url": url,
+        "pid": os.getpid(),
+        "root": str(project.root),
+        "profiles": str(project.profiles),
+        "seen": look(project).digest(),
+        "problem": "",
+    }
+
+
 class TestRunningStack:
     def test_the_stack_of_the_state_folder_is_used(self) -> None:
         script = Script(events=answered())
         with api_server(script) as url:
             Path("state").mkdir()
-            Path("state/dev.json").write_text(json.dumps({"url": url, "pid": os.getpid()}))
+            Path("state/dev.json").write_text(json.dumps(of_stack(url)))
             result = run("chat", "How?", "--state-dir", "state")
         assert result.exit_code == 0
         assert (
@@ -389,7 +403,7 @@ class TestRunningStack:
         state = tmp_path / "my state"
         state.mkdir()
         with api_server(Script(events=answered())) as url:
-            (state / "dev.json").write_text(json.dumps({"url": url, "pid": os.getpid()}))
+            (state / "dev.json").write_text(json.dumps(of_stack(url)))
             result = run("chat", "How?", "--state-dir", str(state))
         assert f"--state-dir '{state}'" in result.stdout
 
@@ -408,7 +422,7 @@ class TestRunningStack:
         with api_server(Script()) as url:
             (tmp_path / "dev.json").write_text(json.dumps({"url": url, "pid": dead.pid}))
             assert running_stack(tmp_path) is None
-            (tmp_path / "dev.json").write_text(json.dumps({"url": url, "pid": os.getpid()}))
+            (tmp_path / "dev.json").write_text(json.dumps(of_stack(url)))
             assert running_stack(tmp_path) == url
 
     def test_a_starting_stack_is_waited_for(self, tmp_path: Path) -> None:
@@ -416,7 +430,7 @@ class TestRunningStack:
 
         with api_server(Script()) as url, (tmp_path / "lock").open("w") as runner:
             fcntl.flock(runner, fcntl.LOCK_EX)
-            written = json.dumps({"url": url, "pid": os.getpid()})
+            written = json.dumps(of_stack(url))
             serving = threading.Timer(0.3, (tmp_path / "dev.json").write_text, [written])
             serving.start()
             with open_target(Wanted(None, None, None, tmp_path), print) as target:

@@ -23,9 +23,7 @@ export function groupName(at, now) {
 export function groupsOf(families, now = new Date()) {
   const groups = [];
   for (const family of families) {
-    const times = [family.root, ...family.branches].map((member) =>
-      Date.parse(member.listed_at),
-    );
+    const times = [family.root, ...family.branches].map((member) => Date.parse(member.listed_at));
     const name = groupName(new Date(Math.max(...times)), now);
     if (groups.at(-1)?.name !== name) groups.push({ name, families: [] });
     groups.at(-1).families.push(family);
