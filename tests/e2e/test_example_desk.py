@@ -1,15 +1,16 @@
-"""The support desk of examples/, by its README: its tests, a chat on a local stack with its table, its templates."""
+"""The support desk of examples/, by its README: its tests, a chat on a local stack with its table, its rights."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from dualtrack_stack.project.function import Place, own_statements
+from dualtrack_stack.project.read import read_project
 
 from tests.drivers.documents import ROOT
 from tests.servers.processes import free_port
@@ -77,21 +78,16 @@ def test_a_customers_tickets_on_the_local_stack(desk: Path) -> None:
     assert "week,closed,open" in printed
 
 
-def test_its_templates_have_its_permissions_alone(desk: Path) -> None:
-    run(desk, "uv run --no-sync dualtrack aws synth --stage staging -o templates")
-    template = json.loads((desk / "templates" / "Chat.template.json").read_text())
-    assert statements(template, "support-desk-staging") == {
-        ("OwnRole", ("dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"))
-    }
-
-
-def statements(template: dict[str, Any], resource: str) -> set[tuple[str, tuple[str, ...]]]:
-    """The roles that may do something with a resource, and what."""
-    found = set()
-    for policy in template["Resources"].values():
-        if policy["Type"] == "AWS::IAM::Policy":
-            for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
-                if resource in json.dumps(statement["Resource"]):
-                    role = policy["Properties"]["Roles"][0]["Ref"]
-                    found.add((re.sub(r"[0-9A-F]{8}$", "", role), tuple(statement["Action"])))
-    return found
+def test_its_function_may_use_its_table_and_its_secret_alone() -> None:
+    own = read_project(DESK, "staging", {}).own("staging")
+    allowed = own_statements(own, Place("staging", "eu-west-1", "111122223333"))
+    assert [(statement["Action"], statement["Resource"]) for statement in allowed] == [
+        (
+            ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"],
+            ["arn:aws:dynamodb:eu-west-1:111122223333:table/support-desk-staging"],
+        ),
+        (
+            ["ssm:GetParameter"],
+            ["arn:aws:ssm:eu-west-1:111122223333:parameter/dualtrack-staging/tools/CARRIER_KEY"],
+        ),
+    ]

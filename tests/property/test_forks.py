@@ -44,7 +44,7 @@ from tests.drivers.faults import Process
 from tests.drivers.invariants import chat_faults
 from tests.long_forms import LONG
 
-EXAMPLES: Final = 100 if LONG else 8
+EXAMPLES: Final = 50 if LONG else 8
 TALK: Final = Scenario(
     "forked",
     rounds=((DOCUMENTATION, READ, SEARCH),),

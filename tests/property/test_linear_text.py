@@ -69,7 +69,7 @@ UNITS: Final = (
 HEADS: Final = ("", "[", "# a", "Source: <")
 SIZES: Final = (2_048, 16_384, 65_536) if LONG else (2_048, 16_384)
 """Growing sizes, so that a function worse than quadratic fails instead of hanging."""
-LONGEST: Final = 1_048_576 if LONG else 131_072
+LONGEST: Final = 524_288 if LONG else 131_072
 
 WORST: Final = ("\n", " ", "[", "[ID:q1]\n", "\u200b", "[\n", "#", "```a\n", "< ", "a-")
 
