@@ -351,6 +351,11 @@ def test_json_results_become_a_list() -> None:
     assert "(1 more.)" in said
 
 
+def test_a_short_result_is_shown_whole() -> None:
+    text = answer(("weather", {"city": "Ottawa"}, "-12 °C, snow", False), question="weather city=Ottawa")
+    assert "`weather` returned:\n\n-12 °C, snow" in text
+
+
 def test_every_result_is_in_the_answer() -> None:
     said = answer(
         ("retrieve_documentation", {"query": "x"}, DOCUMENT, False),

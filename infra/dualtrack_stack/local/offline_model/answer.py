@@ -21,6 +21,7 @@ MARK = "*(Built-in offline model: fixed rules and extracts, no language model.)*
 """The first line of every answer, so that it is not mistaken for a model's."""
 
 MAX_SECTIONS = 4
+MAX_SHOWN = 600
 _OF_COURSES = (courses.SEARCH, courses.OUTLINE)
 MAX_SENTENCES = 2
 MAX_RECORD_CHARACTERS = 6_000
@@ -96,8 +97,10 @@ def _from_document(outcome: Outcome, wanted: frozenset[str]) -> str:
         reverse=True,
     )
     ranked = [matching[position] for position in sorted(positions[:MAX_SECTIONS])]
+    if not ranked and len(outcome.text) <= MAX_SHOWN:
+        return f"`{outcome.tool}` returned:\n\n{outcome.text}"
     if not ranked:
-        start = _shortened(" ".join(sentences(outcome.text)[:3]), 600)
+        start = _shortened(" ".join(sentences(outcome.text)[:3]), MAX_SHOWN)
         return f"`{outcome.tool}` answered, but nothing in it matches the question. It begins: {start}"
     shown = [_shown(section, wanted) for section in ranked]
     return "\n\n".join((f"From `{outcome.tool}`:", *shown, _sources(ranked))).rstrip()
