@@ -29,6 +29,7 @@ from dualtrack.tool_declaration import declared
 from dualtrack.tool_signature import ToolDeclarationError
 
 from dualtrack_stack.project.function import TOOLS
+from dualtrack_stack.project.imports import SDK
 from dualtrack_stack.tool_specs import spec_of
 
 if TYPE_CHECKING:
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
     from dualtrack.tool_declaration import Declaration
 
-THERE_ANYWAY: Final = frozenset({"boto3", "botocore"})
-"""Packages that the function of the tools has imported before them."""
 _STDERR: Final = 2
 SHOWN: Final = 200
 """Characters that are shown of what a module prints, and of the text of what it raises."""
@@ -70,7 +69,7 @@ class Said(io.TextIOBase):
 
 class Costs:
     """An ``__import__`` that keeps the seconds of each package that the project's modules import, and in ``there``
-    those of `THERE_ANYWAY`."""
+    those of the SDK, which the function has imported before them."""
 
     def __init__(self) -> None:
         self.there = 0.0
@@ -90,7 +89,7 @@ class Costs:
         finally:
             self._is_inside = False
             took = time.perf_counter() - began
-            if package in THERE_ANYWAY:
+            if package in SDK:
                 self.there += took
             else:
                 self.seconds[package] += took
