@@ -207,10 +207,12 @@ class Page {
     }
   }
 
+  /** Shows an address at once: what is written after the click can't reach the conversation that was left. */
   #go(hash) {
     this.#sidebar.close();
-    if (location.hash.replace(/^#/, "") === hash) this.#show();
-    else location.hash = hash;
+    const address = `${location.pathname}${location.search}${hash && `#${hash}`}`;
+    if (location.hash.replace(/^#/, "") !== hash) history.pushState(null, "", address);
+    this.#show();
   }
 
   #setTitle(title) {
