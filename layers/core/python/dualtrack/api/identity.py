@@ -1,4 +1,4 @@
-"""The caller, from the verified claims of an ID token (CONTRACT 3).
+"""Who calls: of an ID token its user, of an API key the account that pays and the user whose data it is (CONTRACT 3).
 
 API Gateway passes on the claim ``cognito:groups`` as text: ``a,b``, or in some cases ``[a b]``. Group names may have
 any punctuation, so ``x,admin`` may be two groups or one, and ``[admin]`` may be a name. Only the token has the list: it
@@ -19,16 +19,31 @@ if TYPE_CHECKING:
 
     from dualtrack.frozen import JsonObject
     from dualtrack.storage.deletions import Deletions
+    from dualtrack.vocabulary import Scope
 
 ADMIN_GROUP: Final = "admin"
 
 
 @dataclass(frozen=True, slots=True)
+class UsedKey:
+    """The API key of a request, checked and counted. ``profiles``: those that its chats may have; none for any."""
+
+    key_id: str
+    scopes: frozenset[Scope]
+    profiles: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
-    """A user (the ``sub`` claim) and their groups in the pool."""
+    """Who calls. ``user``: whose conversations, records and limits it is about, the ``sub`` claim of a token.
+    ``payer``: whose account pays, another one for the end users of a service's key. ``groups``: the user's in the
+    pool. ``key``: None for a token.
+    """
 
     user: str
+    payer: str
     groups: frozenset[str] = frozenset()
+    key: UsedKey | None = None
 
     @property
     def is_admin(self) -> bool:
@@ -58,7 +73,7 @@ def identity_of(claims: JsonObject, token: str) -> Identity:
     user = claims.get("sub")
     if not user or claims.get("token_use") != "id":
         raise ApiError("unauthorized", "A valid ID token is needed.")
-    return Identity(str(user), groups_of(claims.get("cognito:groups"), _listed_groups(token)))
+    return Identity(str(user), str(user), groups_of(claims.get("cognito:groups"), _listed_groups(token)))
 
 
 def refuse_erased(deletions: Deletions, user: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from dualtrack.api.identity import Identity, bearer_token, identity_of, refuse_erased
 from dualtrack.api.models import Body, parse_body
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 B = TypeVar("B", bound=Body)
 
+_NOBODY: Final = Identity("", "")
+
 
 @dataclass(frozen=True, slots=True)
 class Services:
@@ -46,12 +48,21 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An admitted request. ``user`` is the caller; empty for an open route."""
+    """An admitted request. ``identity`` has no user for an open route."""
 
     event: APIGatewayProxyEvent
     services: Services
-    user: str = ""
-    is_admin: bool = False
+    identity: Identity = _NOBODY
+
+    @property
+    def user(self) -> str:
+        """Whose data it is about."""
+        return self.identity.user
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether an administrator asks."""
+        return self.identity.is_admin
 
     @property
     def stores(self) -> ApiStores:
@@ -85,7 +96,7 @@ def admit(event: APIGatewayProxyEvent, services: Services, access: Access) -> Re
     count_request(services.stores.requests, identity.user, int(services.stores.clock()))
     if access == "admin":
         identity.require_admin()
-    return Request(event, services, identity.user, identity.is_admin)
+    return Request(event, services, identity)
 
 
 def _caller(event: APIGatewayProxyEvent) -> Identity:
