@@ -3,11 +3,11 @@
 _list:
     @just --list --unsorted
 
-# ruff, ruff format, mypy
+# ruff, ruff format, pyrefly
 check:
     uv run --group lint ruff check .
     uv run --group lint ruff format --check .
-    uv run --group test --group lint mypy functions infra layers/core/python/dualtrack tests
+    uv run --group test --group lint pyrefly check
 
 # ruff's own repairs
 format:

@@ -57,7 +57,11 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
             deletions = sweep_deletions(stores, executions, users, _seconds_left(context))
     _tell(OpenChats=swept.seen, SweptChats=swept.started + swept.ended, Deletions=deletions.seen)
     complete = swept.complete and deletions.complete
-    done = asdict(swept) | {"deletions": deletions.seen, "corpus_jobs": jobs, "complete": complete}
+    done: dict[str, Any] = asdict(swept) | {
+        "deletions": deletions.seen,
+        "corpus_jobs": jobs,
+        "complete": complete,
+    }
     logger.info("Swept", **done)
     return done
 

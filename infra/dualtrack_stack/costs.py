@@ -87,7 +87,7 @@ def counted() -> Mapping[str, Counted]:
     """The chats that were counted, by their names."""
     chats = json.loads(COUNTS_FILE.read_text(encoding="utf-8"))
     return {
-        name: Counted(**{**chat, "rounds": tuple(map(tuple, chat["rounds"]))}) for name, chat in chats.items()
+        name: Counted(**chat | {"rounds": tuple(map(tuple, chat["rounds"]))}) for name, chat in chats.items()
     }
 
 

@@ -154,7 +154,7 @@ def _block(name: str, samples: Mapping[str, Any]) -> str:
 def laid_out(value: Any, indent: int = 0) -> str:
     """JSON with short parts on one line each."""
     flat = json.dumps(value, ensure_ascii=False)
-    if len(flat) + indent <= _WIDTH or not isinstance(value, dict | list) or not value:
+    if len(flat) + indent <= _WIDTH or not isinstance(value, (dict, list)) or not value:
         return flat
     inside, deeper = " " * (indent + 2), indent + 2
     if isinstance(value, list):

@@ -42,4 +42,5 @@ def _answer(request: AWSPreparedRequest) -> Any:
 def _of_dynamodb(request: AWSPreparedRequest) -> Any:
     target: Any = request.headers["X-Amz-Target"]
     headers = {"x-amz-target": target.decode()}
-    return finished(dynamodb.handle_request("POST", "/", headers, request.body, {}))
+    body: Any = request.body
+    return finished(dynamodb.handle_request("POST", "/", headers, body, {}))

@@ -213,7 +213,7 @@ class WorkerWorld(World):
     """An erasure takes four sweeps; with handlers it is in tests/e2e/test_erasure.py."""
 
     ground: Ground = field(kw_only=True)
-    clock: ShiftedClock = field(default_factory=ShiftedClock)
+    clock: ShiftedClock = field(default_factory=ShiftedClock)  # type: ignore[bad-override-mutable-attribute] # never set
 
     def _prepare(self) -> None:
         self.user = f"ann-{uuid.uuid4().hex[:12]}"
@@ -437,7 +437,10 @@ def ground(
                     (tools.url, "mcp"),
                 )
             }
-            edge = Edge(hosts, lambda process, *request: _worker(process).world.answer(process, *request))
+            edge = Edge(
+                hosts,
+                lambda process, request, service: _worker(process).world.answer(process, request, service),
+            )
             with serve_edge(edge), zygotes(state_dir) as addresses:
                 environments = {handler: deployed_environment(root, handler) for handler in HANDLERS}
                 yield Ground(root, edge, tools, addresses, _park(root), environments, model)

@@ -92,9 +92,9 @@ class NoExecutions:
         """Remember it."""
         self.started.append(name)
 
-    def stop(self, chat_id: str, cause: str) -> None:
+    def stop(self, name: str, cause: str) -> None:
         """Remember it."""
-        self.stopped.append(chat_id)
+        self.stopped.append(name)
 
     def status(self, chat_id: str) -> str | None:
         """The status that a test has set."""

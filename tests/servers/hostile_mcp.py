@@ -110,7 +110,7 @@ def notes() -> Iterable[bytes]:
 
 
 class _Handler(socketserver.StreamRequestHandler):
-    server: _Server
+    server: _Server  # type: ignore[bad-override-mutable-attribute] # the class that makes it says so
 
     def handle(self) -> None:
         """Answers one request, then closes."""

@@ -75,7 +75,7 @@ class RuntimeApi(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    server: RuntimeApi
+    server: RuntimeApi  # type: ignore[bad-override-mutable-attribute] # the class that makes it says so
 
     def do_GET(self) -> None:
         if self.path == "/2020-01-01/extension/event/next":
@@ -147,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
         """Say nothing."""
 
 

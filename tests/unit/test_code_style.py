@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-CODE = ("functions", "infra", "layers/core/python/dualtrack", "tests")
 
 
 @pytest.mark.parametrize(
@@ -17,7 +16,7 @@ CODE = ("functions", "infra", "layers/core/python/dualtrack", "tests")
     [
         ("ruff", "check", "."),
         ("ruff", "format", "--check", "."),
-        ("mypy", *CODE),
+        ("pyrefly", "check"),
     ],
     ids=["lint", "format", "types"],
 )

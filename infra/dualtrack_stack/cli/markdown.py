@@ -302,7 +302,13 @@ class _Table(drawn.TableElement):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         parts = (self.header and [self.header.row], self.body and self.body.rows)
-        rows = [[cell.content for cell in row.cells] for part in parts for row in part or () if row]
+        rows = [
+            [cell.content for cell in row.cells]
+            for part in parts
+            if isinstance(part, list)
+            for row in part
+            if row
+        ]
         widths = [max(cell_len(row[column].plain) for row in rows) + 2 for column in range(len(rows[0]))]
         if sum(min(width, _LEAST_COLUMN) for width in widths) + 2 > options.max_width:
             yield from (Text("| ") + Text(" | ").join(row) + Text(" |") for row in rows)

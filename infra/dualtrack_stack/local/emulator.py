@@ -208,9 +208,8 @@ def main() -> None:
     """Serve like the emulator's own command, with its settings from the environment."""
     origins, sys.argv[1:] = sys.argv[1:], []
     # before the module that invokes functions takes the name over from there
-    lambda_runtime.execution_credentials = secretly(
-        lambda_runtime.execution_credentials, secrets.token_bytes(32)
-    )
+    issued = secretly(lambda_runtime.execution_credentials, secrets.token_bytes(32))
+    lambda_runtime.execution_credentials = issued  # type: ignore[bad-assignment] # no keyword is used
     ministack.app = guarded(ministack.app, origins)
     ministack.main()
 

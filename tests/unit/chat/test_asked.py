@@ -154,7 +154,7 @@ def test_a_duplicate_line_is_reported(searched: tuple[World, FakeClaude, FakeVoy
         doubled = copy.deepcopy(receipt(world, chat)["lines"])
         doubled.append(next(line for line in doubled if line["kind"] == kind))
         assert any("listed twice" in difference for difference in differences(chat, doubled)), kind
-        renamed = [*doubled[:-1], {**doubled[-1], "id": "another"}]
+        renamed: list[Any] = [*doubled[:-1], {**doubled[-1], "id": "another"}]
         assert any("listed twice" in difference for difference in differences(chat, renamed)), kind
 
 

@@ -53,10 +53,11 @@ def shrink_the_budget() -> None:
 
 def converse(world: World, queries: int, conversation_id: str = "") -> Chat:
     """Ask this many queries; the last one's chat."""
+    chats: list[Chat] = []
     for number in range(queries):
-        chat = world.ask(f"Question {number}? " + "Words. " * 20, conversation_id=conversation_id)
-        conversation_id = chat.conversation_id
-    return chat
+        chats.append(world.ask(f"Question {number}? " + "Words. " * 20, conversation_id=conversation_id))
+        conversation_id = chats[-1].conversation_id
+    return chats[-1]
 
 
 def sent(world: World) -> list[list[str]]:

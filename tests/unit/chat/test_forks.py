@@ -38,11 +38,9 @@ def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
 
 
 def converse(world: World, profile: str, queries: int) -> Chat:
-    conversation_id = ""
-    for number in range(1, queries + 1):
-        more = {} if conversation_id else {"profile": profile}
-        chat = world.ask(f"Question {number}? " + "Words. " * 20, "ann", conversation_id, **more)
-        conversation_id = chat.conversation_id
+    chat = world.ask("Question 1? " + "Words. " * 20, "ann", "", profile=profile)
+    for number in range(2, queries + 1):
+        chat = world.ask(f"Question {number}? " + "Words. " * 20, "ann", chat.conversation_id)
     return chat
 
 

@@ -92,7 +92,7 @@ def test_a_duplicate_line_is_reported(world: World) -> None:
         doubled = copy.deepcopy(body["lines"])
         doubled.append(next(line for line in doubled if line["kind"] == kind and line.get("amount", 1)))
         assert any("listed twice" in difference for difference in differences(chat, doubled)), kind
-        renamed = [*doubled[:-1], {**doubled[-1], "id": "another"}]
+        renamed: list[Any] = [*doubled[:-1], {**doubled[-1], "id": "another"}]
         sums = differences(chat, renamed)
         assert sums or doubled[-1].get("movement") == "hold", kind
 

@@ -158,8 +158,8 @@ def test_a_sweeps_attempt_is_recorded_even_if_the_process_dies(stores: Stores, c
     clock.now += CHAT_SECONDS + 1
 
     class Dies(NoExecutions):
-        def stop(self, chat_id: str, cause: str) -> None:
-            raise SystemExit(chat_id)
+        def stop(self, name: str, cause: str) -> None:
+            raise SystemExit(name)
 
     with pytest.raises(SystemExit):
         swept(stores, Dies())

@@ -50,14 +50,13 @@ def script(**changed: Any) -> Script:
         conversation("cv_00000000000000000000000007", "How far is it?"),
         conversation("cv_00000000000000000000000006", "Where is it?"),
     ]
-    return Script(
-        **{
-            "conversations": two,
-            "records": {"cv_00000000000000000000000007": RECORDS},
-            "tools": TOOLS,
-            **changed,
-        }
-    )
+    fields: dict[str, Any] = {
+        "conversations": two,
+        "records": {"cv_00000000000000000000000007": RECORDS},
+        "tools": TOOLS,
+        **changed,
+    }
+    return Script(**fields)
 
 
 def run(served: Script, *arguments: str) -> Result:

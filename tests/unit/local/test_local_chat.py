@@ -274,7 +274,8 @@ def test_it_runs_within_an_event_loop() -> None:
 
 
 def ask(**arguments: Any) -> None:
-    with local_chat(**{"profile": "assistant", "tools": [weather], **arguments}) as chat:
+    all_arguments: dict[str, Any] = {"profile": "assistant", "tools": [weather], **arguments}
+    with local_chat(**all_arguments) as chat:
         chat.ask("Hello?")
 
 

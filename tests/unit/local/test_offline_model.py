@@ -76,7 +76,8 @@ def request(
 
 
 def calls(question: str, **more: Any) -> list[tuple[str, dict[str, Any]]]:
-    decided = reply.decide(request(question, **{"tools": ALL, **more}))
+    fields: dict[str, Any] = {"tools": ALL, **more}
+    decided = reply.decide(request(question, **fields))
     called = [(block["name"], block["input"]) for block in decided.content if block["type"] == "tool_use"]
     assert decided.stop_reason == ("tool_use" if called else "end_turn")
     return called

@@ -51,7 +51,7 @@ def client(model: OfflineModel, sdk: anthropic.Anthropic) -> anthropic.Anthropic
 
 
 def create(client: anthropic.Anthropic, messages: Any = HELLO, **more: Any) -> anthropic.types.Message:
-    fields = {"model": MODEL, "max_tokens": 1024, "messages": messages, **more}
+    fields: dict[str, Any] = {"model": MODEL, "max_tokens": 1024, "messages": messages, **more}
     message: anthropic.types.Message = client.messages.create(**fields)
     return message
 

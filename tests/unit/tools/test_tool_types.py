@@ -166,8 +166,8 @@ def got(hint: Any, value: Any) -> str:
         (Annotated[float, Interval(ge=0, lt=1)], {"type": "number", "minimum": 0, "exclusiveMaximum": 1}),
         (Annotated[int, MultipleOf(5)], {"type": "integer", "multipleOf": 5}),
         (Annotated[str, MinLen(1), MaxLen(9)], {"type": "string", "minLength": 1, "maxLength": 9}),
-        (Annotated[list, Len(1, 3)], {"type": "array", "minItems": 1, "maxItems": 3}),
-        (Annotated[dict, MaxLen(3)], {"type": "object", "maxProperties": 3}),
+        (Annotated[list, Len(1, 3)], {"type": "array", "minItems": 1, "maxItems": 3}),  # type: ignore[implicit-any-type-argument]
+        (Annotated[dict, MaxLen(3)], {"type": "object", "maxProperties": 3}),  # type: ignore[implicit-any-type-argument]
         (
             Annotated[int, Field(ge=1, description="How many.")],
             {"type": "integer", "minimum": 1, "description": "How many."},
@@ -258,7 +258,7 @@ def test_an_argument_becomes_its_type(hint: Any, value: Any, wanted: str) -> Non
         (Annotated[int, MultipleOf(5)], 6),
         (Annotated[str, MinLen(1)], ""),
         (Annotated[str, MaxLen(1)], "ab"),
-        (Annotated[list, Len(1, 2)], [1, 2, 3]),
+        (Annotated[list, Len(1, 2)], [1, 2, 3]),  # type: ignore[implicit-any-type-argument]
     ],
 )
 def test_what_is_not_of_the_type_is_refused_before_it_is_paid(hint: Any, value: Any) -> None:

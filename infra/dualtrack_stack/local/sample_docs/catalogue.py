@@ -79,8 +79,8 @@ def _library(value: dict[str, Any]) -> Library:
         )
         for snippet in value["snippets"]
     )
-    tuples = {name: tuple(value[name]) for name in ("versions", "aliases")}
-    return Library(**{**value, **tuples, "snippets": snippets})
+    tuples: dict[str, Any] = {name: tuple(value[name]) for name in ("versions", "aliases")}
+    return Library(**value | tuples | {"snippets": snippets})
 
 
 def search(name: str, query: str) -> tuple[Library, ...]:

@@ -118,7 +118,7 @@ class ItemsScript(Script):
 def _checked(item: object) -> Item:
     if isinstance(item, Fails):
         return item
-    parts = item if isinstance(item, list | tuple) else (item,)
+    parts: Any = item if isinstance(item, (list, tuple)) else (item,)
     if not all(isinstance(part, str | Calls) for part in parts):
         raise TypeError(
             f"{item!r} is no item of a script: write a text, calls(…), a list of texts and calls, or fails(…)."

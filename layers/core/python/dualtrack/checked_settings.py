@@ -81,7 +81,7 @@ def _parsed(entry: Entry, given: Mapping[str, str], _: Settings) -> Value:
         value = PARSERS[entry.type](text) if text else entry.default
     except (ValueError, KeyError):
         raise ValueError(_expected(entry)) from None
-    if not isinstance(value, str | tuple) and not _is_within(entry, value):
+    if not isinstance(value, (str, tuple)) and not _is_within(entry, value):
         raise ValueError(_expected(entry))
     return value
 

@@ -21,7 +21,7 @@ def freeze(value: Any) -> Any:
     """A deeply immutable copy of a JSON value: mappings become read-only, lists become tuples."""
     if isinstance(value, Mapping):
         return MappingProxyType({str(key): freeze(item) for key, item in value.items()})
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return tuple(freeze(item) for item in value)
     return value
 
@@ -30,7 +30,7 @@ def thaw(value: Any) -> Any:
     """Plain dicts and lists again, for a library that needs them."""
     if isinstance(value, Mapping):
         return {key: thaw(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [thaw(item) for item in value]
     return value
 
@@ -91,7 +91,7 @@ def _is_deeper(value: Any, levels: int) -> bool:
         row = [
             item
             for branch in row
-            if isinstance(branch, dict | list)
+            if isinstance(branch, (dict, list))
             for item in (branch.values() if isinstance(branch, dict) else branch)
         ]
         if not row:

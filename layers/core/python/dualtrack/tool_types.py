@@ -83,7 +83,7 @@ def _plain(value: Any) -> Any:
         return value.value
     if isinstance(value, date):
         return value.isoformat()
-    if isinstance(value, set | frozenset):
+    if isinstance(value, (set, frozenset)):
         return sorted(value)
     if callable(dump := getattr(type(value), "model_dump", None)):
         return dump(value, mode="json")
@@ -218,7 +218,7 @@ def _union(arguments: tuple[Any, ...], definitions: Schema, inside: tuple[type, 
     if all(option.keys() == {"type"} for option in options):
         return {"type": [option["type"] for option in options]}
     rest = [option for option in options if option != {"type": "null"}]
-    if len(rest) == len(options) - 1 == 1 and isinstance(rest[0].get("type"), str | list):
+    if len(rest) == len(options) - 1 == 1 and isinstance(rest[0].get("type"), (str, list)):
         return _or_null(rest[0])
     return {"anyOf": options}
 

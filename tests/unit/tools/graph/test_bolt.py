@@ -105,7 +105,8 @@ def driver(address: str) -> Iterator[Driver]:
 def fill(driver: Driver) -> None:
     sample = graph.sample()
     label_of = {node.node_id: node.label for node in sample.nodes}
-    with driver.session() as session:
+    with driver.session() as opened:
+        session: Any = opened  # its type asks for literal texts
         for label in sample.schema.labels:
             rows = [
                 {"node_id": node.node_id, "name": node.name, **node.properties}

@@ -185,7 +185,7 @@ def test_a_child_that_dies_before_it_reads_its_query_is_a_failed_query(
     """Its pipe then keeps what could not be written, and cannot be closed without an error."""
 
     def dead(*_: Any, **options: Any) -> subprocess.Popen[bytes]:
-        process = start(["/bin/true"], **options)
+        process: subprocess.Popen[bytes] = start(["/bin/true"], **options)
         process.wait()
         return process
 

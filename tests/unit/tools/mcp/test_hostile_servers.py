@@ -172,7 +172,7 @@ def use(urls: str) -> None:
 
 def values_of(value: Any) -> int:
     """What is counted: arrays, objects, and the commas between their members."""
-    if not isinstance(value, dict | list):
+    if not isinstance(value, (dict, list)):
         return 0
     inner = value.values() if isinstance(value, dict) else value
     return 1 + max(len(value) - 1, 0) + sum(values_of(child) for child in inner)

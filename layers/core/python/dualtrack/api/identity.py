@@ -87,7 +87,7 @@ def groups_of(claim: object, listed: Sequence[str] = ()) -> frozenset[str]:
 
     Group names are compared whole: a name that contains another is a different group.
     """
-    if isinstance(claim, list | tuple):
+    if isinstance(claim, (list, tuple)):
         return frozenset(str(group) for group in claim)
     text = str(claim or "")
     if text and not set(text) & set(",[] "):

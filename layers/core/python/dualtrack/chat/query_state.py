@@ -116,9 +116,8 @@ def _state(
     stores: QueryStores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], limit: Limit, read: _Read
 ) -> QueryState:
     profile = agent.profile
-    query = _required(
-        next((record for record in read.records if record.type == "message" and record.role == "user"), None)
-    )
+    asked = (record for record in read.records if record.type == "message" and record.role == "user")
+    query: Record = _required(next(asked, None))
     offered = offered_tools(profile, agent.tools, read.catalogue)
     view = View(
         digest=read.past.digest,
@@ -245,9 +244,8 @@ def _result(stores: QueryStores, chat: Chat, record: Record) -> Result:
 
 
 def _text_file(file: Attachment, records: tuple[Record, ...]) -> TextFile:
-    record = _required(
-        next((candidate for candidate in records if candidate.record_id == file.record_id), None)
-    )
+    of_file = (candidate for candidate in records if candidate.record_id == file.record_id)
+    record: Record = _required(next(of_file, None))
     return TextFile(record.record_id, file.name, record.content)
 
 

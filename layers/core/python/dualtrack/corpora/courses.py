@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -40,8 +40,8 @@ class Courses:
     """
 
     bound: int = MAX_CHUNKS
-    name: ClassVar[str] = "courses"
-    bounded: ClassVar[str] = "chunks"
+    name: str = field(default="courses", init=False)
+    bounded: str = field(default="chunks", init=False)
 
     def read(self, name: str, data: bytes) -> Read:
         """A course. Raises `Refused`."""

@@ -78,7 +78,7 @@ def checked_endpoint(endpoint: str, _: Settings) -> str:
         parts = urlsplit(endpoint)
         has_port = parts.port is None or parts.port > 0
     except ValueError:
-        has_port = False
+        parts, has_port = urlsplit(""), False
     is_address = has_port and parts.scheme in ("http", "https") and parts.hostname and endpoint.isascii()
     if endpoint and (not is_address or "@" in parts.netloc or parts.query or parts.fragment):
         raise ValueError("must be http(s)://host, without user, ? and #; /v1/traces is added")

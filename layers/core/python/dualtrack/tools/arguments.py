@@ -54,7 +54,7 @@ class _Work:
         elif keyword == "uniqueItems" and isinstance(instance, list):
             self.left -= len(instance) ** 2 // 10 + 1  # items are compared pairwise
         else:
-            self.left -= len(value) if isinstance(value, list | dict) and value else 1
+            self.left -= len(value) if isinstance(value, (list, dict)) and value else 1
         if self.left < 0 or self.depth > _MAX_NESTED:
             raise _TooMuchWork
 

@@ -58,6 +58,7 @@ def _read(
     if digest := stores.digests.named(user, conversation_id, wanted):
         text = summaries_behind(stores, user, conversation_id, digest, offset, shorter)
         return ToolResult(text, reference=freeze({"id": wanted, "offset": offset, "limit": shorter}))
+    media: tuple[Media, ...] = ()
     try:
         record = stores.history.record(user, conversation_id, wanted)
         media = _media(stores, user, conversation_id, record) if record and offset == 0 else ()

@@ -47,7 +47,8 @@ def get_credits(request: Request) -> Ok[answers.Credits]:
 )
 def get_ledger(request: Request) -> Ok[answers.Ledger]:
     page = request.stores.ledger.entries(request.user, request.value(CURSOR), request.value(LIMIT))
-    return Ok({"entries": page.items, **page.rest})
+    body: answers.Ledger = {"entries": page.items, **page.rest}
+    return Ok(body)
 
 
 @Route(
@@ -60,7 +61,8 @@ def get_ledger(request: Request) -> Ok[answers.Ledger]:
 def put_connection(request: Request) -> Ok[answers.Connection]:
     token = request.body(models.ConnectionBody).token
     request.services.connections.connect(request.user, token, request.stores.clock())
-    return Ok({"connected": True})
+    body: answers.Connection = {"connected": True}
+    return Ok(body)
 
 
 @Route(
@@ -71,7 +73,8 @@ def put_connection(request: Request) -> Ok[answers.Connection]:
 )
 def get_connection(request: Request) -> Ok[answers.Connection]:
     connection = request.services.connections.find(request.user)
-    return Ok({"connected": connection is not None})
+    body: answers.Connection = {"connected": connection is not None}
+    return Ok(body)
 
 
 @Route(

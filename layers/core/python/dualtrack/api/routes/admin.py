@@ -74,7 +74,8 @@ def get_user_spending(request: Request, user_id: str) -> Ok[answers.Spending]:
         {"day": day.day, "chats": day.chats, "credits": day.credits, "dollars": day.dollars}
         for day in spending_by_day(movements)
     ]
-    return Ok({"user_id": user_id, "complete": complete, "days": days})
+    body: answers.Spending = {"user_id": user_id, "complete": complete, "days": days}
+    return Ok(body)
 
 
 @Route(

@@ -65,7 +65,8 @@ def get_conversations(request: Request) -> Ok[answers.Conversations]:
         raise invalid_request("q searches all conversations: leave out forked_from, or q.")
     else:
         page = conversations.list_forks(request.stores, request.user, parent, cursor, limit)
-    return Ok({"conversations": page.items, **page.rest})
+    body: answers.Conversations = {"conversations": page.items, **page.rest}
+    return Ok(body)
 
 
 @Route(
@@ -79,7 +80,13 @@ def get_conversation(request: Request, conversation_id: str) -> Ok[answers.Conve
     track = request.value(TRACK)
     conversation = conversations.find_conversation(request.stores, request.user, conversation_id)
     page = conversations.list_records(request.stores, conversation, track, request.value(CURSOR))
-    return Ok({**_shown(request, conversation), "track": track, "records": page.items, **page.rest})
+    body: answers.ConversationRecords = {
+        **_shown(request, conversation),
+        "track": track,
+        "records": page.items,
+        **page.rest,
+    }
+    return Ok(body)
 
 
 @Route(

@@ -56,7 +56,8 @@ def post_uploads(request: Request, corpus: str) -> Created[answers.Uploads]:
     must_be_corpus(corpus)
     services, now = request.services.corpora, request.stores.clock()
     files = request.body(models.UploadsBody).files
-    return Created({"uploads": [upload_json(services, corpus, file, now) for file in files]})
+    body: answers.Uploads = {"uploads": [upload_json(services, corpus, file, now) for file in files]}
+    return Created(body)
 
 
 @Route(

@@ -86,7 +86,7 @@ class Bolt:
         """At most ``most`` rows of a query in the server's dialect. Raises `GraphError`."""
         try:
             with self.driver.session(default_access_mode=READ_ACCESS, fetch_size=MAX_ROWS + 1) as session:
-                result = session.run(Query(query, timeout=self.seconds), dict(parameters))
+                result = session.run(Query(query, timeout=self.seconds), dict(parameters))  # type: ignore[bad-argument-type] # tools' own and the model's, read only
                 return _taken(result.keys(), result, most)
         except AuthError:
             raise NoGraph("the graph's server refuses our user.") from None

@@ -86,7 +86,8 @@ def similar(graph: GraphNeeds, name: str, label: str | None = None) -> list[str]
 
 def _fragments(name: str) -> list[str]:
     """The beginnings of its words, and the end of the longest, in lower case."""
-    words = sorted(dict.fromkeys(_WORD.findall(name.lower())), key=len, reverse=True)[: MAX_FRAGMENTS - 1]
+    words: list[str] = list(dict.fromkeys(_WORD.findall(name.lower())))
+    words = sorted(words, key=len, reverse=True)[: MAX_FRAGMENTS - 1]
     ends = [words[0][-FRAGMENT:]] if words and len(words[0]) > FRAGMENT else []
     return list(dict.fromkeys([*(word[:FRAGMENT] for word in words), *ends]))
 
