@@ -7,6 +7,7 @@ there is read at a tenth of the price, and what is new is written at five quarte
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 from dualtrack.codec import stored
 from dualtrack.models.prices import CACHE_READ, CACHE_SECONDS, CACHE_WRITE
 from dualtrack.models.turn import Usage
