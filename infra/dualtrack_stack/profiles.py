@@ -55,6 +55,7 @@ class DualTrackFile(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     policy: Literal["dual_track"] = "dual_track"
+    whole_characters: Annotated[int, Field(ge=0, le=100_000)] = 1_000
 
 
 class WindowFile(BaseModel):

@@ -150,9 +150,9 @@ def summed_up(model: Model, name: str, records: Sequence[Record], characters: in
             request.record_id: fitted(
                 model.complete(summary_call(request, name, Thinking(), characters), 60)[0], characters
             )
-            for request in summary_requests((record,))
+            for request in summary_requests((record,), 0)
         }
-        tracks.append(track_of((query, record, response), summaries, AT))
+        tracks.append(track_of((query, record, response), summaries, 0, AT))
     return tuple(tracks)
 
 

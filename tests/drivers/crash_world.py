@@ -84,7 +84,7 @@ PROMPT: Final = 100
 """Tokens of each prompt, by the service's count."""
 USER: Final = "ann"
 MACHINE: Final = "arn:aws:states:us-east-1:1:stateMachine:chat"
-ANSWER: Final = "This is the answer, and it is long enough to be worth a summary. " * 5
+ANSWER: Final = "This is the answer, and it is long enough to be worth a summary. " * 20
 BIG: Final = "".join(random.Random(7).choices("0123456789abcdef", k=2_000_000))
 """A tool result too large for an item: two megabytes that do not compress below the limit."""
 

@@ -50,8 +50,8 @@ def test_the_command_continues_a_conversation_and_the_model_reads_an_earlier_rec
 
 
 def test_a_question_sends_the_previous_questions_start_as_its_prefix(ann: Person, script: Script) -> None:
-    script.asks(("kit_echo", {"text": "The port is 8443, the host is lantern.example. " * 20}))
-    script.says("The port is 8443. " + "It is written in the settings of the service. " * 10)
+    script.asks(("kit_echo", {"text": "The port is 8443, the host is lantern.example. " * 40}))
+    script.says("The port is 8443. " + "It is written in the settings of the service. " * 30)
     script.says("As I said.")
     script.says("Once more.")
     conversation_id = ann.ask(script.question("one"))["conversation_id"]

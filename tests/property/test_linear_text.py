@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 AT: Final = "2026-11-22T00:00:00.000Z"
+WHOLE: Final = 1_000
 CALL: Final = ToolCallDetail("toolu_1", "kit_echo", MappingProxyType({"q": "x"}), False, 1.0, 1)
 
 UNITS: Final = (
@@ -95,9 +96,9 @@ def in_small_pieces(content: str) -> None:
 def summarised_track(content: str) -> None:
     """The summaries of a query, mechanical and by the model."""
     records = (Record("q1", "message", "user", content, AT), record(content), response(content))
-    summary_requests(records)
-    track_of(records, {}, AT)
-    track_of(records, {"q1-t1": content, "q1-r": content, "q1": content}, AT)
+    summary_requests(records, WHOLE)
+    track_of(records, {}, WHOLE, AT)
+    track_of(records, {"q1-t1": content, "q1-r": content, "q1": content}, WHOLE, AT)
     fitted(content, 350)
     summaries_in(f"[k7 q1-t1] {content}\n[k7 q1-r] Done.", "k7", ("q1-t1", "q1-r"), cut=False)
 
@@ -105,7 +106,7 @@ def summarised_track(content: str) -> None:
 def folded(content: str) -> None:
     """A digest of a query and of the digest before it, mechanical and by the model."""
     records = (Record("q2", "message", "user", content, AT), record(content), response(content))
-    tracks = (track_of(records, {}, AT), QueryTrack(3, (Block("q3", "user", content, AT),), 0))
+    tracks = (track_of(records, {}, WHOLE, AT), QueryTrack(3, (Block("q3", "user", content, AT),), 0))
     base = Digest(1, 1, content, AT, 0)
     digest_call(base, tracks, "claude-haiku-5-5", Thinking())
     past_to_send(Past(base, tracks), TrackBudget(400), AT, cold=False)
@@ -115,7 +116,7 @@ def folded(content: str) -> None:
 def searched(content: str) -> None:
     """The search index of records, and the passages shown."""
     records = (Record("q1", "message", "user", content, AT), record(content), response(content))
-    track = track_of(records, {"q1-t1": content, "q1-r": content}, AT)
+    track = track_of(records, {"q1-t1": content, "q1-r": content}, WHOLE, AT)
     wanted, counted = frozenset(keywords.words(content[:1_000])), Counted()
     for passage, whole in zip(passages_of(records, track), records, strict=True):
         excerpt(passage.text, wanted, 240)
@@ -128,7 +129,7 @@ def searched(content: str) -> None:
 def sent(content: str) -> None:
     """What is sent to the model: a past query, a query and a result."""
     records = (Record("q1", "message", "user", content, AT), record(content), response(content))
-    past = track_of(records, {}, AT)
+    past = track_of(records, {}, WHOLE, AT)
     call = ToolCall("q2-t1", "toolu_1", "kit_echo", MappingProxyType({}))
     content_block = MappingProxyType({"type": "text", "text": content})
     turn = PastTurn((content_block,), (call,), MappingProxyType({"q2-t1": Result(content)}))

@@ -100,7 +100,7 @@ def use(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
 def test_a_profiles_model_answers_and_the_deployments_summarises(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, model="claude-haiku-5-5")
     with make_world() as world:
-        world.model.script.add({"match": "turn", "text": "A long answer. " * 40})
+        world.model.script.add({"match": "turn", "text": "A long answer. " * 80})
         world.ask("one")
         models = [request.body["model"] for request in world.model.requests]
     assert models == ["claude-haiku-5-5", "claude-haiku-4-5-20251001"]

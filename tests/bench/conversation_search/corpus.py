@@ -16,6 +16,7 @@ from dualtrack.events import turn_begins
 from dualtrack.frozen import freeze
 from dualtrack.memory.records import Record, ToolCallDetail
 from dualtrack.memory.summaries import track_of
+from dualtrack.profiles import History
 from dualtrack.requests import ChatRef
 from dualtrack.storage.conversations import Conversation
 
@@ -132,5 +133,5 @@ def put(stores: Stores, talk: Talk) -> None:
     for records in talk.queries:
         for record in records:
             store(stores, stores.history.record_writes(USER, talk.conversation_id, record))
-        track = track_of(records, {}, AT)
+        track = track_of(records, {}, History().whole_characters, AT)
         store(stores, stores.history.track_writes(USER, talk.conversation_id, track))

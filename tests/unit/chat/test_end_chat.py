@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.event_log import EventLog
     from dualtrack.storage.stores import Stores
 
-LONG = "First of all, the service is configured.\n\n- one\n- two\n\n" + "Then it is started. " * 40
+LONG = "First of all, the service is configured.\n\n- one\n- two\n\n" + "Then it is started. " * 60
 STOPPED = "(stopped by the user)"
 
 

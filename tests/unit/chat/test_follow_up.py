@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat
 
 ANSWER = "The port is 8080, and it is set in the configuration. " * 20
-FOUND = "Section 4 says that the port is 8080. " * 20
+FOUND = "Section 4 says that the port is 8080. " * 40
 
 
 @pytest.fixture

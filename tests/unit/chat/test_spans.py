@@ -69,7 +69,7 @@ def attributes(span: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_chat_is_a_trace_of_its_calls_and_tools(world: World, collector: Collector) -> None:
     world.model.script.add({"match": "turn", "content": [READ, MISSING]})
-    world.model.script.add({"match": "turn", "text": "The secret answer. " * 40})
+    world.model.script.add({"match": "turn", "text": "The secret answer. " * 60})
     chat = world.ask("A question that nobody else may read.")
     root, *children = sent(world, chat, collector)
     assert root["name"] == f"invoke_agent {chat.profile}"

@@ -36,7 +36,7 @@ THOUGHT_ALONE = {
 
 
 def tool(running: Running) -> ToolResult:
-    return ToolResult("## OAuth\n\n" + "Ask for a token. " * 40, media=(image(),))
+    return ToolResult("## OAuth\n\n" + "Ask for a token. " * 80, media=(image(),))
 
 
 def image() -> Media:

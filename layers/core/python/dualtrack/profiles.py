@@ -32,11 +32,13 @@ TOOL_ROUNDS: Final[Policy] = "tool_rounds"
 class History:
     """How past queries are sent: a policy of `dualtrack.memory.policies`, by name.
 
+    ``whole_characters`` belongs to `DUAL_TRACK`: a record of at most so many stands whole on the summarised track.
     ``exchanges`` belongs to `WINDOW`, ``rounds`` to `TOOL_ROUNDS`. ``as_written``: past queries are sent without the
     profile's ``query_template``; a pin without the field has them in it.
     """
 
     policy: Policy = DUAL_TRACK
+    whole_characters: int = 1_000
     exchanges: int = 2
     rounds: int = 10
     as_written: bool = False
@@ -95,6 +97,13 @@ def profile_named(name: str) -> Profile:
     if profile is None:
         raise invalid_request(f"Unknown profile. There are: {', '.join(all_profiles())}.")
     return profile
+
+
+def whole_characters(name: str) -> int:
+    """What the profile of this name has; the default if it was removed, because a step that writes a track without a
+    model ends a chat of any age."""
+    profile = all_profiles().get(name)
+    return (profile.history if profile else History()).whole_characters
 
 
 def profile_from(data: dict[str, Any]) -> Profile:

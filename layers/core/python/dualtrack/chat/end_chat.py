@@ -30,6 +30,7 @@ from dualtrack.memory.summaries import NO_ANSWER, track_of
 from dualtrack.models.spent import begun_before
 from dualtrack.models.trouble import BUSY, Details, unreachable, without_key
 from dualtrack.models.turn import Usage
+from dualtrack.profiles import whole_characters
 from dualtrack.storage.chats import with_summaries, with_usage
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.history import TRACK
@@ -105,7 +106,7 @@ def end_chat(
         try:
             if chat.status == "answered":
                 records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
-                finish(stores, chat, records, {}, None)
+                finish(stores, chat, records, {}, whole_characters(chat.profile), None)
             else:
                 fence = _retry if left and isinstance(how, Cancelled) else _retry_unless_delta
                 _end_running(stores, log, chat, how, fence)
@@ -129,9 +130,11 @@ def finish(
     chat: Chat,
     records: tuple[Record, ...],
     summaries: Mapping[str, str],
+    whole: int,
     spent: Side | None,
 ) -> None:
     """Answered → done: the summarised track of the query's ``records``, and the terminal event with the chat object.
+    A record of at most ``whole`` characters needs no summary.
 
     A follow-up may have made the track final before (query_state.py): then the chat closes with that track.
     What was ``spent`` on summaries counts either way; None if unknown, because the step that asked for them died.
@@ -139,7 +142,9 @@ def finish(
     after = replace(with_summaries(chat, spent.usage if spent else Usage()), status="done")
     after = replace(after, spent=replace(after.spent, summaries=spent))
     # there are none if the conversation was deleted meanwhile: then the closed log rejects the next write
-    track = track_of(records, summaries, iso(stores.clock())) if records else QueryTrack(chat.query, (), 0)
+    track = (
+        track_of(records, summaries, whole, iso(stores.clock())) if records else QueryTrack(chat.query, (), 0)
+    )
     try:
         writes = stores.history.track_writes(chat.user, chat.conversation_id, track)
         _close_answered(stores, chat, after, records, track, writes)
@@ -193,7 +198,7 @@ def _end_running(
     chat = _with_cut_calls(chat, how, events)
     records = (*stores.history.query_records(chat.user, chat.conversation_id, chat.query), response)
     cost = _cost(stores, chat, records)
-    end = _End(chat, how, now, records, track_of(records, {}, iso(now)))
+    end = _End(chat, how, now, records, track_of(records, {}, whole_characters(chat.profile), iso(now)))
 
     def decide(account: Account) -> Credits:
         return _charged(account, end).costing(cost)

@@ -16,7 +16,7 @@ from dualtrack.errors import ApiError, Contended, conversation_busy, invalid_req
 from dualtrack.ids import new_conversation_id, query_id
 from dualtrack.memory.ancestry import MAX_PARTS
 from dualtrack.memory.summaries import track_of
-from dualtrack.profiles import all_profiles
+from dualtrack.profiles import all_profiles, whole_characters
 from dualtrack.requests import ChatRef
 from dualtrack.storage.api_requests import FirstRequest
 from dualtrack.storage.conversations import Conversation, list_position
@@ -138,7 +138,7 @@ def _make_final(stores: AdmissionStores, parent: Conversation, ancestry: Ancestr
     for number in range(after + 1, ancestry.through + 1):
         if number not in written:
             records = stores.history.query_records(user, own, number)
-            track = track_of(records, {}, iso(stores.clock()))
+            track = track_of(records, {}, whole_characters(parent.profile), iso(stores.clock()))
             with contextlib.suppress(Lost):
                 write_track(stores, parent, track)
 

@@ -178,7 +178,7 @@ def _pin(
     profile = agent.profile
     stores.agents.keep(agent.version, agent.text)
     if profile.history.is_summarised:
-        read = _with_every_track(stores, chat, read, sleep)
+        read = _with_every_track(stores, chat, profile, read, sleep)
     wanted = Pin(catalogue=read.catalogue.version, agent=agent.version)
     past, chat = fix_past(stores, chat, read.past, profile, wanted)
     if chat.pin and chat.pin.agent not in ("", agent.version):
@@ -186,7 +186,9 @@ def _pin(
     return replace(read, past=past), chat
 
 
-def _with_every_track(stores: QueryStores, chat: Chat, read: _Read, sleep: Callable[[float], None]) -> _Read:
+def _with_every_track(
+    stores: QueryStores, chat: Chat, profile: Profile, read: _Read, sleep: Callable[[float], None]
+) -> _Read:
     """Wait briefly for missing tracks; then write the rest of them here, mechanically."""
 
     def reread() -> _Read:
@@ -198,11 +200,11 @@ def _with_every_track(stores: QueryStores, chat: Chat, read: _Read, sleep: Calla
         read = reread()
     missing = read.missing(chat.query)
     for number in missing:
-        _make_final(stores, chat, number)
+        _make_final(stores, chat, number, profile.history.whole_characters)
     return reread() if missing else read
 
 
-def _make_final(stores: QueryStores, chat: Chat, number: int) -> None:
+def _make_final(stores: QueryStores, chat: Chat, number: int, whole: int) -> None:
     """Write the mechanical track of an earlier query. If another run was first, its track counts.
 
     The earlier chat may be answered and not yet done: it is then closed with this track.
@@ -210,7 +212,7 @@ def _make_final(stores: QueryStores, chat: Chat, number: int) -> None:
     user, conversation_id = chat.user, chat.conversation_id
     records = stores.history.query_records(user, conversation_id, number)
     _required(next((record for record in records if record.record_id == response_id(number)), None))
-    track = track_of(records, {}, iso(stores.clock()))
+    track = track_of(records, {}, whole, iso(stores.clock()))
     with contextlib.suppress(Lost):
         write_past(stores, chat, stores.history.track_writes(user, conversation_id, track))
 

@@ -459,7 +459,7 @@ def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view:
         model,
         fixed_tokens(frame),
         build(view).sent_tokens,
-        summary_requests(state.records),
+        summary_requests(state.records, run.profile.history.whole_characters),
         run.settings.summaries.model or model,
         run.settings.summaries.characters,
     )

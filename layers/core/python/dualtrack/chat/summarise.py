@@ -23,6 +23,7 @@ from dualtrack.models.protocol import ignore
 from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.spent import Side
 from dualtrack.models.turn import Usage
+from dualtrack.profiles import whole_characters
 from dualtrack.storage.dynamo import Lost
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ def summarise(
     model = serve(agent.provider) if agent else None
     is_final = stores.history.track(chat.user, chat.conversation_id, chat.query) is not None
     at, clock, tries = iso(stores.clock()), time.monotonic(), _Tries(sleep)
-    requests = summary_requests(records) if agent and not is_final else ()
+    whole = agent.profile.history.whole_characters if agent else whole_characters(chat.profile)
+    requests = summary_requests(records, whole) if agent and not is_final else ()
     found = _Made({})
     if agent and model and requests:
         jointly = _jointly(stores, chat, agent, requests, model, settings, tries)
@@ -113,7 +115,7 @@ def summarise(
     spent = Side(at, found.model, seconds, found.calls, tries.count, found.usage, missing)
     summaries = {record_id: fitted(text, settings.characters) for record_id, text in found.texts.items()}
     try:
-        finish(stores, chat, records, summaries, spent)
+        finish(stores, chat, records, summaries, whole, spent)
     except (Superseded, Lost):
         return {}
     made(spent)

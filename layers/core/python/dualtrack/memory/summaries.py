@@ -23,9 +23,6 @@ from dualtrack.text import clean, neutralise, one_line, strip_echoes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-OWN_SUMMARY: Final = 200
-"""Up to this length a record is its own summary: no summary would be shorter."""
-
 LONG_QUERY: Final = 2_000
 """Up to this length a query is sent unchanged in the summarised track (CONTRACT 6)."""
 
@@ -73,18 +70,18 @@ class SummaryRequest:
     text: str
 
 
-def summary_requests(records: tuple[Record, ...]) -> tuple[SummaryRequest, ...]:
-    """The records of a query that need a summary made by the model."""
-    return tuple(_request(record) for record in records if _needs_summary(record))
+def summary_requests(records: tuple[Record, ...], whole: int) -> tuple[SummaryRequest, ...]:
+    """The records of a query that need a summary made by the model: those of more than ``whole`` characters."""
+    return tuple(_request(record) for record in records if _needs_summary(record, whole))
 
 
-def _needs_summary(record: Record) -> bool:
+def _needs_summary(record: Record, whole: int) -> bool:
     kind = _kind(record)
     if kind == "query":
-        return len(record.content) > LONG_QUERY
+        return len(record.content) > max(LONG_QUERY, whole)
     if kind == "tool" and record.call and record.call.reference:
         return False
-    return kind in ("tool", "response") and len(record.content) > OWN_SUMMARY
+    return kind in ("tool", "response") and len(record.content) > whole
 
 
 def _request(record: Record) -> SummaryRequest:
@@ -105,8 +102,9 @@ def _shortened(text: str) -> str:
     return f"{text[: _SOURCE_LIMIT - _TAIL]}\n\n(… {left_out} characters left out …)\n\n{text[-_TAIL:]}"
 
 
-def track_of(records: tuple[Record, ...], summaries: Mapping[str, str], now: str) -> QueryTrack:
-    """The query's blocks: verbatim, or the summary if there is one, else a mechanical extract.
+def track_of(records: tuple[Record, ...], summaries: Mapping[str, str], whole: int, now: str) -> QueryTrack:
+    """The query's blocks: whole up to ``whole`` characters, else the summary if there is one, else a mechanical
+    extract.
 
     A query of more than `LONG_QUERY` characters is summarised, too; the lines that name its files do not change.
 
@@ -115,20 +113,21 @@ def track_of(records: tuple[Record, ...], summaries: Mapping[str, str], now: str
 
     Summaries of tool calls are marked as data here, when the track is written.
     """
-    blocks = [block for record in records if (block := _block(record, summaries, now)) is not None]
+    blocks = [block for record in records if (block := _block(record, summaries, whole, now)) is not None]
     return QueryTrack(_query_number(records), tuple(blocks), full_tokens(records))
 
 
-def _block(record: Record, summaries: Mapping[str, str], now: str) -> Block | None:
+def _block(record: Record, summaries: Mapping[str, str], whole: int, now: str) -> Block | None:
     kind = _kind(record)
-    if kind == "query" and not _needs_summary(record):
+    is_long = _needs_summary(record, whole)
+    if kind == "query" and not is_long:
         return block_of(record)
     if kind in ("file", "thought"):
         return None
     if kind == "response" and not record.stop:
         return block_of(record)
     summary = strip_echoes(summaries.get(record.record_id, "")).strip()
-    text = summary if summary and _needs_summary(record) else extract(record)
+    text = (summary or extract(record)) if is_long else record.content
     if len(text) > len(record.content):
         text = record.content
     if record.call:
@@ -145,8 +144,6 @@ def extract(record: Record) -> str:
 
     For a query also its end: the question often follows pasted text.
     """
-    if len(record.content) <= OWN_SUMMARY or (record.call and record.call.reference):
-        return record.content
     head = ""
     if record.call:
         head = f"{dumps(record.call.input)[:120]}: "
