@@ -13,6 +13,7 @@ from dualtrack.credits.account import (
     HOLD_SECONDS,
     MAX_OPEN_HOLDS,
     Account,
+    Cost,
     Decision,
     Hold,
     Movement,
@@ -20,6 +21,8 @@ from dualtrack.credits.account import (
     Refused,
 )
 from dualtrack.credits.audit import audit
+from dualtrack.credits.keys import CAPS as CAP_NAMES
+from dualtrack.credits.keys import Caps, UnderKey
 from dualtrack.credits.plans import CHAT_PRICE, DOCUMENTATION_PRICE, price_calls, price_chat
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,6 +38,15 @@ if TYPE_CHECKING:
 BEGIN = 1_798_700_000.0  # 2026-12-31 06:53 UTC: near a month's end
 
 CHATS = st.sampled_from(["a", "b", "c"])
+KEYS = st.sampled_from(["k", "l"])
+NANODOLLARS = st.integers(0, 400)
+CAPS = st.builds(
+    Caps,
+    st.none() | st.integers(0, 60),
+    st.none() | st.integers(0, 1_000),
+    st.none() | st.integers(0, 60),
+    st.none() | st.integers(0, 1_000),
+)
 CALLS = st.lists(st.sampled_from(["documentation", "github", "other"]), max_size=5)
 
 
@@ -46,12 +58,37 @@ def _tools(chat: str, calls: list[PriceClass], paid: bool) -> Move:
     return lambda account, now: account.hold_tools(chat, calls, paid, now)
 
 
-def _settle(chat: str, amount: int) -> Move:
-    return lambda account, now: account.settle(chat, amount, now)
+def _hold_by_key(chat: str, key_id: str, nanodollars: int) -> Move:
+    under = UnderKey(key_id, nanodollars)
+    return lambda account, now: None if chat in account.holds else account.hold(chat, 5, now, under)
 
 
-def _release(chat: str) -> Move:
-    return lambda account, now: account.release(chat, now)
+def _settle(chat: str, amount: int, cost: Cost) -> Move:
+    return lambda account, now: account.settle(chat, amount, now, cost)
+
+
+def _release(chat: str, cost: Cost) -> Move:
+    return lambda account, now: account.release(chat, now, cost)
+
+
+def _charge(chat: str, cost: Cost) -> Move:
+    def move(account: Account, now: float) -> object:
+        hold = account.holds.get(chat)
+        return None if hold and hold.parts else account.charge(chat, now, cost)
+
+    return move
+
+
+def _set_caps(key_id: str, caps: Caps) -> Move:
+    def move(account: Account, now: float) -> object:
+        use = account.keys.get(key_id)
+        return None if use is None or use.is_revoked else account.set_caps(key_id, caps, now)
+
+    return move
+
+
+def _revoke(key_id: str) -> Move:
+    return lambda account, now: account.revoke(key_id, now)
 
 
 def _grant(amount: int) -> Move:
@@ -66,11 +103,16 @@ def _expire(account: Account, now: float) -> object:
     return account.expire(now)
 
 
+COSTS = st.builds(Cost, NANODOLLARS, st.just("") | KEYS, st.integers(0, 100))
 MOVES = st.one_of(
     st.builds(_hold, CHATS, st.integers(0, 60)),
     st.builds(_tools, CHATS, CALLS, st.booleans()),
-    st.builds(_settle, CHATS, st.integers(0, 90)),
-    st.builds(_release, CHATS),
+    st.builds(_hold_by_key, CHATS, KEYS, NANODOLLARS),
+    st.builds(_settle, CHATS, st.integers(0, 90), COSTS),
+    st.builds(_release, CHATS, COSTS),
+    st.builds(_charge, CHATS, COSTS),
+    st.builds(_set_caps, KEYS, CAPS),
+    st.builds(_revoke, KEYS),
     st.builds(_grant, st.integers(1, 600)),
     st.builds(_plan, st.sampled_from(["free", "pro"])),
     st.just(_expire),
@@ -89,6 +131,9 @@ def test_the_ledger_always_explains_the_account(at_once: int, story: list[tuple[
 
 def _tell(story: list[tuple[float, Move]]) -> None:
     account, lines, now = Account("ann"), list[Movement](), BEGIN
+    for key_id in ("k", "l"):
+        made = account.set_caps(key_id, Caps(), now)
+        account, lines = made.account, [*lines, *made.movements]
     for wait, move in story:
         now += wait
         before = account.available(now)
@@ -102,7 +147,18 @@ def _tell(story: list[tuple[float, Move]]) -> None:
         for line in decision.movements:
             assert line.kind != "hold" or line.amount <= before
             assert line.kind != "settle" or line.amount == sum(part.amount for part in line.parts)
+            if line.kind == "hold" and line.key_id:
+                _check_caps(account, line, now)
         assert decision.movements or decision.account in (account.at(now), account)
+
+
+def _check_caps(account: Account, line: Movement, now: float) -> None:
+    """No hold above a cap of its key: credits ever, dollars as the chat starts."""
+    use, held = account.keys[line.key_id], account.held_under(line.key_id, now)
+    dollars = sum(part.nanodollars for part in line.key_parts)
+    for name in CAP_NAMES if dollars else ("credits_day", "credits_total"):
+        cap = getattr(use.caps, name)
+        assert cap is None or getattr(use.used, name) + getattr(held, name) <= cap
 
 
 @given(st.integers(0, 400), st.integers(0, 199))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
-from dualtrack.credits.account import Account, Decision, Refused
+from dualtrack.credits.account import Account, Cost, Decision, Refused
 from dualtrack.credits.audit import audit
 from dualtrack.errors import ApiError, Contended
 from dualtrack.storage import dynamo
@@ -231,7 +231,7 @@ def test_the_newest_lines_are_read_with_whether_there_are_more(ledger: Ledger) -
         at = NOW + number * 86_400
         held = account.hold("ch_1", 5, at)
         assert isinstance(held, Decision)
-        settled = held.account.settle("ch_1", 5, at).costing(number + 1)
+        settled = held.account.settle("ch_1", 5, at, Cost(number + 1))
         ledger.commit(account, held)
         ledger.commit(held.account, settled)
         account = settled.account

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, Type
 from dualtrack.frozen import JsonObject
 from dualtrack.tool_values import Kind
 from dualtrack.vocabulary import (
+    CapName,
     ChatStatus,
     FileState,
     JobStatus,
@@ -68,9 +69,19 @@ class Upgrade(TypedDict):
 class Details(TypedDict):
     """What some refusals say besides."""
 
-    required: NotRequired[Annotated[Count, "402: the credits that are needed"]]
+    required: NotRequired[
+        Annotated[Number, "402: the credits that are needed, or the US dollars for a cap in dollars"]
+    ]
     available: NotRequired[Annotated[Count, "402: the credits that are available"]]
-    resets_at: NotRequired[Annotated[Time, "402: when the allowance covers them again"]]
+    resets_at: NotRequired[
+        Annotated[
+            Time | None, "402: when the allowance or the key's cap covers them again; null if it never does"
+        ]
+    ]
+    cap: NotRequired[Annotated[CapName, "402 key_cap_reached: the cap of the API key"]]
+    limit: NotRequired[Annotated[Number, "402 key_cap_reached: the cap, in credits or US dollars"]]
+    used: NotRequired[Annotated[Number, "402 key_cap_reached: what was used of it"]]
+    held: NotRequired[Annotated[Number, "402 key_cap_reached: what running chats hold of it"]]
     upgrade: NotRequired[Annotated[Upgrade, "402: plans and packs with their prices"]]
     retry_after: NotRequired[Annotated[Count, "429: seconds to wait, as in the header Retry-After"]]
     chat_id: NotRequired[
@@ -445,6 +456,32 @@ class Credits(TypedDict):
     pack: Annotated[Pack, "Credits that were bought or granted"]
 
 
+class KeyCaps(TypedDict):
+    """What an API key may spend; without a cap as much as its owner's account has."""
+
+    credits_day: NotRequired[Annotated[Count, "Credits a day (UTC)"]]
+    credits_total: NotRequired[Annotated[Count, "Credits in all"]]
+    dollars_day: NotRequired[Annotated[Dollars, "US dollars of model calls a day (UTC)"]]
+    dollars_total: NotRequired[Annotated[Dollars, "US dollars of model calls in all"]]
+
+
+class KeySums(TypedDict):
+    """What was used or is held under an API key."""
+
+    credits_day: Annotated[Count, "Credits of today (UTC)"]
+    credits_total: Annotated[Count, "Credits in all"]
+    dollars_day: Annotated[Dollars, "US dollars of today's model calls (UTC)"]
+    dollars_total: Annotated[Dollars, "US dollars of model calls in all"]
+
+
+class KeyFigures(TypedDict):
+    """What an API key may spend, and what it has spent."""
+
+    caps: Annotated[KeyCaps, "Its caps"]
+    used: Annotated[KeySums, "What its chats have used"]
+    held: Annotated[KeySums, "What its running chats hold"]
+
+
 class Entry(TypedDict):
     """A change of a user's credits."""
 
@@ -453,6 +490,7 @@ class Entry(TypedDict):
     kind: Annotated[MovementKind, "The kind of change"]
     amount: Annotated[Count, "Number of credits"]
     chat_id: NotRequired[Annotated[str, "The chat that caused it"]]
+    key_id: NotRequired[Annotated[str, "The API key that it was made under"]]
     reason: NotRequired[Annotated[str, "The operator's reason"]]
     available_after: Annotated[Count, "Available credits afterwards"]
 

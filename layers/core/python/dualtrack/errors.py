@@ -134,6 +134,7 @@ STATUS_OF_CODE: Final[Mapping[str, int]] = {
     "invalid_request": 400,
     "unauthorized": 401,
     "insufficient_credits": 402,
+    "key_cap_reached": 402,
     "forbidden": 403,
     "not_found": 404,
     "conversation_busy": 409,

@@ -38,8 +38,12 @@ Scope = Literal["chat", "read", "decide", "hooks", "erase", "admin:read", "admin
 
 PlanName = Literal["free", "pro"]
 
-MovementKind = Literal["hold", "settle", "release", "expire", "grant", "plan"]
-"""Of a change of a user's credits."""
+CapName = Literal["credits_total", "dollars_total", "credits_day", "dollars_day"]
+"""Of an API key."""
+
+MovementKind = Literal["hold", "settle", "release", "expire", "grant", "plan", "caps", "cost"]
+"""Of a change of a user's credits. `caps`: an API key was made, its caps were changed, or it was revoked; `cost`: what
+a chat by a key has cost since it was answered."""
 
 JobStatus = Literal["queued", "running", "done", "failed"]
 """Of a job that changes a corpus."""

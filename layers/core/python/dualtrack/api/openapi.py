@@ -57,6 +57,8 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "unauthorized": "there is no valid ID token, or its user was erased",
         "insufficient_credits": "a chat needs 5 available credits; has `required`, `available`, `resets_at` and "
         "`upgrade`",
+        "key_cap_reached": "the chat does not fit a cap of the API key; has `cap`, its name, and `limit`, `used`, `held`, "
+        "`required` and `resets_at`",
         "forbidden": "only administrators may do this",
         "not_found": "it does not exist, or it belongs to another user",
         "conversation_busy": "a chat is running in the conversation: wait for its `answer`, or cancel it",

@@ -22,6 +22,7 @@ from dualtrack.chat.chat_view import chat_json
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.chat.receipt import model_nanodollars
 from dualtrack.clock import iso
+from dualtrack.credits.account import Cost
 from dualtrack.errors import ChatClosed, Contended, Gone, Superseded
 from dualtrack.events import Event, credits_now, done, error, record_stored, text_of_turn
 from dualtrack.ids import response_id
@@ -201,7 +202,7 @@ def _end_running(
     end = _End(chat, how, now, records, track_of(records, {}, whole_characters(chat.profile), iso(now)))
 
     def decide(account: Account) -> Credits:
-        return _charged(account, end).costing(cost)
+        return _charged(account, end, Cost(cost))
 
     move_credits(stores.ledger, log, chat.user, decide, partial(_recorded_end, stores, end), fence)
 
@@ -294,15 +295,15 @@ def _retry(event: StoredEvent) -> None:
     raise Superseded(event.event)
 
 
-def _charged(account: Account, end: _End) -> Credits:
+def _charged(account: Account, end: _End, cost: Cost) -> Credits:
     """A failure costs nothing; a cancelled chat all that it holds once a byte of an answer has come, and before that
     what the account decides."""
     chat, now = end.chat, end.now
     if isinstance(end.how, Failure):
-        return account.release(chat.chat_id, now)
+        return account.release(chat.chat_id, now, cost)
     if chat.has_begun:
-        return account.settle(chat.chat_id, chat.held, now)
-    return account.cancel_unanswered(chat.chat_id, now)
+        return account.settle(chat.chat_id, chat.held, now, cost)
+    return account.cancel_unanswered(chat.chat_id, now, cost)
 
 
 def _terminal(after: Chat, end: _End) -> Event:

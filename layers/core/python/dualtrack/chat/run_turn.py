@@ -27,6 +27,7 @@ from dualtrack.chat.refused_tools import MOST, go_without, names_a_tool, refused
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.chat.turn_request import fixed_tokens, turn_request
 from dualtrack.clock import iso
+from dualtrack.credits.account import Cost
 from dualtrack.credits.plans import price_calls
 from dualtrack.errors import (
     ChatClosed,
@@ -645,7 +646,7 @@ def _commit_answer(turn: _Turn, records: Sequence[Record]) -> None:
     cost = model_nanodollars(turn.after, [*run.turns, this], records)
 
     def settle(account: Account) -> Credits:
-        return account.settle(chat.chat_id, chat.held, turn.now).costing(cost)
+        return account.settle(chat.chat_id, chat.held, turn.now, Cost(cost))
 
     recorded = partial(_recorded_answer, turn, sources_of(records))
     move_credits(run.stores.ledger, run.log, chat.user, settle, recorded, _no_other_run)

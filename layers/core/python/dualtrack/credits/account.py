@@ -24,15 +24,25 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from dualtrack.clock import day_of, iso
 from dualtrack.codec import APART, TEXT, stored
+from dualtrack.credits.keys import (
+    CapReached,
+    KeyPart,
+    KeyUse,
+    Sums,
+    charged,
+    merged,
+    sums_of,
+)
 from dualtrack.credits.plans import CHAT_PRICE, DEFAULT_PLAN, PLANS, Plan, price_calls, upgrade
-from dualtrack.errors import ApiError, invalid_request
+from dualtrack.errors import ApiError, invalid_request, not_found
 from dualtrack.requests import CHAT_SECONDS
 from dualtrack.vocabulary import MovementKind, PlanName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.answers import Credits, Details, Monthly
+    from dualtrack.answers import Credits, Details, KeyFigures, Monthly
+    from dualtrack.credits.keys import Caps, UnderKey
     from dualtrack.tool_values import PriceClass
 
 
@@ -57,6 +67,7 @@ chat does. Otherwise chats could be started and cancelled without end."""
 
 FREE_CANCEL: Final = "cancelled before the model answered"
 TOO_MANY_CANCELS: Final = f"{FREE_CANCEL}, after {FREE_CANCELS} free ones within an hour"
+REVOKED: Final = "revoked"
 """Reasons in the ledger."""
 
 MAX_GRANT_ID: Final = 255
@@ -84,10 +95,13 @@ class Part:
 @stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The credits that a running chat has reserved at ``at`` (epoch seconds)."""
+    """What a chat has reserved at ``at`` (epoch seconds): credits by source, and under its API key credits and dollars
+    by day. A chat by a key that is answered holds no credits any more, but dollars for its summaries and its digest."""
 
     at: int
     parts: tuple[Part, ...]
+    key_id: str = ""
+    key_parts: tuple[KeyPart, ...] = ()
 
     @property
     def amount(self) -> int:
@@ -104,7 +118,10 @@ class Hold:
 class Movement:
     """One line of the ledger. ``amount`` ≥ 0 was held, charged, freed or granted, as ``kind`` says; ``parts`` are
     the credits held or charged, by source; ``nanodollars``, in the line that ends a chat, is the model cost of its
-    turns."""
+    turns, in one of kind `cost` that of its summaries or its digest.
+
+    ``key_id``: the API key of the chat; ``key_parts``: what was held or charged under it, by day; ``kept``: the
+    10⁻⁹ dollars that a chat which has ended still holds under it."""
 
     kind: MovementKind
     amount: int
@@ -114,6 +131,22 @@ class Movement:
     reason: str = ""
     parts: Annotated[tuple[Part, ...], TEXT] = ()
     nanodollars: int = 0
+    key_id: str = ""
+    key_parts: Annotated[tuple[KeyPart, ...], TEXT] = ()
+    kept: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a chat's model calls have cost, in 10⁻⁹ dollars. ``key_id``: its API key, if it has one; ``kept``: what it
+    goes on holding under the key for calls to come."""
+
+    nanodollars: int = 0
+    key_id: str = ""
+    kept: int = 0
+
+
+_NO_COST: Final = Cost()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,26 +173,26 @@ class Decision:
         lines = (replace(line, reason=line.reason or reason) for line in self.movements)
         return replace(self, movements=tuple(lines))
 
-    def costing(self, nanodollars: int) -> Decision:
-        """The decision that ends a chat, with the model cost of its turns added to its line, if it has one."""
-        return replace(
-            self, movements=tuple(replace(movement, nanodollars=nanodollars) for movement in self.movements)
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A chat that may not start. ``resets_at``: epoch seconds when the allowance covers it again."""
+    """A chat that may not start. ``resets_at``: epoch seconds when the allowance covers it again; ``cap``: the cap of
+    its API key that it does not fit."""
 
     required: int
     available: int
     resets_at: float
-    why: Literal["credits", "holds"] = "credits"
+    why: Literal["credits", "holds", "cap", "revoked"] = "credits"
+    cap: CapReached | None = None
 
     def error(self, upgrade_message: str = "") -> ApiError:
-        """402 with the contract's fields, or 429 if too many chats of the user are open. ``upgrade_message``: the
-        deployment's own, if it has one.
+        """402 with the contract's fields, 429 if too many chats of the user are open, or 401 if the key was revoked
+        meanwhile. ``upgrade_message``: the deployment's own, if it has one.
         """
+        if self.cap:
+            return self.cap.error()
+        if self.why == "revoked":
+            return ApiError("unauthorized", "This API key was revoked.")
         if self.why == "holds":
             message = f"At most {MAX_OPEN_HOLDS} chats may run at once."
             return ApiError("rate_limited", message, {"retry_after": 60})
@@ -177,7 +210,8 @@ class Refused:
 @dataclass(frozen=True, slots=True)
 class Account:
     """One user's credits as of the last movement. ``seq`` counts the movements; ``free_cancels``: when the latest chats
-    were cancelled for free (epoch seconds), at most `FREE_CANCELS`."""
+    were cancelled for free (epoch seconds), at most `FREE_CANCELS`; ``keys``: the user's API keys, a revoked one until
+    its last hold has ended."""
 
     user: Annotated[str, APART]
     plan: PlanName = DEFAULT_PLAN
@@ -188,6 +222,7 @@ class Account:
     pack: int = 0
     holds: Annotated[Mapping[str, Hold], TEXT] = field(default_factory=lambda: MappingProxyType({}))
     free_cancels: Annotated[tuple[int, ...], TEXT] = ()
+    keys: Annotated[Mapping[str, KeyUse], TEXT] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def month(self) -> str:
@@ -207,7 +242,8 @@ class Account:
         if today == self.day:
             return self
         used_month = self.used_month if today[:7] == self.month else 0
-        return replace(self, day=today, used_day=0, used_month=used_month)
+        keys = MappingProxyType({key_id: use.next_day() for key_id, use in self.keys.items()})
+        return replace(self, day=today, used_day=0, used_month=used_month, keys=keys)
 
     def dead_holds(self, now: float) -> tuple[str, ...]:
         """Chats whose holds no longer count, oldest first (a DynamoDB map has no order)."""
@@ -218,10 +254,19 @@ class Account:
         """Credits in open holds."""
         return sum(hold.amount for hold in self.holds.values() if not hold.is_dead(now))
 
-    def available(self, now: float) -> int:
-        """Credits that a new hold may take; never negative."""
+    def available(self, now: float, key_id: str = "") -> int:
+        """Credits that a new hold, under this key, may take; never negative."""
         current = self.at(now)
-        return current._allowance_left(now) + current._pack_left(now)
+        left = current._allowance_left(now) + current._pack_left(now)
+        if not key_id:
+            return left
+        use = current.keys.get(key_id)
+        return int(min(left, use.credits_left(current.held_under(key_id, now)))) if use else 0
+
+    def held_under(self, key_id: str, now: float) -> Sums:
+        """What the open holds take of a key's caps."""
+        holds = (hold for hold in self.holds.values() if hold.key_id == key_id and not hold.is_dead(now))
+        return sums_of((part for hold in holds for part in hold.key_parts), self.at(now).day)
 
     def _allowance_left(self, now: float) -> int:
         parts = [part for part in self._open_parts(now) if not part.is_pack]
@@ -240,15 +285,26 @@ class Account:
 
     # ── decisions ─────────────────────────────────────────────────────────────────────────────
 
-    def hold(self, chat_id: str, amount: int, now: float) -> Decision | Refused:
-        """Reserve the credits that a chat needs to start, all or nothing."""
+    def hold(self, chat_id: str, amount: int, now: float, key: UnderKey | None = None) -> Decision | Refused:
+        """Reserve the credits that a chat needs to start, and under a key the most that it may cost; all or nothing."""
         _check_amount(amount)
         available = self.available(now)
         if amount > available:
             return Refused(amount, available, self.covers_again(amount, now))
         if len(self.holds) - len(self.dead_holds(now)) >= MAX_OPEN_HOLDS and chat_id not in self.holds:
             return Refused(amount, available, now, "holds")
-        return self._take(chat_id, amount, now)
+        refused = self._refused_by(key, amount, now) if key else None
+        return refused or self._take(chat_id, amount, now, key)
+
+    def _refused_by(self, key: UnderKey, amount: int, now: float) -> Refused | None:
+        current = self.at(now)
+        use = current.keys.get(key.key_id)
+        available, tomorrow = current.available(now, key.key_id), next_day(now)
+        if use is None or use.is_revoked:
+            return Refused(amount, available, tomorrow, "revoked")
+        wanted = KeyPart(current.day, amount, key.nanodollars)
+        cap = use.reached(current.held_under(key.key_id, now), wanted, tomorrow)
+        return Refused(amount, available, tomorrow, "cap", cap) if cap else None
 
     def hold_tools(
         self,
@@ -265,7 +321,7 @@ class Account:
         so none can appear after a chat's end.
         """
         own = self.holds.get(chat_id)
-        left = self.available(now) if own and not own.is_dead(now) else 0
+        left = self.available(now, own.key_id) if own and own.parts and not own.is_dead(now) else 0
         fits: list[bool] = []
         taken, paid = 0, documentation_paid
         for call in calls:
@@ -276,58 +332,73 @@ class Account:
                 paid = paid or call == "documentation"
         return replace(self._take(chat_id, taken, now), fits=tuple(fits))
 
-    def _take(self, chat_id: str, amount: int, now: float) -> Decision:
+    def _take(self, chat_id: str, amount: int, now: float, key: UnderKey | None = None) -> Decision:
         """Hold an amount that fits, allowance before pack; this also expires some dead holds."""
         if not amount:
             return Decision(self)
         expired = self.expire(now, first=chat_id)
         account = expired.account
         parts = _split(amount, account._allowance_left(now), account.day)
-        old = account.holds.get(chat_id, Hold(int(now), ()))
-        hold = replace(old, parts=_merged(old.parts + parts))
+        old = account.holds.get(chat_id, Hold(int(now), (), key.key_id if key else ""))
+        key_parts = (KeyPart(account.day, amount, key.nanodollars if key else 0),) if old.key_id else ()
+        hold = replace(old, parts=_merged(old.parts + parts), key_parts=merged(old.key_parts + key_parts))
         held = replace(account, holds=_with(account.holds, chat_id, hold))
-        decision = held._moved("hold", amount, now, chat_id=chat_id, parts=parts)
+        line = Movement("hold", amount, 0, now, chat_id, parts=parts, key_id=hold.key_id, key_parts=key_parts)
+        decision = held._moved(line)
         return replace(decision, movements=expired.movements + decision.movements)
 
-    def settle(self, chat_id: str, amount: int, now: float) -> Decision:
-        """Charge up to what the chat holds and free the rest; a chat that holds nothing owes nothing.
+    def settle(self, chat_id: str, amount: int, now: float, cost: Cost = _NO_COST) -> Decision:
+        """Charge up to what the chat holds and free the rest; a chat that holds nothing owes no credits.
 
         Allowance is charged before pack, that of an older day before today's (it is lost anyway). A dead hold is
-        expired and charges nothing: other chats may hold its credits by now.
+        expired and charges no credits: other chats may hold them by now. What the chat has cost counts under its key
+        in any case.
         """
         _check_amount(amount)
         hold = self.holds.get(chat_id)
-        if hold is None:
-            return Decision(self)
+        if hold is None or not hold.parts:
+            return self._late(chat_id, now, cost)
         if hold.is_dead(now):
-            return replace(self._free("expire", chat_id, now), amount=0)
+            return replace(self._free("expire", chat_id, now, cost), amount=0)
         spent = _spend(hold.parts, amount)
-        current = self.at(now)
-        allowance = [part for part in spent if not part.is_pack]
-        after = replace(
-            current,
-            used_day=current.used_day + _total([part for part in allowance if part.day == current.day]),
-            used_month=current.used_month
-            + _total([part for part in allowance if part.month == current.month]),
-            pack=current.pack - _total([part for part in spent if part.is_pack]),
-            holds=_without(current.holds, chat_id),
-        )
         freed = hold.amount - _total(spent)
         reason = f"{freed} held credits freed" if freed else ""
-        return after._moved("settle", _total(spent), now, chat_id=chat_id, reason=reason, parts=spent)
+        return self._end(Movement("settle", _total(spent), 0, now, chat_id, reason, spent), cost)
 
-    def release(self, chat_id: str, now: float) -> Decision:
-        """Free all that the chat holds; nothing is charged."""
-        return self._free("release", chat_id, now)
+    def release(self, chat_id: str, now: float, cost: Cost = _NO_COST) -> Decision:
+        """Free all that the chat holds; no credits are charged."""
+        hold = self.holds.get(chat_id)
+        if hold is None or not hold.parts:
+            return self._late(chat_id, now, cost)
+        return self._free("release", chat_id, now, cost)
 
-    def cancel_unanswered(self, chat_id: str, now: float) -> Decision:
+    def charge(self, chat_id: str, now: float, cost: Cost) -> Decision:
+        """Count what a chat that has ended has cost since, its summaries or its digest, under its key; free what it
+        does not keep."""
+        hold = self.holds.get(chat_id)
+        if hold is None:
+            return self._late(chat_id, now, cost)
+        if hold.parts:
+            raise ValueError("A chat that holds credits has not ended.")
+        return self._end(Movement("cost", 0, 0, now, chat_id), cost)
+
+    def _late(self, chat_id: str, now: float, cost: Cost) -> Decision:
+        """The cost of a chat that holds nothing any more."""
+        if not cost.key_id or not cost.nanodollars:
+            return Decision(self)
+        current = self.at(now)
+        parts = (KeyPart(current.day, 0, cost.nanodollars),)
+        line = Movement("cost", 0, 0, now, chat_id, "", (), cost.nanodollars, cost.key_id, parts)
+        return current._used((), cost.key_id, parts)._moved(line)
+
+    def cancel_unanswered(self, chat_id: str, now: float, cost: Cost = _NO_COST) -> Decision:
         """End a chat that was cancelled before the model's first byte: for free, unless there were too many of those
         within the hour."""
         recent = [at for at in self.free_cancels if at > now - FREE_CANCELS_SECONDS]
         if len(recent) >= FREE_CANCELS:
-            return self.settle(chat_id, CHAT_PRICE, now).because(TOO_MANY_CANCELS)
-        freed = self.release(chat_id, now).because(FREE_CANCEL)
-        if not freed.movements:
+            return self.settle(chat_id, CHAT_PRICE, now, cost).because(TOO_MANY_CANCELS)
+        freed = self.release(chat_id, now, cost).because(FREE_CANCEL)
+        if not freed.amount:
             return freed
         latest = (*self.free_cancels, int(now))[-FREE_CANCELS:]
         return replace(freed, account=replace(freed.account, free_cancels=latest))
@@ -349,41 +420,93 @@ class Account:
             )
         return decision
 
-    def _free(self, kind: MovementKind, chat_id: str, now: float) -> Decision:
+    def _free(self, kind: MovementKind, chat_id: str, now: float, cost: Cost = _NO_COST) -> Decision:
         hold = self.holds.get(chat_id)
-        if hold is None:
-            return Decision(self)
-        after = replace(self.at(now), holds=_without(self.holds, chat_id))
-        return after._moved(kind, hold.amount, now, chat_id=chat_id)
+        return self._end(Movement(kind, hold.amount, 0, now, chat_id), cost) if hold else Decision(self)
+
+    def _end(self, line: Movement, cost: Cost) -> Decision:
+        """End a hold, or lower it to what the chat keeps; the line's ``parts`` are charged."""
+        hold, current = self.holds[line.chat_id], self.at(line.at)
+        kept = cost.kept if hold.key_id else 0
+        key_parts = charged(hold.key_parts, _total(line.parts), cost.nanodollars)
+        holds = _without(current.holds, line.chat_id)
+        if kept:
+            rest = (KeyPart(hold.key_parts[0].day, 0, kept),)
+            holds = _with(holds, line.chat_id, replace(hold, parts=(), key_parts=rest))
+        after = replace(current, holds=holds)._used(line.parts, hold.key_id, key_parts)
+        line = replace(line, nanodollars=cost.nanodollars, key_id=hold.key_id, key_parts=key_parts, kept=kept)
+        return after._moved(line)
+
+    def _used(self, spent: Sequence[Part], key_id: str, key_parts: Sequence[KeyPart]) -> Account:
+        """With these credits used, and these parts under the key; without revoked keys that hold nothing."""
+        allowance = [part for part in spent if not part.is_pack]
+        keys = {
+            other: use.spent(key_parts, self.day) if other == key_id else use
+            for other, use in self.keys.items()
+        }
+        return replace(
+            self,
+            used_day=self.used_day + _total([part for part in allowance if part.day == self.day]),
+            used_month=self.used_month + _total([part for part in allowance if part.month == self.month]),
+            pack=self.pack - _total([part for part in spent if part.is_pack]),
+            keys=self._without_ended(keys),
+        )
+
+    def _without_ended(self, keys: Mapping[str, KeyUse]) -> Mapping[str, KeyUse]:
+        holding = {hold.key_id for hold in self.holds.values()}
+        ended = {key_id for key_id, use in keys.items() if use.is_revoked and key_id not in holding}
+        return MappingProxyType({key_id: use for key_id, use in keys.items() if key_id not in ended})
 
     def grant(self, grant_id: str, credits: int, reason: str, now: float) -> Decision:  # noqa: A002
         """Add a pack. The store makes a repeated ``grant_id`` of the same user change nothing."""
         if credits < 1 or not 1 <= len(grant_id) <= MAX_GRANT_ID:
             raise invalid_request(f"A grant needs 1 credit and a grant_id of 1 to {MAX_GRANT_ID} characters.")
         after = replace(self.at(now), pack=self.pack + credits)
-        return replace(after._moved("grant", credits, now, reason=reason), grant_id=grant_id)
+        return replace(after._moved(Movement("grant", credits, 0, now, reason=reason)), grant_id=grant_id)
 
     def set_plan(self, plan: PlanName, now: float) -> Decision:
         """Change the plan at once; what was used today and this month stays used."""
         if plan == self.plan:
             return Decision(self)
-        return replace(self.at(now), plan=plan)._moved("plan", 0, now, reason=plan)
+        return replace(self.at(now), plan=plan)._moved(Movement("plan", 0, 0, now, reason=plan))
 
-    def _moved(
-        self,
-        kind: MovementKind,
-        amount: int,
-        now: float,
-        *,
-        chat_id: str = "",
-        reason: str = "",
-        parts: tuple[Part, ...] = (),
-    ) -> Decision:
+    def set_caps(self, key_id: str, caps: Caps, now: float) -> Decision:
+        """Make a key's use, or change its caps at once; what was used and what is held stay. Raises 404 for a key that
+        was revoked."""
+        use = self.keys.get(key_id)
+        if use and use.is_revoked:
+            raise not_found("There is no such key.")
+        if use and use.caps == caps:
+            return Decision(self)
+        return self._with_use(key_id, replace(use or KeyUse(), caps=caps), caps.text(), now)
+
+    def revoke(self, key_id: str, now: float) -> Decision:
+        """Admit no more chats under a key; those that run are not touched."""
+        use = self.keys.get(key_id)
+        if use is None or use.is_revoked:
+            return Decision(self)
+        return self._with_use(key_id, replace(use, is_revoked=True), REVOKED, now)
+
+    def _with_use(self, key_id: str, use: KeyUse, reason: str, now: float) -> Decision:
+        current = self.at(now)
+        use = use if current.day == self.day else use.next_day()
+        after = replace(current, keys=current._without_ended({**current.keys, key_id: use}))
+        return after._moved(Movement("caps", 0, 0, now, reason=reason, key_id=key_id))
+
+    def _moved(self, line: Movement) -> Decision:
+        """The decision that adds this line, with the credits that are then available."""
         after = replace(self, seq=self.seq + 1)
-        movement = Movement(kind, amount, after.available(now), now, chat_id, reason, parts)
-        return Decision(after, (movement,), amount)
+        written = replace(line, available_after=after.available(line.at))
+        return Decision(after, (written,), line.amount)
 
     # ── views ─────────────────────────────────────────────────────────────────────────────────
+
+    def key_view(self, key_id: str, now: float) -> KeyFigures:
+        """The caps of a key, what was used of them and what is held now; of a key without a use, nothing."""
+        current = self.at(now)
+        use = current.keys.get(key_id, KeyUse())
+        held = current.held_under(key_id, now)
+        return {"caps": use.caps.view(), "used": use.used.view(), "held": held.view()}
 
     def covers_again(self, amount: int, now: float) -> float:
         """Epoch seconds of the next time the allowance may cover ``amount``: midnight UTC, or the

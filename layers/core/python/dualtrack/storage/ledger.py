@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dualtrack.clock import iso
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.answers import Entry
+    from dualtrack.credits.keys import Caps
     from dualtrack.vocabulary import PlanName
 
     D = TypeVar("D", bound="Decision | Refused")
@@ -109,17 +111,28 @@ class Ledger:
         """Change the plan at once. Returns the new account."""
         return self._move(user, lambda account: account.set_plan(plan, now))
 
+    def set_caps(
+        self, user: str, key_id: str, caps: Caps, now: float, also: Sequence[Action] = ()
+    ) -> Account:
+        """Make the use of an API key, or change its caps at once, in one transaction with ``also``. Raises `Lost` for
+        a condition of these, and 404 for a revoked key. Returns the new account."""
+        return self._move(user, lambda account: account.set_caps(key_id, caps, now), also)
+
+    def revoke_key(self, user: str, key_id: str, now: float, also: Sequence[Action] = ()) -> Account:
+        """Admit no more chats under an API key, in one transaction with ``also``. Returns the new account."""
+        return self._move(user, lambda account: account.revoke(key_id, now), also)
+
     def expire(self, user: str, now: float) -> Account:
         """Free all dead holds of the user, a few in each movement. Returns the new account."""
         account = self._move(user, lambda account: account.expire(now))
         return self.expire(user, now) if account.dead_holds(now) else account
 
-    def _move(self, user: str, decide: Callable[[Account], Decision]) -> Account:
-        return with_account(self, user, decide, self.commit).account
+    def _move(self, user: str, decide: Callable[[Account], Decision], also: Sequence[Action] = ()) -> Account:
+        return with_account(self, user, decide, partial(self.commit, also=also)).account
 
-    def commit(self, account: Account, decision: Decision) -> None:
-        """Write a decision in a transaction of its own."""
-        actions = self.actions(account, decision)
+    def commit(self, account: Account, decision: Decision, also: Sequence[Action] = ()) -> None:
+        """Write a decision in a transaction of its own, with ``also``."""
+        actions = [*also, *self.actions(account, decision)]
         if actions:
             dynamo.transact(self.client, actions)
 
@@ -287,6 +300,8 @@ def _entry_view(item: Mapping[str, Any]) -> Entry:
     }
     if "chat_id" in item:
         entry["chat_id"] = item["chat_id"]
+    if "key_id" in item:
+        entry["key_id"] = item["key_id"]
     if "reason" in item:
         entry["reason"] = item["reason"]
     return entry

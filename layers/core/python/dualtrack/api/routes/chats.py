@@ -35,7 +35,7 @@ CHAT: Final = "/v1/chats/{chat_id}"
     "Start a chat",
     models.ChatBody,
     (WAIT, IDEMPOTENCY_KEY),
-    ("insufficient_credits", "not_found", "conversation_busy", "idempotency_conflict"),
+    ("insufficient_credits", "key_cap_reached", "not_found", "conversation_busy", "idempotency_conflict"),
     description="Returns at once with the address of its events; with `?wait`, when the chat is answered. Holds 5 "
     "credits. With an `Idempotency-Key`, the request can be repeated safely: it returns the first chat.",
 )
