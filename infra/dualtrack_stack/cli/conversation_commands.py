@@ -200,6 +200,7 @@ def _heading(record: answers.Record) -> str:
         who = f"{record.get('tool', 'tool')} {describe(record.get('input') or {})}{seconds}{failed}"
     elif record["type"] != "message":
         who = f"{record['type']} of {record['ref']}" if record.get("ref") else str(record["type"])
+        who += f" ({record['size']:,} bytes)" if record.get("size") else ""
     files = ", ".join(
         f"{file.get('name') or file['media_type']} ({file['size']:,} bytes)"
         for file in record.get("attachments") or ()

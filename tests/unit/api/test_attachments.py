@@ -75,7 +75,7 @@ def test_a_text_file_is_a_record_that_goes_to_the_model_beside_its_query(api: Ap
     assert sent[0]["text"] == (
         "[ID:q1] Beside a file?\n"
         f'(Attached file 1: "my notes.txt", text/plain, {len(NOTES)} bytes, record q1-f1.)\n'
-        f'(Attached file 2: "chart.png", image/png, {len(PNG)} bytes.)\n'
+        f'(Attached file 2: "chart.png", image/png, {len(PNG)} bytes, record q1.)\n'
         f"(Attached file 3: application/json, {len(LONG)} bytes, record q1-f2.)"
     )
     assert sent[1]["text"] == (
@@ -135,8 +135,15 @@ def test_fetching_a_query_returns_its_images_and_names_its_text_files(api: Api) 
     )
     chat = api.ask("Fetch both.", conversation_id=first["conversation_id"])
     assert [call["is_error"] for call in chat["tool_calls"]] == [False]
-    listed = api.get(where(chat, "q2-t1"))["attachments"]
-    assert listed == [{"media_type": "image/png", "size": len(PNG)}]
+    shown = api.get(where(chat, "q2-t1"))
+    assert shown["attachments"] == [{"media_type": "image/png", "size": len(PNG)}]
+    assert shown["result"].endswith(
+        'Two kinds.\n(Attached file 1: "a.txt", text/plain, 5 bytes, record q1-f1.)\n'
+        f"(Attached file 2: image/png, {len(PNG)} bytes, record q1.)"
+    )
+    sent = [request.body for request in api.world.model.requests if request.body.get("stream")][-1]
+    parts = sent["messages"][-1]["content"][0]["content"]
+    assert [part["type"] for part in parts] == ["text", "image"]
 
 
 def test_an_idempotency_key_covers_the_files_and_their_names(api: Api) -> None:

@@ -218,6 +218,27 @@ def test_a_record_read_by_the_model_is_shown_with_what_it_refers_to(api: Api) ->
     assert stored.content != record["result"], "stored as a reference, not as a copy"
 
 
+@pytest.mark.parametrize("read", ["q1-t1", "q1-r", "q1-r-sum"])
+def test_sources_of_a_record_that_is_read_again_are_sources_of_the_answer(
+    api: Api, monkeypatch: pytest.MonkeyPatch, read: str
+) -> None:
+    """A tool result's own; a response's are those of its query."""
+    brought = ToolResult("Found.", sources=(Source("Guide", "https://x.test/guide"),))
+    monkeypatch.setattr(api.world, "tools", {"retrieve_documentation": lambda _: brought})
+    ask = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
+    fetch = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": read}}
+    api.world.model.script.add(
+        {"match": "Look it up.", "content": [ask]},
+        {"match": "Look it up.", "text": "Found. " * 200},
+        {"match": "Once more.", "content": [fetch]},
+        {"match": "Once more.", "text": "Done."},
+    )
+    first = api.ask("Look it up.")
+    second = api.ask("Once more.", conversation_id=first["conversation_id"])
+    assert second["sources"] == [{"title": "Guide", "url": "https://x.test/guide", "record_id": "q2-t1"}]
+    assert api.ask("Thanks.", conversation_id=first["conversation_id"])["sources"] == []
+
+
 def test_a_page_of_records_may_end_within_a_query(api: Api) -> None:
     chat = api.start("Many.")
     _store(api, chat, [("word " * 10, number) for number in range(1, 251)])

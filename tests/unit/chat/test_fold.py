@@ -211,7 +211,8 @@ def test_a_chat_that_has_ended_puts_no_digest_in_force(world: World) -> None:
 
 
 def test_a_digest_is_a_record_and_its_summaries_are_read_in_pieces(world: World) -> None:
-    chat = converse(world, 8)
+    """The newest first, after the id of the digest before."""
+    chat = converse(world, 14)
     stores, conversation_id = world.stores, chat.conversation_id
     in_force, _ = newest(world, chat)
     assert in_force is not None
@@ -227,8 +228,12 @@ def test_a_digest_is_a_record_and_its_summaries_are_read_in_pieces(world: World)
     assert listed.items[0] == shown
     assert [record["record_id"] for record in listed.items[1:3]] == ["q1", "q1-r-sum"]
     assert "digest" not in {record["type"] for record in list_records(stores, conversation, "full", "").items}
-    tracks = stores.history.tracks("ann", conversation_id, in_force.through)
+    tracks = reversed(stores.history.tracks("ann", conversation_id, in_force.through))
     whole = "".join(f"{block.record_id}: {block.content}\n" for track in tracks for block in track.blocks)
+    assert in_force.number > 1
+    before = stores.digests.find("ann", conversation_id, in_force.number - 1)
+    assert before is not None
+    whole = f"(Newest first. The digest before is d{before.number}, ref:{before.ref}.)\n{whole}"
     pieces, offset = "", 0
     while offset < len(whole):
         text = read_reference(stores, "ann", conversation_id, {"id": own, "offset": offset, "limit": 300})
@@ -239,6 +244,9 @@ def test_a_digest_is_a_record_and_its_summaries_are_read_in_pieces(world: World)
 
 def test_the_model_reads_the_summaries_behind_a_digest(world: World) -> None:
     chat = converse(world, 8)
+    first = world.stores.digests.find("ann", chat.conversation_id, 1)
+    assert first is not None
+    last = first.through
     world.model.script.clear()
     world.model.script.add(
         {"match": "turn", "content": [read("d1")]},
@@ -250,8 +258,8 @@ def test_the_model_reads_the_summaries_behind_a_digest(world: World) -> None:
         chat = world.ask(question, conversation_id=chat.conversation_id)
         body = [request.body for request in world.model.requests if request.body.get("stream")][-1]
         result = body["messages"][-1]["content"][0]["content"][0]["text"]
-        assert result.split("] ", 1)[1].startswith("q1: Question 0? Words.")
-        assert "\nq2-r-sum: " in result
+        assert result.split("] ", 1)[1].startswith(f"q{last}: Question {last - 1}? Words.")
+        assert result.index(f"\nq{last}-r-sum: ") < result.index("\nq1: Question 0?")
 
 
 # ── at any length ─────────────────────────────────────────────────────────────────────────────────

@@ -167,7 +167,7 @@ def _is_technical(question: str, *, has_github: bool) -> bool:
 
 def wanted_record(seen: Transcript) -> PastRecord | None:
     """The record meant by "show me the full code from earlier", if there is one to fetch."""
-    fetchable = [record for record in seen.past if not record.whole]
+    fetchable = [record for record in seen.past if not (record.whole or record.is_file)]
     named = _RECORD_ID.search(seen.question)
     if named:
         return next((record for record in seen.past if record.ref == named[0]), None)
@@ -183,8 +183,8 @@ def wanted_record(seen: Transcript) -> PastRecord | None:
 
 
 def _asked_files(seen: Transcript) -> list[PastRecord]:
-    """Text files of earlier queries that the question names, or all of them if it is about a file."""
-    files = [record for record in seen.past if "-f" in record.ref]
+    """Files of earlier queries that the question names, or all of them if it is about a file."""
+    files = [record for record in seen.past if record.is_file]
     named = [record for record in files if record.text and record.text.lower() in seen.question.lower()]
     return named or (files if _ABOUT_FILE.search(seen.question) else [])
 

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ID_LINE = re.compile(
-    r"^\s*\[ID:(?P<id>[^\],]+)(?:,\s*ref:(?P<ref>[^\]]+))?\]\s*(?:\(data from [A-Za-z0-9_-]{0,64}\)\s*)?"
+    r"^\s*\[ID:(?P<id>[^\],]+)(?:,\s*ref:(?P<ref>[^\],]+)(?:,[^\]]+)?)?\]\s*(?:\(data from [A-Za-z0-9_-]{0,64}\)\s*)?"
 )
 _QUERY = re.compile(r"^\s*\[ID:(q\d+)\]\s*")
 _FILE = re.compile(r"^\s*\[ID:(q\d+-f\d+)\]\s*\(data from (?:the file \"([^\"\n]{0,200})\"|a file)\)\s*")
 _ATTACHED = re.compile(
-    r"^\(Attached file \d+: (?:\"([^\"\n]{0,200})\", )?[^,\n]{1,200}, \d+ bytes, record (q\d+-f\d+)\.\)$",
+    r"^\(Attached file \d+: (?:\"([^\"\n]{0,200})\", )?[^,\n]{1,200}, \d+ bytes, record (q\d+(?:-[ft]\d+)?)\.\)$",
     re.MULTILINE,
 )
 _IS_QUERY = re.compile(r"q\d+")
@@ -26,12 +26,14 @@ _ANY_ID_LINE = re.compile(r"^[^\S\n]*+\[ ?ID:[^\]\n]*+\]\s*+", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class PastRecord:
-    """A record of an earlier query: the id to fetch it by, its text here, and whether that is all of it."""
+    """A record of an earlier query: the id to fetch it by, its text here, and whether that is all of it. For a file
+    the text is its name, and the id that of the record that it came with, unless it is a text."""
 
     ref: str
     text: str
     whole: bool
     question: str = ""
+    is_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +118,15 @@ def _past(messages: tuple[wire.Message, ...]) -> tuple[PastRecord, ...]:
             match = _ID_LINE.match(text)
             if not match:
                 continue
-            if _QUERY.match(text):
-                question = text[match.end() :]
-                records.extend(
-                    PastRecord(ref, name, False, question) for name, ref in _ATTACHED.findall(text)
-                )
-                continue
             ref = match["ref"] or match["id"]
             if _IS_QUERY.fullmatch(ref):
                 question = text[match.end() :]
+                records.extend(
+                    PastRecord(of, name, False, question, is_file=True)
+                    for name, of in _ATTACHED.findall(text)
+                )
+            if _QUERY.match(text):
+                continue
             records.append(PastRecord(ref.strip(), text[match.end() :], match["ref"] is None, question))
     return tuple(records)
 

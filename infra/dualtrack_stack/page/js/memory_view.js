@@ -52,8 +52,10 @@ export function pairTracks(full, summarised) {
 }
 
 /** A record as sent to the model, id first. */
-const header = (record) =>
-  record.ref ? `[ID:${record.record_id}, ref:${record.ref}]` : `[ID:${record.record_id}]`;
+const header = ({ record_id, ref, size }) =>
+  `[ID:${[record_id, ref && `ref:${ref}`, size && kilobytes(size)].filter(Boolean).join(", ")}]`;
+
+const kilobytes = (bytes) => `${Math.max(Math.round(bytes / 1_000), 1)} KB`;
 
 const size = (record) => tokens(`${header(record)} ${record.result ?? record.content}`);
 

@@ -341,6 +341,7 @@ class Record(TypedDict):
 
     record_id: Annotated[str, "Its id in the conversation"]
     ref: NotRequired[Annotated[str, "The records that a summary or digest replaces"]]
+    size: NotRequired[Annotated[Count, "For a summary: the bytes of the record, unless it has all of it"]]
     type: Annotated[RecordType, "The type of the record"]
     role: Annotated[Role, "Its author"]
     content: NotRequired[Annotated[str, "Its text; a tool call has `result` instead"]]

@@ -80,6 +80,8 @@ def record_json(
     }
     if ref := str(parsed.whole) if parsed and parsed.summary else record.ref:
         body["ref"] = ref
+    if record.size:
+        body["size"] = record.size
     text = _text_of(stores, user, conversation_id, record)
     end = _end_of_piece(text, offset)
     body["result" if record.call else "content"] = text[offset:end]

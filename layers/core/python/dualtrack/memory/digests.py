@@ -247,7 +247,7 @@ def _source(base: Digest | None, folded: Sequence[QueryTrack]) -> str:
     blocks = list(itertools.chain.from_iterable(track.blocks for track in folded))
     limit = min(_BLOCK_LIMIT, _SOURCE_LIMIT // max(len(blocks), 1))
     so_far = [f"Digest so far ({base.ref}): {_line(base.content)}"] if base else []
-    lines = [f"{block.record_id}: {preview(_line(block.content), limit)}" for block in blocks]
+    lines = [f"{block.record_id}: {preview(_line(block.said), limit)}" for block in blocks]
     return "\n".join([*so_far, "Then:", *lines])
 
 

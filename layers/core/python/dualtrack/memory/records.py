@@ -69,6 +69,8 @@ class Record:
     """For a thought: the length of the interim text at its end."""
     ref: str = ""
     """For a digest: the queries that it covers, ``q1..q41``."""
+    size: int = 0
+    """For a summary: that of its block."""
 
 
 @stored
@@ -76,7 +78,8 @@ class Record:
 class Block:
     """One block of the summarised track: a query verbatim, or the summary of the record ``ref``.
 
-    A block never changes; the order of blocks is the order of the track.
+    A block never changes; the order of blocks is the order of the track. ``size``: that of the record in bytes of
+    UTF-8; 0 for a block that has all of it. ``contents``: what follows the summary, the record's headings and files.
     """
 
     record_id: Annotated[str, As("id")]
@@ -84,16 +87,25 @@ class Block:
     content: str
     created_at: Annotated[str, As("at")]
     ref: str = ""
+    size: int = 0
+    contents: str = ""
 
     @property
     def header(self) -> str:
-        """``[ID:q1]`` or ``[ID:q1-t1-sum, ref:q1-t1]``."""
-        return f"[ID:{self.record_id}, ref:{self.ref}]" if self.ref else f"[ID:{self.record_id}]"
+        """``[ID:q1]``, ``[ID:q1-t1-sum, ref:q1-t1]`` or ``[ID:q1-t1-sum, ref:q1-t1, 23 KB]``."""
+        ref = f", ref:{self.ref}" if self.ref else ""
+        size = f", {max(round(self.size / 1_000), 1)} KB" if self.size else ""
+        return f"[ID:{self.record_id}{ref}{size}]"
+
+    @property
+    def said(self) -> str:
+        """The content, and what follows it."""
+        return f"{self.content}{self.contents}"
 
     @property
     def text(self) -> str:
-        """The text on the wire: the id, then the content with forged ids neutralised."""
-        return f"{self.header} {neutralise(self.content)}"
+        """The text on the wire: the id, then what is said, with forged ids neutralised."""
+        return f"{self.header} {neutralise(self.said)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,19 +128,20 @@ def block_of(record: Record) -> Block:
 
 
 def files_named(record: Record) -> str:
-    """A line for each file of a query, with its name and the id of a text file; empty if it has none."""
+    """A line for each file of a query or of a tool's result, with its name and the id of the record that has it: of a
+    text file its own, of an image or a PDF the one that it came with; empty if there is none."""
+    files = (*record.attachments, *(record.call.media if record.call else ()))
     return "".join(
-        f"\n(Attached file {number}: {_file(file)}.)"
-        for number, file in enumerate(record.attachments, start=1)
+        f"\n(Attached file {number}: {_file(file, record.record_id)}.)"
+        for number, file in enumerate(files, start=1)
         if file.record_id != record.record_id
     )
 
 
-def _file(file: Attachment) -> str:
+def _file(file: Attachment, of: str) -> str:
     """``"notes.txt", text/plain, 12 bytes, record q3-f1``."""
     name = f'"{file.name}", ' if file.name else ""
-    record = f", record {file.record_id}" if file.record_id else ""
-    return f"{name}{file.media_type}, {file.size} bytes{record}"
+    return f"{name}{file.media_type}, {file.size} bytes, record {file.record_id or of}"
 
 
 def file_data(name: str, text: str) -> str:

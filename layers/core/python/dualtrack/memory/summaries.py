@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps
 from dualtrack.ids import parse_record_id, summary_id
+from dualtrack.memory.headings import contents_of
 from dualtrack.memory.records import (
     Block,
     QueryTrack,
@@ -130,13 +131,26 @@ def _block(record: Record, summaries: Mapping[str, str], whole: int, now: str) -
     text = (summary or extract(record)) if is_long else record.content
     if len(text) > len(record.content):
         text = record.content
+    is_cut = text != record.content
     if record.call:
         text = data_of(record.call, text)
     if kind == "query":
-        text = one_line(neutralise(clean(text))) + files_named(record)
+        text = one_line(neutralise(clean(text)))
     if record.stop == "cancelled":
         text = f"{text.rstrip()} {STOPPED}"
-    return Block(summary_id(record.record_id), record.role, text, now, record.record_id)
+    size = len(clean(record.content).encode()) if is_cut else 0
+    contents = _contents(record, is_cut=is_cut)
+    return Block(summary_id(record.record_id), record.role, text, now, record.record_id, size, contents)
+
+
+def _contents(record: Record, *, is_cut: bool) -> str:
+    """What follows a summary: the headings of a record that it cuts, and the record's files; of a tool on one line, as
+    all of it."""
+    headings = contents_of(record.content) if is_cut else ""
+    files = files_named(record)
+    if record.call and files:
+        files = f" {one_line(files)}"
+    return f"{' ' if headings else ''}{headings}{files}"
 
 
 def extract(record: Record) -> str:

@@ -336,7 +336,7 @@ class HistoryStore:
 
 def summary_record(block: Block) -> Record:
     """A summary as the API shows it."""
-    return Record(block.record_id, "summary", block.role, block.content, block.created_at)
+    return Record(block.record_id, "summary", block.role, block.said, block.created_at, size=block.size)
 
 
 def _order(record: Record) -> tuple[int, int, int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.ids import parse_digest_id
+from dualtrack.ids import digest_id, parse_digest_id
+from dualtrack.memory.records import files_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 _FOLLOW: Final = 8
 _TRACKS_AT_ONCE: Final = 50
+_BEFORE: Final = "(Newest first. The digest before is {id}, ref:{ref}.)\n"
 
 RETRIEVE_FULL_CONTEXT: Final = "retrieve_full_context"
 """The tool (`tools.retrieve_full_context`) that reads a record again."""
@@ -46,8 +49,8 @@ def read_reference(stores: ToolStores, user: str, conversation_id: str, referenc
 
 
 def whole_text(stores: ToolStores, user: str, conversation_id: str, record: Record) -> str:
-    """A record's text; if the record is a reference, the text that it showed: a full record, or a piece of a
-    digest's summaries."""
+    """A record's text, with the names and ids of its files; if the record is a reference, the text that it showed: a
+    full record, or a piece of a digest's summaries."""
     for _ in range(_FOLLOW):
         if record.call is None or not record.call.reference:
             break
@@ -58,15 +61,17 @@ def whole_text(stores: ToolStores, user: str, conversation_id: str, record: Reco
         if target is None:
             break
         record = target
-    return record.content
+    return record.content + files_named(record)
 
 
 def summaries_behind(
     stores: ToolStores, user: str, conversation_id: str, digest: Digest, offset: int, limit: int
 ) -> str:
-    """A piece of the summaries behind a digest, from ``offset`` on. Reads no more than needed."""
+    """A piece of the summaries behind a digest, newest query first, from ``offset`` on. Reads no more than needed."""
     parts, left_out, room = [], offset, limit + 1
-    for text in _summaries(stores, user, conversation_id, digest.through):
+    before = stores.digests.find(user, conversation_id, digest.number - 1) if digest.number > 1 else None
+    head = _BEFORE.format(id=digest_id(before.number), ref=before.ref) if before else ""
+    for text in itertools.chain([head], _summaries(stores, user, conversation_id, digest.through)):
         part = text[left_out : left_out + room]
         left_out = max(left_out - len(text), 0)
         room -= len(part)
@@ -78,9 +83,10 @@ def summaries_behind(
 
 
 def _summaries(stores: ToolStores, user: str, conversation_id: str, through: int) -> Iterator[str]:
-    """The summarised track up to a query, record by record with its id; at most `_TRACKS_AT_ONCE` tracks in memory."""
-    for after in range(0, through, _TRACKS_AT_ONCE):
-        last = min(after + _TRACKS_AT_ONCE, through)
-        for track in stores.history.tracks(user, conversation_id, last, after):
+    """The summarised track up to a query, record by record with its id, the newest query first; at most
+    `_TRACKS_AT_ONCE` tracks in memory."""
+    for last in range(through, 0, -_TRACKS_AT_ONCE):
+        after = max(last - _TRACKS_AT_ONCE, 0)
+        for track in reversed(stores.history.tracks(user, conversation_id, last, after)):
             for block in track.blocks:
-                yield f"{block.record_id}: {block.content}\n"
+                yield f"{block.record_id}: {block.said}\n"

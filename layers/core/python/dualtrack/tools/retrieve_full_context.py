@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,6 +13,7 @@ from dualtrack import tool
 from dualtrack.errors import Gone
 from dualtrack.frozen import freeze
 from dualtrack.ids import parse_record_id
+from dualtrack.memory.sources import sources_of
 from dualtrack.tool_values import Media, ToolResult
 from dualtrack.tools.full_context import read_reference, summaries_behind, whole_text
 from dualtrack.tools.running import Running, ToolNeeds
@@ -19,6 +21,7 @@ from dualtrack.tools.running import Running, ToolNeeds
 if TYPE_CHECKING:
     from dualtrack.memory.records import Record
     from dualtrack.storage.stores import ToolStores
+    from dualtrack.tool_values import Source
 
 _ROOM_FOR_NOTE: Final = 200
 """Characters reserved for the note of a piece, so that piece and note together are not cut again."""
@@ -34,9 +37,10 @@ def retrieve_full_context(
     needs: ToolNeeds,
 ) -> ToolResult:
     """Returns a record of this conversation in full, by its id: q1 (a query), q1-r (its response), q1-t2 (a tool
-    result), q1-f1 (an attached text file). For the id of a digest, such as d3, it returns the summaries that the digest
-    was made from. Use it when a summary is not enough, for example when the user asks for the full code or text of
-    something earlier. Long records come in pieces: read on with the offset that the result names.
+    result), q1-f1 (an attached text file). A query or a tool result comes with its images and PDFs. For the id of a
+    digest, such as d3, it returns the summaries that the digest was made from, newest first. Use it when a summary is
+    not enough, for example when the user asks for the full code or text of something earlier. Long records come in
+    pieces: read on with the offset that the result names.
     """
     stores = needs.stores.across(running.chat.ancestry)
     most = needs.profiles[running.chat.profile].result_limit
@@ -69,7 +73,17 @@ def _read(
     is_long = offset + limit < len(whole_text(stores, user, conversation_id, record))
     reference = freeze({"id": wanted, "offset": offset, "limit": shorter if is_long else limit})
     text = read_reference(stores, user, conversation_id, reference)
-    return ToolResult(text, media=media, reference=reference)
+    sources = _sources(stores, user, conversation_id, record)
+    return ToolResult(text, sources=sources, media=media, reference=reference)
+
+
+def _sources(stores: ToolStores, user: str, conversation_id: str, record: Record) -> tuple[Source, ...]:
+    """The sources of a tool's result; of a response those of its query's results."""
+    parsed = parse_record_id(record.record_id)
+    if parsed is None or parsed.kind != "response":
+        return record.call.sources if record.call else ()
+    of_query = sources_of(stores.history.query_records(user, conversation_id, parsed.query, texts=()))
+    return tuple(replace(source, record_id="") for source in of_query)
 
 
 def _media(stores: ToolStores, user: str, conversation_id: str, record: Record) -> tuple[Media, ...]:
