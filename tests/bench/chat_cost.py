@@ -5,7 +5,8 @@
 
 The chats run through the real steps in process; every DynamoDB request is weighed by AWS's rules: a write takes a unit
 per KB of the larger of the item before and after, twice that in a transaction, and one for each entry of an index that
-comes or goes; a consistent read a unit per 4 KB, an eventually consistent one half. Deltas are written at most every
+comes or goes; a consistent read a unit per 4 KB of what it returns, or in a batch of each item, an eventually consistent
+one half. Deltas are written at most every
 130 ms, so their number follows from how long text flows: the model's pace below, and not this machine's, which is why
 those that it writes are left out. One client reads the events, over one
 stream: its lease is counted, its reads are in `tests.bench.stream_cost`. Results have 8 KB, answers 3 KB, of the sample
@@ -129,10 +130,10 @@ class Meter:
         self._writing = []
         if model.name not in ("GetItem", "Query", "BatchGetItem"):
             return
-        items = parsed.get("Items") or ([parsed["Item"]] if "Item" in parsed else [])
-        for listed in parsed.get("Responses", {}).values():
-            items = [*items, *listed]
-        self.reads += max(1, math.ceil(sum(map(size, items)) / 4096))
+        at_once = parsed.get("Items") or ([parsed["Item"]] if "Item" in parsed else [])
+        one_by_one = [[item] for listed in parsed.get("Responses", {}).values() for item in listed]
+        for items in one_by_one or [at_once]:
+            self.reads += max(1, math.ceil(sum(map(size, items)) / 4096))
 
     def _write(self, before: Item, after: Item, factor: int, index: Sequence[str]) -> None:
         if _is_of_deltas(after):

@@ -79,6 +79,14 @@ def put_with_text(name: str, table: str, item: Mapping[str, Any], pk: str, text:
     return [body, put_absent(name, table, {**item, "body": body.pointer})]
 
 
+def put_packed(name: str, table: str, item: Mapping[str, Any], pk: str, text: str) -> list[Write]:
+    """The put of an item that must not exist yet, with its ``text`` compressed as ``z``, or the pointer to an object."""
+    body = body_of(pk, text.encode())
+    if body.is_object:
+        return [body, put_absent(name, table, {**item, "body": body.pointer})]
+    return [put_absent(name, table, {**item, "z": body.packed})]
+
+
 @dataclass(frozen=True, slots=True)
 class BodyStore:
     """Bodies of conversations, by partition ``pk`` (one per conversation)."""
@@ -131,14 +139,17 @@ class BodyStore:
                 raise
             raise Gone("an object") from error  # its key names the user, and this may be logged
 
-    def load_text(self, pk: str, item: Mapping[str, str]) -> str:
-        """The text of an item written with `put_with_text`; raises `Gone`."""
-        return item["text"] if "text" in item else self.load(pk, item["body"]).decode()
+    def load_text(self, pk: str, item: Mapping[str, Any]) -> str:
+        """The text of an item written with `put_with_text` or `put_packed`; raises `Gone`."""
+        if "text" in item:
+            return str(item["text"])
+        packed = zlib.decompress(item["z"]) if "z" in item else self.load(pk, item["body"])
+        return packed.decode()
 
-    def load_texts(self, pk: str, items: Iterable[Mapping[str, str]]) -> list[str | None]:
+    def load_texts(self, pk: str, items: Iterable[Mapping[str, Any]]) -> list[str | None]:
         """`load_text` for many items, with as few requests as possible; None where the body is gone."""
         listed = list(items)
-        wanted = {item["body"] for item in listed if "text" not in item and item["body"].startswith("B#")}
+        wanted = {item["body"] for item in listed if item.get("body", "").startswith("B#")}
         stored = batch_get(self.dynamodb, self.table, [{"pk": pk, "sk": sk} for sk in sorted(wanted)])
         cached = {item["sk"]: zlib.decompress(item["z"]).decode() for item in stored}
         return [
@@ -188,7 +199,7 @@ class BodyStore:
         except Gone:
             return None
 
-    def _text_or_none(self, pk: str, item: Mapping[str, str]) -> str | None:
+    def _text_or_none(self, pk: str, item: Mapping[str, Any]) -> str | None:
         try:
             return self.load_text(pk, item)
         except Gone:

@@ -6,7 +6,7 @@ pk CONV#<user>#<conv.>    sk F#000003               query 3           full track
                           sk F#000003#t#0002        its second tool call
                           sk F#000003#z             its response
                           sk S#000003               query 3 in the summarised track: all its
-                                                    blocks in one item that never changes
+                                                    blocks in one item that never changes, compressed
                           sk B#<hash>               bodies
 """
 
@@ -21,7 +21,7 @@ from dualtrack.errors import Gone
 from dualtrack.ids import RecordId, parse_record_id
 from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.records import Block, QueryTrack, Record
-from dualtrack.storage.bodies import attach, partition, put_with_text
+from dualtrack.storage.bodies import attach, partition, put_packed, put_with_text
 from dualtrack.storage.dynamo import batch_get, delete_all, get, query
 
 if TYPE_CHECKING:
@@ -291,10 +291,10 @@ class HistoryStore:
         delete_all(self.client, self.table, ({"pk": item["pk"], "sk": item["sk"]} for item in items))
 
     def track_writes(self, user: str, conversation_id: str, track: QueryTrack) -> list[Write]:
-        """The conditional put of a query's summarised track, and its body if it is large."""
+        """The conditional put of a query's summarised track, which is compressed."""
         pk = partition(user, conversation_id)
         item: dict[str, Any] = {"pk": pk, "sk": f"S#{track.query:06d}", "full": track.full_tokens}
-        return put_with_text(TRACK, self.table, item, pk, dump(track.blocks))
+        return put_packed(TRACK, self.table, item, pk, dump(track.blocks))
 
     def tracks(self, user: str, conversation_id: str, through: int, after: int = 0) -> tuple[QueryTrack, ...]:
         """The summarised tracks of the queries after ``after`` up to ``through``, as far as they are written."""
