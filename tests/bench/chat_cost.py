@@ -5,13 +5,12 @@
 
 The chats run through the real steps in process; every DynamoDB request is weighed by AWS's rules: a write takes a unit
 per KB of the larger of the item before and after, twice that in a transaction, and one for each entry of an index that
-comes or goes; a consistent read a unit per 4 KB of what it returns, or in a batch of each item, an eventually consistent
-one half. Deltas are written at most every
-130 ms, so their number follows from how long text flows: the model's pace below, and not this machine's, which is why
-those that it writes are left out. One client reads the events, over one
-stream: its lease is counted, its reads are in `tests.bench.stream_cost`. Results have 8 KB, answers 3 KB, of the sample
-courses' words, so that they compress like text. The grown conversation has 50 such chats before the one that is
-counted. `dualtrack_stack.costs` turns the counts into dollars; the second table supports the choice of `turn`'s size:
+comes or goes; a consistent read a unit per 4 KB of what it returns, in a batch per 4 KB of each item, an eventually
+consistent one half. Deltas are written at most every 130 ms, so their number follows from how long text flows: the
+model's pace below, and not this machine's, which is why those that it writes are left out. One client reads the events,
+over one stream: its lease is counted, its reads are in `tests.bench.stream_cost`. Results have 8 KB, answers 3 KB, of
+the sample courses' words, so that they compress like text. The grown conversation has 50 such chats before the one that
+is counted. `dualtrack_stack.costs` turns the counts into dollars; the second table supports the choice of `turn`'s size:
 what a two-tool chat costs, and how long a cold start takes with the processor share that Lambda gives that size.
 """
 

@@ -148,7 +148,7 @@ def test_a_follow_up_makes_no_track_final_in_a_deleted_conversation() -> None:
     world, ref = before_the_summaries()
     world.turn(ref, Process(world.trace, "turn 1"))
     sites = [call for call in world.recorded.sites if call.step == "turn 1"]
-    assert "conversation,body,track" in {call.detail for call in sites}
+    assert "conversation,track" in {call.detail for call in sites}
     for site in sites:
         world, ref = before_the_summaries(Fault(site, "held"))
         body = partial(world.turn, ref)
