@@ -10,7 +10,7 @@ consistent one half. Deltas are written at most every 130 ms, so their number fo
 model's pace below, and not this machine's, which is why those that it writes are left out. One client reads the events,
 over one stream: its lease is counted, its reads are in `tests.bench.stream_cost`. Results have 8 KB, answers 3 KB, of
 the sample courses' words, so that they compress like text. The grown conversation has 50 such chats before the one that
-is counted. `dualtrack_stack.costs` turns the counts into dollars; the second table supports the choice of `turn`'s size:
+is counted. `dualtrack_stack.costs` turns the counts into dollars; the second table is for the choice of `turn`'s size:
 what a two-tool chat costs, and how long a cold start takes with the processor share that Lambda gives that size.
 """
 

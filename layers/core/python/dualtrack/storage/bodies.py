@@ -80,7 +80,7 @@ def put_with_text(name: str, table: str, item: Mapping[str, Any], pk: str, text:
 
 
 def put_packed(name: str, table: str, item: Mapping[str, Any], pk: str, text: str) -> list[Write]:
-    """The put of an item that must not exist yet, with its ``text`` compressed as ``z``, or the pointer to an object."""
+    """The put of an item that must not exist yet, with its ``text`` compressed, or the pointer to an object."""
     body = body_of(pk, text.encode())
     if body.is_object:
         return [body, put_absent(name, table, {**item, "body": body.pointer})]
