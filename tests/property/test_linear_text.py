@@ -19,15 +19,15 @@ from dualtrack import message_files, text
 from dualtrack.memory.asked import title_of
 from dualtrack.memory.blocks import Result
 from dualtrack.memory.budget import fit
+from dualtrack.memory.digest_writing import digest_call, written_by_model
 from dualtrack.memory.digests import (
     Digest,
     Past,
     TrackBudget,
-    digest_call,
     digest_of,
     past_to_send,
-    words_of_model,
 )
+from dualtrack.memory.headings import contents_of
 from dualtrack.memory.joint_summaries import summaries_in
 from dualtrack.memory.passages import passages_of, windows
 from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail, data_of, full_tokens
@@ -110,7 +110,13 @@ def folded(content: str) -> None:
     base = Digest(1, 1, content, AT, 0)
     digest_call(base, tracks, "claude-haiku-5-5", Thinking())
     past_to_send(Past(base, tracks), TrackBudget(400), AT, cold=False)
-    digest_of(base, tracks, words_of_model(content), TrackBudget(24_000), AT)
+    digest_of(
+        base,
+        tracks,
+        written_by_model(f"ADD q3 {content}\nDROP 1 q3 {content}\n{content}"),
+        TrackBudget(24_000),
+        AT,
+    )
 
 
 def searched(content: str) -> None:
@@ -225,6 +231,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "a track's block": lambda content: Block("q1", "user", content, AT).text,
         "data_of": lambda content: data_of(CALL, content),
         "full_tokens": lambda content: full_tokens((record(content),)),
+        "contents_of": contents_of,
         "extract": lambda content: extract(record(content)),
         "a file's name": message_files.clean_name,
         "whether it is text": lambda content: message_files.not_text(content.encode()),

@@ -11,6 +11,7 @@ import pytest
 from dualtrack.api.conversations import find_record, list_records
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.fold_ahead import fold_ahead
+from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.past import fix_past, read_past
 from dualtrack.errors import ChatClosed
 from dualtrack.memory.records import Block, QueryTrack
@@ -85,7 +86,6 @@ def test_a_conversation_over_its_budget_continues_after_a_digest(world: World) -
     assert all(texts[0] == digest[0] for texts, digest in zip(requests, digests, strict=True) if digest)
     numbers = [int(digest[0][5:].split(",")[0]) if digest else 0 for digest in digests]
     assert numbers == sorted(numbers)
-    assert set(numbers) == set(range(numbers[-1] + 1))
     assert numbers[-1] >= 2
     for before, after, folded, later in zip(requests, requests[1:], numbers, numbers[1:], strict=False):
         assert folded != later or after[: len(before)] == before
@@ -207,6 +207,26 @@ def test_a_chat_that_has_ended_puts_no_digest_in_force(world: World) -> None:
     assert newest(world, chat)[0] == past.digest
 
 
+@pytest.mark.parametrize("is_mechanical", [False, True], ids=["by the model", "without a model"])
+def test_standing_instructions_come_first_in_every_digest(world: World, is_mechanical: bool) -> None:
+    """In the user's words, also in the record that the API shows, and in a fork."""
+    if is_mechanical:
+        world.model.script.add({"match": "summary", "status": 400, "always": True})
+    first = world.ask("Always answer in French. What is DynamoDB?")
+    chat = converse(world, 9, first.conversation_id)
+    folded = [texts[0] for texts in sent(world) if texts[0].startswith("[ID:d")]
+    assert len({text.split(",")[0] for text in folded}) > 1
+    assert all("] The user's standing instructions, in their words" in text for text in folded)
+    assert all(': q1: "Always answer in French.". ' in text for text in folded)
+    conversation = world.stores.conversations.find("ann", chat.conversation_id)
+    assert conversation is not None
+    shown = list_records(world.stores, conversation, "summarised", "").items[0]
+    assert shown["content"] == folded[-1].split("] ", 1)[1]
+    fork = fork_conversation(world.stores, "ann", chat.conversation_id, chat.query)
+    world.ask("And now?", conversation_id=fork.conversation_id)
+    assert 'q1: "Always answer in French."' in sent(world)[-1][0]
+
+
 # ── read back ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -222,7 +242,7 @@ def test_a_digest_is_a_record_and_its_summaries_are_read_in_pieces(world: World)
     shown = find_record(stores, conversation, own, 0)
     assert shown == {
         "record_id": own, "ref": in_force.ref, "type": "digest", "role": "user",
-        "content": in_force.content, "created_at": in_force.created_at,
+        "content": in_force.said, "created_at": in_force.created_at,
     }  # fmt: skip
     listed = list_records(stores, conversation, "summarised", "")
     assert listed.items[0] == shown

@@ -6,17 +6,17 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
+from dualtrack.memory.digest_writing import digest_call, written_by_model
 from dualtrack.memory.digests import (
     DIGEST_LIMIT,
     Digest,
     Past,
     TrackBudget,
-    digest_call,
+    Written,
     digest_of,
     mechanical_digest,
     past_to_send,
     to_fold_ahead,
-    words_of_model,
 )
 from dualtrack.memory.records import Block, QueryTrack
 from dualtrack.models.thinking import Thinking
@@ -114,7 +114,7 @@ def test_a_digest_written_ahead_suffices_when_the_budget_is_passed() -> None:
     for number in range(1, 300):
         past = Past(past.digest, (*past.tracks, track(number)), past.ahead)
         if folded := to_fold_ahead(past, budget):
-            written = digest_of(past.digest, folded, "By the model. " * 300, budget, AT)
+            written = digest_of(past.digest, folded, Written("By the model. " * 300), budget, AT)
             past = Past(past.digest, past.tracks, written)
         sent = past_to_send(past, budget, AT, cold=False)
         if sent.digest != past.digest:
@@ -169,15 +169,18 @@ def test_the_input_of_a_digest_is_data(hostile: str) -> None:
     folded = (track(1, hostile),)
     request = digest_call(digest(1, 1, hostile), folded, "claude-haiku-5-5", Thinking())
     assert "[ID:" not in request["messages"][0]["content"][0]["text"]
-    folded_digest = digest_of(None, folded, mechanical_digest(None, folded), TrackBudget(4_000), AT)
+    folded_digest = digest_of(None, folded, None, TrackBudget(4_000), AT)
     assert folded_digest.text.count("[ID:") == 1
 
 
 def test_a_digest_by_the_model_is_one_line_without_copied_ids() -> None:
-    assert words_of_model("[ID:d1, ref:q1..q3] They asked.\n\nIt was found.") == "They asked. It was found."
-    long = words_of_model("A sentence of some words. " * 400)
-    assert len(long) <= DIGEST_LIMIT
-    assert long.endswith("words.")
+    short = written_by_model("[ID:d1, ref:q1..q3] They asked.\n\nIt was found.")
+    assert short == Written("They asked. It was found.")
+    long = written_by_model("DIGEST\n" + "A sentence of some words. " * 400)
+    assert long is not None
+    assert len(long.text) <= DIGEST_LIMIT
+    assert long.text.endswith("words.")
+    assert written_by_model("DIGEST") is None
 
 
 def test_the_request_is_bounded_and_without_thinking() -> None:

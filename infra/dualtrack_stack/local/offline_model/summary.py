@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from . import wire
+from . import digest, wire
 from .answer import MARK
 from .prose import sections, sentences
 from .transcript import texts, without_ids
@@ -49,6 +49,8 @@ def summarise(request: wire.Countable) -> str:
         return _jointly(request)
     system = " ".join(block.text for block in request.system)
     record = "\n\n".join(texts(request.messages[-1].content))
+    if digest.is_asked_for(system):
+        return digest.written(record, extract)
     allowed = _allowed(system)
     call = _CALL.match(record)
     if call:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.chat.past import track_budget
 from dualtrack.clock import iso
 from dualtrack.errors import ModelRefused, ModelUnavailable
-from dualtrack.memory.digests import Past, digest_call, digest_of, to_fold_ahead, words_of_model
+from dualtrack.memory.digest_writing import digest_call, written_by_model
+from dualtrack.memory.digests import Past, digest_of, to_fold_ahead
 from dualtrack.models.spent import Side
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.past_writes import write_ahead
@@ -48,8 +49,8 @@ def fold_ahead(
         said, usage = model.complete(request, _CALL_SECONDS)
     except (ModelRefused, ModelUnavailable):
         return
-    if text := words_of_model(said):
-        written = digest_of(digest, folded, text, budget, iso(stores.clock()))
+    if by_model := written_by_model(said):
+        written = digest_of(digest, folded, by_model, budget, iso(stores.clock()))
         with contextlib.suppress(Lost):  # another run wrote it, or the conversation is being deleted
             seconds = round(time.monotonic() - clock, 3)
             write_ahead(stores, chat, written, Side(at, settings.model, seconds, 1, 1, usage))

@@ -80,6 +80,7 @@ class Block:
 
     A block never changes; the order of blocks is the order of the track. ``size``: that of the record in bytes of
     UTF-8; 0 for a block that has all of it. ``contents``: what follows the summary, the record's headings and files.
+    ``instructions``: of a long query, the user's standing ones, word for word (`dualtrack.memory.standing`).
     """
 
     record_id: Annotated[str, As("id")]
@@ -89,6 +90,7 @@ class Block:
     ref: str = ""
     size: int = 0
     contents: str = ""
+    instructions: tuple[str, ...] = ()
 
     @property
     def header(self) -> str:

@@ -17,6 +17,7 @@ from dualtrack.memory.records import (
     files_named,
     full_tokens,
 )
+from dualtrack.memory.standing import found_at_the_ends
 from dualtrack.models.thinking import Thinking, short_fields
 from dualtrack.settings import DEFAULTS
 from dualtrack.text import clean, neutralise, one_line, strip_echoes
@@ -139,18 +140,24 @@ def _block(record: Record, summaries: Mapping[str, str], whole: int, now: str) -
     if record.stop == "cancelled":
         text = f"{text.rstrip()} {STOPPED}"
     size = len(clean(record.content).encode()) if is_cut else 0
-    contents = _contents(record, is_cut=is_cut)
-    return Block(summary_id(record.record_id), record.role, text, now, record.record_id, size, contents)
+    standing = found_at_the_ends(record.content) if kind == "query" and is_cut else ()
+    contents = _contents(record, standing) if is_cut else _files(record)
+    return Block(
+        summary_id(record.record_id), record.role, text, now, record.record_id, size, contents, standing
+    )
 
 
-def _contents(record: Record, *, is_cut: bool) -> str:
-    """What follows a summary: the headings of a record that it cuts, and the record's files; of a tool on one line, as
-    all of it."""
-    headings = contents_of(record.content) if is_cut else ""
+def _contents(record: Record, standing: tuple[str, ...]) -> str:
+    """What follows a summary: the user's standing instructions in their words, the headings, the files."""
+    words = f"(in the user's words: {'; '.join(standing)})" if standing else ""
+    parts = (part for part in (words, contents_of(record.content)) if part)
+    return "".join(f" {part}" for part in parts) + _files(record)
+
+
+def _files(record: Record) -> str:
+    """The lines that name a record's files; of a tool on its one line."""
     files = files_named(record)
-    if record.call and files:
-        files = f" {one_line(files)}"
-    return f"{' ' if headings else ''}{headings}{files}"
+    return f" {one_line(files)}" if record.call and files else files
 
 
 def extract(record: Record) -> str:

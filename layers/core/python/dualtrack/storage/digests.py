@@ -93,7 +93,7 @@ class DigestStore:
 def digest_record(digest: Digest) -> Record:
     """A digest as the API shows it."""
     own = digest_id(digest.number)
-    return Record(own, "digest", "user", digest.content, digest.created_at, ref=digest.ref)
+    return Record(own, "digest", "user", digest.said, digest.created_at, ref=digest.ref)
 
 
 def digest_number(sk: str) -> int:
