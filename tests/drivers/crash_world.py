@@ -41,6 +41,7 @@ from dualtrack.ids import execution_name, new_conversation_id, parse_record_id, 
 from dualtrack.memory.digests import Digest
 from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.records import Block, QueryTrack
+from dualtrack.memory.standing import Instruction, Standing
 from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.anthropic import Claude
 from dualtrack.models.metering import asking
@@ -115,6 +116,9 @@ class Asked:
 
 DOCUMENTATION: Final = Asked("retrieve_documentation", {"query": "How do I use it?"})
 NOTE: Final = Asked("kit_note", {"text": "Remember this."})
+ALWAYS: Final = Instruction(1, "Always be brief.")
+"""What the first earlier query asks for once and for all: every digest has it."""
+
 READ: Final = Asked("retrieve_full_context", {"id": "q1"})
 READ_FILE: Final = Asked("retrieve_full_context", {"id": "q1-f1"})
 SEARCH: Final = Asked(SEARCH_TOOL, {"query": "What did we say about the documentation?"})
@@ -300,13 +304,16 @@ class World:
         )  # fmt: skip
         for number in range(1, count + 1):
             own = query_id(number)
-            asked = Block(own, "user", "word " * (4 * EARLIER_TOKENS // 6), now)
+            said = f"{ALWAYS.words}\n" if number == ALWAYS.query else ""
+            asked = Block(own, "user", said + "word " * (4 * EARLIER_TOKENS // 6), now)
             track = QueryTrack(
                 number, (asked, Block(f"{own}-r-sum", "assistant", "Yes.", now, f"{own}-r")), 5_000
             )
             store(stores, stores.history.track_writes(self.user, conversation_id, track))
         if self.scenario.digest_waits:
-            waiting = Digest(1, 2 * count // 3, "What was said first.", now, 5_000 * (2 * count // 3))
+            through = 2 * count // 3
+            standing = Standing((ALWAYS,))
+            waiting = Digest(1, through, "What was said first.", now, 5_000 * through, standing)
             store(stores, [stores.digests.put_action(self.user, conversation_id, waiting)])
         if not self.scenario.forked:
             return conversation_id

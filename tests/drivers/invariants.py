@@ -121,7 +121,8 @@ def _digest_sent(start: Sequence[str]) -> int:
 
 
 def digest_faults(stores: Stores, chat: Chat) -> list[str]:
-    """What is wrong with a conversation's digests: all exist, each reaches further, at most one is pending.
+    """What is wrong with a conversation's digests: all exist, each reaches further and has the standing instructions of
+    the one before, which no scenario takes back; at most one is pending.
 
     A fork's own come after those that it shares.
     """
@@ -142,6 +143,11 @@ def digest_faults(stores: Stores, chat: Chat) -> list[str]:
         wrong.append(f"digests {listed}, in force {taken}")
     if any(len(digest.content) > DIGEST_LIMIT or digest.through >= chat.query for digest in digests[:last]):
         wrong.append(f"digests of {[len(digest.content) for digest in digests]} characters, through {ends}")
+    for before, after in itertools.pairwise(digests):
+        if not set(before.standing.lines) <= set(after.standing.lines) and not after.standing.left_out:
+            wrong.append(
+                f"d{after.number} has {after.standing.lines}, and d{before.number} {before.standing.lines}"
+            )
     return wrong
 
 

@@ -143,14 +143,14 @@ def _second_query() -> Moment:
 
 def _fork() -> Moment:
     """A query in a fork of a conversation that has been folded and searched; another one is deleted."""
-    assistant = replace(all_profiles()["assistant"], track_tokens=80)
+    assistant = replace(all_profiles()["assistant"], track_tokens=400)
     with patch.dict(all_profiles(), assistant=assistant):
         world = _posted()
         world.look().ledger.grant(USER, "pack-1", 100, "a pack", world.clock())
         world.machine(ref_of(world.chats()[0]))
         parent = world.chats()[0].conversation_id
         world.scenario = SEARCHING
-        for said in ("What did we say?", "And what else?"):
+        for said in (f"Always be brief.\n{'word ' * 250}", "And what else?"):
             world.post(said, parent)
             world.machine(ref_of(world.chats()[-1]))
         world.scenario = Scenario("deleted")

@@ -216,7 +216,7 @@ def test_standing_instructions_come_first_in_every_digest(world: World, is_mecha
     chat = converse(world, 9, first.conversation_id)
     folded = [texts[0] for texts in sent(world) if texts[0].startswith("[ID:d")]
     assert len({text.split(",")[0] for text in folded}) > 1
-    assert all("] The user's standing instructions, in their words" in text for text in folded)
+    assert all("] The user's standing instructions, word for word" in text for text in folded)
     assert all(': q1: "Always answer in French.". ' in text for text in folded)
     conversation = world.stores.conversations.find("ann", chat.conversation_id)
     assert conversation is not None

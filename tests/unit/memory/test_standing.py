@@ -162,7 +162,7 @@ def test_a_digest_carries_the_lines_over_whatever_its_writer_forgets() -> None:
         folded = tuple(track(number, said) for number, said in enumerate(asked, start=last - 9))
         written = Written("They spoke. " * 400) if last % 20 else None
         base = digest_of(base, folded, written, budget, AT)
-        head = f"[ID:d{base.number}, ref:q1..q{last}] The user's standing instructions, in their words"
+        head = f"[ID:d{base.number}, ref:q1..q{last}] The user's standing instructions, word for word"
         assert base.text.startswith(head)
         assert 'q3: "Always answer in French.".' in base.text[: len(head) + 100]
         assert len(base.said) <= DIGEST_LIMIT

@@ -95,7 +95,7 @@ class Standing:
             return ""
         said = "; ".join(f'{query_id(line.query)}: "{line.words}"' for line in self.lines)
         older = f" ({self.left_out} older ones are left out.)" if self.left_out else ""
-        return f"The user's standing instructions, in their words, a later one before an earlier one: {said}.{older}"
+        return f"The user's standing instructions, word for word (a later one prevails): {said}.{older}"
 
 
 @dataclass(frozen=True, slots=True)
