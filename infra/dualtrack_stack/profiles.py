@@ -104,6 +104,7 @@ class ProfileFile(BaseModel):
         list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=6)
     ] = []
     max_cost: Annotated[float, Field(ge=0, le=_MAX_COST, allow_inf_nan=False)] = 0.0
+    rerank: bool = True
 
 
 def profiles_folder(settings: Settings, root: Path) -> Path:

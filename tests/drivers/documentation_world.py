@@ -57,8 +57,8 @@ class World:
     logger: RecordingLogger
     now: list[float] = field(default_factory=lambda: [NOW])
 
-    def ask(self, question: str = QUESTION) -> ToolResult:
-        return documentation_for(question, self.deps)
+    def ask(self, question: str = QUESTION, *, rerank: bool = True) -> ToolResult:
+        return documentation_for(question, self.deps, rerank=rerank)
 
     def outcomes(self) -> dict[str, str]:
         """How each stage of the last search ended."""

@@ -51,6 +51,7 @@ def test_every_field_read_is_checked() -> None:
         ({"max_turns": 0}, "max_turns: "),
         ({"after_max_turns": "stop"}, "after_max_turns: it should be 'limit' or 'complete'"),
         ({"max_tokens": 65_000}, "max_tokens: "),
+        ({"rerank": "off"}, "rerank: it should be a valid boolean"),
         ({"result_limit": 10}, "result_limit: "),
         ({"system": "You help."}, "system: "),
         ({"history": {"policy": "none"}}, "history: Input tag 'none'"),

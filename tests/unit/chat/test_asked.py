@@ -15,15 +15,16 @@ from dualtrack.chat.spans import spans_of
 from dualtrack.models.anthropic import connect
 from dualtrack.models.prices import dollars
 from dualtrack.models.turn import Usage
+from dualtrack.profiles import all_profiles
 from dualtrack.settings import settings_from
 from dualtrack.tools.documentation.dependencies import build_dependencies
-from dualtrack.tools.documentation.pipeline import documentation_for
+from dualtrack.tools.registry import in_house_tools
 from dualtrack_stack.cli.explain_commands import text_of
 from starlette.responses import Response
 
 from tests.drivers.documentation_world import PATIENT, QUESTION, RecordingLogger, world_of_ads
 from tests.drivers.invariants import account_faults, chat_faults
-from tests.drivers.world import World, make_world
+from tests.drivers.world import World, make_world, search_needs
 from tests.servers.context7 import serve_context7
 from tests.servers.structured_claude import FakeClaude, serve_structured_claude
 from tests.servers.voyage import FakeVoyage, serve_voyage
@@ -46,7 +47,7 @@ def searching() -> Iterator[tuple[World, FakeClaude, FakeVoyage]]:
     results: list[Any] = []
 
     def search(running: Running) -> ToolResult:
-        return documentation_for(running.call.input["query"], results[0])
+        return in_house_tools("search", lambda: search_needs(world.stores, results[0]))(running)
 
     with (
         make_world(retrieve_documentation=search) as world,
@@ -114,6 +115,24 @@ def test_model_calls_of_a_search_are_in_the_receipt_and_the_ledger(
     text = "\n".join(text_of(body))
     assert f"inside q1-t1, {MODEL}" in text
     assert "embeddings of q1-t1, voyage-3-large" in text
+
+
+def test_a_profile_without_the_rerank_pays_for_none_whatever_is_deployed_meanwhile(
+    searched: tuple[World, FakeClaude, FakeVoyage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, claude, _ = searched
+    world.model.script.add({"match": "turn", "content": [ASK]})
+    deployed = all_profiles()["assistant"]
+    with monkeypatch.context() as before:
+        before.setitem(all_profiles(), "assistant", replace(deployed, rerank=False))
+        chat = world.start("How is it set up?")
+        (call,) = world.turn(chat, 0)["calls"]
+    world.tool(chat, 1, call["id"])
+    world.turn(chat, 1)
+    world.summarise(chat)
+    assert claude.asked("ranking") == []
+    said = [line["calls"] for line in receipt(world, chat)["lines"] if line["kind"] == "tool_model"]
+    assert said == [1], "understanding the question, which is not cached"
 
 
 def test_their_spans_are_children_of_the_tools_span(searched: tuple[World, FakeClaude, FakeVoyage]) -> None:

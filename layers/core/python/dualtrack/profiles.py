@@ -61,7 +61,8 @@ class Profile:
     room for the answer; ``track_tokens``: the part of it that the past may take (CONTRACT 6). ``model``: for the
     turns; empty for the deployment's. ``query_template``: the text that a query is sent in; the record keeps what
     the user wrote. ``suggestions``: first questions that a page may offer. ``max_cost``: US dollars that the model
-    calls of a chat may cost before the next call is its last; 0 for no cap.
+    calls of a chat may cost before the next call is its last; 0 for no cap. ``rerank``: whether the model ranks the
+    sections of a documentation search once more, a call that each search pays for.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Profile:
     suggestions: tuple[str, ...] = ()
     max_cost: float = 0.0
     after_max_turns: AfterMaxTurns = "limit"
+    rerank: bool = True
 
 
 @cache

@@ -21,6 +21,9 @@ PriceClass: TypeAlias = str
 """How a tool is charged: `credits.plans` has the prices, and ``[prices]`` of a project further classes."""
 
 
+RERANK, OFF = "rerank", "off"
+"""An option of the documentation search: the agent does without the rerank."""
+
 NOTHING: Final = "(the tool returned nothing)"
 """What stands for an empty result."""
 MAX_REASON: Final = 1_000
@@ -36,7 +39,7 @@ class ToolSpec:
     twice is harmless (MCP readOnlyHint or idempotentHint); if false, a call is marked as begun before
     it runs and never run again after a crash. ``server`` names the MCP server of the tool and
     ``remote_name`` its name there; ``renamed`` has the server's own names of properties that are offered under others
-    (`dualtrack.tools.mcp.legal`).
+    (`dualtrack.tools.mcp.legal`). ``options``: what the agent says of it to the function that runs it.
     """
 
     name: str
@@ -48,6 +51,7 @@ class ToolSpec:
     server: str = ""
     remote_name: str = ""
     renamed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class Provided:

@@ -61,6 +61,20 @@ def test_the_rerank_decides_which_sections_are_shown(world: World) -> None:
     assert last_first.index(f"### {thirtieth}") < last_first.index(f"### {first}")
 
 
+def test_a_search_without_the_rerank_shows_the_fused_order(world: World) -> None:
+    world.claude.ranking = {"ranking": [30, 29]}
+    reranked = world.ask()
+    before = len(world.claude.requests)
+    shown = world.ask(rerank=False)
+
+    assert len(world.claude.requests) == before, "the question is cached, and nothing ranks"
+    assert "rerank" not in world.outcomes()
+    assert shown.left_out == ()
+    assert shown.sources != reranked.sources
+    world.claude.ranking = {"ranking": []}
+    assert world.ask().sources == shown.sources, "what a failed rerank leaves"
+
+
 def test_the_same_question_again_makes_no_context7_and_no_embedding_call(world: World) -> None:
     first = world.ask()
     before = (len(world.context7.requests), len(world.voyage.requests), len(world.claude.requests))

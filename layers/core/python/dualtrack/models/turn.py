@@ -142,7 +142,7 @@ class ToolCall:
     repeatable: bool = True
     refused: str = ""
     spec: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    """``server`` and ``remote_name`` of an MCP tool."""
+    """``server`` and ``remote_name`` of an MCP tool; the ``options`` of the agent's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ def _call(
         price_class=spec.price_class,
         repeatable=spec.repeatable,
         refused=f"Tool execution failed: {reason}" if reason else "",
-        spec=MappingProxyType({"server": spec.server, "remote_name": spec.remote_name}),
+        spec=MappingProxyType({"server": spec.server, "remote_name": spec.remote_name, **spec.options}),
     )
 
 

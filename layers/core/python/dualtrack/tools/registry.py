@@ -23,7 +23,7 @@ from dualtrack.runtime.imports import collecting_later
 from dualtrack.runtime.time_limit import within
 from dualtrack.text import cautious_tokens
 from dualtrack.tool_rules import MAX_TOOLS
-from dualtrack.tool_values import Provided, ToolSpec, unknown
+from dualtrack.tool_values import OFF, RERANK, Provided, ToolSpec, unknown
 from dualtrack.tools.mcp.catalogue import LeftOut
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def _specs() -> tuple[tuple[str, ToolSpec], ...]:
     )
 
 
+_DOCUMENTATION: Final = "retrieve_documentation"
 _SPECS: Final = _specs()
 IN_HOUSE: Final[Mapping[str, ToolSpec]] = MappingProxyType({spec.name: spec for _, spec in _SPECS})
 """A tool of these can be named by a profile; it is then offered, run, priced and listed."""
@@ -108,8 +109,12 @@ def _declared(module: str, name: str) -> Declaration | ImportError:
 
 
 def in_house_specs(profile: Profile, tools: Mapping[str, ToolSpec] = IN_HOUSE) -> tuple[ToolSpec, ...]:
-    """The tools of these that the profile names."""
-    return tuple(tools[name] for name in profile.tools)
+    """The tools of these that the profile names, with what it says of them: so that is pinned with the chat's agent."""
+    chosen = {_DOCUMENTATION: {RERANK: OFF}} if not profile.rerank else {}
+    return tuple(
+        replace(tools[name], options=MappingProxyType(chosen[name])) if name in chosen else tools[name]
+        for name in profile.tools
+    )
 
 
 @dataclass(frozen=True, slots=True)

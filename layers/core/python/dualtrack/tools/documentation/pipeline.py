@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from annotated_types import MaxLen, MinLen
 
 from dualtrack import tool
-from dualtrack.tool_values import ToolResult, failed
+from dualtrack.tool_values import OFF, RERANK, ToolResult, failed
 from dualtrack.tools.documentation.dependencies import SearchNeeds
 from dualtrack.tools.documentation.library import find_sections
 from dualtrack.tools.documentation.markdown import documentation_result
@@ -25,6 +25,7 @@ from dualtrack.tools.documentation.rerank import rerank_with_claude
 from dualtrack.tools.documentation.session import Session
 from dualtrack.tools.documentation.stages import Stages
 from dualtrack.tools.documentation.values import Context7Error, LibraryUnavailable
+from dualtrack.tools.running import Running
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,6 +53,7 @@ def retrieve_documentation(
         "API?'",
     ],
     *,
+    running: Running,
     needs: SearchNeeds,
 ) -> ToolResult:
     """Searches the current public documentation of a software library, framework, service or API and returns the most
@@ -61,11 +63,11 @@ def retrieve_documentation(
     gave one); for two products make two calls. Do not use it for general knowledge, for the user's own code or
     repositories, or for what is already in this conversation.
     """
-    return documentation_for(query, needs.documentation)
+    return documentation_for(query, needs.documentation, rerank=running.call.spec.get(RERANK) != OFF)
 
 
-def documentation_for(query: str, deps: Dependencies) -> ToolResult:
-    """The best sections of documentation for the query, with their sources.
+def documentation_for(query: str, deps: Dependencies, *, rerank: bool = True) -> ToolResult:
+    """The best sections of documentation for the query, with their sources. ``rerank``: whether Claude chooses them.
 
     Takes at most ``settings.limits.total`` seconds (28, within the contract's 30) and never raises: a failure becomes
     an error result with the reason.
@@ -74,7 +76,7 @@ def documentation_for(query: str, deps: Dependencies) -> ToolResult:
     if not question:
         return failed("the query is empty")
     total = deps.settings.limits.total
-    session = Session(deps, Stages(deps.settings.limits))
+    session = Session(deps, Stages(deps.settings.limits), rerank=rerank)
     return replace(_searched(question, session, total), left_out=_left_out(session))
 
 
@@ -119,7 +121,7 @@ async def _best(chunks: Sequence[Chunk], question: str, session: Session) -> Seq
     """The final sections: Claude's choice from the first ``top_fused``, else the first ``top_final``."""
     questions, settings = session.deps.questions, session.deps.settings
     candidates = chunks[: settings.top_fused]
-    if questions is None or len(candidates) <= settings.top_final:
+    if questions is None or not session.rerank or len(candidates) <= settings.top_final:
         return candidates[: settings.top_final]
     order = await session.stages.optional(
         "rerank",

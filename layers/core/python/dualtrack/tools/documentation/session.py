@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class Session:
     """``healthy`` becomes False if a stage fails: the result is then not cached for the question, so that the next
-    search can do better.
+    search can do better. ``rerank``: whether Claude ranks the sections.
     """
 
     deps: Dependencies
     stages: Stages
+    rerank: bool = True
     healthy: bool = True
     has_documentation: bool = True
     """False if Context7 failed or was too slow. A missing library is a valid answer."""
