@@ -12,9 +12,11 @@ with collecting_later():
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.event_handler import APIGatewayRestResolver, CORSConfig, Response
     from dualtrack.api.corpora import UPLOAD_CLIENT, CorpusServices
+    from dualtrack.api.key_door import key_door
     from dualtrack.api.parameters import check_ids
     from dualtrack.api.request import Services, admit, claims_of
     from dualtrack.api.request_log import MESSAGE, NOT_SERVED, chat_of, request_line
+    from dualtrack.api.route import KEY_PATH
     from dualtrack.api.table import ROUTES
     from dualtrack.api.users import UserPool
     from dualtrack.chat.erase_user import Retention
@@ -65,7 +67,9 @@ def _cors(origins: Sequence[str]) -> CORSConfig | None:
     )
 
 
-app = APIGatewayRestResolver(cors=_cors(settings.allowed_origins), serializer=dumps)
+app = APIGatewayRestResolver(
+    cors=_cors(settings.allowed_origins), serializer=dumps, strip_prefixes=[KEY_PATH]
+)
 
 
 @logger.inject_lambda_context
@@ -93,6 +97,7 @@ def _served(route: Route, serve: Callable[..., Answer[object]]) -> Callable[...,
     def answered(**path: str) -> Answer[object]:
         services = Services(
             stores,
+            key_door(settings, stores.keys),
             executions,
             connections,
             user_pool,
@@ -102,7 +107,8 @@ def _served(route: Route, serve: Callable[..., Answer[object]]) -> Callable[...,
             settings.dualtrack_model,
             settings.upgrade_message,
         )
-        request = admit(app.current_event, services, route.access)
+        request = admit(app.current_event, services, route)
+        app.append_context(user=request.user)
         check_ids(path)
         return serve(request, **path)
 
@@ -118,7 +124,8 @@ def _response(answer: Answer[object]) -> Response[Any]:
 
 
 def _log(route: str, status: int, started: float, chat_id: str = "") -> None:
-    user = str(claims_of(app.current_event.raw_event).get("sub", ""))
+    claims = claims_of(app.current_event.raw_event)
+    user = str(app.context.get("user") or claims.get("sub", ""))
     logger.info(MESSAGE, **request_line(route, status, time.perf_counter() - started, user, chat_id))
 
 

@@ -1,8 +1,8 @@
 """The event stream of a chat as server-sent events (CONTRACT 5): a small ASGI app.
 
 On AWS it runs behind API Gateway with Lambda Web Adapter; the local front port serves the same app.
-It verifies the token itself, reads the chats table, and writes only the leases that limit a user's open
-streams (CONTRACT 4).
+It verifies tokens and keys itself, reads the chats table, and writes only the requests of keys and the leases that
+limit a user's open streams (CONTRACT 4).
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ with collecting_later():
     import anyio.to_thread
     import boto3
     from dualtrack.api.id_tokens import verifier_of
-    from dualtrack.api.identity import refuse_erased
+    from dualtrack.api.identity import bearer_token, refuse_erased
+    from dualtrack.api.key_door import key_door
+    from dualtrack.api.key_format import is_key
     from dualtrack.api.parameters import LAST_EVENT_ID, check_ids
     from dualtrack.api.request_log import MESSAGE, NOT_SERVED, request_line
-    from dualtrack.api.route import EVENTS_PATH
+    from dualtrack.api.route import CHAT_READERS, EVENTS_PATH, KEY_PATH
     from dualtrack.clock import system_clock
     from dualtrack.errors import ApiError, not_found
     from dualtrack.runtime.plain_log import count_broken_stream, log_line
     from dualtrack.settings import settings_from
     from dualtrack.storage.clients import client_config
     from dualtrack.storage.deletions import Deletions
+    from dualtrack.storage.keys import KeyStore
     from dualtrack.storage.leases import STREAMS, Leases
     from dualtrack.streaming.follow_events import HEARTBEAT, EventReader
     from starlette.applications import Starlette
@@ -40,6 +43,7 @@ with collecting_later():
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from dualtrack.api.identity import Identity
     from dualtrack.settings import Settings
     from dualtrack.storage.leases import Lease
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -53,16 +57,31 @@ _CUT_AFTER: Final = STREAMS.seconds - 10
 
 
 def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
-    """``GET`` of `EVENTS_PATH` over a client that may read the chats table and write leases."""
+    """``GET`` of `EVENTS_PATH` over a client that may read the chats table, count requests and write leases."""
     verifier = verifier_of(settings)
+    door = key_door(
+        settings, KeyStore(dynamodb, settings.chats_table, system_clock, settings.dualtrack_key_requests)
+    )
     leases = Leases(dynamodb, settings.cache_table, system_clock)
     deletions = Deletions(dynamodb, settings.history_table, settings.chats_table, system_clock)
     reader = EventReader(dynamodb, settings.chats_table, system_clock)
 
+    def identify(request: Request) -> Identity:
+        """By a token, or by a key, which alone opens the keys' own path."""
+        headers = request.headers.getlist
+        token = bearer_token(headers("authorization"))
+        if is_key(token) or request.url.path.startswith(KEY_PATH):
+            identity = door.identify(token, headers)
+            identity.require_scope(CHAT_READERS)
+        else:
+            identity = verifier.verify(token)
+            door.refuse_name(headers)
+        refuse_erased(deletions, identity)
+        return identity
+
     async def events(request: Request) -> Response:
-        identity = await anyio.to_thread.run_sync(verifier.verify, request.headers.getlist("authorization"))
+        identity = await anyio.to_thread.run_sync(identify, request)
         request.state.user = identity.user
-        await anyio.to_thread.run_sync(refuse_erased, deletions, identity.user)
         after = LAST_EVENT_ID.read(request.headers.get(LAST_EVENT_ID.name))
         check_ids(request.path_params)
         chat_id = request.path_params["chat_id"]
@@ -78,7 +97,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
         max_age=3600,
     )
     return Starlette(
-        routes=[Route(EVENTS_PATH, events)],
+        routes=[Route(path, events) for path in (EVENTS_PATH, KEY_PATH + EVENTS_PATH)],
         exception_handlers={ApiError: _refused, HTTPException: _not_served, Exception: _broken},
         middleware=[Middleware(Logged), cors],
     )

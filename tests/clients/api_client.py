@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import boto3
 import pytest
 from dualtrack.api import models
+from dualtrack.api.route import KEY_PATH
 
 from tests.clients.documented import operation_of, validator_of
 from tests.drivers.world import SETTINGS, World, make_world
@@ -43,6 +44,9 @@ BODIES: dict[type, dict[str, Any]] = {
     models.UploadsBody: {"files": [{"name": "course.txt", "size": 5, "sha256": "0" * 64}]},
     models.JobBody: {"files": [{"upload_id": f"up_{'0' * 26}_{'0' * 64}", "name": "course.txt"}]},
     models.GrantBody: {"credits": 5, "reason": "r", "grant_id": "g"},
+    models.KeyBody: {"name": "server", "scopes": ["chat"], "profiles": [], "caps": {"credits_day": 5}},
+    models.KeyChangeBody: {"name": "cron", "caps": {"credits_total": None}},
+    models.RotationBody: {"overlap": 0},
 }
 """A valid body of every kind."""
 
@@ -83,13 +87,13 @@ class _Context:
 
 
 def proxy_event(
-    claims: Mapping[str, Any],
+    claims: Mapping[str, Any] | None,
     method: str,
     target: str,
     body: str | bytes | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The event that API Gateway passes for a request whose token has these claims."""
+    """The event that API Gateway passes for a request whose token has these claims; without an authorizer None."""
     parts = urlsplit(target)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     return {
@@ -103,7 +107,7 @@ def proxy_event(
         "pathParameters": None,
         "stageVariables": None,
         "requestContext": {
-            "authorizer": {"claims": dict(claims)},
+            **({} if claims is None else {"authorizer": {"claims": dict(claims)}}),
             "httpMethod": method,
             "path": f"/live{parts.path}",
             "resourcePath": "/{proxy+}",
@@ -135,7 +139,7 @@ def assert_documented(method: str, path: str, answer: Answer) -> None:
 
 @dataclass
 class Api:
-    """A client of the function; ``user`` is the default caller."""
+    """A client of the function; ``user`` is the default caller, by a token, or by ``key``, for an end user."""
 
     world: World
     module: ModuleType
@@ -143,10 +147,22 @@ class Api:
     groups: Any = None
     claims: Mapping[str, Any] = field(default_factory=dict)
     context: Any = field(default_factory=_Context)
+    key: str = ""
+    end_user: str | None = None
 
     def of(self, user: str, groups: Any = None) -> Api:
         """The same function, called by another user."""
         return Api(self.world, self.module, user, groups)
+
+    def by_key(self, key: str, end_user: str | None = None) -> Api:
+        """The same function, called with an API key."""
+        return Api(self.world, self.module, self.user, key=key, end_user=end_user)
+
+    def make_key(self, *scopes: str, **more: Any) -> dict[str, Any]:
+        """POST /v1/keys → the body of the 201."""
+        answer = self.call("POST", "/v1/keys", {"name": "server", "scopes": [*scopes], **more})
+        assert answer.status == 201, answer
+        return dict(answer.json)
 
     def of_new_user(self) -> Api:
         """The same function, called by a new user of the pool."""
@@ -163,7 +179,11 @@ class Api:
         body: str | bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """The proxy event of a request."""
+        """The proxy event of a request: with a key at the path of keys, where no authorizer stands."""
+        if self.key:
+            named = {} if self.end_user is None else {"X-Dualtrack-User": self.end_user}
+            sent = {"Authorization": f"Bearer {self.key}", **named, **(headers or {})}
+            return proxy_event(None, method, KEY_PATH + target, body, sent)
         claims = {"sub": self.user, "token_use": "id"} | (
             {"cognito:groups": self.groups} if self.groups is not None else {}
         )
@@ -190,7 +210,7 @@ class Api:
         text = answer.get("body") or ""
         content = base64.b64decode(text) if answer.get("isBase64Encoded") else text.encode()
         shown = Answer(answer["statusCode"], headers, text, content)
-        assert_documented(method, event["path"], shown)
+        assert_documented(method, event["path"].removeprefix(KEY_PATH), shown)
         return shown
 
     def get(self, target: str) -> Any:

@@ -13,7 +13,8 @@ from dualtrack.settings import Settings
 from dualtrack.storage import stores as groups
 from dualtrack.storage.agents import KEY_PREFIX as AGENTS
 from dualtrack.storage.corpora import FOLDER, partition
-from dualtrack.storage.leases import KEY_PREFIX
+from dualtrack.storage.keys import KEY_PREFIX as KEYS
+from dualtrack.storage.leases import KEY_PREFIX as LEASES
 from dualtrack_stack.stacks.function_specs import SPECS
 
 from tests.drivers.documents import ROOT
@@ -34,7 +35,7 @@ PAST = {"BatchGetItem", "ConditionCheckItem"}
 
 TABLES: dict[str, dict[str, set[str]]] = {
     "Api": {
-        "Chats": OWN,
+        "Chats": {*OWN, "BatchGetItem", "ConditionCheckItem"},
         "History": {*OWN, *PAST},
         "Credits": {"GetItem", "PutItem", "Query", "BatchGetItem"},
         "Cache": {"GetItem", "PutItem", "DeleteItem", "UpdateItem"},
@@ -67,7 +68,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Cache": {"Query", "BatchWriteItem"},
     },
     "CreditReset": {"Credits": {"GetItem", "PutItem"}},
-    "Stream": {"Chats": READ, "Cache": {"UpdateItem"}},
+    "Stream": {"Chats": {*READ, "UpdateItem"}, "Cache": {"UpdateItem"}},
     "Embed": {},
     "Ingest": {"History": {"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"}},
     "GraphLoad": {"History": {"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"}},
@@ -85,7 +86,7 @@ OTHER = {
     "Api": {
         "kms:Encrypt", "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket",
         "states:StartExecution", "states:StopExecution", "states:DescribeExecution", "cognito-idp:ListUsers",
-        "cognito-idp:AdminDeleteUser",
+        "cognito-idp:AdminDeleteUser", "cognito-idp:AdminListGroupsForUser",
     },
     "Turn": {"s3:GetObject", "s3:PutObject"},
     "Tool": {"s3:GetObject", "s3:PutObject"},
@@ -178,17 +179,22 @@ def _table(resource: str) -> str:
     return match[1]
 
 
-@pytest.mark.parametrize("function", ["Api", "Stream"])
-def test_only_leases_of_the_cache_can_be_updated(aws_stage: Stage, function: str) -> None:
+@pytest.mark.parametrize(
+    ("function", "table", "prefix"),
+    [("Api", "Cache", LEASES), ("Stream", "Cache", LEASES), ("Stream", "Chats", KEYS)],
+)
+def test_only_leases_and_requests_of_keys_can_be_updated(
+    aws_stage: Stage, function: str, table: str, prefix: str
+) -> None:
     """The leading key is an item's partition key (DynamoDB, IAM policy conditions)."""
     (updates,) = [
         s
         for s in _policy(aws_stage, function)
         if "dynamodb:UpdateItem" in _many(s["Action"])
-        and {_table(readable(r)) for r in _many(s["Resource"])} == {"Cache"}
+        and {_table(readable(r)) for r in _many(s["Resource"])} == {table}
     ]
     assert _many(updates["Action"]) == ["dynamodb:UpdateItem"]
-    assert updates["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{KEY_PREFIX}*"]}}
+    assert updates["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{prefix}*"]}}
 
 
 def test_a_turn_puts_nothing_but_agents_and_catalogues_into_the_cache(aws_stage: Stage) -> None:

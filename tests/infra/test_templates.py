@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from dualtrack.api.route import EVENTS_PATH
+from dualtrack.api.table import ROUTES
 from dualtrack.errors import STATUS_OF_CODE
 from dualtrack.storage.leases import STREAMS
 from dualtrack_stack.stacks.function_specs import SPECS
+from dualtrack_stack.stacks.rest import key_methods
 
 from tests.drivers.templates import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 TABLES = 4
@@ -158,36 +161,56 @@ def test_the_gateways_own_errors_have_the_contracts_form(aws_stage: Stage) -> No
             assert "gatewayresponse.header.Retry-After" in answer["ResponseParameters"]
 
 
-def test_every_route_but_two_needs_a_token(aws_stage: Stage) -> None:
-    resources = aws_stage.resources("Chat", "AWS::ApiGateway::Resource")
-    methods = aws_stage.resources("Chat", "AWS::ApiGateway::Method").values()
+def methods_by_path(stage: Stage) -> list[tuple[str, Mapping[str, Any]]]:
+    """Path and properties of each method of the API."""
+    resources = stage.resources("Chat", "AWS::ApiGateway::Resource")
+
+    def path_of(reference: Mapping[str, Any]) -> str:
+        if reference.get("Ref") not in resources:
+            return ""
+        own = resources[reference["Ref"]]
+        return f"{path_of(own['ParentId'])}/{own['PathPart']}"
+
+    methods = stage.resources("Chat", "AWS::ApiGateway::Method").values()
+    return [(path_of(method["ResourceId"]), method) for method in methods]
+
+
+def test_every_route_but_two_and_those_of_keys_needs_a_token(aws_stage: Stage) -> None:
     open_routes = {
-        resources[method["ResourceId"]["Ref"]]["PathPart"]
-        for method in methods
+        (path, method["HttpMethod"])
+        for path, method in methods_by_path(aws_stage)
         if method["HttpMethod"] != "OPTIONS" and method["AuthorizationType"] != "COGNITO_USER_POOLS"
     }
-    assert open_routes == {"health", "openapi.json"}
+    assert open_routes == {("/health", "GET"), ("/openapi.json", "GET"), *key_methods()}
+    assert all(path.startswith("/key/v1/") for path, _ in key_methods())
 
 
 def test_a_parent_path_of_the_events_is_answered_like_any_other(aws_stage: Stage) -> None:
     """API Gateway does not fall back to the proxy where a more specific resource exists."""
-    resources = aws_stage.resources("Chat", "AWS::ApiGateway::Resource")
-    answered = {
-        method["ResourceId"]["Ref"]
-        for method in aws_stage.resources("Chat", "AWS::ApiGateway::Method").values()
-        if method["HttpMethod"] in ("ANY", "GET")
-    }
-    assert answered == set(resources)
+    answered = {path for path, method in methods_by_path(aws_stage) if method["HttpMethod"] in ("ANY", "GET")}
+    above = EVENTS_PATH.strip("/").split("/")[:-1]
+    assert {"/" + "/".join(above[: end + 1]) for end in range(len(above))} < answered
+
+
+def test_a_key_reaches_every_route_that_has_a_scope() -> None:
+    """At its own resource below ``/key``, or at the proxy."""
+    reached = set(key_methods())
+    paths = {path for path, _ in reached}
+    for route in ROUTES:
+        own = f"/key{route.path}"
+        at = own if own in paths else "/key/v1/{proxy+}"
+        assert ((at, route.method.upper()) in reached) >= bool(route.scopes), route.path
 
 
 def test_only_events_are_streamed(aws_stage: Stage) -> None:
     methods = aws_stage.resources("Chat", "AWS::ApiGateway::Method").values()
     streamed = [m for m in methods if m["Integration"].get("ResponseTransferMode") == "STREAM"]
-    (events,) = streamed
-    assert "response-streaming-invocations" in json.dumps(events["Integration"]["Uri"])
+    assert len(streamed) == 2  # of tokens and of keys
     seconds = int(str(function_names(aws_stage)["Stream"]["Timeout"]))
     assert STREAMS.seconds < seconds, "a stream ends by itself, not by Lambda's timeout"
-    assert events["Integration"]["TimeoutInMillis"] == seconds * 1000
+    for events in streamed:
+        assert "response-streaming-invocations" in json.dumps(events["Integration"]["Uri"])
+        assert events["Integration"]["TimeoutInMillis"] == seconds * 1000
     (api,) = aws_stage.resources("Chat", "AWS::ApiGateway::RestApi").values()
     assert api["EndpointConfiguration"]["Types"] == [
         "REGIONAL"

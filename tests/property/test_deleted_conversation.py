@@ -266,7 +266,7 @@ def test_a_chat_that_is_not_admitted_takes_its_files_back(file: File, operation:
     service = "s3" if operation == "put_object" else "dynamodb"
     world = World(Scenario("deleted"), Fault(Site("start", service, operation, detail), "held"))
     setup = world.stores(Process(world.quiet, "setup"))
-    conversation_id = create_conversation(setup, USER, "", "").conversation_id
+    conversation_id = create_conversation(setup, USER, "", "assistant").conversation_id
 
     def start(process: Process) -> object:
         new = NewChat(USER, LONG, conversation_id, files=(file,))

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 import httpx
+from dualtrack.api.key_format import is_key
+from dualtrack.api.route import KEY_PATH
 from dualtrack.frozen import freeze, loads, thaw
 from httpx_sse import SSEError, connect_sse
 
@@ -91,7 +93,8 @@ class Started:
 
 
 class ApiClient:
-    """One stack and one identity. ``url`` may end in a stage path, as API Gateway's own addresses do."""
+    """One stack and one identity, by an ID token or an API key. ``url`` may end in a stage path, as API Gateway's own
+    addresses do. Keys have a path of their own, which also stages without CloudFront have (docs/keys.md)."""
 
     def __init__(
         self,
@@ -106,7 +109,7 @@ class ApiClient:
         self._clock = clock
         headers = {"User-Agent": "dualtrack-cli", **({"Authorization": f"Bearer {token}"} if token else {})}
         self._http = httpx.Client(
-            base_url=url,
+            base_url=url + KEY_PATH if is_key(token) else url,
             headers=headers,
             timeout=_TIMEOUT,
             # A proxy from the environment must not receive calls to this machine.

@@ -61,7 +61,10 @@ _url_option = click.option(
     callback=lambda _context, _option, value: _checked_url(value),
     help="A stack's address; else the local one, started if needed.",
 )
-_token_option = click.option("--token", help="ID token; else DUALTRACK_TOKEN. Local stacks need none.")
+_token_option = click.option(
+    "--token",
+    help="ID token or API key; else DUALTRACK_TOKEN, DUALTRACK_API_KEY. Local stacks need none.",
+)
 
 
 def stack_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,7 +72,8 @@ def stack_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def gather(url: str | None, token: str | None, state_dir: Path, **rest: Any) -> Any:
-        in_environment = of_commands().dualtrack_token or None
+        settings = of_commands()
+        in_environment = settings.dualtrack_token or settings.dualtrack_api_key or None
         return command(stack=Wanted(url, token or None, in_environment, state_dir), **rest)
 
     return _url_option(_token_option(state_dir_option(gather)))
@@ -114,6 +118,10 @@ def refusal(error: Refused) -> str:
             parts.append(f"more with: {error.grants}")
         elif hasattr(upgrade, "get") and upgrade.get("message"):
             parts.append(str(upgrade["message"]))
+    if error.code == "key_cap_reached":
+        parts.append(f"{error.extra.get('used')} used, {error.extra.get('held')} held")
+        if error.extra.get("resets_at"):
+            parts.append(f"again from {moment(error.extra['resets_at'])}")
     if error.code == "conversation_busy" and error.extra.get("chat_id"):
         parts.append(f"follow it: dualtrack watch {error.extra['chat_id']}")
         parts.append(f"stop it: dualtrack cancel {error.extra['chat_id']}")
@@ -149,7 +157,7 @@ def _fail(message: str, code: Exit) -> NoReturn:
 
 
 def _code_of(error: Refused) -> Exit:
-    if error.code == "insufficient_credits":
+    if error.code in ("insufficient_credits", "key_cap_reached"):
         return Exit.CREDITS
     return Exit.USAGE if error.code in _WRONG_REQUEST else Exit.FAILED
 

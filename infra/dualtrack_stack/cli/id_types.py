@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _ADVICE: Final[Mapping[str, str]] = {
     "conversation_id": " `dualtrack conversations` lists them.",
     "record_id": " `dualtrack show` lists them.",
+    "key_id": " `dualtrack keys list` shows them.",
     "query_id": " The first query is q1.",
 }
 
@@ -41,3 +42,4 @@ def _check(name: str) -> Callable[[click.Context, click.Parameter, str | None], 
 CHAT: Final = _check("chat_id")
 CONVERSATION: Final = _check("conversation_id")
 QUERY: Final = _check("query_id")
+KEY: Final = _check("key_id")

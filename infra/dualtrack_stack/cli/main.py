@@ -17,6 +17,7 @@ from dualtrack_stack.cli.course_commands import course_commands
 from dualtrack_stack.cli.credit_commands import credit_commands
 from dualtrack_stack.cli.explain_commands import explain
 from dualtrack_stack.cli.graph_commands import graph_commands
+from dualtrack_stack.cli.key_commands import key_commands
 from dualtrack_stack.cli.new_command import new
 from dualtrack_stack.cli.target import need_local
 from dualtrack_stack.cli.tool_commands import tools
@@ -42,6 +43,7 @@ main.add_command(cancel)
 main.add_command(tools)
 main.add_command(check)
 main.add_command(credit_commands)
+main.add_command(key_commands)
 main.add_command(user_commands)
 main.add_command(course_commands)
 main.add_command(graph_commands)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 OPERATOR: Final = "operator"
 """The local stack's user with the rights of an administrator."""
 
+_HOW: Final = "give --token, or set DUALTRACK_TOKEN or DUALTRACK_API_KEY"
 _SOME_CREDITS: Final = 500
 """Used in the suggested command when credits are short."""
 
@@ -40,7 +41,8 @@ class Missing(ClientError):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The command line's options for the stack; ``env_token`` is the environment's DUALTRACK_TOKEN."""
+    """The command line's options for the stack; ``env_token`` is the environment's DUALTRACK_TOKEN, or
+    DUALTRACK_API_KEY."""
 
     url: str | None
     token: str | None
@@ -50,9 +52,9 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A running stack and an ID token for it. ``dev``: the token is from the stack itself, which also issues others
-    (local stacks only). ``mode``: ``offline`` or ``live``, empty for a stack that is not local. ``grants``: the command
-    that gives this user more credits, empty if only an operator may.
+    """A running stack, and an ID token or API key for it. ``dev``: the token is from the stack itself, which also
+    issues others (local stacks only). ``mode``: ``offline`` or ``live``, empty for a stack that is not local.
+    ``grants``: the command that gives this user more credits, empty if only an operator may.
     """
 
     url: str
@@ -158,7 +160,7 @@ def command_line(stack: Wanted, *words: str) -> str:
 def _identified(url: str, token: str | None) -> Target:
     if not is_loopback(url):
         if not token:
-            raise Missing(f"{url} needs an ID token: give --token or set DUALTRACK_TOKEN.")
+            raise Missing(f"{url} needs an ID token or an API key: {_HOW}.")
         return Target(url, token, dev=False)
     mode = _mode(url)
     if token:
@@ -166,7 +168,7 @@ def _identified(url: str, token: str | None) -> Target:
     try:
         return Target(url, dev_token(url).token, dev=True, mode=mode)
     except Refused as error:
-        raise Missing(f"{url} does not issue tokens: give --token or set DUALTRACK_TOKEN.") from error
+        raise Missing(f"{url} does not issue tokens: {_HOW}.") from error
 
 
 def _mode(url: str) -> str:

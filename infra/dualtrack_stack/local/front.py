@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 import httpx
 import uvicorn
-from dualtrack.api.route import EVENTS_PATH
+from dualtrack.api.route import EVENTS_PATH, KEY_PATH
 from dualtrack.api.routes.conversations import ATTACHMENT_PATH
 from dualtrack.settings import settings_from
 from dualtrack_stack.local import lifeline
@@ -66,7 +66,8 @@ TARGET_LIMIT: Final = 8 * 1024
 GATEWAY_SECONDS: Final = 32.0
 """API Gateway gives up after 29 s; the emulator does so itself, at worst a little later."""
 
-_API: Final = re.compile(r"/(v1(/|$)|health$|openapi\.json$)")
+_API: Final = re.compile(r"/(v1(/|$)|key/v1(/|$)|health$|openapi\.json$)")
+_KEY: Final = re.compile(rb"bearer +dt_", re.IGNORECASE)
 _REFUSED: Final = "This stack answers its own page and the programs of this machine"
 _UPLOADED_WITH: Final = ("content-type", "x-amz-checksum-sha256")
 _EVENTS: Final = compile_path(EVENTS_PATH)[0]
@@ -213,6 +214,15 @@ def _odd_address(scope: Scope) -> Response | None:
     return None
 
 
+def _to_key_door(scope: Scope) -> Scope:
+    """A request with an API key goes to the keys' own path, as CloudFront leads it (stacks/key_door.js)."""
+    sent = [value for name, value in scope["headers"] if name == b"authorization"]
+    if not sent or not _KEY.match(sent[0]) or not scope["path"].startswith("/v1/"):
+        return scope
+    prefix = KEY_PATH.encode()
+    return {**scope, "path": KEY_PATH + scope["path"], "raw_path": prefix + scope["raw_path"]}
+
+
 async def _not_served(_: Request, problem: Exception) -> Response:  # noqa: ARG001 - a path or a method
     return error(404, "not_found", "Not found.")
 
@@ -249,7 +259,8 @@ class Front:
                 # never issue tokens to another site's page
                 refused = error(403, "forbidden", f"{_REFUSED}: {reason}.")
                 return await refused(scope, receive, send)
-            if scope["method"] == "GET" and _EVENTS.fullmatch(scope["path"]):
+            scope = _to_key_door(scope)
+            if scope["method"] == "GET" and _EVENTS.fullmatch(scope["path"].removeprefix(KEY_PATH)):
                 return await self._stream(scope, receive, send)
         return await self._app(scope, receive, send)
 
@@ -262,7 +273,7 @@ class Front:
 
     def _routes(self) -> list[Route]:
         methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]
-        forwarded = ("/v1", "/v1/{rest:anything}", "/health", "/openapi.json")
+        forwarded = ("/v1", "/v1/{rest:anything}", "/key/v1/{rest:anything}", "/health", "/openapi.json")
         return [
             Route("/dev/token", self._token, methods=["GET"]),
             Route("/dev/status", self._status, methods=["GET"]),

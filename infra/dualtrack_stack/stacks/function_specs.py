@@ -82,7 +82,8 @@ _SPECS: Final = (
             "UPGRADE_MESSAGE",
         ),
         permissions=lambda allow: [
-            allow.table("chats", *OWN),
+            # the last two: a user's API keys, and that a key is made of nobody who is being erased
+            allow.table("chats", *OWN, "BatchGetItem", "ConditionCheckItem"),
             allow.table("history", *OWN, *PAST),
             allow.listed_conversations("Query"),
             # a receipt reads many lines at once
@@ -94,10 +95,10 @@ _SPECS: Final = (
             allow.list_bodies(),
             allow.connections("Encrypt"),
             # look up users for administrators, and erase them
-            allow.users("ListUsers", "AdminDeleteUser"),
+            allow.users("ListUsers", "AdminDeleteUser", "AdminListGroupsForUser"),
             allow.machine("chat", "StartExecution"),
             allow.executions("chat", "StopExecution"),
-            # whose chat an administrator asks for
+            # whose chat an administrator asks for, or a revoked key has started
             allow.executions("chat", "DescribeExecution"),
             allow.machine("corpus", "StartExecution"),
         ],
@@ -314,7 +315,7 @@ _SPECS: Final = (
         memory=256,  # billed as long as a chat takes; its cold start is as long as that of `turn` (dualtrack_stack.first_token)
         layers=("stream",),
         environment=("CHATS_TABLE", "CACHE_TABLE", "JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE"),
-        permissions=lambda allow: [allow.table("chats", *READ), allow.leases()],
+        permissions=lambda allow: [allow.table("chats", *READ), allow.key_checks(), allow.leases()],
         handler="run.sh",
     ),
 )  # fmt: skip

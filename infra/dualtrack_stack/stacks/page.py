@@ -6,6 +6,7 @@ own. The API is never cached, and no error page replaces its responses.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aws_cdk import CfnOutput, Duration, Fn, RemovalPolicy, Stack
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from dualtrack_stack.edge import Edge
     from dualtrack_stack.stages import StageSettings
 
-_API_PATHS: Final = ("/v1/*", "/health", "/openapi.json")
+_API_PATHS: Final = ("/v1/*", "/key/v1/*", "/health", "/openapi.json")
+KEYS_TO_THEIR_DOOR: Final = Path(__file__).with_name("key_door.js")
+"""The code of the CloudFront function."""
 _READ_TIMEOUT: Final = Duration.seconds(60)
 _REVALIDATE = "public, max-age=0, must-revalidate"  # names carry no hash; a check costs an empty 304
 _BASIC_EXECUTION = "arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"
@@ -100,7 +103,7 @@ class PageStack(Stack):
                 response_headers_policy=self._headers(*called),
                 compress=True,
             ),
-            additional_behaviors=dict.fromkeys(_API_PATHS, _to_api(api_url)),
+            additional_behaviors=dict.fromkeys(_API_PATHS, _to_api(api_url, self._key_door())),
             **self._domain(),
             http_version=cloudfront.HttpVersion.HTTP2_AND_3,
             price_class=cloudfront.PriceClass.PRICE_CLASS_100,
@@ -122,6 +125,17 @@ class PageStack(Stack):
             "CloudFront's own certificate brings its own TLS policy; a custom domain sets one.",
         )
         return distribution
+
+    def _key_door(self) -> cloudfront.Function:
+        """Leads requests with an API key to their own door; its name must be unique in the account."""
+        return cloudfront.Function(
+            self,
+            "KeyDoor",
+            function_name=f"{self._stage.prefix}-keys-{self.region}",
+            comment="Leads API keys from /v1 to /key/v1",
+            code=cloudfront.FunctionCode.from_file(file_path=str(KEYS_TO_THEIR_DOOR)),
+            runtime=cloudfront.FunctionRuntime.JS_2_0,
+        )
 
     def _reader(self) -> cloudfront.S3OriginAccessControl:
         """Its name must be unique in the account; the CDK's default is the same in every region."""
@@ -208,7 +222,7 @@ class PageStack(Stack):
             )
 
 
-def _to_api(url: str) -> cloudfront.BehaviorOptions:
+def _to_api(url: str, key_door: cloudfront.IFunction) -> cloudfront.BehaviorOptions:
     """Everything as the client sent it except the host, by which API Gateway selects the API; nothing is cached.
 
     An event stream sends a comment every 15 s, so it never meets the read time-out.
@@ -225,6 +239,11 @@ def _to_api(url: str) -> cloudfront.BehaviorOptions:
         cache_policy=cloudfront.CachePolicy.CACHING_DISABLED,
         origin_request_policy=cloudfront.OriginRequestPolicy.ALL_VIEWER_EXCEPT_HOST_HEADER,
         compress=False,
+        function_associations=[
+            cloudfront.FunctionAssociation(
+                function=key_door, event_type=cloudfront.FunctionEventType.VIEWER_REQUEST
+            )
+        ],
     )
 
 

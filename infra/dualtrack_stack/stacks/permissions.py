@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
 _LEASE_KEYS: Final = "LEASE#*"
 """`dualtrack.storage.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
+_KEY_KEYS: Final = "KEY#*"
 _AGENT_KEYS: Final = "agent#*"
 _CATALOGUE_KEYS: Final = "mcp#catalogue"
-"""`dualtrack.storage.agents`, `dualtrack.storage.cache`, likewise."""
+"""`dualtrack.storage.keys`, `dualtrack.storage.agents`, `dualtrack.storage.cache`, likewise."""
 
 COURSE_INDEX_NAMES: Final = "courses-*"
 """`dualtrack.storage.vector_indexes.index_name`, likewise."""
@@ -95,6 +96,12 @@ class Allow:
         """Take and release leases; no other item of the cache table."""
         statement = self.table("cache", "UpdateItem")
         statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_LEASE_KEYS]})
+        return statement
+
+    def key_checks(self) -> iam.PolicyStatement:
+        """Count the requests of API keys, which is their check; no other item of the chats table."""
+        statement = self.table("chats", "UpdateItem")
+        statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_KEY_KEYS]})
         return statement
 
     def agents(self) -> iam.PolicyStatement:

@@ -12,7 +12,7 @@ from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 from dualtrack.api.attachments import BINARY_TYPES
-from dualtrack.api.route import EVENTS_PATH
+from dualtrack.api.route import EVENTS_PATH, KEY_PATH
 from dualtrack.api.table import ROUTES
 
 from dualtrack_stack.edge import PLAIN
@@ -34,6 +34,12 @@ OPEN_RATE: Final = 10
 OPEN_BURST: Final = 20
 """Limit of an open route for all callers together, requests a second: more than probes need, and too few to use up the
 gateway's limit for users.
+"""
+KEY_RATE_SHARE: Final = 2
+KEY_BURST_SHARE: Final = 10
+"""A method for API keys has one part in so many of the stage's limits. The gateway counts it apart, so junk there takes
+no request from tokens; and all bursts of these methods together are no more than the stage's own, so neither can junk
+take the functions' concurrency (tests/infra/test_key_door.py).
 """
 
 
@@ -79,7 +85,8 @@ def _refusals() -> tuple[Refusal, ...]:
 
 
 class Rest(Construct):
-    """``/{proxy+}`` to ``api`` behind the authorizer, the open routes without, the events to ``stream``."""
+    """``/{proxy+}`` to ``api`` behind the authorizer, the open routes without, the events to ``stream``; and the same
+    below ``/key`` for API keys, which the functions check themselves."""
 
     def __init__(
         self,
@@ -125,13 +132,7 @@ class Rest(Construct):
                 tracing_enabled=True,
                 access_log_destination=apigateway.LogGroupLogDestination(self.access_log),
                 access_log_format=_access_log_format(),
-                method_options={
-                    f"{route.path}/{route.method.upper()}": apigateway.MethodDeploymentOptions(
-                        throttling_rate_limit=OPEN_RATE, throttling_burst_limit=OPEN_BURST
-                    )
-                    for route in ROUTES
-                    if route.access == "open"
-                },
+                method_options=_method_options(stage),
             ),
         )
         accept(
@@ -186,12 +187,12 @@ class Rest(Construct):
                 resource = root.resource_for_path(route.path)
                 self._health(resource) if route.path == _HEALTH else self._open(resource, to_api)
         self._guarded(root.add_resource("{proxy+}"), "ANY", to_api)
-        # A resource on the way to a deeper one shadows the proxy, so it needs the method itself.
-        *above, events = EVENTS_PATH.strip("/").split("/")
-        shadows = [root.resource_for_path("/".join(above[: end + 1])) for end in range(len(above))]
-        for resource in shadows:
-            self._guarded(resource, "ANY", to_api)
-        self._guarded(shadows[-1].add_resource(events), "GET", to_stream)
+        for path in _on_the_way(EVENTS_PATH):
+            self._guarded(root.resource_for_path(path), "ANY", to_api)
+        self._guarded(root.resource_for_path(EVENTS_PATH), "GET", to_stream)
+        for path, method in key_methods():
+            to = to_stream if path == KEY_PATH + EVENTS_PATH else to_api
+            self._for_keys(root.resource_for_path(path), method, to)
 
     def _domain(self, edge: Edge) -> None:
         """The API's own host name, for a stage without CloudFront. Output ``DomainTarget``: the target of its DNS
@@ -248,6 +249,12 @@ class Rest(Construct):
             max_age=Duration.hours(1),
         )
 
+    def _for_keys(self, resource: apigateway.Resource, method: str, target: apigateway.Integration) -> None:
+        """Without CORS: a key does not belong in a page."""
+        added = resource.add_method(method, target, authorization_type=apigateway.AuthorizationType.NONE)
+        for rule in ("AwsSolutions-APIG4", "AwsSolutions-COG4"):
+            accept(added, rule, "The functions check the API key of every request (dualtrack.api.key_door).")
+
     def _gateway_response(self, refusal: Refusal) -> None:
         headers = {"Access-Control-Allow-Origin": f"'{self._origins[0]}'"}
         if refusal.status == 429:
@@ -260,6 +267,40 @@ class Rest(Construct):
             response_headers=headers,
             templates={"application/json": json.dumps(body)},
         )
+
+
+def _on_the_way(path: str) -> list[str]:
+    """``/v1``, ``/v1/chats``, … above a path of its own: such a resource shadows the proxy, so it needs the method
+    itself."""
+    parts = path.strip("/").split("/")[:-1]
+    return ["/" + "/".join(parts[: end + 1]) for end in range(len(parts))]
+
+
+def key_methods() -> list[tuple[str, str]]:
+    """Path and method of what the gateway lets anyone call with a key, or what looks like one: named one by one,
+    because the limits of a method do not apply to ``ANY``. On ``/key`` and ``/key/v1`` themselves there is nothing."""
+    own = {EVENTS_PATH, *_on_the_way(EVENTS_PATH)}
+    found = {
+        (route.path if route.path in own else "/v1/{proxy+}", route.method.upper())
+        for route in ROUTES
+        if route.scopes
+    }
+    return [(KEY_PATH + path, method) for path, method in sorted(found)]
+
+
+def _method_options(stage: StageSettings) -> dict[str, apigateway.MethodDeploymentOptions]:
+    """The limits of methods without an authorizer, apart from the stage's own."""
+    open_to_all = apigateway.MethodDeploymentOptions(
+        throttling_rate_limit=OPEN_RATE, throttling_burst_limit=OPEN_BURST
+    )
+    of_keys = apigateway.MethodDeploymentOptions(
+        throttling_rate_limit=stage.request_rate / KEY_RATE_SHARE,
+        throttling_burst_limit=stage.request_burst // KEY_BURST_SHARE,
+    )
+    opened = {
+        f"{route.path}/{route.method.upper()}": open_to_all for route in ROUTES if route.access == "open"
+    }
+    return opened | {f"{path}/{method}": of_keys for path, method in key_methods()}
 
 
 def _access_log_format() -> apigateway.AccessLogFormat:

@@ -22,8 +22,8 @@ def test_everything_but_the_event_stream_is_served_by_api() -> None:
 
 def test_refusals_follow_from_the_declaration() -> None:
     always = {"internal", "unavailable", "timeout"}
-    known = always | {"unauthorized", "rate_limited"}
+    known = always | {"unauthorized", "rate_limited", "forbidden", "invalid_request"}
     assert Route("get", "/x", "X", access="open").refusals == always
     assert Route("get", "/x", "X").refusals == known
-    assert Route("get", "/x/{id}", "X", access="admin").refusals == known | {"forbidden", "not_found"}
+    assert Route("get", "/x/{id}", "X", access="admin").refusals == known | {"not_found"}
     assert Route("get", "/x", "X", refused=("conversation_busy",)).refusals == known | {"conversation_busy"}

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
+from dualtrack.api.key_format import is_key
+from dualtrack.api.route import KEY_PATH
 
 from dualtrack_stack.cli.client import ApiClient, ClientError, is_loopback
 
@@ -67,7 +69,7 @@ class Timed:
 
 @dataclass
 class Probe:
-    """A user at an address, and the results so far."""
+    """A user at an address, by a token or an API key, and the results so far."""
 
     url: str
     token: str
@@ -90,8 +92,9 @@ class Probe:
         """A request as this user; anonymous with an empty ``token``."""
         used = self.token if token is None else token
         headers = {**({"Authorization": f"Bearer {used}"} if used else {}), **request.pop("headers", {})}
+        door = KEY_PATH if is_key(used) else ""
         try:
-            return self._http.request(method, path, headers=headers, **request)
+            return self._http.request(method, door + path, headers=headers, **request)
         except httpx.TransportError as error:
             raise Wrong(f"no answer: {error}") from error
 

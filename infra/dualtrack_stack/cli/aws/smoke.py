@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from dualtrack.api.key_format import is_key
 from dualtrack.settings import of_commands
 
 from dualtrack_stack.cli.aws.account import Account, Refusal
@@ -17,6 +18,7 @@ from dualtrack_stack.cli.aws.checks import Probe, Wrong, run_checks
 from dualtrack_stack.cli.aws.options import region_option, stage_option
 from dualtrack_stack.cli.aws.smoke_report import markdown, measures, picture, write
 from dualtrack_stack.cli.aws.up import new_password
+from dualtrack_stack.cli.client import Failed
 from dualtrack_stack.cli.command import Exit, colour, exit_codes, json_option, print_json
 from dualtrack_stack.cli.target import Missing, dev_token
 from dualtrack_stack.cli.transcript import one_line
@@ -81,7 +83,7 @@ def _sign_in(account: Account, pool: str, client: str, name: str, password: str)
     except Refusal as problem:
         raise Missing(
             f"{problem} A stage without password sign-in (prod) needs a token of somebody who has signed in:"
-            " --token, or DUALTRACK_TOKEN."
+            " --token or DUALTRACK_TOKEN, or an API key with the scopes chat, read and erase: DUALTRACK_API_KEY."
         ) from problem
 
 
@@ -91,6 +93,28 @@ def _erase(url: str, token: str) -> None:
     with contextlib.suppress(Wrong):
         probe.ask("DELETE", "/v1/me")
     probe.close()
+
+
+@contextlib.contextmanager
+def _key(url: str, credential: str) -> Iterator[str]:
+    """The checks' own key for the block, made with a token and revoked at its end; a key that was given is used as it
+    is, so a pipeline needs no user's token where people alone can sign in."""
+    if is_key(credential):
+        yield credential
+        return
+    owner = Probe(url, credential)
+    body = {"name": "smoke test", "scopes": ["chat", "read", "erase"], "expires_in": 3_600}
+    try:
+        made = owner.body(owner.ask("POST", "/v1/keys", json=body), 201)
+        try:
+            yield str(made["key"])
+        finally:
+            with contextlib.suppress(Wrong):
+                owner.ask("DELETE", f"/v1/keys/{made['key_id']}")
+    except Wrong as problem:
+        raise Failed(f"The checks could not make their API key: {problem}") from problem
+    finally:
+        owner.close()
 
 
 def _tell(result: Result) -> None:
@@ -107,7 +131,10 @@ def _tell(result: Result) -> None:
 @stage_option
 @region_option
 @click.option("--url", help="A stack's address instead of a stage; a local one needs no token.")
-@click.option("--token", help="ID token; else DUALTRACK_TOKEN; else a user is made and removed afterwards.")
+@click.option(
+    "--token",
+    help="ID token or API key; else DUALTRACK_TOKEN, DUALTRACK_API_KEY; else a user is made, and removed afterwards.",
+)
 @click.option(
     "--report",
     "folder",
@@ -124,16 +151,20 @@ def smoke(
     *,
     as_json: bool,
 ) -> None:
-    """Check the contract against a deployed stack: two chats, at most one US cent. Measures the first chat
-    (cold), the first token, a chat with a tool, and its cost.
+    """Check the contract against a deployed stack with an API key made for it: two chats, at most one US cent.
+    Measures the first chat (cold), the first token, a chat with a tool, and its cost.
 
     \b
     Exit codes: 0 everything passed, 4 something did not.
     """
     with exit_codes():
-        provided = token or of_commands().dualtrack_token or None
-        with _user(url.rstrip("/") if url else None, provided, stage, region) as (address, id_token):
-            probe = Probe(address, id_token)
+        settings = of_commands()
+        provided = token or settings.dualtrack_token or settings.dualtrack_api_key or None
+        with (
+            _user(url.rstrip("/") if url else None, provided, stage, region) as (address, credential),
+            _key(address, credential) as key,
+        ):
+            probe = Probe(address, key)
             try:
                 results = run_checks(probe, _tell)
             finally:

@@ -23,6 +23,7 @@ from dualtrack.vocabulary import (
     Policy,
     RecordType,
     Role,
+    Scope,
     Stop,
     Track,
 )
@@ -84,6 +85,7 @@ class Details(TypedDict):
     held: NotRequired[Annotated[Number, "402 key_cap_reached: what running chats hold of it"]]
     upgrade: NotRequired[Annotated[Upgrade, "402: plans and packs with their prices"]]
     retry_after: NotRequired[Annotated[Count, "429: seconds to wait, as in the header Retry-After"]]
+    scope: NotRequired[Annotated[Scope, "403: the scope that the API key lacks"]]
     chat_id: NotRequired[
         Annotated[str, "409 conversation_busy: the chat that is running in the conversation"]
     ]
@@ -481,6 +483,31 @@ class KeyFigures(TypedDict):
     caps: Annotated[KeyCaps, "Its caps"]
     used: Annotated[KeySums, "What its chats have used"]
     held: Annotated[KeySums, "What its running chats hold"]
+
+
+class Key(KeyFigures):
+    """An API key, without its secret."""
+
+    key_id: Annotated[str, "Its id, which lines of the ledger and receipts name"]
+    name: Annotated[str, "Its name"]
+    scopes: Annotated[Sequence[Scope], "What it may do"]
+    profiles: Annotated[Sequence[str], "The agents that it may use; none: all"]
+    acts_for: Annotated[Literal["any"] | None, "`any`: its requests name an end user each"]
+    created_at: Annotated[Time, "When it was made"]
+    expires_at: Annotated[Time | None, "When it expires; null: it does not"]
+    last_used_at: Annotated[Time | None, "Its last request; null: there was none"]
+
+
+class NewKey(Key):
+    """An API key with its secret, which is shown this once."""
+
+    key: Annotated[str, "The key itself, dt_…: it cannot be shown again"]
+
+
+class Keys(TypedDict):
+    """The API keys of a user."""
+
+    keys: Annotated[Sequence[Key], "The oldest first"]
 
 
 class Entry(TypedDict):

@@ -117,6 +117,7 @@ FORMS: Final[Mapping[str, IdForm]] = MappingProxyType(
         "query_id": IdForm("query", "q[1-9][0-9]{0,8}", "q7"),
         "place": IdForm("file", "[1-9][0-9]{0,3}", "1"),
         "document_id": IdForm("document", "[0-9a-f]{32}", "9f86d081884c7d659a2feaa0c55ad015"),
+        "key_id": IdForm("key", "key_[0-9A-Za-z]{16}", "key_4fT9kQ2mX7bLw0Zc"),
         "user_id": IdForm("user", "[0-9A-Za-z_-]{1,128}", "0b5c4f6e-1111-2222-3333-444455556666"),
     }
 )
@@ -128,6 +129,7 @@ def is_id(name: str, text: str) -> bool:
     return re.fullmatch(FORMS[name].pattern, text) is not None
 
 
+KEY_ID_PREFIX: Final = "key_"
 _ALPHABET: Final = "0123456789abcdefghijklmnopqrstuv"
 
 

@@ -300,6 +300,24 @@ class Settings:
         example="https://page.example",
     )
 
+    # API keys
+    dualtrack_user_headers: tuple[str, ...] = setting(
+        (),
+        "headers that may name a service's [end user](docs/keys.md#end-users) besides `X-Dualtrack-User`, separated by"
+        " commas",
+        used_by=("api", "stream"),
+        form=r"[A-Za-z0-9-]{1,64}(,[A-Za-z0-9-]{1,64})*",
+        expects="names of headers, separated by commas",
+        example="X-OpenWebUI-User-Id",
+    )
+    dualtrack_key_requests: int = setting(
+        6_000,
+        "requests a minute of a [key that acts for end users](docs/keys.md#end-users), all of them together",
+        used_by=("api", "stream"),
+        least=1,
+        most=1_000_000,
+    )
+
     # A stage on AWS
     github_mcp_image: str = setting(
         "",
@@ -433,6 +451,12 @@ class Settings:
         "the ID token for a stack at `--url`; `--token` goes before it",
         table="commands",
         unset="a local stack needs none",
+        in_file=False,
+    )
+    dualtrack_api_key: str = setting(
+        "",
+        "an [API key](keys.md) for a stack at `--url`, for programs; `--token` and `DUALTRACK_TOKEN` go before it",
+        table="commands",
         in_file=False,
     )
     dualtrack_drop: tuple[str, ...] = setting(

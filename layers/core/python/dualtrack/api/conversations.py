@@ -14,7 +14,7 @@ from dualtrack.errors import not_found
 from dualtrack.frozen import dumps
 from dualtrack.ids import is_id, new_conversation_id, parse_record_id, query_id, response_id
 from dualtrack.memory.asked import has_words, words_of
-from dualtrack.profiles import DEFAULT_PROFILE, all_profiles, profile_named
+from dualtrack.profiles import all_profiles, profile_named
 from dualtrack.storage.conversations import Conversation, is_list_position, list_position
 from dualtrack.storage.digests import digest_record
 from dualtrack.storage.dynamo import Lost
@@ -125,13 +125,13 @@ def _end_of_piece(text: str, offset: int) -> int:
     return end
 
 
-def create_conversation(stores: ConversationStores, user: str, title: str, profile: str) -> Conversation:
-    """Create an empty conversation."""
+def create_conversation(
+    stores: ConversationStores, user: str, title: str, profile: str, key_id: str = ""
+) -> Conversation:
+    """Create an empty conversation. ``key_id``: the API key of the request."""
     conversation_id, now = new_conversation_id(), iso(stores.clock())
-    named = profile_named(profile or DEFAULT_PROFILE).name
-    conversation = Conversation(
-        user, conversation_id, title, named, now, now, list_position(now, conversation_id)
-    )
+    named, latest = profile_named(profile).name, list_position(now, conversation_id)
+    conversation = Conversation(user, conversation_id, title, named, now, now, latest, key_id=key_id)
     stores.conversations.create(conversation)
     return conversation
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.api.end_users import end_user_id, written_name
 from dualtrack.chat.erase_user import begin_erasure, stop_user
 from dualtrack.errors import not_found
 from dualtrack.runtime.time_limit import time_for
@@ -26,13 +27,23 @@ def must_be_there(services: Services, user: str) -> None:
         raise not_found("There is no such user.")
 
 
-def erase(services: Services, user: str) -> answers.Erasure:
+def erase_end_user(services: Services, owner: str, name: str) -> answers.Erasure:
+    """The same for an end user of the owner's service. Raises 400 for a name that is not valid, 404 for one for whom no
+    key has acted."""
+    user = end_user_id(owner, written_name(name))
+    if not services.stores.keys.has_end_user(owner, user):
+        raise not_found("There is no such end user.")
+    return erase(services, user, owner)
+
+
+def erase(services: Services, user: str, owner: str = "") -> answers.Erasure:
     """Start the erasure: refuse the user, end their chats and hide their conversations. The sweep does the rest.
+    ``owner``: of an end user.
 
     The erasure is recorded first, so a later error does not fail the request.
     """
     stores = services.stores
-    erasure = begin_erasure(stores, user, services.retention)
+    erasure = begin_erasure(stores, user, services.retention, owner)
     try:
         stop_user(stores, services.executions, services.user_pool, erasure, time_for(REQUEST_SECONDS))
     except Exception:  # noqa: BLE001 - the sweep retries

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import jwt
 
-from dualtrack.api.identity import Identity, bearer_token, identity_of
+from dualtrack.api.identity import Identity, identity_of
 from dualtrack.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dualtrack.settings import Settings
 
 
@@ -24,9 +22,8 @@ class TokenVerifier:
     issuer: str
     audience: str
 
-    def verify(self, authorizations: Sequence[str]) -> Identity:
-        """The caller, from a request's Authorization headers; 401 if they have no valid token."""
-        token = bearer_token(authorizations)
+    def verify(self, token: str) -> Identity:
+        """The caller, by their token; 401 if it is not valid."""
         return identity_of(self._claims(token), token)
 
     def _claims(self, token: str) -> dict[str, Any]:

@@ -50,10 +50,52 @@ class Identity:
         """Whether they are in the group `admin`."""
         return ADMIN_GROUP in self.groups
 
+    @property
+    def key_id(self) -> str:
+        """The key's id; empty for a token."""
+        return self.key.key_id if self.key else ""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the request counts for the user: the check of a key has counted it for the key, whose end users have
+        a limit each besides."""
+        return self.key is None or self.payer != self.user
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether not all of the user's conversations may be continued: a key is for some profiles, or reads only what
+        it has begun."""
+        return self.key is not None and (bool(self.key.profiles) or "read" not in self.key.scopes)
+
     def require_admin(self) -> None:
         """Raise 403 unless the user is in the group `admin`."""
         if not self.is_admin:
             raise ApiError("forbidden", "This needs an administrator.")
+
+    def require_scope(self, scopes: Sequence[Scope]) -> None:
+        """Raise 403 for a key with none of these scopes. There are things that no key may do: they have no scope."""
+        if self.key is None or self.key.scopes & set(scopes):
+            return
+        if not scopes:
+            raise ApiError("forbidden", "No API key may do this: sign in, and send the ID token.")
+        raise lacking(scopes[-1])
+
+    def require_sight(self, key_id: str) -> None:
+        """Raise 403 for what this caller may not see of their user's: with a key that lacks `read`, what was not
+        started with the key. ``key_id``: the key that started it, empty for none."""
+        if self.key and "read" not in self.key.scopes and self.key.key_id != key_id:
+            raise lacking("read")
+
+    def require_profile(self, profile: str) -> None:
+        """Raise 403 for an agent that the key may not use."""
+        if self.key and self.key.profiles and profile not in self.key.profiles:
+            allowed = ", ".join(sorted(self.key.profiles))
+            raise ApiError("forbidden", f"This key is for the profiles {allowed}, not for {profile}.")
+
+
+def lacking(scope: Scope) -> ApiError:
+    """403 that names the scope which a key lacks."""
+    return ApiError("forbidden", f"This key lacks the scope {scope}.", {"scope": scope})
 
 
 def bearer_token(authorizations: Sequence[str]) -> str:
@@ -76,10 +118,15 @@ def identity_of(claims: JsonObject, token: str) -> Identity:
     return Identity(str(user), str(user), groups_of(claims.get("cognito:groups"), _listed_groups(token)))
 
 
-def refuse_erased(deletions: Deletions, user: str) -> None:
-    """Raise 401 for an erased user with a token that is still valid: nothing may be written under their key again."""
-    if deletions.is_refused(user):
-        raise ApiError("unauthorized", "This user was erased.")
+def refuse_erased(deletions: Deletions, identity: Identity) -> None:
+    """Raise 401 for an erased user with a token that is still valid, and 403 for a service's end user who is being
+    erased: nothing may be written under their key again."""
+    if deletions.is_refused(identity.user):
+        if identity.payer == identity.user:
+            raise ApiError("unauthorized", "This user was erased.")
+        raise ApiError(
+            "forbidden", "This end user was erased. The name can be used again when all is deleted."
+        )
 
 
 def groups_of(claim: object, listed: Sequence[str] = ()) -> frozenset[str]:

@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -38,7 +38,7 @@ from dualtrack.message_files import (
 from dualtrack.profiles import all_profiles
 from dualtrack.text import preview
 from dualtrack.tools.mcp.tokens import MAX_TOKEN, TOKEN_PATTERN
-from dualtrack.vocabulary import PlanName  # noqa: TC001 - pydantic reads it
+from dualtrack.vocabulary import PlanName, Scope  # noqa: TC001 - pydantic reads them
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
@@ -52,6 +52,12 @@ UPLOAD_BYTES: Final = 20_000_000
 
 JOB_FILES: Final = 200
 """Maximum files of a job."""
+
+KEY_SECONDS: Final = 10 * 365 * 86_400
+"""The longest life of a key that expires."""
+
+OVERLAP_SECONDS: Final = 86_400
+"""How long the old secret of a rotated key may hold."""
 
 _PICTURES: Final = "|".join(sorted(VIEWABLE))
 _CHARSET: Final = re.compile(r"\s*;\s*charset=\"?utf-8\"?\s*\Z", re.IGNORECASE)
@@ -206,6 +212,74 @@ class ConnectionBody(Body):
             json_schema_extra={"pattern": f"^(?:{TOKEN_PATTERN.pattern})$", "maxLength": MAX_TOKEN},
         ),
     ]
+
+
+KeyName = Annotated[
+    Text, Field(min_length=1, max_length=100, description="Shown wherever the key is listed.")
+]
+_Credits = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
+_Dollars = Annotated[float, Field(ge=0)]
+
+
+class CapsBody(Body):
+    """What may be spent under a key; null takes a cap away."""
+
+    credits_day: Annotated[_Credits | None, Field(description="Credits a day (UTC).")] = None
+    credits_total: Annotated[_Credits | None, Field(description="Credits in all.")] = None
+    dollars_day: Annotated[_Dollars | None, Field(description="US dollars of models a day (UTC).")] = None
+    dollars_total: Annotated[_Dollars | None, Field(description="US dollars of models in all.")] = None
+
+    def said(self) -> dict[str, float | None]:
+        """The caps that are named."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+class KeyBody(Body):
+    """An API key. What it may do is fixed; its name and its caps can be changed."""
+
+    name: KeyName
+    scopes: Annotated[
+        list[Scope],
+        Field(
+            min_length=1,
+            max_length=7,
+            description="What it may do (docs/keys.md); `admin:…` of administrators.",
+        ),
+    ]
+    profiles: Annotated[
+        list[ProfileName], Field(max_length=100, description="The agents that it may use; by default all.")
+    ] = []
+    caps: Annotated[CapsBody | None, Field(description="By default as much as its owner's account has.")] = (
+        None
+    )
+    expires_in: Annotated[
+        int | None,
+        Field(ge=1, le=KEY_SECONDS, description="Seconds until it expires; by default it does not."),
+        BeforeValidator(_whole),
+    ] = None
+    acts_for: Annotated[
+        Literal["any"] | None,
+        Field(
+            description="`any`: of a service, whose requests each name an end user of it (X-Dualtrack-User)."
+        ),
+    ] = None
+
+
+class KeyChangeBody(Body):
+    """What changes of a key: its name, or the caps that are named."""
+
+    name: Annotated[KeyName | None, Field(description="Its new name.")] = None
+    caps: Annotated[CapsBody | None, Field(description="The caps to change.")] = None
+
+
+class RotationBody(Body):
+    """How long the old secret still holds."""
+
+    overlap: Annotated[
+        int,
+        Field(ge=0, le=OVERLAP_SECONDS, description="Seconds; 0 ends it at once."),
+        BeforeValidator(_whole),
+    ] = OVERLAP_SECONDS
 
 
 class PlanBody(Body):

@@ -37,8 +37,10 @@ PATH_PARAMETERS: Final = {
     "job_id": "The job",
     "document_id": "The document, as the corpus lists it",
     "user_id": "The user: the `sub` of their token",
+    "key_id": "The API key",
+    "name": "The name of an end user, as the header X-Dualtrack-User has it",
 }
-"""Every path parameter; all but the name of a corpus are ids (`dualtrack.ids.FORMS`)."""
+"""Every path parameter; all but names are ids (`dualtrack.ids.FORMS`)."""
 
 
 def check_ids(path: Mapping[str, str]) -> None:
@@ -115,6 +117,12 @@ def _searched(text: str | None) -> str:
     return text or ""
 
 
+def _cancel(text: str | None) -> bool:
+    if text not in (None, "", "false", "true"):
+        raise invalid_request("cancel must be true or false.")
+    return text == "true"
+
+
 WAIT: Final = Parameter(
     "wait",
     "query",
@@ -131,6 +139,13 @@ CURSOR: Final = Parameter(
 )
 LIMIT: Final = Parameter(
     "limit", "query", "Entries in a page", {"type": "integer", "minimum": 1, "maximum": 100}, _limit
+)
+CANCEL: Final = Parameter(
+    "cancel",
+    "query",
+    "`true`: also cancel the chats that run under the key",
+    {"type": "boolean"},
+    _cancel,
 )
 DAYS: Final = Parameter(
     "days",

@@ -5,18 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from dualtrack.api.identity import Identity, bearer_token, identity_of, refuse_erased
+from dualtrack.api.identity import ADMIN_GROUP, Identity, bearer_token, identity_of, refuse_erased
+from dualtrack.api.key_format import is_key
 from dualtrack.api.models import Body, parse_body
 from dualtrack.api.rate_limit import count_request
 from dualtrack.chat.receipt import Deployment
-from dualtrack.errors import invalid_request
+from dualtrack.errors import ApiError, invalid_request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
 
     from dualtrack.api.corpora import CorpusServices
+    from dualtrack.api.key_door import KeyDoor
     from dualtrack.api.parameters import Parameter
-    from dualtrack.api.route import Access
+    from dualtrack.api.route import Route
     from dualtrack.api.users import UserPool
     from dualtrack.chat.erase_user import Retention
     from dualtrack.frozen import JsonObject
@@ -35,6 +39,7 @@ class Services:
     """What the routes need. ``model``: the deployment's model for turns."""
 
     stores: ApiStores
+    door: KeyDoor
     executions: Executions
     connections: Connections
     user_pool: UserPool
@@ -87,28 +92,52 @@ class Request:
         return parse_body(kind, self.raw_body())
 
 
-def admit(event: APIGatewayProxyEvent, services: Services, access: Access) -> Request:
-    """The request, counted for its caller. Raises 401, 429, or 403 if the route needs an administrator."""
-    if access == "open":
+def admit(event: APIGatewayProxyEvent, services: Services, route: Route) -> Request:
+    """The request, counted for its caller. Raises 401, 429, 503, 400 for the end user that it names, or 403 for what
+    the caller may not do."""
+    if route.access == "open":
         return Request(event, services)
-    identity = _caller(event)
-    refuse_erased(services.stores.deletions, identity.user)
-    count_request(services.stores.requests, identity.user, int(services.stores.clock()))
-    if access == "admin":
-        identity.require_admin()
+    identity = _caller(event, services.door, for_owner=route.for_owner)
+    refuse_erased(services.stores.deletions, identity)
+    if identity.is_counted:
+        count_request(services.stores.requests, identity.user, int(services.stores.clock()))
+    identity.require_scope(route.scopes)
+    if route.access == "admin":
+        _require_admin(identity, services.user_pool)
+    if identity.payer != identity.user and route.method == "post":
+        services.stores.keys.note_end_user(identity.payer, identity.user)
     return Request(event, services, identity)
 
 
-def _caller(event: APIGatewayProxyEvent) -> Identity:
-    """The caller, from the claims that the gateway has verified."""
+def _caller(event: APIGatewayProxyEvent, door: KeyDoor, *, for_owner: bool) -> Identity:
+    """The caller, from a key, or from the claims of a token that the gateway has verified."""
     raw = event.raw_event
-    headers = (raw.get("multiValueHeaders") or {}).items()
-    authorizations = [
-        value for name, values in headers if name.lower() == "authorization" for value in values
-    ]
-    return identity_of(claims_of(raw), bearer_token(authorizations))
+    headers = _headers(raw)
+    token = bearer_token(headers("authorization"))
+    if is_key(token):
+        return door.identify(token, headers, for_owner=for_owner)
+    identity = identity_of(claims_of(raw), token)
+    door.refuse_name(headers)
+    return identity
+
+
+def _headers(raw_event: JsonObject) -> Callable[[str], Sequence[str]]:
+    """The values of a header, by its name in any case."""
+    sent: dict[str, list[str]] = {}
+    for name, values in (raw_event.get("multiValueHeaders") or {}).items():
+        sent.setdefault(name.lower(), []).extend(values)
+    return lambda name: sent.get(name.lower(), ())
+
+
+def _require_admin(identity: Identity, pool: UserPool) -> None:
+    """Raise 403 unless an administrator asks. A key is one's as long as its owner is in the group: the pool is asked,
+    because a key, unlike a token, does not expire soon after its owner has left the group."""
+    if identity.key is None:
+        identity.require_admin()
+    elif not pool.is_member(identity.payer, ADMIN_GROUP):
+        raise ApiError("forbidden", "The owner of this key is no administrator.")
 
 
 def claims_of(raw_event: JsonObject) -> JsonObject:
-    """The claims that the gateway has verified; none for an open route."""
+    """The claims that the gateway has verified; none for an open route, and for the way in of keys."""
     return (raw_event["requestContext"].get("authorizer") or {}).get("claims") or {}

@@ -16,11 +16,18 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from dualtrack.api.parameters import Parameter
+    from dualtrack.vocabulary import Scope
 
 Access = Literal["open", "user", "admin"]
 
 EVENTS_PATH: Final = "/v1/chats/{chat_id}/events"
 """The function ``stream`` serves this path; ``api`` serves all others."""
+
+CHAT_READERS: Final[tuple[Scope, ...]] = ("chat", "read")
+"""With one of these scopes a key reads a chat: with `chat` one that it has started, with `read` any of its user's."""
+
+KEY_PATH: Final = "/key"
+"""Before the path of a request with an API key: ``/v1`` stands behind the user pool, ``/key/v1`` checks keys itself."""
 
 _PATH_PARAMETER: Final = re.compile(r"{(\w+)}")
 
@@ -79,6 +86,10 @@ class Route:
     parameters: tuple[Parameter[Any], ...] = ()
     refused: tuple[str, ...] = ()
     access: Access = "user"
+    scopes: tuple[Scope, ...] = ()
+    """An API key needs one of them, the last if it is to be named; none: no key may do this, a token alone."""
+    for_owner: bool = False
+    """Whether a service's key names no end user here, because it is about its owner's account."""
     description: str = ""
     """More than the summary, in Markdown."""
     serve: Callable[..., Answer[object]] | None = None
@@ -98,9 +109,7 @@ class Route:
         """Every error code that the route may return (CONTRACT 4)."""
         codes = {"internal", "unavailable", "timeout", *self.refused}
         if self.access != "open":
-            codes |= {"unauthorized", "rate_limited"}
-        if self.access == "admin":
-            codes |= {"forbidden"}
+            codes |= {"unauthorized", "rate_limited", "forbidden", "invalid_request"}
         if self.path_parameters:
             codes |= {"not_found"}
         if self.parameters or self.body:

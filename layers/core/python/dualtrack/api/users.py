@@ -28,6 +28,19 @@ class UserPool:
         """Whether a user has this id."""
         return self._name_of(user) is not None
 
+    def is_member(self, user: str, group: str) -> bool:
+        """Whether the user is in this group now."""
+        name = self._name_of(user)
+        if name is None:
+            return False
+        try:
+            pages = self.cognito.get_paginator("admin_list_groups_for_user").paginate(
+                UserPoolId=self.pool_id, Username=name
+            )
+            return any(listed["GroupName"] == group for page in pages for listed in page["Groups"])
+        except (ClientError, BotoCoreError) as error:
+            raise Transient("The user pool cannot be reached.") from error
+
     def delete(self, user: str) -> bool:
         """Delete the user from the pool, with their refresh tokens; false if there is no such user."""
         name = self._name_of(user)

@@ -13,7 +13,7 @@ number and length do not matter.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS, hide
@@ -50,14 +50,15 @@ class Retention:
     token_hours: int
 
 
-def begin_erasure(stores: ErasureStores, user: str, retention: Retention) -> Deletion:
-    """Refuse the user from now on and note the erasure. Idempotent."""
+def begin_erasure(stores: ErasureStores, user: str, retention: Retention, owner: str = "") -> Deletion:
+    """Refuse the user from now on and note the erasure. ``owner``: whose end user it is. Idempotent."""
     now = int(stores.clock())
     terms = Terms(
         alias=f"{ALIAS}{secrets.token_hex(12)}",
         salt=secrets.token_hex(16),
         keep_until=now + retention.ledger_days * _DAY_SECONDS,
         token_seconds=retention.token_hours * 3600 + _CLOCKS_SECONDS,
+        owner=owner,
     )
     erasure = Deletion("USER", user, "", now, now, terms=terms)
     stores.deletions.note_user(erasure)
@@ -71,10 +72,12 @@ def stop_user(
     erasure: Deletion,
     has_time: Callable[[], bool],
 ) -> bool:
-    """End the user's chats, hide their conversations, remove them from the pool; returns whether anything was left.
+    """Revoke the user's keys, end their chats, hide their conversations, remove them from the pool; returns whether
+    anything was left.
 
     An error in one conversation does not delay the others: the first error is raised at the end.
     """
+    stores.keys.forget(stores.ledger.load(erasure.user).keys)
     was_left, trouble = False, None
     for conversation in stores.conversations.newest(erasure.user):
         was_left = True
@@ -84,12 +87,28 @@ def stop_user(
             _hide(stores, executions, conversation)
         except Exception as error:  # noqa: BLE001 - raised below
             trouble = trouble or error
-    if users.delete(erasure.user):
+    if _owner_of(erasure):
+        stores.deletions.refuse(erasure)  # no token expires: the name is refused until all is deleted
+    elif users.delete(erasure.user):
         was_left = True
         stores.deletions.refuse(erasure)  # a token may have been issued until now
     if trouble:
         raise trouble
     return was_left
+
+
+def _owner_of(erasure: Deletion) -> str:
+    return erasure.terms.owner if erasure.terms else ""
+
+
+def _erase_end_users(stores: ErasureStores, erasure: Deletion) -> bool:
+    """Begin the erasure of the user's end users, on the same terms; returns whether there was any."""
+    was_any = False
+    for user in stores.keys.end_users(erasure.user):
+        was_any = True
+        terms = erasure.terms and replace(erasure.terms, owner=erasure.user)
+        stores.deletions.note_user(replace(erasure, user=user, tries=0, due=int(stores.clock()), terms=terms))
+    return was_any
 
 
 def _hide(stores: ErasureStores, executions: Executions, conversation: Conversation) -> None:
@@ -127,6 +146,7 @@ def continue_erasure(
     if erasure.terms is None:
         raise ValueError("The erasure has no terms.")  # the log must not name the user
     was_left = stop_user(stores, executions, users, erasure, has_time)
+    was_left |= _erase_end_users(stores, erasure)
     was_left |= any(True for _ in stores.deletions.others_of(erasure.user))
     was_left |= stores.requests.forget_user(erasure.user)
     was_left |= stores.cache.forget_user(erasure.user)
@@ -136,4 +156,6 @@ def continue_erasure(
         return
     stores.bodies.delete_objects(erasure.user)  # bodies of conversations are deleted with them
     stores.kept_ledger.close(account, erasure.terms)
-    stores.deletions.cross_out(erasure)
+    if owner := erasure.terms.owner:
+        stores.keys.forget_end_user(owner, erasure.user)
+    stores.deletions.cross_out(erasure, allows=bool(owner))

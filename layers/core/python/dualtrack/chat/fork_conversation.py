@@ -47,12 +47,18 @@ def first_fork(stores: AdmissionStores, user: str, repeat: Repeat) -> Conversati
 
 
 def fork_conversation(
-    stores: AdmissionStores, user: str, conversation_id: str, before: int, repeat: Repeat | None = None
+    stores: AdmissionStores,
+    user: str,
+    conversation_id: str,
+    before: int,
+    repeat: Repeat | None = None,
+    key_id: str = "",
 ) -> Conversation:
-    """A new conversation whose past is the queries before number ``before``. Raises `ApiError`: 400, 404, 409, 503."""
+    """A new conversation whose past is the queries before number ``before``. ``key_id``: the API key of the request.
+    Raises `ApiError`: 400, 404, 409, 503."""
     for _ in range(_TRIES):
         try:
-            return _fork(stores, user, conversation_id, before, repeat)
+            return _fork(stores, user, conversation_id, before, repeat, key_id)
         except Lost:
             # the same request may have arrived twice at once: then return the fork of the other
             if repeat and (first := first_fork(stores, user, repeat)):
@@ -61,7 +67,7 @@ def fork_conversation(
 
 
 def _fork(
-    stores: AdmissionStores, user: str, conversation_id: str, before: int, repeat: Repeat | None
+    stores: AdmissionStores, user: str, conversation_id: str, before: int, repeat: Repeat | None, key_id: str
 ) -> Conversation:
     parent, through = _parent(stores, user, conversation_id, before), before - 1
     ancestry = _ancestry(stores, parent, through)
@@ -79,6 +85,7 @@ def _fork(
         ancestry=ancestry,
         forked_from=parent.conversation_id,
         asked=asked_up_to(stores.history, parent, through),
+        key_id=key_id,
     )
     actions = [
         stores.conversations.create_action(fork),

@@ -53,6 +53,9 @@ MAX_OPEN_HOLDS: Final = 200
 """Bounds the size of the account item (about 70 bytes a hold). More chats at once are refused with 429. Dead holds
 do not make it larger: a chat that starts removes at least one of them."""
 
+MOST_KEYS: Final = 20
+"""API keys of a user that are not revoked; each is about 60 bytes of the account item."""
+
 EXPIRED_AT_ONCE: Final = 20
 """Maximum number of dead holds that one movement frees. Each is a line of the ledger, and so a write in the
 movement's transaction, which may have 100 including the chat's."""
@@ -472,10 +475,12 @@ class Account:
 
     def set_caps(self, key_id: str, caps: Caps, now: float) -> Decision:
         """Make a key's use, or change its caps at once; what was used and what is held stay. Raises 404 for a key that
-        was revoked."""
+        was revoked, 400 for one key too many."""
         use = self.keys.get(key_id)
         if use and use.is_revoked:
             raise not_found("There is no such key.")
+        if use is None and sum(not other.is_revoked for other in self.keys.values()) >= MOST_KEYS:
+            raise invalid_request(f"You have {MOST_KEYS} keys already: revoke one first.")
         if use and use.caps == caps:
             return Decision(self)
         return self._with_use(key_id, replace(use or KeyUse(), caps=caps), caps.text(), now)

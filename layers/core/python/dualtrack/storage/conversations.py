@@ -77,6 +77,8 @@ class Conversation:
     forked_from: str = ""
     forks: int = 0
     asked: Annotated[Asked, TEXT] = ()
+    key_id: str = ""
+    """The API key that began it."""
     chats_gone: bool = False
     """During its deletion: the chats of the queries that forks still show are deleted."""
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from dualtrack.codec import APART, decode, encode, stored
-from dualtrack.storage.dynamo import Lost, delete, get, put, put_absent, query, transact, update
+from dualtrack.storage.dynamo import Lost, check, delete, get, put, put_absent, query, transact, update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,12 +40,14 @@ Kind = Literal["CONV", "CHAT", "USER"]
 @dataclass(frozen=True, slots=True)
 class Terms:
     """The terms of an erasure: the alias under which the ledger is kept, made up for this erasure, and until when
-    (epoch s); ``salt`` renames its chats and is stored only here; the pool's tokens last ``token_seconds``."""
+    (epoch s); ``salt`` renames its chats and is stored only here; the pool's tokens last ``token_seconds``. ``owner``:
+    whose end user it is, empty for a user of the pool."""
 
     alias: str
     salt: str
     keep_until: int
     token_seconds: int
+    owner: str = ""
 
 
 @stored
@@ -96,6 +98,10 @@ class Deletions:
         item = get(self.client, self.refusals, _refusal_key(user))
         return item is not None and item["ttl"] > self.clock()
 
+    def not_refused(self, user: str) -> Action:
+        """The condition that the user has not been erased, for a write that an erasure must not miss."""
+        return check("erased", self.refusals, _refusal_key(user), "attribute_not_exists(pk)")
+
     def due(self) -> list[Deletion]:
         """All deletions that are due: those with the fewest tries first, then the oldest."""
         now = self.clock()
@@ -129,14 +135,14 @@ class Deletions:
         action = update("deletion", self.table, deletion.key, change, "attribute_exists(pk)", values)
         transact(self.client, [action])
 
-    def cross_out(self, deletion: Deletion) -> None:
-        """Remove it, because it is done; if it was noted again meanwhile, it stays."""
+    def cross_out(self, deletion: Deletion, *, allows: bool = False) -> None:
+        """Remove it, because it is done; if it was noted again meanwhile, it stays. ``allows``: the user is refused no
+        more."""
         the_same = "since = :since"
+        done = [delete("deletion", self.table, deletion.key, the_same, {":since": deletion.since})]
+        done += [delete("refusal", self.refusals, _refusal_key(deletion.user))] if allows else []
         with contextlib.suppress(Lost):
-            transact(
-                self.client,
-                [delete("deletion", self.table, deletion.key, the_same, {":since": deletion.since})],
-            )
+            transact(self.client, done)
 
     def _refusal(self, deletion: Deletion) -> Action:
         seconds = deletion.terms.token_seconds if deletion.terms else 0

@@ -10,7 +10,7 @@ import itertools
 import random
 import secrets
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
@@ -200,7 +200,8 @@ def transact(
     """
     wait = pause or Pause()
     if len(actions) == 1 and actions[0].kind != "ConditionCheck":
-        return _single(client, actions[0], wait)
+        _single(client, actions[0], wait)
+        return
     for attempt in range(TRANSACT_ATTEMPTS):
         try:
             client.transact_write_items(
@@ -210,11 +211,17 @@ def transact(
             _raise_unless_retryable(error, actions)
             wait(attempt)
         else:
-            return None
+            return
     raise Contended("The transaction met conflicts too often.")
 
 
-def _single(client: DynamoDBClient, action: Action, wait: Callable[[int], None]) -> None:
+def updated(client: DynamoDBClient, action: Action) -> Item:
+    """Make a single update; the whole item after it. Raises as `transact` does."""
+    returning = replace(action, request={**action.request, "ReturnValues": "ALL_NEW"})
+    return from_wire(_single(client, returning, Pause())["Attributes"])
+
+
+def _single(client: DynamoDBClient, action: Action, wait: Callable[[int], None]) -> Any:
     """A transaction of a single action is a plain conditional write, at half the price."""
     calls: dict[str, Callable[..., object]] = {
         "Put": client.put_item,
@@ -224,7 +231,7 @@ def _single(client: DynamoDBClient, action: Action, wait: Callable[[int], None])
     call = calls[action.kind]
     for attempt in range(TRANSACT_ATTEMPTS):
         try:
-            call(**action.request)
+            return call(**action.request)
         except ClientError as error:
             code = error.response["Error"]["Code"]
             if code == "ConditionalCheckFailedException":
@@ -233,8 +240,6 @@ def _single(client: DynamoDBClient, action: Action, wait: Callable[[int], None])
             if code not in _RETRYABLE_CODES:
                 raise
             wait(attempt)
-        else:
-            return
     raise Contended("The write met conflicts too often.")
 
 

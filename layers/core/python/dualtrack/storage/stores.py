@@ -24,6 +24,7 @@ from dualtrack.storage.event_log import EventLog
 from dualtrack.storage.forks import ForkStore
 from dualtrack.storage.history import HistoryStore
 from dualtrack.storage.kept_ledger import KeptLedger
+from dualtrack.storage.keys import KeyStore
 from dualtrack.storage.leases import Leases
 from dualtrack.storage.ledger import Ledger
 from dualtrack.storage.search_index import SearchIndex
@@ -121,6 +122,7 @@ class ErasureStores(AdmissionStores):
     """An erasure removes all that names a user."""
 
     cache: CacheStore
+    keys: KeyStore
     kept_ledger: KeptLedger
 
 
@@ -176,6 +178,7 @@ def build_stores(
         deletions=Deletions(dynamodb, settings.history_table, settings.chats_table, clock),
         leases=Leases(dynamodb, settings.cache_table, clock),
         requests=ApiRequests(dynamodb, settings.chats_table),
+        keys=KeyStore(dynamodb, settings.chats_table, clock, settings.dualtrack_key_requests),
         cache=CacheStore(dynamodb, settings.cache_table, clock),
         agents=AgentStore(dynamodb, settings.cache_table, clock),
         corpora=CorpusStore(dynamodb, s3, settings.history_table, settings.bodies_bucket),

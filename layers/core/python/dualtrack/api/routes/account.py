@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.api import models
-from dualtrack.api.erasure import erase
+from dualtrack.api.erasure import erase, erase_end_user
 from dualtrack.api.parameters import CURSOR, LIMIT
 from dualtrack.api.route import Accepted, NoContent, Ok, Route
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dualtrack import answers
     from dualtrack.api.request import Request
 
+END_USER: Final = "/v1/me/users/{name}"
 GITHUB: Final = "/v1/connections/github"
 
 
@@ -28,14 +29,28 @@ def delete_me(request: Request) -> Accepted[answers.Erasure]:
 
 
 @Route(
+    "delete",
+    END_USER,
+    "Erase an end user of your service, and all their data",
+    scopes=("erase",),
+    for_owner=True,
+    description="For whom keys with `acts_for` have acted. The name can be used again when all is deleted.",
+)
+def delete_end_user(request: Request, name: str) -> Accepted[answers.Erasure]:
+    return Accepted(erase_end_user(request.services, request.identity.payer, name))
+
+
+@Route(
     "get",
     "/v1/credits",
     "Read the balance",
-    description="Days and months begin at 00:00 UTC.",
+    scopes=("read",),
+    for_owner=True,
+    description="Days and months begin at 00:00 UTC. With an API key, the balance of its owner.",
 )
 def get_credits(request: Request) -> Ok[answers.Credits]:
     stores = request.stores
-    return Ok(stores.ledger.load(request.user).balance(stores.clock()))
+    return Ok(stores.ledger.load(request.identity.payer).balance(stores.clock()))
 
 
 @Route(
@@ -43,10 +58,12 @@ def get_credits(request: Request) -> Ok[answers.Credits]:
     "/v1/credits/ledger",
     "List the changes of the balance, newest first",
     parameters=(CURSOR, LIMIT),
+    scopes=("read",),
+    for_owner=True,
     description="Holds, settlements, releases, grants and changes of plan.",
 )
 def get_ledger(request: Request) -> Ok[answers.Ledger]:
-    page = request.stores.ledger.entries(request.user, request.value(CURSOR), request.value(LIMIT))
+    page = request.stores.ledger.entries(request.identity.payer, request.value(CURSOR), request.value(LIMIT))
     body: answers.Ledger = {"entries": page.items, **page.rest}
     return Ok(body)
 

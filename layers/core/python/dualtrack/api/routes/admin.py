@@ -23,6 +23,7 @@ USER: Final = "/v1/admin/users/{user_id}"
     "Change a user's plan",
     models.PlanBody,
     access="admin",
+    scopes=("admin:grant",),
     description="Applies at once; what was used today is deducted.",
 )
 def put_plan(request: Request, user_id: str) -> Ok[answers.Credits]:
@@ -37,6 +38,7 @@ def put_plan(request: Request, user_id: str) -> Ok[answers.Credits]:
     "Add credits to a user's pack, once per grant_id",
     models.GrantBody,
     access="admin",
+    scopes=("admin:grant",),
     description="A billing system sends its payment id as `grant_id`, so that a repeat adds nothing.",
 )
 def post_grant(request: Request, user_id: str) -> Ok[answers.Credits]:
@@ -51,6 +53,7 @@ def post_grant(request: Request, user_id: str) -> Ok[answers.Credits]:
     f"{USER}/credits",
     "Read a user's balance",
     access="admin",
+    scopes=("admin:read",),
     description="As the user sees it.",
 )
 def get_user_credits(request: Request, user_id: str) -> Ok[answers.Credits]:
@@ -64,6 +67,7 @@ def get_user_credits(request: Request, user_id: str) -> Ok[answers.Credits]:
     "Read what a user's chats cost, by day",
     parameters=(DAYS,),
     access="admin",
+    scopes=("admin:read",),
     description="Credits charged, and dollars by the price table.",
 )
 def get_user_spending(request: Request, user_id: str) -> Ok[answers.Spending]:

@@ -8,14 +8,16 @@ from aws_lambda_powertools import Logger
 
 from dualtrack.api import models
 from dualtrack.api.chats import await_answer, find_chat, show_chat, started_json
+from dualtrack.api.conversations import find_conversation
 from dualtrack.api.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, WAIT
-from dualtrack.api.route import EVENTS_PATH, Accepted, Ok, Route
+from dualtrack.api.route import CHAT_READERS, EVENTS_PATH, Accepted, Ok, Route
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.chat_view import operator_text
 from dualtrack.chat.executions import owner_of
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import receipt_of
 from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
+from dualtrack.profiles import DEFAULT_PROFILE
 from dualtrack.runtime.metrics import count
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ CHAT: Final = "/v1/chats/{chat_id}"
     models.ChatBody,
     (WAIT, IDEMPOTENCY_KEY),
     ("insufficient_credits", "key_cap_reached", "not_found", "conversation_busy", "idempotency_conflict"),
+    scopes=("chat",),
     description="Returns at once with the address of its events; with `?wait`, when the chat is answered. Holds 5 "
     "credits. With an `Idempotency-Key`, the request can be repeated safely: it returns the first chat.",
 )
@@ -53,6 +56,7 @@ def post_chat(request: Request) -> Ok[answers.Chat] | Accepted[answers.StartedCh
 
 def _start(request: Request, repeat: Repeat | None) -> Chat:
     body = request.body(models.ChatBody)
+    _permit(request, body)
     new = NewChat(
         request.user,
         body.message,
@@ -72,6 +76,16 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
     return chat
 
 
+def _permit(request: Request, body: models.ChatBody) -> None:
+    """Raise 403 if the request's key may not continue this conversation, or use its agent."""
+    identity, profile = request.identity, body.profile or DEFAULT_PROFILE
+    if body.conversation_id and identity.is_narrowed:
+        conversation = find_conversation(request.stores, request.user, body.conversation_id)
+        identity.require_sight(conversation.key_id)
+        profile = conversation.profile
+    identity.require_profile(profile)
+
+
 def _repeat(request: Request) -> Repeat | None:
     raw, key = request.raw_body(), request.value(IDEMPOTENCY_KEY)
     return None if key is None else Repeat(key, fingerprint(models.canonical(raw)))
@@ -81,6 +95,7 @@ def _repeat(request: Request) -> Repeat | None:
     "get",
     CHAT,
     "Read a chat",
+    scopes=CHAT_READERS,
     description="While it runs, and until its conversation is deleted.",
 )
 def get_chat(request: Request, chat_id: str) -> Ok[answers.Chat]:
@@ -91,6 +106,7 @@ def get_chat(request: Request, chat_id: str) -> Ok[answers.Chat]:
     "delete",
     CHAT,
     "Cancel a chat",
+    scopes=("chat",),
     description="The text of the last turn so far is kept. Charges 5 credits if a byte of an answer had come, and the "
     "tools that had begun; before that nothing, up to ten times an hour. Returns an ended chat unchanged.",
 )
@@ -104,6 +120,7 @@ def delete_chat(request: Request, chat_id: str) -> Ok[answers.Chat]:
     "get",
     f"{CHAT}/receipt",
     "Read what a chat did and what it cost",
+    scopes=CHAT_READERS,
     description="Every model call, tool call, summary and change of credits, with dollars by the price "
     "table. It has no text of messages. Administrators may read the receipt of any chat.",
 )
@@ -124,6 +141,7 @@ get_events: Final = Route(
     EVENTS_PATH,
     "Follow a chat's events",
     parameters=(LAST_EVENT_ID,),
+    scopes=CHAT_READERS,
     description="Server-sent events after `Last-Event-ID`, during the chat and for 24 hours after it. The "
     "stream ends after `done` or `error`; if it ends sooner, open it again with the id of the last event. A "
     "comment line every 15 seconds keeps it open.",

@@ -13,6 +13,7 @@ from dualtrack.chat.delete_conversation import delete_conversation as delete_who
 from dualtrack.chat.fork_conversation import first_fork, fork_conversation
 from dualtrack.chat.start_chat import Repeat, fingerprint
 from dualtrack.errors import invalid_request
+from dualtrack.profiles import DEFAULT_PROFILE
 from dualtrack.runtime.time_limit import time_for
 
 if TYPE_CHECKING:
@@ -29,12 +30,15 @@ ATTACHMENT_PATH: Final = f"{CONVERSATION}/records/{{record_id}}/attachments/{{pl
     "/v1/conversations",
     "Create a conversation",
     models.ConversationBody,
+    scopes=("chat",),
     description="Only needed to set a title or an agent first: a chat without a conversation creates one.",
 )
 def post_conversation(request: Request) -> Created[answers.Conversation]:
     body = request.body(models.ConversationBody)
+    profile = body.profile or DEFAULT_PROFILE
+    request.identity.require_profile(profile)
     conversation = conversations.create_conversation(
-        request.stores, request.user, body.title or "", body.profile or ""
+        request.stores, request.user, body.title or "", profile, request.identity.key_id
     )
     return _created(request, conversation)
 
@@ -54,6 +58,7 @@ def _shown(request: Request, conversation: Conversation) -> answers.Conversation
     "List conversations by their last query, the latest first; with `q`, only those that match",
     parameters=(CURSOR, LIMIT, SEARCHED, FORKED_FROM),
     refused=("not_found",),
+    scopes=("read",),
     description="Those without a query are listed by the time of their creation.",
 )
 def get_conversations(request: Request) -> Ok[answers.Conversations]:
@@ -74,6 +79,7 @@ def get_conversations(request: Request) -> Ok[answers.Conversations]:
     CONVERSATION,
     "Read a conversation's records",
     parameters=(TRACK, CURSOR),
+    scopes=("read",),
     description="`full`: every record in full. `summarised`: what is sent to the model of past queries.",
 )
 def get_conversation(request: Request, conversation_id: str) -> Ok[answers.ConversationRecords]:
@@ -94,10 +100,12 @@ def get_conversation(request: Request, conversation_id: str) -> Ok[answers.Conve
     CONVERSATION,
     "Rename a conversation",
     models.TitleBody,
+    scopes=("chat",),
     description="The title is then no longer taken from the first query.",
 )
 def patch_conversation(request: Request, conversation_id: str) -> Ok[answers.Conversation]:
     title = request.body(models.TitleBody).title
+    _require_sight(request, conversation_id)
     conversation = conversations.rename_conversation(request.stores, request.user, conversation_id, title)
     return Ok(_shown(request, conversation))
 
@@ -107,6 +115,7 @@ def patch_conversation(request: Request, conversation_id: str) -> Ok[answers.Con
     CONVERSATION,
     "Delete a conversation and all its data",
     refused=("conversation_busy",),
+    scopes=("erase",),
     description="It is hidden at once; its records, events and files are deleted within 10 minutes. What its "
     "forks share is kept.",
 )
@@ -123,6 +132,7 @@ def delete_conversation(request: Request, conversation_id: str) -> NoContent:
     models.ForkBody,
     (IDEMPOTENCY_KEY,),
     ("conversation_busy", "idempotency_conflict"),
+    scopes=("chat",),
     description="The shared records have the same ids in both; later queries are separate.",
 )
 def post_fork(request: Request, conversation_id: str) -> Created[answers.Conversation]:
@@ -132,9 +142,19 @@ def post_fork(request: Request, conversation_id: str) -> Created[answers.Convers
     repeat = None if key is None else Repeat(key, fingerprint(content))
     stores, user = request.stores, request.user
     if repeat and (first := first_fork(stores, user, repeat)):
+        request.identity.require_sight(first.key_id)
         return _created(request, first)
     before = int(request.body(models.ForkBody).before[1:])
-    return _created(request, fork_conversation(stores, user, conversation_id, before, repeat))
+    _require_sight(request, conversation_id)
+    key_id = request.identity.key_id
+    return _created(request, fork_conversation(stores, user, conversation_id, before, repeat, key_id))
+
+
+def _require_sight(request: Request, conversation_id: str) -> None:
+    """Raise 403 if the request's key may not see the conversation."""
+    if request.identity.is_narrowed:
+        conversation = conversations.find_conversation(request.stores, request.user, conversation_id)
+        request.identity.require_sight(conversation.key_id)
 
 
 @Route(
@@ -142,6 +162,7 @@ def post_fork(request: Request, conversation_id: str) -> Created[answers.Convers
     f"{CONVERSATION}/records/{{record_id}}",
     "Read a record; if its text is large, in pieces",
     parameters=(OFFSET,),
+    scopes=("read",),
     description="If there is a `next_offset`, send it as `?offset=` to read the next piece.",
 )
 def get_record(request: Request, conversation_id: str, record_id: str) -> Ok[answers.Record]:
@@ -155,6 +176,7 @@ def get_record(request: Request, conversation_id: str, record_id: str) -> Ok[ans
     ATTACHMENT_PATH,
     "Read a file of a record; if it has more than 4 MB, in pieces",
     parameters=(OFFSET,),
+    scopes=("read",),
     description="Send `Accept: application/octet-stream`; without it API Gateway would return base64, so the "
     "answer is a 400.",
 )

@@ -38,6 +38,7 @@ _logger: Final = Logger(child=True)
     CORPUS,
     "Read the published version",
     access="admin",
+    scopes=("admin:read",),
     description="Its documents; for the graph, also its schema.",
 )
 def get_corpus(request: Request, corpus: str) -> Ok[answers.Corpus]:
@@ -85,6 +86,7 @@ def post_job(request: Request, corpus: str) -> Accepted[answers.CorpusJob]:
     f"{CORPUS}/jobs/{{job_id}}",
     "Read a job's progress",
     access="admin",
+    scopes=("admin:read",),
     description="Its status, and the outcome for each file.",
 )
 def get_job(request: Request, corpus: str, job_id: str) -> Ok[answers.CorpusJob]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dualtrack.api.route import Ok, Route
+from dualtrack.api.route import CHAT_READERS, Ok, Route
 from dualtrack.api.tool_list import tools_json
 from dualtrack.profiles import all_profiles
 from dualtrack.tools.mcp.catalogue import load_catalogue
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     "get",
     "/v1/tools",
     "List tools and profiles",
+    scopes=CHAT_READERS,
     description="Tools of MCP servers are listed as `<server>_<name>`; the list is updated from time to time."
     " Administrators also see which ones cannot be offered, and why.",
 )
