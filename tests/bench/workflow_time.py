@@ -1,16 +1,20 @@
 """Time of a chat's workflow compared with a bare one of the same shape, and chats per second.
 
-    uv run --group test python -m tests.bench.workflow_time
+    uv run --group test python -m tests.bench.workflow_time [--rounds 10] [--compare]
 
 Both workflows run on the same emulator in the same run, alternating. The bare one is
 ``infra/dualtrack_stack/chat.asl.json`` over a function that immediately returns what the steps return. The model
-answers at once, so the difference is our own code and its requests to the stores.
+answers at once, so the difference is our own code and its requests to the stores, which the emulator answers: its own
+CPU seconds are in the table too, since on two cores what it computes is waited for. ``--compare``: without the second
+table.
 """
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -24,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack_stack.local.offline_model.server import serve_offline_model
 from dualtrack_stack.local.sample_docs.server import serve_sample_docs
-from dualtrack_stack.local.stack import LocalStack
+from dualtrack_stack.local.stack import EMULATOR, LocalStack
 from dualtrack_stack.stacks.workflow import CHAT, definition_of
 from rich.console import Console
 from rich.table import Table
@@ -35,17 +39,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT: Final = Path(__file__).parents[2]
-ROUNDS: Final = 10
 BURST: Final = 24
 BARE: Final = """
 def handler(event, context):
-    calls = [{"id": f"q1-t{n}", "fn": "tool"} for n in (1, 2)] if event["chat_id"].endswith("tools") else []
+    tools = int(event["chat_id"].rsplit("-", 1)[1])
+    calls = [{"id": f"q1-t{n + 1}", "fn": "tool"} for n in range(tools)]
     if "turn" not in event or "call" in event:
         return {}
     asks = bool(calls) and event["turn"] == 0
     return {"turn": event["turn"] + 1, "next": "tools" if asks else "answered", "calls": calls if asks else []}
 """
-ASKS: Final = [{"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}} for _ in range(2)]
+ASK: Final = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}}
+TOOLS: Final = (0, 2, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +60,10 @@ class Bare:
     root: Root
     machine: str
 
-    def run(self, kind: str) -> float:
+    def run(self, tools: int) -> float:
         """Seconds of one execution."""
         client = self.root.client("stepfunctions")
-        start = {"user": "u", "chat_id": f"{uuid.uuid4().hex}-{kind}", "conversation_id": "c", "turn": 0}
+        start = {"user": "u", "chat_id": f"{uuid.uuid4().hex}-{tools}", "conversation_id": "c", "turn": 0}
         arn = client.start_execution(
             stateMachineArn=self.machine, name=start["chat_id"], input=json.dumps(start)
         )
@@ -109,40 +114,72 @@ def seconds_of(client: Any, arn: str) -> float:
     return float((done["stopDate"] - done["startDate"]).total_seconds())
 
 
-def real(root: Root, person: Person, kind: str) -> float:
+def real(root: Root, person: Person, model: Any, tools: int) -> float:
     """Seconds of one chat's execution."""
-    chat_id = person.start(f"{kind}: go")["chat_id"]
+    if tools:
+        model.script.add({"match": f"{tools} tools: go", "content": [ASK] * tools})
+    chat_id = person.start(f"{tools} tools: go" if tools else "plain: go")["chat_id"]
     return seconds_of(root.client("stepfunctions"), root.execution_arn(chat_id))
 
 
-def compare(root: Root, person: Person, model: Any) -> Table:
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Seconds of a workflow, and the emulator's CPU seconds meanwhile."""
+
+    seconds: float
+    emulated: float
+
+
+def emulator() -> int:
+    """The process of the emulator, a child of this one."""
+    children = Path("/proc/self/task", str(os.getpid()), "children").read_text().split()
+    named = (pid for pid in children if EMULATOR.encode() in Path("/proc", pid, "cmdline").read_bytes())
+    return int(next(named))
+
+
+def cpu_of(pid: int) -> float:
+    """CPU seconds of a process without its children."""
+    fields = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measured(execute: Callable[[], float], pid: int) -> Run:
+    """Run it."""
+    before = cpu_of(pid)
+    seconds = execute()
+    return Run(seconds, cpu_of(pid) - before)
+
+
+def compare(root: Root, person: Person, model: Any, rounds: int) -> Table:
     """The table of both workflows, interleaved."""
-    bare = make_bare(root)
-    table = Table(title=f"Seconds of a workflow, median of {ROUNDS} interleaved runs")
-    for heading in ("", "turns", "bare", "dualtrack", "ratio", "per turn"):
-        table.add_column(heading, justify="right" if heading else "left")
-    for kind, turns in (("plain", 1), ("tools", 2)):
-        run: dict[str, Callable[[], float]] = {
-            "bare": partial(bare.run, kind),
-            "real": partial(real, root, person, kind),
+    bare, pid = make_bare(root), emulator()
+    table = Table(title=f"Seconds of a workflow, median of {rounds} interleaved runs")
+    for heading in (
+        "tools",
+        "bare",
+        "dualtrack",
+        "ratio",
+        "emulator's CPU: bare",
+        "dualtrack",
+        "ratio without it",
+    ):
+        table.add_column(heading, justify="right")
+    for tools in TOOLS:
+        ways: dict[str, Callable[[], float]] = {
+            "bare": partial(bare.run, tools),
+            "real": partial(real, root, person, model, tools),
         }
-        times: dict[str, list[float]] = {"bare": [], "real": []}
-        for number in range(ROUNDS + 2):
-            if kind == "tools":
-                model.script.add({"match": "tools: go", "content": ASKS})
-            for name, execute in run.items():
-                seconds = execute()
+        runs: dict[str, list[Run]] = {"bare": [], "real": []}
+        for number in range(rounds + 2):
+            for name, execute in ways.items():
+                run = measured(execute, pid)
                 if number >= 2:
-                    times[name].append(seconds)
-        base, ours = statistics.median(times["bare"]), statistics.median(times["real"])
-        table.add_row(
-            kind,
-            str(turns),
-            f"{base:.3f}",
-            f"{ours:.3f}",
-            f"{ours / base:.2f}",
-            f"{(ours - base) / turns:.3f}",
-        )
+                    runs[name].append(run)
+        base, ours = (statistics.median(run.seconds for run in runs[name]) for name in runs)
+        emulated = [statistics.mean(run.emulated for run in runs[name]) for name in runs]
+        rest = (ours - emulated[1]) / (base - emulated[0])
+        cells = (f"{base:.3f}", f"{ours:.3f}", f"{ours / base:.2f}", *(f"{cpu:.3f}" for cpu in emulated))
+        table.add_row(str(tools), *cells, f"{rest:.2f}")
     return table
 
 
@@ -162,7 +199,13 @@ def throughput(root: Root, people: list[Person]) -> Table:
 
 def main() -> None:
     """Start a stack and print both tables."""
-    console = Console(width=100)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--compare", action="store_true")
+    chosen = parser.parse_args()
+    console = Console(width=120)
     with (
         serve_offline_model() as model,
         serve_sample_docs() as documents,
@@ -180,8 +223,9 @@ def main() -> None:
             for person in people:
                 root.grant(person.id)
             console.print(f"The stack was ready after {stack.seconds_to_ready:.1f} s.")
-            console.print(compare(root, people[0], model))
-            console.print(throughput(root, people))
+            console.print(compare(root, people[0], model, chosen.rounds))
+            if not chosen.compare:
+                console.print(throughput(root, people))
 
 
 if __name__ == "__main__":

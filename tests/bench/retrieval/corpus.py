@@ -1,7 +1,8 @@
 """Real documentation as the search gets it: fetched by the package managers, cut into sections.
 
-Libraries whose packages carry their documentation under licences that allow its use (Flask, Scrapy, Click:
-BSD-3-Clause; Celery: CC BY-SA; pytest, Fastify, undici, Pino: MIT). Nothing of it is stored in this repository.
+Libraries whose packages carry their documentation under licences that allow its use (Flask, Scrapy, Click, Jinja:
+BSD-3-Clause; Celery: CC BY-SA; pytest, Fastify, undici, Pino, attrs, marshmallow, structlog: MIT). Nothing of it is
+stored in this repository.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 QUESTIONS = Path(__file__).with_name("questions.json")
 HELD_OUT_QUESTIONS = Path(__file__).with_name("held_out.json")
+FRESH_QUESTIONS = Path(__file__).with_name("fresh.json")
 WORK = Path(__file__).resolve().parents[3] / ".build" / "bench"
 _UNDERLINE = re.compile(r"^([=\-~^\"'+#*`.:_])\1{2,}\s*$")
 _MARKDOWN = re.compile(r"^#{1,6}\s+(.+?)\s*#*$")
@@ -70,7 +72,22 @@ HELD_OUT = (
     Package("click", "8.5.1", "pypi", "docs", ".md", r"changes|license|contributing|contrib|index"),
     Package("pino", "10.4.0", "npm", "docs", ".md", r"benchmarks|ecosystem|lts|bundling"),
 )
-"""Libraries whose questions were not used to choose settings."""
+"""Libraries whose questions were not used to choose the first settings, but those of today."""
+
+FRESH = (
+    Package("structlog", "26.1.0", "pypi", "docs", ".md", r"index|license|changelog"),
+    Package("jinja2", "3.1.6", "pypi", "docs", ".rst", r"changes|license|index"),
+    Package("attrs", "26.1.0", "pypi", "docs", ".md", r"changelog|license|index"),
+    Package(
+        "marshmallow",
+        "4.4.0",
+        "pypi",
+        "docs",
+        ".rst",
+        r"changelog|license|index|authors|donate|kudos|whos|upgrading|marshmallow\.|api_ref|top_level",
+    ),
+)
+"""Libraries whose questions were asked after every setting was chosen, and used for none."""
 
 
 @dataclass(frozen=True, slots=True)
