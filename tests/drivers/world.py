@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import boto3
 import httpx
 from dualtrack.chat.agent import Deployed
+from dualtrack.chat.cost_hold import CostSettings
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.run_tool import run_tool
 from dualtrack.chat.run_turn import Told, TurnOutcome, TurnSettings, Waits, run_turn
@@ -148,7 +149,8 @@ class World:
         """Admit a chat as POST /v1/chats does."""
         new = NewChat(user, message, conversation_id, **more)
         executions: Any = self.executions
-        return start_chat(self.stores, executions, new, None)
+        costs = CostSettings(self.model_name, self.summaries, self.max_cost)
+        return start_chat(self.stores, executions, new, None, costs=costs)
 
     def turn(self, chat: Chat, recorded: int) -> TurnOutcome:
         """The Turn state."""

@@ -242,10 +242,12 @@ _SPECS: Final = (
         seconds=110,  # state Summarise: 120 s
         memory=256,  # no user waits for it
         layers=("base", "claude"),
-        environment=(*MEMORY, "CACHE_TABLE", "BEDROCK_SECRET"),
+        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "BEDROCK_SECRET"),
         permissions=lambda allow: [
             allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, *PAST),
+            # of the payer of a chat by an API key
+            allow.table("credits", "GetItem", "PutItem"),
             # its chat's pins: the agent, and the tools of MCP servers
             allow.table("cache", "GetItem"),
             allow.bodies("GetObject", "PutObject"),

@@ -9,6 +9,7 @@ from dualtrack.api.identity import ADMIN_GROUP, Identity, bearer_token, identity
 from dualtrack.api.key_format import is_key
 from dualtrack.api.models import Body, parse_body
 from dualtrack.api.rate_limit import count_request
+from dualtrack.chat.cost_hold import CostSettings
 from dualtrack.chat.receipt import Deployment
 from dualtrack.errors import ApiError, invalid_request
 
@@ -36,7 +37,8 @@ _NOBODY: Final = Identity("", "")
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the routes need. ``model``: the deployment's model for turns."""
+    """What the routes need. ``model``: the deployment's model for turns; ``costs``: what decides how much a chat may
+    cost."""
 
     stores: ApiStores
     door: KeyDoor
@@ -47,6 +49,7 @@ class Services:
     corpora: CorpusServices
     deployment: Deployment = field(default_factory=Deployment)
     model: str = ""
+    costs: CostSettings = field(default_factory=CostSettings)
     upgrade_message: str = ""
     """What a 402 says about getting more credits; empty for the prices."""
 

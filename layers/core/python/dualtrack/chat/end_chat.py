@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from dualtrack.chat.chat_view import chat_json
-from dualtrack.chat.move_credits import lines_of, move_credits
+from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
 from dualtrack.chat.receipt import model_nanodollars
 from dualtrack.clock import iso
 from dualtrack.credits.account import Cost
@@ -28,6 +28,7 @@ from dualtrack.events import Event, credits_now, done, error, record_stored, tex
 from dualtrack.ids import response_id
 from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
+from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.models.spent import begun_before
 from dualtrack.models.trouble import BUSY, Details, unreachable, without_key
 from dualtrack.models.turn import Usage
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.event_log import EventLog
-    from dualtrack.storage.stores import ChatStores, ToolStores
+    from dualtrack.storage.stores import ChatStores, PaidStores
 
 _TRIES = 8
 
@@ -71,6 +72,10 @@ TIMED_OUT: Final = Failure("timeout", "The chat took too long. Nothing was charg
 
 INCOMPLETE: Final = Failure("internal", "A part of this conversation is missing. Nothing was charged.")
 """A chat that cannot continue, because something that it has to send was deleted."""
+
+
+CUT_OFF: Final = Failure("unavailable", "The model's answer was cut off too often. Nothing was charged.")
+"""A chat whose cut calls have cost all that it holds under its key."""
 
 
 MODEL_BUSY: Final = Failure("model_busy", BUSY)
@@ -127,18 +132,20 @@ def _too_late(chat: Chat, how: Failure | Cancelled) -> bool:
 
 
 def finish(
-    stores: ToolStores,
+    stores: PaidStores,
     chat: Chat,
     records: tuple[Record, ...],
     summaries: Mapping[str, str],
     whole: int,
     spent: Side | None,
+    kept: int = 0,
 ) -> None:
     """Answered → done: the summarised track of the query's ``records``, and the terminal event with the chat object.
     A record of at most ``whole`` characters needs no summary.
 
     A follow-up may have made the track final before (query_state.py): then the chat closes with that track.
-    What was ``spent`` on summaries counts either way; None if unknown, because the step that asked for them died.
+    What was ``spent`` on summaries counts either way; None if unknown, because the step that asked for them died. It is
+    charged to the chat's key, if it has one, which goes on holding the 10⁻⁹ dollars ``kept``.
     """
     after = replace(with_summaries(chat, spent.usage if spent else Usage()), status="done")
     after = replace(after, spent=replace(after.spent, summaries=spent))
@@ -148,24 +155,38 @@ def finish(
     )
     try:
         writes = stores.history.track_writes(chat.user, chat.conversation_id, track)
-        _close_answered(stores, chat, after, records, track, writes)
+        _close_answered(stores, chat, after, records, track, writes, kept)
     except Lost as lost:
         stored = stores.history.track(chat.user, chat.conversation_id, chat.query)
         if lost.items.keys() != {TRACK} or stored is None:
             raise
-        _close_answered(stores, chat, after, records, stored, [])
+        _close_answered(stores, chat, after, records, stored, [], kept)
 
 
 def _close_answered(
-    stores: ToolStores,
+    stores: PaidStores,
     chat: Chat,
     after: Chat,
     records: tuple[Record, ...],
     track: QueryTrack,
     writes: Sequence[Write],
+    kept: int,
 ) -> None:
+    log, summaries = stores.log(chat), after.spent.summaries
     events = [*_summary_events(track), done(chat_json(after, records, track))]
-    stores.log(chat).append(events, [stores.chats.change_action(chat, after), *writes])
+    if not chat.key_id:
+        log.append(events, [stores.chats.change_action(chat, after), *writes])
+        return
+    now, cost = stores.clock(), Cost(side_nanodollars(summaries) if summaries else 0, chat.key_id, kept)
+
+    def charge(account: Account) -> Credits:
+        return account.charge(chat.chat_id, now, cost)
+
+    def recorded(credits: Credits) -> Recorded:  # noqa: A002
+        charged = replace(after, spent=after.spent.moved(lines_of(credits, chat.chat_id)))
+        return events, [stores.chats.change_action(chat, charged), *writes]
+
+    move_credits(stores.ledger, log, chat.payer, charge, recorded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,13 +219,13 @@ def _end_running(
     response = _response(chat, how, events, iso(now))
     chat = _with_cut_calls(chat, how, events)
     records = (*stores.history.query_records(chat.user, chat.conversation_id, chat.query), response)
-    cost = _cost(stores, chat, records)
+    cost = cost_of(chat, _cost(stores, chat, records), is_answered=False)
     end = _End(chat, how, now, records, track_of(records, {}, whole_characters(chat.profile), iso(now)))
 
     def decide(account: Account) -> Credits:
-        return _charged(account, end, Cost(cost))
+        return _charged(account, end, cost)
 
-    move_credits(stores.ledger, log, chat.user, decide, partial(_recorded_end, stores, end), fence)
+    move_credits(stores.ledger, log, chat.payer, decide, partial(_recorded_end, stores, end), fence)
 
 
 def _with_cut_calls(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent]) -> Chat:
@@ -221,13 +242,14 @@ def _with_cut_calls(chat: Chat, how: Failure | Cancelled, events: Sequence[Store
 
 
 def _cost(stores: ChatStores, chat: Chat, records: Sequence[Record]) -> int:
-    """What the model calls of the chat's turns and tools cost (10⁻⁹ dollars), whatever the user is charged."""
+    """What the model calls of the chat's turns and tools cost (10⁻⁹ dollars), whatever the user is charged. Where that
+    is gone, a chat by a key costs what it held."""
     if not chat.turn:
         return model_nanodollars(chat, (), ())
     try:
         loaded = stores.chats.load_with_turns(chat.user, chat.chat_id)
     except Gone:  # the conversation is being deleted, or missing data is why the chat ends
-        return 0
+        return chat.costs.turns if chat.costs else 0
     return model_nanodollars(chat, loaded[1], records) if loaded else 0
 
 
@@ -270,7 +292,7 @@ def _after(end: _End, credits: Credits) -> Chat:  # noqa: A002
         spent=end.chat.spent.moved(lines_of(credits, end.chat.chat_id)),
         held=0,
         credits_used=credits.charged,
-        credits_remaining=credits.account.available(end.now),
+        credits_remaining=credits.account.available(end.now, end.chat.key_id),
         error=_error_of(how) if isinstance(how, Failure) else None,
     )
 

@@ -26,7 +26,7 @@ def evidence(stores: ToolStores, chat: Chat, ledger: Ledger | None) -> Evidence:
         raise not_found("There is no such chat.")
     chat, turns = loaded
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=())
-    entries = ledger.lines(chat.user, chat.spent.ledger) if ledger else ()
+    entries = ledger.lines(chat.payer, chat.spent.ledger) if ledger else ()
     if chat.status == "running":  # what is not recorded yet is in its events
         waited = waits_of(stores.log(chat).events(), chat.turn + 1)
         chat = replace(chat, spent=replace(chat.spent, waited=waited))

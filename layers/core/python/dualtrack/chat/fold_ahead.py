@@ -12,26 +12,31 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.past import track_budget
 from dualtrack.clock import iso
+from dualtrack.credits.account import Cost, Decision
 from dualtrack.errors import ModelRefused, ModelUnavailable
 from dualtrack.memory.digest_writing import digest_call, written_by_model
 from dualtrack.memory.digests import Past, digest_of, to_fold_ahead
+from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.models.spent import Side
 from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.ledger import with_account
 from dualtrack.storage.past_writes import write_ahead
 
 if TYPE_CHECKING:
+    from dualtrack.credits.account import Account
+    from dualtrack.memory.digests import Digest
     from dualtrack.memory.summaries import SummarySettings
     from dualtrack.models.protocol import Model
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat
-    from dualtrack.storage.stores import ToolStores
+    from dualtrack.storage.stores import PaidStores
 
 _CALL_SECONDS: Final = 25.0
 """Time that the step has left after its summaries."""
 
 
 def fold_ahead(
-    stores: ToolStores, chat: Chat, profile: Profile, model: Model, settings: SummarySettings
+    stores: PaidStores, chat: Chat, profile: Profile, model: Model, settings: SummarySettings
 ) -> None:
     """Write the digest for a later query, if the past up to this chat approaches its budget."""
     stores, budget = stores.across(chat.ancestry), track_budget(profile)
@@ -53,4 +58,28 @@ def fold_ahead(
         written = digest_of(digest, folded, by_model, budget, iso(stores.clock()))
         with contextlib.suppress(Lost):  # another run wrote it, or the conversation is being deleted
             seconds = round(time.monotonic() - clock, 3)
-            write_ahead(stores, chat, written, Side(at, settings.model, seconds, 1, 1, usage))
+            _write(stores, chat, written, Side(at, settings.model, seconds, 1, 1, usage))
+
+
+def _write(stores: PaidStores, chat: Chat, digest: Digest, fold: Side) -> None:
+    """Write the digest, and charge it to the chat's key."""
+    if not chat.key_id:
+        write_ahead(stores, chat, digest, fold)
+        return
+
+    def commit(account: Account, charged: Decision) -> None:
+        write_ahead(stores, chat, digest, fold, stores.ledger.actions(account, charged))
+
+    now, cost = stores.clock(), Cost(side_nanodollars(fold), chat.key_id)
+    with_account(stores.ledger, chat.payer, lambda account: account.charge(chat.chat_id, now, cost), commit)
+
+
+def free_rest(stores: PaidStores, chat: Chat) -> None:
+    """End what a chat by a key still holds for a digest that was not written."""
+
+    def free(account: Account) -> Decision:
+        is_held = chat.chat_id in account.holds
+        return account.charge(chat.chat_id, now, Cost(0, chat.key_id)) if is_held else Decision(account)
+
+    now = stores.clock()
+    with_account(stores.ledger, chat.payer, free, stores.ledger.commit)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from dualtrack.credits.account import Decision, Refused
+from dualtrack.credits.account import Cost, Decision, Refused
 from dualtrack.storage.ledger import with_account
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dualtrack.credits.account import Account
     from dualtrack.events import Event, StoredEvent
     from dualtrack.storage.bodies import Write
+    from dualtrack.storage.chats import Chat
     from dualtrack.storage.event_log import EventLog
     from dualtrack.storage.ledger import Ledger
 
@@ -31,6 +32,13 @@ def lines_of(decision: Decision, chat_id: str) -> tuple[int, ...]:
     return tuple(
         first + offset for offset, movement in enumerate(decision.movements) if movement.chat_id == chat_id
     )
+
+
+def cost_of(chat: Chat, nanodollars: int, *, is_answered: bool = True) -> Cost:
+    """What the chat's turns have cost as it ends. An answered one goes on holding dollars for its summaries and its
+    digest under its key."""
+    kept = chat.costs.aside if chat.costs and is_answered else 0
+    return Cost(nanodollars, chat.key_id, kept)
 
 
 D = TypeVar("D", bound=Decision | Refused)

@@ -19,15 +19,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 
 from dualtrack.chat.agent import Deployed, agent_of
-from dualtrack.chat.end_chat import INCOMPLETE, MODEL_BUSY, Ended, Failure, end_chat
-from dualtrack.chat.move_credits import lines_of, move_credits
+from dualtrack.chat.cost_hold import most_of_turn
+from dualtrack.chat.end_chat import CUT_OFF, INCOMPLETE, MODEL_BUSY, Ended, Failure, end_chat
+from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
 from dualtrack.chat.query_state import QueryState, pinned_query
 from dualtrack.chat.receipt import model_nanodollars
 from dualtrack.chat.refused_tools import MOST, go_without, names_a_tool, refused_tool
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.chat.turn_request import fixed_tokens, turn_request
 from dualtrack.clock import iso
-from dualtrack.credits.account import Cost
+from dualtrack.credits.keys import NANO
 from dualtrack.credits.plans import price_calls
 from dualtrack.errors import (
     ChatClosed,
@@ -59,12 +60,12 @@ from dualtrack.memory.sources import sources_of
 from dualtrack.memory.summaries import SummarySettings, summary_requests
 from dualtrack.memory.view import Sent, View, build
 from dualtrack.models.busy import seconds_to_wait, still_to_wait
-from dualtrack.models.cost_cap import asked_dollars, is_spent, lowest_cap, most_of_a_call
+from dualtrack.models.cost_cap import asked_dollars, cut_dollars, is_spent, lowest_cap
 from dualtrack.models.prices import dollars
 from dualtrack.models.protocol import CALL_SECONDS, ignore
 from dualtrack.models.refusals import named_file
 from dualtrack.models.spent import Begun, Heard, Made, begun_before, has_begun
-from dualtrack.models.thinking import turn_fields, without_thinking
+from dualtrack.models.thinking import without_thinking
 from dualtrack.models.trouble import Details, refusal
 from dualtrack.models.turn import ROUNDS_DONE, Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
@@ -244,10 +245,15 @@ def _attempt(
         return _wait_outcome(ref.turn, seconds)
     agent = agent_of(stores.agents, chat, settings.deployed)
     model = serve(agent.provider)
-    is_capped = _is_capped(stores, chat, agent, turns, settings.max_cost)
-    limit = limit_of(chat, ref.turn + 1, agent.profile, stores.clock(), is_capped=is_capped)
     is_again = has_begun(newest, ref.turn + 1)
     before = begun_before(log.events(), ref.turn + 1, chat.heard) if is_again else Begun()
+    cap = lowest_cap(agent.profile.max_cost, settings.max_cost)
+    spent = _spent(stores, chat, agent, turns, before) if cap or chat.costs else ()
+    if chat.costs and before.lost and sum(spent) > chat.costs.turns / NANO:
+        end_chat(stores, ref, CUT_OFF, told.ended)
+        return _outcome(ref.turn + 1, "failed")
+    is_capped = _is_capped(chat, agent, spent, cap)
+    limit = limit_of(chat, ref.turn + 1, agent.profile, stores.clock(), is_capped=is_capped)
     run = _Run(
         stores,
         model,
@@ -285,19 +291,27 @@ def limit_of(chat: Chat, turn: int, profile: Profile, now: float, *, is_capped: 
     return "max_cost" if is_capped else ""
 
 
-def _is_capped(
-    stores: TurnStores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], max_cost: float
-) -> bool:
-    """Whether the turns and their tools have cost so much that one more turn must be the last."""
-    profile, model = agent.profile, agent.model
-    cap = lowest_cap(profile.max_cost, max_cost)
-    if not cap or not turns:
-        return False
-    output = turn_fields(model, profile.max_tokens, agent.thinking)["max_tokens"]
-    most = most_of_a_call(model, profile.context_tokens, output)
+def _is_capped(chat: Chat, agent: Agent, spent: Sequence[float], cap: float) -> bool:
+    """Whether so much was spent that one more turn must be the last: an estimate for the cost cap, and what is certain
+    for what the chat holds under its key."""
+    most = most_of_turn(agent.model, agent.profile, agent.thinking)
+    held = chat.costs.turns / NANO if chat.costs else 0.0
+    return is_spent(cap, spent, most) or is_spent(held, spent, most, most)
+
+
+def _spent(
+    stores: TurnStores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], before: Begun
+) -> tuple[float, ...]:
+    """Dollars of each turn so far, its tools and its calls that were cut, and of such calls of the turn to come."""
+    model, cut = agent.model, cut_dollars(agent.model, before.lost)
+    if not turns:
+        return (cut,) if cut else ()
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=())
-    spent = [dollars(model, turn.usage) + _inside(records, turn.number) for turn in turns]
-    return is_spent(cap, spent, most)
+    recorded = (
+        dollars(model, turn.usage) + cut_dollars(model, turn.made.lost) + _inside(records, turn.number)
+        for turn in turns
+    )
+    return (*recorded, cut) if cut else tuple(recorded)
 
 
 def _inside(records: Sequence[Record], turn: int) -> float:
@@ -568,7 +582,7 @@ def _commit_tools(turn: _Turn) -> Decision:
         return account.hold_tools(chat.chat_id, classes, chat.documentation_paid, turn.now)
 
     recorded = partial(_recorded_tools, turn)
-    held = move_credits(run.stores.ledger, run.log, chat.user, hold, recorded, _no_other_run)
+    held = move_credits(run.stores.ledger, run.log, chat.payer, hold, recorded, _no_other_run)
     return _with_refusals(turn.decision, held.fits).decision
 
 
@@ -603,7 +617,7 @@ def _after_hold(turn: _Turn, paid: _Paid, credits: Credits, thought: Record | No
     return replace(
         after,
         held=after.held + credits.amount,
-        credits_remaining=credits.account.available(turn.now),
+        credits_remaining=credits.account.available(turn.now, after.key_id),
         spent=after.spent.moved(lines_of(credits, after.chat_id)),
         thoughts=after.thoughts + (1 if thought else 0),
         documentation_paid=after.documentation_paid or documentation,
@@ -643,13 +657,13 @@ def _commit_answer(turn: _Turn, records: Sequence[Record]) -> None:
     run, chat = turn.run, turn.run.chat
 
     this = RecordedTurn(run.number, (), (), "answered", usage=turn.reply.usage, made=turn.made)
-    cost = model_nanodollars(turn.after, [*run.turns, this], records)
+    cost = cost_of(turn.after, model_nanodollars(turn.after, [*run.turns, this], records))
 
     def settle(account: Account) -> Credits:
-        return account.settle(chat.chat_id, chat.held, turn.now, Cost(cost))
+        return account.settle(chat.chat_id, chat.held, turn.now, cost)
 
     recorded = partial(_recorded_answer, turn, sources_of(records))
-    move_credits(run.stores.ledger, run.log, chat.user, settle, recorded, _no_other_run)
+    move_credits(run.stores.ledger, run.log, chat.payer, settle, recorded, _no_other_run)
     run.told.ended("answered", turn.decision.stop)
 
 
@@ -682,7 +696,7 @@ def _after_settle(turn: _Turn, credits: Credits) -> Chat:  # noqa: A002
         spent=turn.after.spent.moved(lines_of(credits, turn.after.chat_id)),
         held=0,
         credits_used=credits.amount,
-        credits_remaining=credits.account.available(turn.now),
+        credits_remaining=credits.account.available(turn.now, turn.after.key_id),
     )
 
 

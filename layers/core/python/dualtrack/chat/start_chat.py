@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.attached_files import attached_files
+from dualtrack.chat.cost_hold import CostSettings, cost_hold
 from dualtrack.chat.delete_conversation import delete_leftovers, note_conversation
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
 from dualtrack.chat.executions import start_execution
@@ -20,6 +21,7 @@ from dualtrack.chat.latest_queries import asked_up_to
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.clock import iso
 from dualtrack.credits.account import Refused
+from dualtrack.credits.keys import UnderKey
 from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.errors import ApiError, Contended, conversation_busy, invalid_request, not_found
 from dualtrack.events import credits_now, record_stored
@@ -47,17 +49,21 @@ if TYPE_CHECKING:
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600
 _TRIES: Final = 8
+_NO_COSTS: Final = CostSettings()
 
 
 @dataclass(frozen=True, slots=True)
 class NewChat:
-    """A user's request; ``profile`` empty: that of the conversation, else the default."""
+    """A user's request; ``profile`` empty: that of the conversation, else the default. ``payer``: whose credits pay;
+    empty: the user's; ``key_id``: the API key of the request."""
 
     user: str
     message: str
     conversation_id: str = ""
     profile: str = ""
     files: tuple[File, ...] = ()
+    payer: str = ""
+    key_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +103,17 @@ def start_chat(
     new: NewChat,
     repeat: Repeat | None,
     *,
+    costs: CostSettings = _NO_COSTS,
     upgrade_message: str = "",
 ) -> Chat:
-    """Admit the chat and start it. Raises `ApiError`: 400, 402, 404, 409, 503.
+    """Admit the chat and start it. Raises `ApiError`: 400, 401 for a key that was just revoked, 402, 404, 409, 503.
 
-    ``upgrade_message``: what a 402 says about getting more credits (`dualtrack_stack.stages.StageSettings`).
+    ``costs``: what decides how much a chat by a key may cost; ``upgrade_message``: what a 402 says about getting more
+    credits (`dualtrack_stack.stages.StageSettings`).
     """
     for _ in range(_TRIES):
         try:
-            chat = _admit(stores, new, repeat, upgrade_message)
+            chat = _admit(stores, new, repeat, costs, upgrade_message)
         except (Lost, ApiError) as refusal:
             # the same request may have arrived twice at once: then return the chat of the other
             first = first_chat(stores, executions, new.user, repeat) if repeat else None
@@ -159,34 +167,39 @@ class _Admission:
     def paid(self, credits: Credits) -> Chat:  # noqa: A002
         """The chat with the credits after its hold."""
         spent = Spent(lines_of(credits, self.chat.chat_id))
-        remaining = credits.account.available(self.now)
+        remaining = credits.account.available(self.now, self.chat.key_id)
         return replace(self.chat, credits_remaining=remaining, spent=spent)
 
 
-def _admit(stores: AdmissionStores, new: NewChat, repeat: Repeat | None, upgrade_message: str) -> Chat:
+def _admit(
+    stores: AdmissionStores, new: NewChat, repeat: Repeat | None, costs: CostSettings, upgrade_message: str
+) -> Chat:
     """Commit the new chat or raise an error; `Lost` if the conversation has changed since it was read."""
-    admission = _admission(stores, new, repeat)
+    admission = _admission(stores, new, repeat, costs)
     chat = admission.chat
     log = stores.log(chat)
     log.begin()
 
     def hold(account: Account) -> Credits | Refused:
-        return account.hold(chat.chat_id, CHAT_PRICE, admission.now)
+        key = UnderKey(chat.key_id, chat.costs.in_all) if chat.costs else None
+        return account.hold(chat.chat_id, CHAT_PRICE, admission.now, key)
 
     if admission.is_new and admission.has_bodies:
         note_conversation(stores, chat.user, chat.conversation_id)
     try:
-        held = move_credits(stores.ledger, log, new.user, hold, partial(_recorded, stores, admission))
+        held = move_credits(stores.ledger, log, chat.payer, hold, partial(_recorded, stores, admission))
     except (Lost, Contended):
         # its bodies are written; if the conversation does not exist, no deletion would remove them
         delete_leftovers(stores, chat.user, chat.conversation_id)
         raise
     if isinstance(held, Refused):
-        raise held.error(upgrade_message.replace("{user}", new.user))
+        raise held.error(upgrade_message.replace("{user}", chat.payer))
     return admission.paid(held)
 
 
-def _admission(stores: AdmissionStores, new: NewChat, repeat: Repeat | None) -> _Admission:
+def _admission(
+    stores: AdmissionStores, new: NewChat, repeat: Repeat | None, costs: CostSettings
+) -> _Admission:
     existing = _conversation(stores, new)
     now = stores.clock()
     conversation = existing or _new_conversation(new, now)
@@ -200,6 +213,9 @@ def _admission(stores: AdmissionStores, new: NewChat, repeat: Repeat | None) -> 
         deadline=int(now) + CHAT_SECONDS,
         held=CHAT_PRICE,
         spent=Spent(),
+        account=new.payer if new.payer != new.user else "",
+        key_id=new.key_id,
+        costs=cost_hold(profile_named(conversation.profile), costs) if new.key_id else None,
         ancestry=conversation.ancestry,
     )
     attached = attached_files(stores.history, chat, new.files)

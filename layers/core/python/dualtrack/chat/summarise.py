@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dualtrack.chat.agent import Deployed, agent_of
+from dualtrack.chat.cost_hold import affordable
 from dualtrack.chat.end_chat import finish
-from dualtrack.chat.fold_ahead import fold_ahead
+from dualtrack.chat.fold_ahead import fold_ahead, free_rest
 from dualtrack.chat.summarise_jointly import joint_request, joint_summaries, new_mark
 from dualtrack.clock import iso
 from dualtrack.errors import Gone, ModelRefused, ModelUnavailable, Superseded
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from dualtrack.models.protocol import Model
     from dualtrack.requests import ChatRef
     from dualtrack.storage.chats import Chat
-    from dualtrack.storage.stores import QueryStores
+    from dualtrack.storage.stores import QueryStores, SummaryStores
 
 T = TypeVar("T")
 
@@ -81,7 +82,7 @@ class _Made:
 
 def summarise(
     ref: ChatRef,
-    stores: QueryStores,
+    stores: SummaryStores,
     serve: Callable[[str], Model],
     settings: SummarySettings,
     provider: str = ANTHROPIC,
@@ -96,6 +97,8 @@ def summarise(
     """
     chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None or chat.status != "answered":
+        if chat and chat.status == "done" and chat.key_id:
+            free_rest(stores, chat)  # a run before this one may have died in between
         return {}
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
     agent = _agent_if_summarised(stores, chat, Deployed(settings.model, settings.thinking, provider))
@@ -107,20 +110,24 @@ def summarise(
     found = _Made({})
     if agent and model and requests:
         jointly = _jointly(stores, chat, agent, requests, model, settings, tries)
-        found = jointly or _one_by_one(requests, model, settings, tries)
+        single = affordable(requests, settings, chat.costs.summaries) if chat.costs else requests
+        found = jointly or _one_by_one(single, model, settings, tries)
     seconds, missing = (
         round(time.monotonic() - clock, 3),
         len(requests) - sum(map(bool, found.texts.values())),
     )
     spent = Side(at, found.model, seconds, found.calls, tries.count, found.usage, missing)
+    kept = chat.costs.digest if chat.costs and agent else 0
     summaries = {record_id: fitted(text, settings.characters) for record_id, text in found.texts.items()}
     try:
-        finish(stores, chat, records, summaries, whole, spent)
+        finish(stores, chat, records, summaries, whole, spent, kept)
     except (Superseded, Lost):
         return {}
     made(spent)
     if agent and model:
         fold_ahead(stores, chat, agent.profile, model, settings)
+    if kept:
+        free_rest(stores, chat)
     return {}
 
 

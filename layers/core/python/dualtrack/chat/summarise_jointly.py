@@ -17,6 +17,7 @@ from dualtrack.errors import Gone
 from dualtrack.frozen import thaw
 from dualtrack.memory.blocks import text_block, user_message
 from dualtrack.memory.joint_summaries import LastCall, ask_for_all, is_cheaper_jointly, summaries_in
+from dualtrack.memory.summaries import summary_tokens
 from dualtrack.memory.view import build
 from dualtrack.models.turn import limit_from_stop
 from dualtrack.storage.chats import Pin
@@ -50,8 +51,7 @@ def joint_request(
         if not turns or not _can_be_followed(chat, turns[-1], requests, settings, stores.clock()):
             return None
         ask = ask_for_all(requests, mark, settings.characters)
-        # a token for each character is enough in any script
-        room = len(requests) * (settings.characters + 50)
+        room = len(requests) * summary_tokens(settings.characters)
         return _request_after(stores, chat, agent, turns, ask, room)
     except Gone:
         return None

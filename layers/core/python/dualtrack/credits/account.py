@@ -386,8 +386,8 @@ class Account:
         return self._end(Movement("cost", 0, 0, now, chat_id), cost)
 
     def _late(self, chat_id: str, now: float, cost: Cost) -> Decision:
-        """The cost of a chat that holds nothing any more."""
-        if not cost.key_id or not cost.nanodollars:
+        """The cost of a chat that holds nothing any more. An account that was closed stays closed."""
+        if not cost.key_id or not cost.nanodollars or not self.seq:
             return Decision(self)
         current = self.at(now)
         parts = (KeyPart(current.day, 0, cost.nanodollars),)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from dualtrack.memory.records import QueryTrack
     from dualtrack.models.thinking import Thinking
 
-_MAX_TOKENS: Final = 2_500
+DIGEST_CALL_TOKENS: Final = 2_500
+"""The most that the model may write of a digest."""
 _SOURCE_LIMIT: Final = 200_000
 _BLOCK_LIMIT: Final = 2_000
 _MOST_CHANGES: Final = 40
@@ -63,7 +64,7 @@ def digest_call(
 ) -> dict[str, Any]:
     """The request to the Messages API for a digest of the previous one and the newly folded queries."""
     return {
-        **short_fields(model, _MAX_TOKENS, thinking),
+        **short_fields(model, DIGEST_CALL_TOKENS, thinking),
         "system": _PROMPT,
         "messages": [{"role": "user", "content": [{"type": "text", "text": _source(base, folded)}]}],
     }

@@ -195,11 +195,15 @@ def _query_number(records: tuple[Record, ...]) -> int:
     return parsed.query
 
 
+def summary_tokens(characters: int) -> int:
+    """The tokens that a summary of so many characters may take: one for each is enough in any script."""
+    return characters + 50
+
+
 def summary_call(request: SummaryRequest, model: str, thinking: Thinking, characters: int) -> dict[str, Any]:
     """The request to the Messages API."""
     return {
-        # a token for each character is enough in any script
-        **short_fields(model, characters + 50, thinking),
+        **short_fields(model, summary_tokens(characters), thinking),
         "system": request.system.format(characters=characters),
         "messages": [{"role": "user", "content": [{"type": "text", "text": request.text}]}],
     }

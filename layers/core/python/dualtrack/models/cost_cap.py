@@ -7,15 +7,37 @@ turn is the last one. So even a runaway chat ends with a written answer, and as 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dualtrack.codec import stored
 from dualtrack.models.prices import dollars, embedding_dollars
 from dualtrack.models.turn import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.models.spent import Asked
+    from dualtrack.models.spent import Asked, Lost, Side
+
+
+@stored(row=True)
+@dataclass(frozen=True, slots=True)
+class CostHold:
+    """What a chat by an API key holds, in 10⁻⁹ dollars."""
+
+    turns: int
+    summaries: int = 0
+    digest: int = 0
+
+    @property
+    def in_all(self) -> int:
+        """As the chat starts."""
+        return self.turns + self.aside
+
+    @property
+    def aside(self) -> int:
+        """What an answered chat goes on holding."""
+        return self.summaries + self.digest
 
 
 def lowest_cap(*caps: float) -> float:
@@ -28,6 +50,21 @@ def most_of_a_call(model: str, prompt_tokens: int, output_tokens: int) -> float:
     return dollars(model, Usage(output_tokens=output_tokens, cache_write_tokens=prompt_tokens))
 
 
+def most_of_a_single_call(model: str, prompt_tokens: int, output_tokens: int) -> float:
+    """The same of a call whose prompt is not cached."""
+    return dollars(model, Usage(prompt_tokens, output_tokens))
+
+
+def cut_dollars(model: str, lost: Sequence[Lost]) -> float:
+    """Dollars of calls that were cut after their first byte: the prompt as the service reported it, and the text."""
+    return sum(dollars(model, call.usage) for call in lost if call.usage)
+
+
+def side_nanodollars(side: Side) -> int:
+    """10⁻⁹ dollars of the calls for summaries or for a digest."""
+    return round(dollars(side.model, side.usage, side.calls) * 1e9)
+
+
 def asked_dollars(asked: Asked) -> float:
     """Dollars of a tool's own calls to a model."""
     side = asked.side
@@ -36,10 +73,10 @@ def asked_dollars(asked: Asked) -> float:
     return dollars(side.model, side.usage, side.calls)
 
 
-def is_spent(cap: float, spent: Sequence[float], last_call: float) -> bool:
+def is_spent(cap: float, spent: Sequence[float], last_call: float, next_call: float = 0.0) -> bool:
     """Whether the next call has to be the chat's last.
 
     ``spent``: dollars of each turn so far, including its tools' model calls; ``last_call``: the most that a last
-    call can cost.
+    call can cost; ``next_call``: the least to expect of the next one.
     """
-    return bool(cap and spent) and sum(spent) + max(spent) + last_call > cap
+    return bool(cap and spent) and sum(spent) + max(next_call, *spent) + last_call > cap

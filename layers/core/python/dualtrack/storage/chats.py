@@ -26,6 +26,7 @@ from dualtrack.errors import Gone, Superseded
 from dualtrack.frozen import freeze
 from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.sending import Sending
+from dualtrack.models.cost_cap import CostHold
 from dualtrack.models.spent import Heard, Made, Side, Spent
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, Usage
 from dualtrack.requests import ChatRef
@@ -112,6 +113,12 @@ class Chat:
     """Data for its receipt."""
     heard: Annotated[Heard | None, TEXT] = None
     """The newest answer of which a first byte came: with the first of them the chat has begun (CONTRACT 8)."""
+    account: str = ""
+    """Whose credits pay, if they are not the user's: the owner of the service's key that acts for him."""
+    key_id: str = ""
+    """The API key that it was started with."""
+    costs: Annotated[CostHold | None, TEXT] = None
+    """What it holds under that key."""
     ancestry: Annotated[Ancestry, TEXT] = field(default_factory=Ancestry)
     """A copy of the conversation's ancestry, so that a step of a fork needs no further read to find its past."""
 
@@ -119,6 +126,11 @@ class Chat:
     def pk(self) -> str:
         """The chat's partition."""
         return chat_partition(self.user, self.chat_id)
+
+    @property
+    def payer(self) -> str:
+        """Whose credits pay."""
+        return self.account or self.user
 
     @property
     def has_begun(self) -> bool:

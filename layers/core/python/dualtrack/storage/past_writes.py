@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.conversations import Conversation
+    from dualtrack.storage.dynamo import Action
     from dualtrack.storage.stores import ConversationStores, ToolStores
 
 _HELD: Final = "held"
@@ -52,8 +53,11 @@ def write_track(stores: ConversationStores, conversation: Conversation, track: Q
     transact(history.client, [exists, *history.bodies.write_objects(writes)])
 
 
-def write_ahead(stores: ToolStores, chat: Chat, digest: Digest, fold: Side) -> None:
-    """Write a waiting digest and its usage for a chat that has ended. A deletion removes the chat before the digests,
-    so no digest can be written after it. Raises `Lost` if the chat is gone or the digest's number is taken."""
+def write_ahead(
+    stores: ToolStores, chat: Chat, digest: Digest, fold: Side, paid: Sequence[Action] = ()
+) -> None:
+    """Write a waiting digest and its usage for a chat that has ended, and what is ``paid`` for it. A deletion removes
+    the chat before the digests, so no digest can be written after it. Raises `Lost` if the chat is gone or the digest's
+    number is taken."""
     put = stores.digests.put_action(chat.user, chat.conversation_id, digest)
-    transact(stores.chats.client, [stores.chats.fold_action(chat, fold), put])
+    transact(stores.chats.client, [stores.chats.fold_action(chat, fold), put, *paid])

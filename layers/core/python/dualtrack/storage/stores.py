@@ -82,11 +82,22 @@ class QueryStores(ToolStores):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChatStores(ToolStores):
+class PaidStores(ToolStores):
+    """What a chat holds ends in the ledger."""
+
+    ledger: Ledger
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryStores(QueryStores, PaidStores):
+    """Summaries and a digest are asked for as a query's turns were, and charged to the chat's key."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatStores(PaidStores):
     """A chat that ends frees its conversation and its credits."""
 
     conversations: ConversationStore
-    ledger: Ledger
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +162,7 @@ class ApiStores(ErasureStores, CorpusStores):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stores(TurnStores, SearchStores, ApiStores, IndexStores):
+class Stores(TurnStores, SummaryStores, SearchStores, ApiStores, IndexStores):
     """Every store of a stage, over one DynamoDB client and one S3 client. Only handlers have them all: every other
     function names one of the above, or single stores (tests/infra/test_permissions.py compares)."""
 

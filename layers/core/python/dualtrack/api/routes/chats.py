@@ -63,12 +63,15 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
         body.conversation_id or "",
         body.profile or "",
         models.decode_files(body.attachments),
+        payer=request.identity.payer,
+        key_id=request.identity.key.key_id if request.identity.key else "",
     )
     chat = start_chat(
         request.stores,
         request.services.executions,
         new,
         repeat,
+        costs=request.services.costs,
         upgrade_message=request.services.upgrade_message,
     )
     logger.info("Chat admitted", chat_id=chat.chat_id, correlation_id=chat.chat_id, profile=chat.profile)

@@ -1,0 +1,86 @@
+"""What a chat by an API key holds of the key's caps in dollars: the most that its model calls may cost (CONTRACT 8).
+
+    turns       the chat's cost cap, or what a first and a last call may cost if that is more: a turn is the last one
+                unless the most that it and a last call can cost is left
+    summaries   one call over everything that the chat has sent, with room for the most summaries
+    digest      one call over as much, with the room of a digest
+
+A call that is cut and made again is the only one that can cost more than that.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.credits.keys import NANO
+from dualtrack.memory.digest_writing import DIGEST_CALL_TOKENS
+from dualtrack.memory.joint_summaries import MOST_AT_ONCE
+from dualtrack.memory.summaries import SummarySettings, summary_tokens
+from dualtrack.models.cost_cap import CostHold, lowest_cap, most_of_a_call, most_of_a_single_call
+from dualtrack.models.thinking import short_fields, turn_fields
+from dualtrack.text import cautious_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dualtrack.memory.summaries import SummaryRequest
+    from dualtrack.models.thinking import Thinking
+    from dualtrack.profiles import Profile
+
+CHAT_DOLLARS: Final = 0.25
+"""The cost cap of a chat by a key where neither profile nor stage has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostSettings:
+    """What a deployment sets for the cost of chats. ``model``: of turns; ``max_cost``: the cost cap in dollars a chat,
+    0 for none."""
+
+    model: str = ""
+    summaries: SummarySettings = field(default_factory=SummarySettings)
+    max_cost: float = 0.0
+
+
+def cost_hold(profile: Profile, settings: CostSettings) -> CostHold:
+    """What a chat of this profile holds."""
+    model, summaries = profile.model or settings.model, settings.summaries
+    call = most_of_turn(model, profile, summaries.thinking)
+    turns = _nano(max(lowest_cap(profile.max_cost, settings.max_cost) or CHAT_DOLLARS, 2 * call))
+    if not profile.history.is_summarised:
+        return CostHold(turns)
+    room = MOST_AT_ONCE * summary_tokens(summaries.characters)
+    asked = turn_fields(model, room, summaries.thinking)["max_tokens"]
+    digest = short_fields(summaries.model or model, DIGEST_CALL_TOKENS, summaries.thinking)["max_tokens"]
+    return CostHold(
+        turns,
+        _nano(most_of_a_call(model, profile.context_tokens, asked)),
+        _nano(most_of_a_single_call(summaries.model or model, profile.context_tokens, digest)),
+    )
+
+
+def most_of_turn(model: str, profile: Profile, thinking: Thinking) -> float:
+    """The most dollars that one call of a turn can cost."""
+    output = turn_fields(model, profile.max_tokens, thinking)["max_tokens"]
+    return most_of_a_call(model, profile.context_tokens, output)
+
+
+def affordable(
+    requests: Sequence[SummaryRequest], settings: SummarySettings, nanodollars: int
+) -> tuple[SummaryRequest, ...]:
+    """The first records whose summaries, one call each, cost so much at most; the others get extracts."""
+    written = short_fields(settings.model, summary_tokens(settings.characters), settings.thinking)[
+        "max_tokens"
+    ]
+    costs = (
+        most_of_a_single_call(settings.model, cautious_tokens(request.system + request.text), written)
+        for request in requests
+    )
+    sums = accumulate(costs)
+    return tuple(request for request, cost in zip(requests, sums, strict=True) if _nano(cost) <= nanodollars)
+
+
+def _nano(dollars: float) -> int:
+    return math.ceil(dollars * NANO)
