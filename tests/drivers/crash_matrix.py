@@ -49,6 +49,9 @@ TWO_ROUNDS: Final = ((DOCUMENTATION, NOTE, UNKNOWN), (READ,))
 SCENARIOS: Final = (
     Scenario("no tools"),
     Scenario("a key", keyed=True),
+    Scenario("by an API key", by_api_key=True, rounds=TWO_ROUNDS, charged=20),
+    Scenario("by an API key, failed", by_api_key=True, rounds=TWO_ROUNDS, stopped_after="turn 1", stopped_by="abort", status="failed", stop="", charged=0),
+    Scenario("by an API key, a digest written ahead", by_api_key=True, earlier=18),
     Scenario("text files", keyed=True, files=(TEXT_FILE, SHORT_FILE), rounds=((READ_FILE,),), charged=7),
     Scenario("an image", files=(IMAGE, SHORT_FILE), rounds=((READ,),), charged=7),
     Scenario("two rounds of tools", rounds=TWO_ROUNDS, charged=20),

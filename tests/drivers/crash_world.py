@@ -23,6 +23,7 @@ import httpx2
 from dualtrack.chat.agent import Deployed
 from dualtrack.chat.attached_files import File
 from dualtrack.chat.cancel_chat import cancel_chat
+from dualtrack.chat.cost_hold import CostSettings
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.erase_user import Retention, begin_erasure, stop_user
@@ -34,6 +35,7 @@ from dualtrack.chat.summarise import summarise
 from dualtrack.chat.sweep import sweep
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.clock import iso
+from dualtrack.credits.keys import Caps
 from dualtrack.errors import ApiError
 from dualtrack.events import delta, turn_begins
 from dualtrack.frozen import freeze
@@ -140,6 +142,11 @@ EARLIER_TOKENS: Final = 1_000
 """Tokens that an earlier query takes of the history budget, rounded up."""
 
 
+API_KEY: Final = "key_1"
+CAPS: Final = Caps().changed({"credits_day": 60, "credits_total": 100, "dollars_day": 1, "dollars_total": 5})
+"""Of its key, above what a scenario takes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A chat: the tools that the model asks for, turn by turn, and how it ends if nothing goes wrong."""
@@ -150,6 +157,11 @@ class Scenario:
     stop: str = "complete"
     charged: int = 5
     keyed: bool = False
+    """With an Idempotency-Key."""
+
+    by_api_key: bool = False
+    """Of `API_KEY`, with `CAPS`."""
+
     result: str = "What the documentation says. " * 20
     files: tuple[File, ...] = ()
     """Attachments of every query."""
@@ -322,6 +334,8 @@ class World:
         return fork.conversation_id
 
     def _use_before(self, stores: Stores) -> None:
+        if self.scenario.by_api_key:
+            stores.ledger.set_caps(self.user, API_KEY, CAPS, self.clock())
         if self.scenario.used_before:
             now = self.clock()
             account = stores.ledger.load(self.user)
@@ -746,8 +760,10 @@ class World:
             first = first_chat(stores, executions, self.user, repeat) if repeat else None
             if first is None:
                 profile = "" if conversation_id else self.scenario.profile
-                new = NewChat(self.user, message, conversation_id, profile, files=self.scenario.files)
-                start_chat(stores, executions, new, repeat)
+                key_id = API_KEY if self.scenario.by_api_key else ""
+                files = self.scenario.files
+                new = NewChat(self.user, message, conversation_id, profile, files, self.user, key_id)
+                start_chat(stores, executions, new, repeat, costs=CostSettings(MODEL, SummarySettings(MODEL)))
         except ApiError as error:
             return error.status
         return 202

@@ -17,6 +17,7 @@ from dualtrack.credits.plans import CHAT_PRICE, price_chat
 from dualtrack.events import TERMINAL
 from dualtrack.ids import response_id
 from dualtrack.memory.digests import DIGEST_LIMIT
+from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.storage.bodies import partition
 from dualtrack.storage.chats import turn_key
 from dualtrack.storage.dynamo import query
@@ -60,11 +61,12 @@ def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str
     account = stores.ledger.load(user)
     movements = stores.ledger.movements(user)
     faults = list(audit(account, movements))
-    if account.holds:
-        faults.append(f"held: {dict(account.holds)}")
+    # a step that died before a digest leaves dollars that end with the hold's time
+    if held := {chat_id: hold for chat_id, hold in account.holds.items() if hold.parts}:
+        faults.append(f"held: {held}")
     for chat in chats:
         mine = [movement for movement in movements if movement.chat_id == chat.chat_id]
-        ends = [movement for movement in mine if movement.kind != "hold"]
+        ends = [movement for movement in mine if movement.kind not in ("hold", "cost")]
         charged = sum(movement.amount for movement in ends if movement.kind == "settle")
         if len(ends) != 1:
             faults.append(
@@ -85,7 +87,22 @@ def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str
             faults.append(
                 f"{chat.chat_id} took {cost} (10⁻⁹ dollars) by its receipt, {dollars} by the ledger"
             )
+        faults += _key_faults(stores, chat, mine)
     return faults
+
+
+def _key_faults(stores: Stores, chat: Chat, lines: Sequence[Movement]) -> Iterator[str]:
+    """A chat by an API key is charged its summaries and its digest as well, and every line names the key."""
+    if {line.key_id for line in lines} - {chat.key_id}:
+        yield f"{chat.chat_id}: its lines name {[line.key_id for line in lines]}, not {chat.key_id!r}"
+    charged = sum(line.nanodollars for line in lines if line.kind == "cost")
+    sides = [side for side in (chat.spent.summaries, stores.chats.fold(chat)) if side and chat.key_id]
+    cost = sum(map(side_nanodollars, sides))
+    if charged != cost:
+        yield f"{chat.chat_id}: its summaries and digest took {cost} (10⁻⁹ dollars), {charged} by the ledger"
+    under = [part.nanodollars for line in lines if line.kind != "hold" for part in line.key_parts]
+    if chat.key_id and sum(under) != sum(line.nanodollars for line in lines):
+        yield f"{chat.chat_id}: its key was charged {under}"
 
 
 def free_cancels(movements: Sequence[Movement], end: Movement) -> int:

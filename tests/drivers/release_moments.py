@@ -125,7 +125,7 @@ def _chats() -> Iterator[Moment]:
     _run_tools(world, 2, _turn(world, 1))
     yield _moment("a long result", world, "Turn", 2)
 
-    world = _posted()
+    world = _posted(by_api_key=True)
     _run_tools(world, 1, _turn(world, 0))
     _run_tools(world, 2, _turn(world, 1))
     _turn(world, 2)

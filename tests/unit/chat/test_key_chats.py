@@ -16,7 +16,7 @@ from dualtrack.credits.keys import NANO, Caps
 from dualtrack.errors import ApiError
 from dualtrack.profiles import all_profiles
 
-from tests.drivers.invariants import chat_faults
+from tests.drivers.invariants import account_faults, chat_faults
 from tests.drivers.world import World, make_world, ref_of
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def test_the_owner_pays_for_an_end_user_and_the_key_is_charged_all_that_the_rece
     assert {line.get("key_id") for line in lines} == {KEY}
     assert [line["kind"] for line in lines] == ["cost", "cost", "settle", "hold", "caps"]
     assert chat_faults(world.stores, ended) == []
+    assert account_faults(world.stores, OWNER, [ended]) == []
 
 
 def test_a_failed_chat_costs_no_credits_and_its_dollars_count(world: World) -> None:
@@ -202,8 +203,8 @@ def test_an_answer_that_nobody_summarises_is_closed_and_frees_everything(world: 
 
 
 def test_a_chat_without_a_cost_cap_of_its_own_ends_within_what_it_holds(world: World) -> None:
-    """Each turn costs a tenth of a dollar: the third is the last."""
-    usage = {"input_tokens": 100_000, "output_tokens": 0}
+    """The first two turns cost a tenth of a dollar each: the third is the last."""
+    usage = {"input_tokens": 50_000, "output_tokens": 160_000, "cache_creation_input_tokens": 0}
     world.model.script.add(
         *[{"match": "Search.", "content": [TOOL], "usage": usage}] * 9,
         {"match": "Search.", "text": "So far."},
@@ -213,5 +214,5 @@ def test_a_chat_without_a_cost_cap_of_its_own_ends_within_what_it_holds(world: W
     assert chat.costs.turns == NANO // 4
     held = figures(world)["held"]["dollars_total"]
     ended = world.run(chat)
-    assert (ended.status, ended.stop) == ("done", "max_cost")
+    assert (ended.status, ended.stop, ended.turn) == ("done", "max_cost", 3)
     assert figures(world)["used"]["dollars_total"] <= held

@@ -1,11 +1,11 @@
 """What a chat by an API key holds of the key's caps in dollars: the most that its model calls may cost (CONTRACT 8).
 
-    turns       the chat's cost cap, or what a first and a last call may cost if that is more: a turn is the last one
-                unless the most that it and a last call can cost is left
+    turns       the chat's cost cap, or what a first and a last call may cost if that is more
     summaries   one call over everything that the chat has sent, with room for the most summaries
     digest      one call over as much, with the room of a digest
 
-A call that is cut and made again is the only one that can cost more than that.
+A chat can cost more than that by one call alone: the cost cap is checked before each call, with an estimate of its
+cost, and a call that is cut and made again is no longer made once all is spent.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 
 from dualtrack.chat.agent import Deployed, agent_of
-from dualtrack.chat.cost_hold import most_of_turn
+from dualtrack.chat.cost_hold import CHAT_DOLLARS, most_of_turn
 from dualtrack.chat.end_chat import CUT_OFF, INCOMPLETE, MODEL_BUSY, Ended, Failure, end_chat
 from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
 from dualtrack.chat.query_state import QueryState, pinned_query
@@ -247,12 +247,12 @@ def _attempt(
     model = serve(agent.provider)
     is_again = has_begun(newest, ref.turn + 1)
     before = begun_before(log.events(), ref.turn + 1, chat.heard) if is_again else Begun()
-    cap = lowest_cap(agent.profile.max_cost, settings.max_cost)
-    spent = _spent(stores, chat, agent, turns, before) if cap or chat.costs else ()
+    cap = lowest_cap(agent.profile.max_cost, settings.max_cost) or (CHAT_DOLLARS if chat.costs else 0.0)
+    spent = _spent(stores, chat, agent, turns, before) if cap else ()
     if chat.costs and before.lost and sum(spent) > chat.costs.turns / NANO:
         end_chat(stores, ref, CUT_OFF, told.ended)
         return _outcome(ref.turn + 1, "failed")
-    is_capped = _is_capped(chat, agent, spent, cap)
+    is_capped = is_spent(cap, spent, most_of_turn(agent.model, agent.profile, agent.thinking))
     limit = limit_of(chat, ref.turn + 1, agent.profile, stores.clock(), is_capped=is_capped)
     run = _Run(
         stores,
@@ -289,14 +289,6 @@ def limit_of(chat: Chat, turn: int, profile: Profile, now: float, *, is_capped: 
     if now >= chat.deadline - LAST_CALL_SECONDS:
         return "timeout"
     return "max_cost" if is_capped else ""
-
-
-def _is_capped(chat: Chat, agent: Agent, spent: Sequence[float], cap: float) -> bool:
-    """Whether so much was spent that one more turn must be the last: an estimate for the cost cap, and what is certain
-    for what the chat holds under its key."""
-    most = most_of_turn(agent.model, agent.profile, agent.thinking)
-    held = chat.costs.turns / NANO if chat.costs else 0.0
-    return is_spent(cap, spent, most) or is_spent(held, spent, most, most)
 
 
 def _spent(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DIGEST_CALL_TOKENS: Final = 2_500
 """The most that the model may write of a digest."""
+
 _SOURCE_LIMIT: Final = 200_000
 _BLOCK_LIMIT: Final = 2_000
 _MOST_CHANGES: Final = 40

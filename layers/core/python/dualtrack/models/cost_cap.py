@@ -73,10 +73,10 @@ def asked_dollars(asked: Asked) -> float:
     return dollars(side.model, side.usage, side.calls)
 
 
-def is_spent(cap: float, spent: Sequence[float], last_call: float, next_call: float = 0.0) -> bool:
+def is_spent(cap: float, spent: Sequence[float], last_call: float) -> bool:
     """Whether the next call has to be the chat's last.
 
     ``spent``: dollars of each turn so far, including its tools' model calls; ``last_call``: the most that a last
-    call can cost; ``next_call``: the least to expect of the next one.
+    call can cost.
     """
-    return bool(cap and spent) and sum(spent) + max(next_call, *spent) + last_call > cap
+    return bool(cap and spent) and sum(spent) + max(spent) + last_call > cap
