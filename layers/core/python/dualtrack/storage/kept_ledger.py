@@ -1,9 +1,10 @@
 """What the ledger keeps of an erased user: the amounts, without the person (docs/privacy.md).
 
 Every line moves to the account of an alias, a name made up for this erasure, with its number, day, kind, amount and
-parts. The time of day, the free text of a grant and the chat's id are dropped. Chats are renamed with a salt that is
-not kept, so that the lines of a chat still belong together. The account moves last, on condition that it has not
-changed: so the alias's account is the sum of its lines, and no movement is lost or repeated.
+parts. The time of day, the free text of a grant, the chat's id and the API key's are dropped. Chats and keys are
+renamed with a salt that is not kept, so that the lines of a chat still belong together. The account moves last, without
+its keys, on condition that it has not changed: so the alias's account is the sum of its lines, and no movement is lost
+or repeated.
 
     user#<user>   entry 1 … n      copied, then deleted, as often as it takes      user#<alias>  entry 1 … n
                   account, seq n   moved in one transaction when no line is left                 account, seq n
@@ -65,7 +66,7 @@ class KeptLedger:
         condition, values = not_moved_since(account)
         # a user without an account has nothing to keep
         if account.seq:
-            kept = account_item(replace(account, free_cancels=()), resting=True)
+            kept = account_item(replace(account, free_cancels=(), keys={}), resting=True)
             kept |= account_key(terms.alias, ACCOUNT)
             transact(
                 self.client,
@@ -78,11 +79,11 @@ class KeptLedger:
 
 def _without_the_person(item: Item, terms: Terms) -> Item:
     named: dict[str, Any] = {name: item[name] for name in ("kind", "amount", "available_after")}
-    if "parts" in item:
-        named["parts"] = item["parts"]
+    named |= {name: item[name] for name in ("parts", "key_parts", "kept") if name in item}
     if "reason" in item and item["kind"] in _OWN_WORDS:
         named["reason"] = item["reason"]
-    if "chat_id" in item:
-        named["chat_id"] = hashlib.sha256(f"{terms.salt}{item['chat_id']}".encode()).hexdigest()[:20]
+    for name in ("chat_id", "key_id"):
+        if name in item:
+            named[name] = hashlib.sha256(f"{terms.salt}{item[name]}".encode()).hexdigest()[:20]
     day = item["at"] - item["at"] % _DAY
     return {**account_key(terms.alias, item["sk"]), **named, "at": day, "ttl": terms.keep_until}
