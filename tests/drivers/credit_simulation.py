@@ -7,7 +7,9 @@ twice, or sleep for hours and wake as a zombie; writes may meet conflicts and th
 and lose their answer; clocks differ between writers; days, months, plans and packs change meanwhile.
 
 The steps use the real decisions, actions and `transact`, and commit them together with the chat's own record, as the
-functions do. What is written passes the `Watcher`, which keeps its own books and checks every rule after every write.
+functions do. Most chats run under API keys with caps: they are charged what they cost, now and then more than they
+held, and hold dollars for their summaries and a digest until these are charged. What is written passes the `Watcher`, which
+keeps its own books and checks every rule after every write.
 Every failure message names the seed.
 """
 
@@ -28,12 +30,14 @@ from dualtrack.credits.account import (
     FREE_CANCELS_SECONDS,
     HOLD_SECONDS,
     Account,
+    Cost,
     Decision,
     Movement,
     Refused,
     next_day,
 )
 from dualtrack.credits.audit import Books, differences, enter
+from dualtrack.credits.keys import CAPS, Caps, UnderKey, sums_of
 from dualtrack.credits.plans import PLANS, Plan, price_chat
 from dualtrack.errors import Contended
 from dualtrack.requests import CHAT_SECONDS
@@ -57,6 +61,10 @@ CHATS_PER_WORLD: Final = 40
 USERS_PER_WORLD: Final = 2
 BEGIN: Final = 1_795_262_400.0
 """2026-11-21 12:00 UTC; a world begins up to two months later."""
+
+KEYS: Final = ("key-a", "key-b")
+HELD, KEPT, KEPT_FOR_DIGEST = 25, 5, 2
+"""What a chat by a key holds, goes on holding for its summaries, and of that for a digest (10⁻⁹ dollars)."""
 
 FREE_CANCELS: Final = 1
 """A limit that a world can reach."""
@@ -153,6 +161,8 @@ class Watcher:
         self.expired: set[str] = set()
         self.free_before: dict[str, int] = {}
         self.grants: Counter[str] = Counter()
+        self.under: dict[str, int] = {}
+        """10⁻⁹ dollars charged under a key, by chat."""
 
     def committed(self, actions: list[tuple[str, Any]]) -> None:
         """Book a committed transaction and check every rule it touches."""
@@ -192,6 +202,15 @@ class Watcher:
         if line.kind == "hold":
             self.held_once[line.chat_id] = self.held_once.get(line.chat_id, 0) + line.amount
             self._limits(user, line)
+            self._caps(user, line)
+        elif line.key_id:
+            spent = sum(part.nanodollars for part in line.key_parts)
+            self.under[line.chat_id] = self.under.get(line.chat_id, 0) + spent
+            self._rule(spent == line.nanodollars, f"{line} does not add up under its key")
+            charged = sum(part.credits for part in line.key_parts)
+            self._rule(
+                charged == sum(part.amount for part in line.parts), f"{line} charges its key {charged}"
+            )
         if line.kind in ("settle", "release"):
             self.free_before[line.chat_id] = self._free_before(user, line)
         if line.kind == "settle":
@@ -200,7 +219,7 @@ class Watcher:
             self._rule(self.settled[line.chat_id] == 1, f"{line.chat_id} was settled twice")
             self._rule(line.amount <= self.held_once.get(line.chat_id, 0), f"{line.chat_id} charged unheld")
             self._rule(sum(part.amount for part in line.parts) == line.amount, f"{line} does not add up")
-        if line.kind == "expire":
+        if line.kind == "expire" and line.amount:
             self.expired.add(line.chat_id)
 
     def _free_before(self, user: str, line: Movement) -> int:
@@ -221,6 +240,33 @@ class Watcher:
                 month = self._taken(user, part.month)
                 limit = plan.monthly if plan.monthly is not None else month
                 self._rule(month <= limit, f"{user}: {month} of {limit} in {part.month}")
+
+    def _caps(self, user: str, line: Movement) -> None:
+        """A hold is within every cap of its key, by the lines alone; one for tools holds no dollars. What dead chats
+        hold is free: the seconds are those by which clocks differ."""
+        if not line.key_id:
+            return
+        used, held = [], dict[str, list[Any]]()
+        died = line.at - HOLD_SECONDS + 4
+        began = {other.chat_id: other.at for other in reversed(self.movements[user]) if other.kind == "hold"}
+        for other in self.movements[user]:
+            if other.key_id != line.key_id or other.kind == "caps":
+                continue
+            if other.kind == "hold" and began[other.chat_id] > died:
+                held.setdefault(other.chat_id, []).extend(other.key_parts)
+                continue
+            used += other.key_parts if other.kind != "hold" else ()
+            day = held.pop(other.chat_id, [None])[0]
+            if other.kept and day:
+                held[other.chat_id] = [replace(day, credits=0, nanodollars=other.kept)]
+        today = max(part.day for part in line.key_parts)
+        sums = sums_of([*used, *(part for parts in held.values() for part in parts)], today)
+        starts = any(part.nanodollars for part in line.key_parts)
+        caps = self.accounts[user].keys[line.key_id].caps
+        for name in CAPS:
+            cap, taken = getattr(caps, name), getattr(sums, name)
+            checked = cap is not None and (starts or name.startswith("credits"))
+            self._rule(not checked or taken <= cap, f"{user}: {taken} of {name} {cap} of {line.key_id}")
 
     def _taken(self, user: str, period: str) -> int:
         """Held and charged credits of a period's allowance, from the lines alone."""
@@ -258,6 +304,8 @@ class Watcher:
         granted = sum(line.kind == "grant" for line in self.movements[user])
         self._rule(granted == self.grants[user], f"{user}: {granted} grants for {self.grants[user]} payments")
         pack_held = sum(p.amount for h in account.holds.values() for p in h.parts if p.is_pack)
+        known = {line.key_id for line in self.movements[user] if line.kind == "caps"}
+        self._rule(account.keys.keys() <= known, f"{user}: keys {[*account.keys]}")
         self._rule(0 <= pack_held <= account.pack, f"{user}: pack {account.pack}, of it held {pack_held}")
         self._rule(account.used_day >= 0 and account.used_month >= account.used_day, f"{user}: {account}")
 
@@ -278,18 +326,20 @@ class Watcher:
 class Rules:
     """The decisions and conditions as they are."""
 
-    def hold(self, seen: Account, fresh: Account, chat: str, now: float) -> Decision | Refused:
-        return fresh.hold(chat, 5, now)
+    def hold(
+        self, seen: Account, fresh: Account, chat: str, now: float, key: UnderKey | None
+    ) -> Decision | Refused:
+        return fresh.hold(chat, 5, now, key)
 
-    def settle(self, account: Account, chat: str, amount: int, now: float) -> Decision:
-        return account.settle(chat, amount, now)
+    def settle(self, account: Account, chat: str, amount: int, now: float, cost: Cost) -> Decision:
+        return account.settle(chat, amount, now, cost)
 
-    def release(self, account: Account, chat: str, now: float) -> Decision:
-        return account.release(chat, now)
+    def release(self, account: Account, chat: str, now: float, cost: Cost) -> Decision:
+        return account.release(chat, now, cost)
 
-    def cancel(self, account: Account, chat: str, now: float) -> Decision:
+    def cancel(self, account: Account, chat: str, now: float, cost: Cost) -> Decision:
         """Of a chat of which no byte has come."""
-        return account.cancel_unanswered(chat, now)
+        return account.cancel_unanswered(chat, now, cost)
 
     def end(self, table: str, chat: str, status: str) -> Action:
         """running → answered | cancelled | failed, once."""
@@ -304,21 +354,47 @@ class Rules:
 class CheckThenCharge(Rules):
     """Broken: the limit is checked on figures read earlier, the credits are taken from fresh ones."""
 
-    def hold(self, seen: Account, fresh: Account, chat: str, now: float) -> Decision | Refused:
-        checked = seen.hold(chat, 5, now)
+    def hold(
+        self, seen: Account, fresh: Account, chat: str, now: float, key: UnderKey | None
+    ) -> Decision | Refused:
+        checked = seen.hold(chat, 5, now, key)
         if isinstance(checked, Refused):
             return checked
         unlimited: Any = "unlimited"
-        taken = replace(fresh, plan=unlimited).hold(chat, 5, now)
-        assert isinstance(taken, Decision)
+        taken = replace(fresh, plan=unlimited).hold(chat, 5, now, key)
+        if isinstance(taken, Refused):
+            return taken
         return replace(taken, account=replace(taken.account, plan=fresh.plan))
+
+
+class CapsOnOldFigures(Rules):
+    """Broken: a key's caps are checked on figures read earlier."""
+
+    def hold(
+        self, seen: Account, fresh: Account, chat: str, now: float, key: UnderKey | None
+    ) -> Decision | Refused:
+        checked = seen.hold(chat, 5, now, key)
+        if isinstance(checked, Refused) or key is None or key.key_id not in fresh.keys:
+            return fresh.hold(chat, 5, now, key)
+        free = {**fresh.keys, key.key_id: replace(fresh.keys[key.key_id], caps=Caps())}
+        taken = replace(fresh, keys=free).hold(chat, 5, now, key)
+        if isinstance(taken, Refused):
+            return taken
+        return replace(taken, account=replace(taken.account, keys=fresh.keys))
+
+
+class FreeFailures(Rules):
+    """Broken: a failed chat costs its key nothing."""
+
+    def release(self, account: Account, chat: str, now: float, cost: Cost) -> Decision:
+        return account.release(chat, now)
 
 
 class ReleaseWithoutLimit(Rules):
     """Broken: a release gives five credits back without checking the chat's hold."""
 
-    def release(self, account: Account, chat: str, now: float) -> Decision:
-        decision = account.release(chat, now)
+    def release(self, account: Account, chat: str, now: float, cost: Cost) -> Decision:
+        decision = account.release(chat, now, cost)
         refunded = replace(decision.account, used_day=decision.account.used_day - 5)
         return replace(decision, account=refunded)
 
@@ -326,12 +402,12 @@ class ReleaseWithoutLimit(Rules):
 class SettleTwice(Rules):
     """Broken: settling checks neither the chat's status nor its hold."""
 
-    def settle(self, account: Account, chat: str, amount: int, now: float) -> Decision:
+    def settle(self, account: Account, chat: str, amount: int, now: float, cost: Cost) -> Decision:
         if chat not in account.holds:
             held = account.hold(chat, amount, now)
             if isinstance(held, Decision):
-                return replace(held.account, seq=account.seq).settle(chat, amount, now)
-        return account.settle(chat, amount, now)
+                return replace(held.account, seq=account.seq).settle(chat, amount, now, cost)
+        return account.settle(chat, amount, now, cost)
 
     def end(self, table: str, chat: str, status: str) -> Action:
         return self._end(table, chat, "", {":status": status})
@@ -340,11 +416,18 @@ class SettleTwice(Rules):
 class FreeWithoutEnd(Rules):
     """Broken: cancelling early is free, however often."""
 
-    def cancel(self, account: Account, chat: str, now: float) -> Decision:
-        return replace(account, free_cancels=()).cancel_unanswered(chat, now)
+    def cancel(self, account: Account, chat: str, now: float, cost: Cost) -> Decision:
+        return replace(account, free_cancels=()).cancel_unanswered(chat, now, cost)
 
 
-BROKEN: Final = (CheckThenCharge, ReleaseWithoutLimit, SettleTwice, FreeWithoutEnd)
+BROKEN: Final = (
+    CheckThenCharge,
+    ReleaseWithoutLimit,
+    SettleTwice,
+    FreeWithoutEnd,
+    CapsOnOldFigures,
+    FreeFailures,
+)
 
 
 ENDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -358,6 +441,10 @@ ENDS: Final[Mapping[str, tuple[str, ...]]] = {
 """The step that each way of ending starts after the last round."""
 
 
+AFTER: Final[Mapping[str, str]] = {"answered": "summaries", "summaries": "digest"}
+"""The step that follows in a chat by a key."""
+
+
 # ── a world ───────────────────────────────────────────────────────────────────────────────────
 
 
@@ -369,6 +456,9 @@ class Chat:
     user: str
     rounds: tuple[tuple[PriceClass, ...], ...]
     fate: str
+    key_id: str = ""
+    cost: int = 0
+    """10⁻⁹ dollars of its turns; now and then more than it held."""
     started: float = 0.0
     crashes: int = 0
 
@@ -415,7 +505,9 @@ class World:
             ("answer",) * 6 + ("cancel", "cancel early", "cancel early", "fail", "die", "double")
         )
         rounds = () if fate == "cancel early" else rounds
-        return Chat(f"ch_{number:04d}", self.rng.choice(self.users), rounds, fate)
+        key_id = self.rng.choice(("", *KEYS))
+        cost = self.rng.choice((3, 12, HELD - KEPT, HELD + 9))
+        return Chat(f"ch_{number:04d}", self.rng.choice(self.users), rounds, fate, key_id, cost)
 
     def play(self) -> Tally:
         """Run until every chat has ended; raise `RuleBroken` with the seed at the first broken rule."""
@@ -425,6 +517,7 @@ class World:
                 patch.object(account_module, "FREE_CANCELS", FREE_CANCELS),
                 patch.object(audit_module, "FREE_CANCELS", FREE_CANCELS),
             ):
+                self._make_keys()
                 while self.todo or self.runs or self._open():
                     self._tick()
                 self._close()
@@ -434,6 +527,16 @@ class World:
             self.client.delete_table(TableName=self.real.table)
             self.client.delete_table(TableName=self.chats_table)
         return self.tally
+
+    def _make_keys(self) -> None:
+        for user in self.users:
+            for key_id in KEYS:
+                self.ledger.set_caps(user, key_id, self._some_caps(), self.now)
+
+    def _some_caps(self) -> Caps:
+        """Caps that a world can reach."""
+        limits = ((None, 30, 80), (None, 100, 400), (None, 15, 30), (None, 50, 100))
+        return Caps(*(self.rng.choice(limit) for limit in limits))
 
     def _open(self) -> list[Chat]:
         return [chat for chat in self.admitted if self.watcher.status.get(chat.id) == "running"]
@@ -482,6 +585,8 @@ class World:
             return self._start(chat)
         if name.startswith("tools"):
             return self._tools(chat, int(name.removeprefix("tools")))
+        if name in ("summaries", "digest"):
+            return self._charge(chat, name)
         return self._finish(chat, name)
 
     def _advance(self, run: Run) -> None:
@@ -523,7 +628,13 @@ class World:
 
     def _done(self, run: Run) -> None:
         chat = run.chat
-        if run.spare or chat is None or self.watcher.status.get(chat.id) != "running":
+        if run.spare or chat is None:
+            return
+        if chat.key_id and self.watcher.status.get(chat.id) == "answered":
+            if run.name in AFTER and self.rng.random() < 0.9:
+                self._spawn(chat, AFTER[run.name])
+            return
+        if self.watcher.status.get(chat.id) != "running":
             return
         if following := self._following(chat, run.name):
             for name in following:
@@ -550,7 +661,15 @@ class World:
     def _operator(self) -> None:
         """Grants, plans, resets and expiries, each its own writer, without retries."""
         user, now = self.rng.choice(self.users), self._clock()
-        match self.rng.choice(("grant", "plan", "reset", "rest", "expire")):
+        match self.rng.choice(("grant", "plan", "reset", "rest", "expire", "caps", "caps", "revoke")):
+            case "caps":
+                key_id, caps = self.rng.choice(KEYS), self._some_caps()
+                step = self._move(user, lambda account: _with_caps(account, key_id, caps, now))
+            case "revoke" if self.rng.random() < 0.1:
+                key_id = self.rng.choice(KEYS)
+                step = self._move(user, lambda account: account.revoke(key_id, now))
+            case "revoke":
+                return
             case "grant":
                 payment, amount = f"payment-{self.rng.randrange(4)}", self.rng.choice((5, 20, 50))
                 step = self._move(user, lambda account: account.grant(payment, amount, "pack", now))
@@ -588,9 +707,12 @@ class World:
             yield
             now = self._clock()
             account = self.ledger.load(chat.user)
-            decision = self.rules.hold(seen, account, chat.id, now)
+            key = UnderKey(chat.key_id, HELD) if chat.key_id else None
+            decision = self.rules.hold(seen, account, chat.id, now, key)
             if isinstance(decision, Refused):
                 self.tally.counts["refused"] += 1
+                reached = decision.cap.cap if decision.cap else decision.why
+                self.tally.counts[f"refused: {reached}"] += 1
                 return
             chat.started = self.now
             item = {"pk": chat.id, "sk": "chat", "user": chat.user, "status": "running"}
@@ -627,16 +749,30 @@ class World:
             turns = self._turns(chat)
             now = self._clock()
             account = self.ledger.load(chat.user)
+            cost = Cost(chat.cost, chat.key_id, KEPT if status == "answered" else 0)
             if status == "failed":
-                decision = self.rules.release(account, chat.id, now)
+                decision = self.rules.release(account, chat.id, now, cost)
             elif chat.fate == "cancel early":
-                decision = self.rules.cancel(account, chat.id, now)
+                decision = self.rules.cancel(account, chat.id, now, cost)
             else:
                 amount = price_chat([call for ran in turns.values() for call in ran])
-                decision = self.rules.settle(account, chat.id, amount, now)
+                decision = self.rules.settle(account, chat.id, amount, now, cost)
             ending = self.rules.end(self.chats_table, chat.id, status)
             yield
             if (yield from self._commit([ending, *self.ledger.actions(account, decision)])):
+                return
+
+    def _charge(self, chat: Chat, name: str) -> Step:
+        """The summaries or the digest of an answered chat, each recorded once."""
+        while True:
+            yield
+            now = self._clock()
+            account = self.ledger.load(chat.user)
+            cost = Cost(2, chat.key_id, KEPT_FOR_DIGEST if name == "summaries" else 0)
+            decision = account.charge(chat.id, now, cost)
+            record = dynamo.put_absent(name, self.chats_table, {"pk": chat.id, "sk": name})
+            yield
+            if (yield from self._commit([record, *self.ledger.actions(account, decision)])):
                 return
 
     def _still_running(self, chat: Chat) -> Action:
@@ -689,6 +825,7 @@ class World:
 
     def _price(self, chat: str, status: str) -> None:
         self.tally.counts[status] += 1
+        self._cost(chat, status)
         turns = [item["ran"] for key, item in self.watcher.items.items() if key[1] == chat and "ran" in item]
         price = price_chat([call for ran in turns for call in _calls(ran)])
         charged = self.watcher.charged.get(chat, 0)
@@ -703,9 +840,25 @@ class World:
         else:
             self._rule(charged == price, f"{chat} was charged {charged} instead of {price}")
 
+    def _cost(self, chat: str, status: str) -> None:
+        """A chat by a key has cost it exactly what was recorded, however it ended; a cancelled one has cost as much."""
+        own = next(admitted for admitted in self.admitted if admitted.id == chat)
+        sides = [("chats", chat, name) in self.watcher.items for name in ("summaries", "digest")]
+        wanted = own.cost * (status != "running") + 2 * sum(sides) if own.key_id else 0
+        self.tally.counts["cost more than it held"] += own.key_id != "" and own.cost > HELD
+        self.tally.counts["a digest under a key"] += sides[1]
+        charged = self.watcher.under.get(chat, 0)
+        self._rule(charged == wanted, f"{chat} ({status}) has cost its key {charged} instead of {wanted}")
+
     def _rule(self, holds: bool, otherwise: str) -> None:
         if not holds:
             raise RuleBroken(otherwise)
+
+
+def _with_caps(account: Account, key_id: str, caps: Caps, now: float) -> Decision:
+    """Other caps for a key that was not revoked."""
+    use = account.keys.get(key_id)
+    return Decision(account) if use is None or use.is_revoked else account.set_caps(key_id, caps, now)
 
 
 def _calls(text: str) -> tuple[Any, ...]:

@@ -7,10 +7,12 @@ runs it again.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
 from dualtrack.credits import account
+from dualtrack.credits.keys import CAPS
+from dualtrack.vocabulary import MovementKind
 
 from tests.drivers.credit_engines import ENGINES, has_dynamodb_local, memory
 from tests.drivers.credit_simulation import BROKEN, RuleBroken, Rules, Tally, World, worlds
@@ -31,7 +33,9 @@ def test_no_rule_breaks_in_2000_chats() -> None:
         *("answered", "cancelled", "failed", "refused", "conflict", "throttled", "answer lost"),
         *("crash", "zombie", "duplicate", "decided anew", "overtaken"),
         *("cancelled early for 0", "cancelled early for 5"),
-        *(f"line: {kind}" for kind in ("hold", "settle", "release", "expire", "grant", "plan")),
+        *("cost more than it held", "a digest under a key", "refused: revoked"),
+        *(f"refused: {cap}" for cap in CAPS),
+        *(f"line: {kind}" for kind in get_args(MovementKind)),
     }
     assert {name for name in happened if tally.counts[name] < 20} == set()
 

@@ -400,9 +400,10 @@ class Account:
         recent = [at for at in self.free_cancels if at > now - FREE_CANCELS_SECONDS]
         if len(recent) >= FREE_CANCELS:
             return self.settle(chat_id, CHAT_PRICE, now, cost).because(TOO_MANY_CANCELS)
-        freed = self.release(chat_id, now, cost).because(FREE_CANCEL)
+        freed = self.release(chat_id, now, cost)
         if not freed.amount:
             return freed
+        freed = freed.because(FREE_CANCEL)
         latest = (*self.free_cancels, int(now))[-FREE_CANCELS:]
         return replace(freed, account=replace(freed.account, free_cancels=latest))
 
