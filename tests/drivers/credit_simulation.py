@@ -8,8 +8,9 @@ and lose their answer; clocks differ between writers; days, months, plans and pa
 
 The steps use the real decisions, actions and `transact`, and commit them together with the chat's own record, as the
 functions do. Most chats run under API keys with caps: they are charged what they cost, now and then more than they
-held, and hold dollars for their summaries and a digest until these are charged. What is written passes the `Watcher`, which
-keeps its own books and checks every rule after every write.
+held, and hold dollars for their summaries and a digest until these are charged. What is written passes the `Watcher`,
+which keeps its own books and checks every rule after every write.
+
 Every failure message names the seed.
 """
 
