@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
+SECRET = re.compile(r"\b(dt_[0-9A-Za-z]{4})[0-9A-Za-z]{50}\b")
 SIGNED = re.compile(r"http://\S+X-Amz-Signature=\w+")
 COURSE = (
     b"Course Title: Knots\nCourse Link: https://courses.example/knots\n\nLesson 1: The bowline\nIt holds.\n"
@@ -66,6 +67,20 @@ def _story_of_ann(samples: Collector, ann: Person, script: Script) -> None:
         samples.call(ann, "GET", path)
     samples.call(ann, "PUT", "/v1/connections/github", {"token": "github_pat_" + "a" * 40})
     samples.call(ann, "POST", "/v1/conversations", {"title": "Plans", "profile": "assistant"})
+
+
+def _keys_of_ann(samples: Collector, ann: Person) -> None:
+    """A key, made, changed, rotated and revoked; it calls the stack at the front's own address."""
+    made = {"name": "nightly report", "scopes": ["chat", "read"], "caps": {"credits_day": 50}}
+    body = samples.call(ann, "POST", "/v1/keys", made).json()
+    by_key = {"Authorization": f"Bearer {body['key']}"}
+    assert ann.http.get("/v1/credits", headers=by_key).status_code == 200
+    where = f"/v1/keys/{body['key_id']}"
+    samples.call(ann, "PATCH", where, {"name": "report", "caps": {"dollars_total": 2.5}})
+    samples.call(ann, "POST", f"{where}/rotate", {"overlap": 3600})
+    samples.call(ann, "GET", "/v1/keys")
+    assert samples.call(ann, "DELETE", where).status_code == 204
+    assert ann.http.get("/v1/credits", headers=by_key).status_code == 401
 
 
 def _refusals(samples: Collector, bob: Person, script: Script, tools: ToolServer) -> None:
@@ -130,13 +145,16 @@ def test_the_samples_are_what_the_stack_sends(
             text = text.replace(f"{script.branch(name).key} ", "").replace(
                 script.branch(name).marker, "key-1"
             )
+        text = SECRET.sub(r"\1…", text)
         text = SIGNED.sub("http://127.0.0.1:8000/…?X-Amz-Signature=…", text)
         return text.replace(root.stack.url, "http://127.0.0.1:8000").replace("kit_", "example_")
 
     samples = Collector(clean)
     admin = Person(root.stack.url, root.stack.token(f"admin-{script.marker}", admin=True))
     bob = someone()
-    _story_of_ann(samples, someone(), script.branch("ann"))
+    ann = someone()
+    _story_of_ann(samples, ann, script.branch("ann"))
+    _keys_of_ann(samples, ann)
     _refusals(samples, bob, script.branch("bob"), tools)
     _administration(samples, admin, bob)
     admin.close()

@@ -33,8 +33,9 @@ _SAMPLES: Final = Path(__file__).with_name("samples.json")
 DESCRIPTION: Final = """\
 Chats with tools and a two-track memory.
 
-Every call under `/v1` needs `Authorization: Bearer <ID token>`; the user is the token's `sub`. A body with unknown
-fields is refused. Times are ISO 8601 in UTC. A list has a `cursor` if there is more; send it as `?cursor=`. Every error
+Every call under `/v1` needs `Authorization: Bearer <ID token>`, whose `sub` is the user, or an API key `dt_…` with the
+scope that the operation names. Without CloudFront keys call below `/key`: `/key/v1/chats`. A body with unknown fields
+is refused. Times are ISO 8601 in UTC. A list has a `cursor` if there is more; send it as `?cursor=`. Every error
 is `{"error": {"code", "message"}}`, some with more fields. Clients should ignore fields, events and error codes that
 they do not know."""
 
@@ -44,7 +45,8 @@ TAGS: Final = (
     ("Tools", "/v1/tools", "What agents can call, and at what price"),
     ("Credits", "/v1/credits", "The balance and its changes"),
     ("Connections", "/v1/connections", "The user's accounts at other services"),
-    ("Account", "/v1/me", "Erase the user's account"),
+    ("Keys", "/v1/keys", "API keys of the user, for programs"),
+    ("Account", "/v1/me", "Erase the user's account, or an end user of their service"),
     ("Users", "/v1/admin/users", "For administrators: plans, grants, spending, erasure"),
     ("Corpora", "/v1/admin/corpora", "For administrators: the data that agents search"),
     ("Service", "/", "Open to everyone"),
@@ -54,12 +56,12 @@ TAGS: Final = (
 CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "invalid_request": "the request is not as described; the message names the first thing that is wrong",
-        "unauthorized": "there is no valid ID token, or its user was erased",
+        "unauthorized": "there is no valid ID token or API key, or its user was erased",
         "insufficient_credits": "a chat needs 5 available credits; has `required`, `available`, `resets_at` and "
         "`upgrade`",
         "key_cap_reached": "the chat does not fit a cap of the API key; has `cap`, its name, and `limit`, `used`, `held`, "
         "`required` and `resets_at`",
-        "forbidden": "only administrators may do this",
+        "forbidden": "only administrators may do this, or the API key may not; then it has the `scope` that is missing",
         "not_found": "it does not exist, or it belongs to another user",
         "conversation_busy": "a chat is running in the conversation: wait for its `answer`, or cancel it",
         "idempotency_conflict": "the Idempotency-Key was used with another body in the last 24 hours",
@@ -104,7 +106,13 @@ def openapi_document(routes: tuple[Route, ...]) -> answers.OpenAPI:
                     "scheme": "bearer",
                     "bearerFormat": "JWT",
                     "description": "ID token of the stack's user pool",
-                }
+                },
+                "apiKey": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "bearerFormat": "dt_…",
+                    "description": "API key of a user. One of a service also sends the header X-Dualtrack-User",
+                },
             },
         },
         "security": [{"idToken": []}],
@@ -139,7 +147,15 @@ def _operation(route: Route) -> Schema:
             "description": description_of(route.body),
             "content": {"application/json": {"schema": schema, **_example(route.body.__name__)}},
         }
-    return operation | ({"security": []} if route.access == "open" else {})
+    return operation | _security(route)
+
+
+def _security(route: Route) -> Schema:
+    """A token, or a key with one of the scopes; nothing for an open route, and the document's own for tokens alone."""
+    if route.access == "open":
+        return {"security": []}
+    keys = [{"apiKey": [scope]} for scope in route.scopes]
+    return {"security": [{"idToken": []}, *keys]} if keys else {}
 
 
 def _answer(kind: type) -> Schema:
