@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pytest
 from dualtrack.api.attachments import BINARY_TYPES, PIECE_BYTES
+from dualtrack.profiles import all_profiles
 from dualtrack.tool_values import Media, ToolResult
 
 from tests.clients.api_client import Api, items, make_api, objects
@@ -144,6 +146,53 @@ def test_fetching_a_query_returns_its_images_and_names_its_text_files(api: Api) 
     sent = [request.body for request in api.world.model.requests if request.body.get("stream")][-1]
     parts = sent["messages"][-1]["content"][0]["content"]
     assert [part["type"] for part in parts] == ["text", "image"]
+
+
+@pytest.mark.parametrize("profile", ["assistant", "courses", "graph", "sessions", "bare"])
+def test_every_profile_reads_its_files_again(api: Api, monkeypatch: pytest.MonkeyPatch, profile: str) -> None:
+    """Images, PDFs and texts, by the ids that the next query names; also an agent that has no tools else."""
+    bare = replace(all_profiles()["assistant"], name="bare", tools=(), mcp=())
+    monkeypatch.setitem(all_profiles(), "bare", bare)
+    message = f"Three kinds for {profile}."
+    files = [
+        attached("image/png", PNG, name="chart.png"),
+        attached("application/pdf", pdf(b"x")),
+        attached("text/plain", "words"),
+    ]
+    reads = [
+        {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": read}}
+        for read in ("q1", "q1-f1")
+    ]
+    again = f"Again for {profile}."
+    api.world.model.script.add(
+        {"match": message, "text": "Seen."},
+        {"match": again, "content": reads},
+        {"match": again, "text": "Seen again."},
+    )
+    first = api.ask(message, profile=profile, attachments=files)
+    api.ask(again, conversation_id=first["conversation_id"])
+    bodies = [request.body for request in api.world.model.requests if request.body.get("stream")][-3:]
+    assert all("retrieve_full_context" in [tool["name"] for tool in body["tools"]] for body in bodies)
+    named = bodies[1]["messages"][0]["content"][0]["text"]
+    assert [line.rpartition(", ")[2] for line in named.split("\n")[1:]] == [
+        "record q1.)",
+        "record q1.)",
+        "record q1-f1.)",
+    ]
+    whole, text = (result["content"] for result in bodies[2]["messages"][-1]["content"])
+    assert [part["type"] for part in whole] == ["text", "image", "document"]
+    assert text[0]["text"] == "[ID:q2-t2] words"
+
+
+def test_an_agent_without_tools_has_none_while_no_file_is_named(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = replace(all_profiles()["assistant"], name="bare", tools=(), mcp=())
+    monkeypatch.setitem(all_profiles(), "bare", bare)
+    first = api.ask("No file.", profile="bare")
+    api.ask("None again.", conversation_id=first["conversation_id"])
+    bodies = [request.body for request in api.world.model.requests if request.body.get("stream")][-2:]
+    assert [body.get("tools", []) for body in bodies] == [[], []]
 
 
 def test_an_idempotency_key_covers_the_files_and_their_names(api: Api) -> None:

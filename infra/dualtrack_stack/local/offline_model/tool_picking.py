@@ -108,6 +108,11 @@ def _by_topic(seen: Transcript, offered: Mapping[str, Any], *, only_samples: boo
     kind = talk.kind_of(seen.question)
     if kind in ("greeting", "thanks", "help"):
         return
+    if (courses.SEARCH in offered or graph.is_offered(offered)) and FULL_CONTEXT in offered:
+        files = [] if seen.files else _asked_files(seen)
+        if files:
+            yield Call(FULL_CONTEXT, {"id": _best(files, frozenset(words(seen.question))).ref})
+            return
     if courses.SEARCH in offered:
         if kind == "compose" and not re.search(
             r"\b(?:courses?|lessons?)\b", courses.plain(seen.question), re.IGNORECASE

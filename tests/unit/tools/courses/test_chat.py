@@ -250,7 +250,8 @@ def test_a_query_is_recorded_as_written_and_sent_in_the_template() -> None:
     assert sent["messages"][-1]["content"][0]["text"] == (
         "[ID:q1] Answer this question about course materials: What is oak?"
     )
-    assert [tool["name"] for tool in sent["tools"]] == ["search_course_content", "get_course_outline"]
+    names = ["search_course_content", "get_course_outline", "retrieve_full_context"]
+    assert [tool["name"] for tool in sent["tools"]] == names
 
 
 def test_hostile_course_text_stays_data() -> None:

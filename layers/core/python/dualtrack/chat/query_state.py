@@ -29,9 +29,9 @@ from dualtrack.memory.view import PastTurn, Replay, TextFile, View
 from dualtrack.storage.chats import Pin
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.past_writes import write_past
-from dualtrack.tools.full_context import result_text
+from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, result_text
 from dualtrack.tools.mcp.catalogue import load_catalogue
-from dualtrack.tools.registry import offered_tools
+from dualtrack.tools.registry import IN_HOUSE, offered_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -119,9 +119,12 @@ def _state(
     asked = (record for record in read.records if record.type == "message" and record.role == "user")
     query: Record = _required(next(asked, None))
     offered = offered_tools(profile, agent.tools, read.catalogue)
+    tracks, replay = _tracks(chat, profile, read.past), _replay(stores, chat, profile, offered)
+    if query.attachments or _names_files(read.past, tracks, replay):
+        offered = MappingProxyType({**offered, RETRIEVE_FULL_CONTEXT: IN_HOUSE[RETRIEVE_FULL_CONTEXT]})
     view = View(
         digest=read.past.digest,
-        tracks=_tracks(chat, profile, read.past),
+        tracks=tracks,
         query=block_of(query),
         attachments=_files(stores, chat, [file for file in query.attachments if not file.record_id]),
         files=tuple(_text_file(file, read.records) for file in query.attachments if file.record_id),
@@ -129,11 +132,17 @@ def _state(
         limit=limit,
         max_turns=profile.max_turns,
         result_limit=profile.result_limit,
-        replay=_replay(stores, chat, profile, offered),
+        replay=replay,
         template=profile.query_template,
         cuts=turns[-1].sending.cuts if turns else Cuts(),
     )
     return QueryState(chat, view, offered, read.records)
+
+
+def _names_files(past: Past, tracks: Sequence[QueryTrack], replay: Replay) -> bool:
+    """Whether files of the past are named, or may be in a digest: every agent can then read them again."""
+    named = any(block.names_files for track in tracks for block in track.blocks)
+    return past.digest is not None or named or replay.names_files
 
 
 def _is_new(chat: Chat, turns: Sequence[RecordedTurn]) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.errors import Gone
@@ -29,6 +28,7 @@ from dualtrack.memory.policies import (
     with_texts_cut,
     within_budget,
 )
+from dualtrack.memory.records import files_named
 from dualtrack.memory.view import Replay
 from dualtrack.profiles import PLACEHOLDER, WINDOW
 from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, result_text
@@ -78,7 +78,7 @@ def read_replay(
     if profile.history.policy != WINDOW and oldest > 1:
         messages = [older_left_out(oldest - 1, wire), *messages]
     full = stores.history.full_tokens(user, conversation_id, [query.number for query in sent])
-    return Replay(freeze(messages), full)
+    return Replay(freeze(messages), full, any(query.query.names_files for query in sent))
 
 
 def records_to_send(
@@ -209,5 +209,4 @@ def _result(stores: ToolStores, user: str, conversation_id: str, record: Record)
     if record.call is None:
         raise ValueError(record.record_id)
     text = result_text(stores, user, conversation_id, record)
-    files = tuple(MappingProxyType({"media_type": file.media_type}) for file in record.call.media)
-    return Result(text, record.call.is_error, files)
+    return Result(text, record.call.is_error, named=files_named(record).strip())

@@ -27,6 +27,8 @@ class Result:
     is_error: bool = False
     media: tuple[Mapping[str, str], ...] = ()
     """``{"media_type", "data"}``, base64."""
+    named: str = ""
+    """The lines that name its files, where they are not sent."""
 
 
 def text_block(text: str) -> dict[str, Any]:
@@ -87,6 +89,7 @@ def result_block(
             text_block(text),
             *file_blocks(result.media[: cut.files], call.id, refused),
             *files_left_out("result", len(result.media) - cut.files),
+            *([text_block(result.named)] if result.named else ()),
         ],
     }
     return block | {"is_error": True} if result.is_error else block

@@ -55,7 +55,7 @@ def passages_of(records: Sequence[Record], track: QueryTrack | None) -> tuple[Pa
     Thoughts, which results and response repeat, and records that only repeat others are left out.
     """
     blocks = track.blocks if track else ()
-    said = {block.ref or block.record_id: block.content for block in blocks}
+    said = {block.ref or block.record_id: block.said for block in blocks}
     return tuple(
         Passage(
             record.record_id,

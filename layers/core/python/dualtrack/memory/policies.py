@@ -300,7 +300,7 @@ def _turn_records(turn: Round, at: str, wire: Wire) -> list[Record]:
 
 
 def _record_of(block: Block) -> Record:
-    return Record(block.record_id, "message", block.role, block.content, block.created_at)
+    return Record(block.record_id, "message", block.role, block.said, block.created_at)
 
 
 def _call_record(past: PastCall, at: str, wire: Wire) -> Record:

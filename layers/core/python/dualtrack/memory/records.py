@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from dualtrack.codec import APART, As, stored
 from dualtrack.models.spent import Asked
@@ -12,6 +12,8 @@ from dualtrack.text import clean, neutralise, one_line, tokens_of
 from dualtrack.tool_rules import name_of
 from dualtrack.tool_values import Source
 from dualtrack.vocabulary import RecordType, Role, Stop
+
+_ATTACHED: Final = "(Attached file"
 
 
 @stored
@@ -100,6 +102,11 @@ class Block:
         return f"[ID:{self.record_id}{ref}{size}]"
 
     @property
+    def names_files(self) -> bool:
+        """Whether the record has files, which are named after its content."""
+        return _ATTACHED in self.contents
+
+    @property
     def said(self) -> str:
         """The content, and what follows it."""
         return f"{self.content}{self.contents}"
@@ -124,9 +131,8 @@ class QueryTrack:
 
 def block_of(record: Record) -> Block:
     """The block that sends a full record; it names the record's files, so that they can be read back."""
-    return Block(
-        record.record_id, record.role, clean(record.content) + files_named(record), record.created_at
-    )
+    own = (record.record_id, record.role, clean(record.content), record.created_at)
+    return Block(*own, contents=files_named(record))
 
 
 def files_named(record: Record) -> str:
@@ -134,7 +140,7 @@ def files_named(record: Record) -> str:
     text file its own, of an image or a PDF the one that it came with; empty if there is none."""
     files = (*record.attachments, *(record.call.media if record.call else ()))
     return "".join(
-        f"\n(Attached file {number}: {_file(file, record.record_id)}.)"
+        f"\n{_ATTACHED} {number}: {_file(file, record.record_id)}.)"
         for number, file in enumerate(files, start=1)
         if file.record_id != record.record_id
     )

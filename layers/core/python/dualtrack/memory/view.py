@@ -78,11 +78,12 @@ class PastTurn:
 class Replay:
     """The past as a policy without summaries sends it: frozen messages, a list for each query, oldest first.
 
-    ``full_tokens`` estimates the tokens of these queries' full records.
+    ``full_tokens`` estimates the tokens of these queries' full records. ``names_files``: one of them came with files.
     """
 
     messages: tuple[tuple[Mapping[str, Any], ...], ...] = ()
     full_tokens: int = 0
+    names_files: bool = False
 
 
 @dataclass(frozen=True, slots=True)
