@@ -13,7 +13,7 @@ from tests.bench.oracle.facts import IN_RESULTS, KINDS, conversation
     ("writer", "is_told"), [("extract", None), ("perfect", True), ("adversarial", False)]
 )
 def test_every_fact_is_reachable_in_two_calls(writer: str, is_told: bool | None) -> None:
-    probes = asked(writer, conversation(10, Prose("oracle").of, most=6), track_tokens=1_500)
+    probes = asked(writer, conversation(10, Prose("oracle").of, most=6), track_tokens=2_400)
     assert {probe.fact.kind for probe in probes} == set(KINDS)
     assert [probe.fact for probe in probes if probe.calls is None] == []
     assert [probe.fact for probe in probes if not probe.is_hit] == []
