@@ -30,11 +30,11 @@ STEP_TOKENS, STEP_FACTOR = 100_000, 5.0
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One exchange of the fixed conversation: the query, the results of two tools, the answer."""
+    """One exchange of the fixed conversation: the query, the results of a turn's tools (or of none), the answer."""
 
     number: int
     query: str
-    results: tuple[str, str]
+    results: tuple[str, ...]
     answer: str
 
 
@@ -87,13 +87,19 @@ class Remembered:
 
 @dataclass
 class Service:
-    """The model's service: its context window and its prompt cache, for one strategy."""
+    """The model's service: its context window and its prompt cache, for one strategy. ``pause``: the seconds before
+    each query."""
 
     first_turn: Mapping[str, Any]
     window: int
-    cache: PromptCache = field(default_factory=lambda: PromptCache(lambda: 0.0))
+    pause: float = 0.0
+    now: float = 0.0
+    cache: PromptCache = field(init=False)
     charges: list[Charge] = field(default_factory=list)
     largest: int = 0
+
+    def __post_init__(self) -> None:
+        self.cache = PromptCache(lambda: self.now)
 
     def ask(self, messages: Sequence[Mapping[str, Any]], output: str, *, loop: bool = True) -> None:
         """One call, cached up to its last block; OverflowError if the window is full."""
@@ -125,8 +131,10 @@ def said(role: str, text: str) -> dict[str, Any]:
 
 
 def rounds(exchange: Exchange) -> tuple[Messages, Messages, Messages]:
-    """An exchange's query, its tool round, its answer."""
-    ids = [f"toolu_{exchange.number}_{number}" for number in (1, 2)]
+    """An exchange's query, its tool round if it has tools, its answer."""
+    if not exchange.results:
+        return [said("user", exchange.query)], [], [said("assistant", exchange.answer)]
+    ids = [f"toolu_{exchange.number}_{number}" for number, _ in enumerate(exchange.results, 1)]
     asked = [{"type": "tool_use", "id": name, "name": TOOL, "input": {"name": name}} for name in ids]
     brought = [
         {"type": "tool_result", "tool_use_id": name, "content": [{"type": "text", "text": text}]}
@@ -136,25 +144,23 @@ def rounds(exchange: Exchange) -> tuple[Messages, Messages, Messages]:
     return [said("user", exchange.query)], tool_round, [said("assistant", exchange.answer)]
 
 
-def _asked(exchange: Exchange) -> str:
-    return str(rounds(exchange)[1][0])
-
-
 def _run(
     service: Service,
     exchanges: Sequence[Exchange],
     turn: Callable[[Messages], Messages],
     after: Callable[[Messages], Messages] = lambda history: history,
 ) -> Remembered:
-    """Every query's two calls, on a history that ``turn`` edits before a call and ``after`` replaces after a query."""
+    """Every query's calls, on a history that ``turn`` edits before a call and ``after`` replaces after a query."""
     history: Messages = []
     seen: Messages = []
     done = Remembered()
     for exchange in exchanges:
         service.charges = []
+        service.now += service.pause
         query, tool_round, answer = rounds(exchange)
         try:
-            service.ask(turn([*history, *query]), _asked(exchange))
+            if tool_round:
+                service.ask(turn([*history, *query]), str(tool_round[0]))
             seen = turn([*history, *query, *tool_round])
             service.ask(seen, exchange.answer)
         except OverflowError as full:

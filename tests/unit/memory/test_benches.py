@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.bench.memory_kinds import KINDS, conversation
 from tests.drivers.long_memory import Resent, picture, prose, query_starts, resent
 from tests.drivers.other_memories import (
     Exchange,
@@ -113,3 +114,29 @@ def test_pictures_have_their_size_and_prose_is_exact() -> None:
     assert 490_000 < len(data) < 510_000
     assert [len(prose("a", size)) for size in (1, 80, 32_000)] == [1, 80, 32_000]
     assert prose("a", 500) == prose("a", 500) != prose("b", 500)
+
+
+def test_a_pause_before_each_query_loses_the_cached_history() -> None:
+    warm, paused = (full_history(Service(FIRST, 1_000_000, pause), EXCHANGES) for pause in (0.0, 360.0))
+    assert [query[0].read > 0 for query in warm.charges] == [False, *[True] * 7]
+    assert [query[0].read > 0 for query in paused.charges] == [False] * 8
+    assert all(query[1].read > 0 for query in paused.charges[1:]), (
+        "its second call reads what its first has written"
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_has_the_lengths_that_it_names(kind: str) -> None:
+    """And a longer conversation begins with the queries of a shorter one."""
+    bounds, exchanges = KINDS[kind], conversation(kind, 4)
+    assert exchanges[:2] == conversation(kind, 2)
+    for exchange in exchanges:
+        assert len(exchange.results) == bounds.tools
+        assert all(bounds.results[0] <= len(text) <= bounds.results[1] for text in exchange.results)
+        assert bounds.answer[0] <= len(exchange.answer) <= bounds.answer[1]
+
+
+def test_a_query_without_tools_is_one_call() -> None:
+    exchanges = conversation("no tools, answers 400", 3)
+    assert [len(query) for query in full_history(Service(FIRST, 1_000_000), exchanges).charges] == [1, 1, 1]
+    assert last_exchanges(Service(FIRST, 1_000_000), exchanges).ended == ""
