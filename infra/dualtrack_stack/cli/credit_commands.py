@@ -309,6 +309,10 @@ def _print_spending(answer: answers.Spending) -> None:
             "dollars": sum(entry["dollars"] for entry in days),
         }
     )
+    for key in answer.get("keys", []):
+        click.echo(f"\nunder the API key {one_line(key['key_id'], 40)}")
+        for entry in key["days"]:
+            _print_day(entry)
     if not answer["complete"]:
         click.echo("Not all movements were read: the oldest day may be incomplete. Ask for fewer days.")
 

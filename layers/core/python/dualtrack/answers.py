@@ -261,6 +261,7 @@ class Receipt(TypedDict):
     conversation_id: Annotated[str, "The conversation"]
     message_id: Annotated[str, "The record of the chat's query, such as `q3`"]
     user_id: Annotated[str, "The user: the token's `sub`"]
+    key_id: Annotated[str | None, "The API key that it was started with"]
     profile: Annotated[str, "The conversation's agent"]
     model: Annotated[str | None, "The model of its turns"]
     status: Annotated[ChatStatus, "As in the chat object"]
@@ -535,7 +536,17 @@ class SpendingDay(TypedDict):
     day: Annotated[Annotated[str, Keyword("format", "date")], "The day (UTC)"]
     chats: Annotated[Count, "Chats that ended on the day"]
     credits: Annotated[Count, "Credits charged for them"]
-    dollars: Annotated[Dollars, "US dollars for their turns and tools, including failed chats"]
+    dollars: Annotated[
+        Dollars,
+        "US dollars for their turns and tools, including failed chats; of chats by an API key for summaries too",
+    ]
+
+
+class KeySpending(TypedDict):
+    """The spending under an API key, also of one that was revoked."""
+
+    key_id: Annotated[str, "The key"]
+    days: Annotated[Sequence[SpendingDay], "Newest first, without days that have no chats"]
 
 
 class Spending(TypedDict):
@@ -545,6 +556,7 @@ class Spending(TypedDict):
     user_id: Annotated[str, "The user: the token's `sub`"]
     complete: Annotated[bool, "False if not all ledger entries of these days were read"]
     days: Annotated[Sequence[SpendingDay], "Newest first, without days that have no chats"]
+    keys: Annotated[Sequence[KeySpending], "What of it was spent under each API key"]
 
 
 class Connection(TypedDict):

@@ -86,6 +86,7 @@ def receipt_of(evidence: Evidence, deployment: Deployment) -> Receipt:
         "conversation_id": chat.conversation_id,
         "message_id": query_id(chat.query),
         "user_id": chat.user,
+        "key_id": chat.key_id or None,
         "profile": chat.profile,
         "model": chat.model or None,
         "status": chat.status,

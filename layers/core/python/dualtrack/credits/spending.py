@@ -1,7 +1,8 @@
-"""What a user's chats cost, by the day (UTC) on which each ended, from the ledger's lines. Pure.
+"""What a user's chats cost, by the day (UTC) on which each ended, and by API key, from the ledger's lines. Pure.
 
 Dollars are those of the model calls of turns and tools, by the price table, including failed chats. Summaries and
-digests are made after a chat is settled, so only its receipt has them.
+digests are made after a chat is settled: of a chat by a key they are charged in lines of their own, on the day on which
+they are made; of others only the receipt has them.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.clock import day_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from dualtrack.answers import Spending as SpendingView
+    from dualtrack.answers import SpendingDay
     from dualtrack.credits.account import Movement
 
 MAX_DAYS: Final = 92
@@ -21,11 +24,12 @@ MAX_LINES: Final = 5_000
 """Ledger lines that one request reads: less than a megabyte."""
 
 _ENDS: Final = ("settle", "release", "expire")
+_COSTS: Final = (*_ENDS, "cost")
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """One day: the chats that ended, the credits charged, and 10⁻⁹ dollars of their turns and tools."""
+    """One day: the chats that ended, the credits charged, and 10⁻⁹ dollars of their model calls."""
 
     day: str
     chats: int = 0
@@ -37,21 +41,48 @@ class Spending:
         """The same in dollars."""
         return self.nanodollars / 1e9
 
-    def with_end(self, movement: Movement) -> Spending:
-        """The day with one more chat, from the line that ended it."""
+    def view(self) -> SpendingDay:
+        """As the API shows it."""
+        return {"day": self.day, "chats": self.chats, "credits": self.credits, "dollars": self.dollars}
+
+    def with_line(self, movement: Movement) -> Spending:
+        """The day with one more line. One that frees no credits ends no chat: its chat had ended before."""
+        ended = movement.kind in _ENDS and movement.amount > 0
         charged = movement.amount if movement.kind == "settle" else 0
         nanodollars = self.nanodollars + movement.nanodollars
-        return Spending(self.day, self.chats + 1, self.credits + charged, nanodollars)
+        return Spending(self.day, self.chats + ended, self.credits + charged, nanodollars)
 
 
 def spending_by_day(movements: Iterable[Movement]) -> tuple[Spending, ...]:
-    """The days on which chats ended, newest first."""
+    """The days on which chats ended or cost something, newest first."""
     days: dict[str, Spending] = {}
     for movement in movements:
-        if movement.kind in _ENDS:
+        if movement.kind in _COSTS:
             day = day_of(movement.at)
-            days[day] = days.get(day, Spending(day)).with_end(movement)
+            days[day] = days.get(day, Spending(day)).with_line(movement)
     return tuple(days[day] for day in sorted(days, reverse=True))
+
+
+def spending_by_key(movements: Iterable[Movement]) -> Mapping[str, tuple[Spending, ...]]:
+    """The same for each API key under which chats ran, by its id."""
+    lines: dict[str, list[Movement]] = {}
+    for movement in movements:
+        if movement.key_id and movement.kind in _COSTS:
+            lines.setdefault(movement.key_id, []).append(movement)
+    return {key_id: spending_by_day(own) for key_id, own in sorted(lines.items())}
+
+
+def spending_view(user: str, movements: Sequence[Movement], *, complete: bool) -> SpendingView:
+    """The spending as the API shows it. ``complete``: whether these are all lines of its days."""
+    return {
+        "user_id": user,
+        "complete": complete,
+        "days": [day.view() for day in spending_by_day(movements)],
+        "keys": [
+            {"key_id": key_id, "days": [day.view() for day in own]}
+            for key_id, own in spending_by_key(movements).items()
+        ],
+    }
 
 
 def first_moment(now: float, days: int) -> float:

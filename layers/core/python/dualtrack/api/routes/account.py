@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.api import models
 from dualtrack.api.erasure import erase, erase_end_user
-from dualtrack.api.parameters import CURSOR, LIMIT
+from dualtrack.api.parameters import CURSOR, DAYS, LIMIT
 from dualtrack.api.route import Accepted, NoContent, Ok, Route
+from dualtrack.api.spending import spending_of
 
 if TYPE_CHECKING:
     from dualtrack import answers
@@ -66,6 +67,19 @@ def get_ledger(request: Request) -> Ok[answers.Ledger]:
     page = request.stores.ledger.entries(request.identity.payer, request.value(CURSOR), request.value(LIMIT))
     body: answers.Ledger = {"entries": page.items, **page.rest}
     return Ok(body)
+
+
+@Route(
+    "get",
+    "/v1/credits/spending",
+    "Read what the chats cost, by day and API key",
+    parameters=(DAYS,),
+    scopes=("read",),
+    for_owner=True,
+    description="Credits charged, and dollars by the price table. With an API key, the spending of its owner.",
+)
+def get_spending(request: Request) -> Ok[answers.Spending]:
+    return Ok(spending_of(request.stores, request.identity.payer, request.value(DAYS)))
 
 
 @Route(

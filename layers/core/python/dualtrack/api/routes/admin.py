@@ -8,7 +8,7 @@ from dualtrack.api import models
 from dualtrack.api.erasure import erase, must_be_there
 from dualtrack.api.parameters import DAYS
 from dualtrack.api.route import Accepted, Ok, Route
-from dualtrack.credits.spending import MAX_LINES, first_moment, spending_by_day
+from dualtrack.api.spending import spending_of
 
 if TYPE_CHECKING:
     from dualtrack import answers
@@ -64,7 +64,7 @@ def get_user_credits(request: Request, user_id: str) -> Ok[answers.Credits]:
 @Route(
     "get",
     f"{USER}/spending",
-    "Read what a user's chats cost, by day",
+    "Read what a user's chats cost, by day and API key",
     parameters=(DAYS,),
     access="admin",
     scopes=("admin:read",),
@@ -72,14 +72,7 @@ def get_user_credits(request: Request, user_id: str) -> Ok[answers.Credits]:
 )
 def get_user_spending(request: Request, user_id: str) -> Ok[answers.Spending]:
     request.services.user_pool.must_have(user_id)
-    since = first_moment(request.stores.clock(), request.value(DAYS))
-    movements, complete = request.stores.ledger.newest_movements(user_id, since, MAX_LINES)
-    days: list[answers.SpendingDay] = [
-        {"day": day.day, "chats": day.chats, "credits": day.credits, "dollars": day.dollars}
-        for day in spending_by_day(movements)
-    ]
-    body: answers.Spending = {"user_id": user_id, "complete": complete, "days": days}
-    return Ok(body)
+    return Ok(spending_of(request.stores, user_id, request.value(DAYS)))
 
 
 @Route(
