@@ -96,7 +96,7 @@ def test_text_of_the_first_turn_is_kept_and_an_extract_is_sent(world: World) -> 
     assert response_of(world, chat) == (LONG, "cancelled")
     _, said = past_of(world, chat)
     assert said.startswith(
-        "[ID:q1-r-sum, ref:q1-r] First of all, the service is configured. - one - two Then"
+        "[ID:q1-r-sum, ref:q1-r, 1 KB] First of all, the service is configured. - one - two Then"
     )
     assert said.endswith(f"… {STOPPED}")
     assert len(said) < 400

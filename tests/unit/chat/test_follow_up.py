@@ -95,7 +95,7 @@ def test_summaries_that_arrive_while_it_waits_are_sent(world: World) -> None:
     world.clock.sleep = summarised_meanwhile  # type: ignore[method-assign]
     _, sent = follow_up(world, first)
     assert len(slept) == 2
-    assert sent[1]["content"][0]["text"].startswith("[ID:q1-r-sum, ref:q1-r] ")
+    assert sent[1]["content"][0]["text"].startswith("[ID:q1-r-sum, ref:q1-r, 1 KB] ")
     assert "…" not in sent[1]["content"][0]["text"]
     assert world.load(first).status == "done"
 
@@ -171,14 +171,14 @@ def test_a_long_query_is_sent_whole_and_later_as_its_summary(world: World) -> No
     assert chat_faults(world.stores, first) == []
     _, sent = follow_up(world, first)
     said = sent[0]["content"][0]["text"]
-    assert said.startswith("[ID:q1-sum, ref:q1] ")
+    assert said.startswith("[ID:q1-sum, ref:q1, 5 KB] ")
     assert len(said) < 1_000
     stores, user, conversation_id = world.stores, first.user, first.conversation_id
     whole = stores.history.record(user, conversation_id, "q1")
     summary = stores.history.record(user, conversation_id, "q1-sum")
     assert whole is not None
     assert summary is not None
-    assert (whole.content, summary.type, f"[ID:q1-sum, ref:q1] {summary.content}") == (
+    assert (whole.content, summary.type, f"[ID:q1-sum, ref:q1, 5 KB] {summary.content}") == (
         message,
         "summary",
         said,
