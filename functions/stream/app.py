@@ -86,6 +86,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
         check_ids(request.path_params)
         chat_id = request.path_params["chat_id"]
         chat = await anyio.to_thread.run_sync(reader.chat, identity.user, chat_id)
+        identity.require_sight(chat.key_id)
         lease = await anyio.to_thread.run_sync(leases.take, identity.user, STREAMS)
         return LeasedStream(reader.follow(chat, after), leases, lease)
 

@@ -324,6 +324,67 @@ def test_a_key_is_for_its_profiles(api: Api) -> None:
     assert by_key.start(profile="courses")["status"] == "running"
 
 
+def test_a_key_that_may_not_read_sees_what_it_has_started_alone(api: Api) -> None:
+    made, other = api.make_key("chat"), api.make_key("chat")
+    by_key, by_other = api.by_key(made["key"]), api.by_key(other["key"])
+    of_user, own = api.ask("The user's own secret."), by_key.start("Of the key.")
+    api.run(own["chat_id"])
+    assert by_key.get(own["url"])["status"] == "done"
+    assert by_key.get(f"{own['url']}/receipt")["chat_id"] == own["chat_id"]
+    foreign = [(by_key, of_user["chat_id"], of_user["conversation_id"])]
+    foreign += [(by_other, own["chat_id"], own["conversation_id"])]
+    for reader, chat_id, conversation_id in foreign:
+        where, conversation = f"/v1/chats/{chat_id}", f"/v1/conversations/{conversation_id}"
+        asked = {"message": "What was said?", "conversation_id": conversation_id}
+        for method, target, body in (
+            ("GET", where, None),
+            ("GET", f"{where}/receipt", None),
+            ("DELETE", where, None),
+            ("POST", "/v1/chats", asked),
+            ("POST", f"{conversation}/fork", {"before": "q1"}),
+            ("PATCH", conversation, {"title": "Mine"}),
+        ):
+            answer = reader.call(method, target, body)
+            assert (answer.status, answer.json["error"].get("scope")) == (403, "read"), target
+    follow_up = by_key.start("And now?", conversation_id=own["conversation_id"])
+    assert follow_up["message_id"] == "q2"
+    reading = api.by_key(api.make_key("chat", "read")["key"])
+    assert reading.get(f"/v1/chats/{of_user['chat_id']}")["response"]
+
+
+def test_a_repeated_request_shows_a_key_no_chat_of_another(api: Api) -> None:
+    body, headers = {"message": "A secret."}, {"Idempotency-Key": "one"}
+    assert api.call("POST", "/v1/chats", body, headers).status == 202
+    by_key = api.by_key(api.make_key("chat")["key"])
+    answer = by_key.call("POST", "/v1/chats", body, headers)
+    assert (answer.status, answer.json["error"].get("scope")) == (403, "read")
+
+
+def test_chats_of_end_users_are_paid_by_the_owner_under_the_key(api: Api) -> None:
+    made = api.make_key("chat", "read", acts_for="any", caps={"credits_total": 7})
+    ann = api.by_key(made["key"], "ann")
+    before = api.get("/v1/credits")["available"]
+    ann.start("Hello.")
+    assert api.get("/v1/credits")["available"] == ann.get("/v1/credits")["available"] == before - 5
+    assert refused(api.by_key(made["key"], "bob"), "POST", "/v1/chats", {"message": "Me too."}) == (
+        402,
+        "key_cap_reached",
+    )
+    (listed,) = api.get("/v1/keys")["keys"]
+    assert (listed["held"]["credits_total"], listed["caps"]) == (5, {"credits_total": 7})
+    entry = api.get("/v1/credits/ledger")["entries"][0]
+    assert (entry["kind"], entry["key_id"]) == ("hold", made["key_id"])
+
+
+def test_revoking_cancels_running_chats_if_asked(api: Api) -> None:
+    made = api.make_key("chat", "read")
+    by_key = api.by_key(made["key"])
+    chat = by_key.start("Hello.")
+    assert api.call("DELETE", f"/v1/keys/{made['key_id']}?cancel=true").status == 204
+    assert api.get(chat["url"])["status"] == "cancelled"
+    assert refused(by_key) == (401, "unauthorized")
+
+
 # ── changing ──────────────────────────────────────────────────────────────────────────────────────
 
 

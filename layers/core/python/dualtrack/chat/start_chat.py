@@ -280,6 +280,7 @@ def _new_conversation(new: NewChat, now: float) -> Conversation:
         created_at=at,
         updated_at=at,
         latest=list_position(at, conversation_id),
+        key_id=new.key_id,
     )
 
 

@@ -47,7 +47,9 @@ def post_chat(request: Request) -> Ok[answers.Chat] | Accepted[answers.StartedCh
     wait, repeat = request.value(WAIT), _repeat(request)
     services = request.services
     first = first_chat(services.stores, services.executions, request.user, repeat) if repeat else None
-    chat = await_answer(services.stores.chats, services.stores.leases, first or _start(request, repeat), wait)
+    chat = first or _start(request, repeat)
+    request.identity.require_sight(chat.key_id)
+    chat = await_answer(services.stores.chats, services.stores.leases, chat, wait)
     if chat.status != "running":
         return Ok(show_chat(services.stores.history, chat))
     started = started_json(chat)
@@ -64,7 +66,7 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
         body.profile or "",
         models.decode_files(body.attachments),
         payer=request.identity.payer,
-        key_id=request.identity.key.key_id if request.identity.key else "",
+        key_id=request.identity.key_id,
     )
     chat = start_chat(
         request.stores,
@@ -102,7 +104,14 @@ def _repeat(request: Request) -> Repeat | None:
     description="While it runs, and until its conversation is deleted.",
 )
 def get_chat(request: Request, chat_id: str) -> Ok[answers.Chat]:
-    return Ok(show_chat(request.stores.history, find_chat(request.stores.chats, request.user, chat_id)))
+    return Ok(show_chat(request.stores.history, _visible(request, request.user, chat_id)))
+
+
+def _visible(request: Request, user: str, chat_id: str) -> Chat:
+    """The user's chat; 404 for any other, 403 if the request's key may not see it."""
+    chat = find_chat(request.stores.chats, user, chat_id)
+    request.identity.require_sight(chat.key_id)
+    return chat
 
 
 @Route(
@@ -114,7 +123,7 @@ def get_chat(request: Request, chat_id: str) -> Ok[answers.Chat]:
     "tools that had begun; before that nothing, up to ten times an hour. Returns an ended chat unchanged.",
 )
 def delete_chat(request: Request, chat_id: str) -> Ok[answers.Chat]:
-    chat = find_chat(request.stores.chats, request.user, chat_id)
+    chat = _visible(request, request.user, chat_id)
     cancelled = cancel_chat(request.stores, request.services.executions, chat)
     return Ok(show_chat(request.stores.history, cancelled))
 
@@ -132,7 +141,7 @@ def get_receipt(request: Request, chat_id: str) -> Ok[answers.Receipt]:
     owner = request.user
     if request.is_admin:
         owner = owner_of(request.services.executions, chat_id) or request.user
-    chat = find_chat(request.stores.chats, owner, chat_id)
+    chat = _visible(request, owner, chat_id)
     receipt = receipt_of(evidence(request.stores, chat, request.stores.ledger), request.services.deployment)
     if text := operator_text(chat, is_admin=request.is_admin):
         receipt["for_operator"] = text
