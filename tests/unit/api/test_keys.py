@@ -13,6 +13,8 @@ import pytest
 from dualtrack.api.end_users import end_user_id
 from dualtrack.api.key_format import digest_of, new_key, new_key_id, parse_key
 from dualtrack.api.table import ROUTES
+from dualtrack.chat.delete_conversation import WRITERS_SECONDS
+from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.credits.account import MOST_KEYS
 from dualtrack.storage.keys import KEY_REQUESTS
 
@@ -530,3 +532,44 @@ def test_an_end_user_is_erased_by_name_and_can_come_again(api: Api) -> None:
     assert refused(ann) == (403, "forbidden")
     assert len(bob.get("/v1/conversations")["conversations"]) == 1
     assert api.call("DELETE", "/v1/me/users/ann").status == 202
+
+
+def swept(api: Api) -> None:
+    """Sweeps until every deletion is done."""
+    for _ in range(6):
+        api.world.clock.now += WRITERS_SECONDS + 1
+        sweep_deletions(api.module.stores, api.module.executions, api.module.user_pool, 60)
+
+
+def naming(api: Api, *texts: str) -> list[Any]:
+    """The items that name one of these."""
+    listed = [item for table in ("chats", "history", "credits", "cache") for item in items(api.world, table)]
+    return [item for item in listed if any(text in repr(item) for text in texts)]
+
+
+def test_of_an_erased_end_user_nothing_is_left_and_the_name_is_free_again(api: Api) -> None:
+    made = api.make_key("chat", "read", "erase", acts_for="any")
+    ann, user = api.by_key(made["key"], "ann"), end_user_id(api.user, "ann")
+    ann.start("One.")
+    assert naming(api, user)
+    assert ann.call("DELETE", "/v1/me/users/ann").status == 202
+    swept(api)
+    assert naming(api, user) == []
+    assert ann.get("/v1/conversations")["conversations"] == []
+    assert ann.start("Again.")["message_id"] == "q1"
+
+
+def test_erasing_the_owner_takes_keys_and_end_users_along(api: Api) -> None:
+    other = api.of_new_user()
+    kept = other.make_key("chat", "read", acts_for="any")
+    other.by_key(kept["key"], "ann").start("Kept.")
+    made = api.make_key("chat", "read", acts_for="any")
+    users = [end_user_id(api.user, name) for name in ("ann", "bob")]
+    for name in ("ann", "bob"):
+        api.by_key(made["key"], name).start("One.")
+    assert api.call("DELETE", "/v1/me").status == 202
+    assert refused(api.by_key(made["key"], "ann")) == (401, "unauthorized")
+    assert refused(api, "POST", "/v1/keys", {"name": "late", "scopes": ["chat"]}) == (401, "unauthorized")
+    swept(api)
+    assert naming(api, api.user, made["key_id"], *users) == []
+    assert other.by_key(kept["key"], "ann").get("/v1/conversations")["conversations"]

@@ -17,7 +17,12 @@ import httpx
 import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
+from dualtrack.api.end_users import end_user_id
+from dualtrack.api.key_format import digest_of, new_key, new_key_id, parse_key
 from dualtrack.api.request_log import user_hash
+from dualtrack.api.route import EVENTS_PATH
+from dualtrack.storage.dynamo import transact
+from dualtrack.storage.keys import ApiKey
 from dualtrack.storage.leases import STREAMS, Leases
 from dualtrack.streaming.follow_events import HEARTBEAT, EventReader, Pace
 from dualtrack_stack.local.loopback import serve_in_thread
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.leases import Lease
+    from dualtrack.vocabulary import Scope
     from starlette.requests import Request
 
 APP = Path(__file__).parents[3] / "functions" / "stream" / "app.py"
@@ -75,6 +81,7 @@ class Stream:
         headers: Mapping[str, str] | None = None,
         method: str = "GET",
         *,
+        path: str = EVENTS_PATH,
         fails: bool = False,
     ) -> httpx.Response:
         """Make a request and read its whole answer. ``fails``: raise what the app raises."""
@@ -82,7 +89,7 @@ class Stream:
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=fails)
             async with httpx.AsyncClient(transport=transport, base_url="http://stream") as client:
-                return await client.request(method, f"/v1/chats/{chat_id}/events", headers=headers)
+                return await client.request(method, path.format(chat_id=chat_id), headers=headers)
 
         return asyncio.run(asyncio.wait_for(ask(), 60))
 
@@ -566,3 +573,44 @@ def test_a_long_stream_is_closed_by_the_server(stream: Stream) -> None:
         return [piece async for piece in follow(stream.world, chat, 0, replace(IMPATIENT, stream=0.0))]
 
     assert asyncio.run(pieces()) == []
+
+
+# ── API keys ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def made_key(stream: Stream, user: str, *scopes: Scope, for_end_users: bool = False) -> str:
+    """A key of the user, stored as the API does."""
+    key_id = new_key_id()
+    text = new_key(key_id)
+    key = ApiKey(key_id, user, "server", digest_of(text), scopes, 1, for_end_users=for_end_users)
+    transact(stream.world.stores.chats.client, [stream.world.stores.keys.create_action(key)])
+    return text
+
+
+def test_a_key_follows_events_as_its_scopes_allow(stream: Stream, done: Chat) -> None:
+    read, chat, hooks = (made_key(stream, "ann", scope) for scope in ("read", "chat", "hooks"))
+    by = [{"Authorization": f"Bearer {key}"} for key in (read, chat, hooks)]
+    assert stream.get(done.chat_id, by[0]).status_code == 200
+    for headers in by[1:]:  # a chat that another has started, and no scope for chats
+        assert code(stream.get(done.chat_id, headers)) == (403, "forbidden")
+    presented = parse_key(read)
+    assert presented is not None
+    stream.world.stores.keys.forget([presented.key_id])
+    assert code(stream.get(done.chat_id, by[0])) == (401, "unauthorized")
+
+
+def test_a_key_of_a_service_follows_its_end_users_chats(stream: Stream) -> None:
+    key = made_key(stream, "ann", "read", for_end_users=True)
+    chat = ended_now(stream, end_user_id("ann", "Müller"))
+    named = {"Authorization": f"Bearer {key}", "X-Dualtrack-User": "M%C3%BCller"}
+    assert stream.get(chat.chat_id, named).status_code == 200
+    assert code(stream.get(chat.chat_id, {**named, "X-Dualtrack-User": "bob"})) == (404, "not_found")
+    assert code(stream.get(chat.chat_id, {"Authorization": f"Bearer {key}"})) == (400, "invalid_request")
+    token = f"Bearer {signed(claims())}"
+    assert code(stream.get(chat.chat_id, {**named, "Authorization": token})) == (400, "invalid_request")
+
+
+def test_the_path_of_keys_takes_no_token(stream: Stream, done: Chat) -> None:
+    for sent in (f"Bearer {signed(claims())}", f"Bearer {new_key(new_key_id())}", "Bearer dt_x"):
+        response = stream.get(done.chat_id, {"Authorization": sent}, path=f"/key{EVENTS_PATH}")
+        assert code(response) == (401, "unauthorized")
