@@ -41,6 +41,7 @@ from dualtrack.events import delta, turn_begins
 from dualtrack.frozen import freeze
 from dualtrack.ids import execution_name, new_conversation_id, parse_record_id, query_id
 from dualtrack.memory.digests import Digest
+from dualtrack.memory.full_history import RETRIEVE_FULL_CONTEXT
 from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.records import Block, QueryTrack
 from dualtrack.memory.standing import Instruction, Standing
@@ -57,7 +58,6 @@ from dualtrack.storage.dynamo import from_wire
 from dualtrack.storage.history import record_key
 from dualtrack.storage.stores import Stores, build_stores
 from dualtrack.tool_values import Source, ToolResult, ToolSpec
-from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
 from dualtrack.tools.mcp import catalogue
 from dualtrack.tools.registry import in_house_tools
 from dualtrack.tools.running import ToolNeeds
@@ -318,14 +318,12 @@ class World:
             own = query_id(number)
             said = f"{ALWAYS.words}\n" if number == ALWAYS.query else ""
             asked = Block(own, "user", said + "word " * (4 * EARLIER_TOKENS // 6), now)
-            track = QueryTrack(
-                number, (asked, Block(f"{own}-r-sum", "assistant", "Yes.", now, f"{own}-r")), 5_000
-            )
+            track = QueryTrack(number, (asked, Block(f"{own}-r-sum", "assistant", "Yes.", now, f"{own}-r")))
             store(stores, stores.history.track_writes(self.user, conversation_id, track))
         if self.scenario.digest_waits:
             through = 2 * count // 3
             standing = Standing((ALWAYS,))
-            waiting = Digest(1, through, "What was said first.", now, 5_000 * through, standing)
+            waiting = Digest(1, through, "What was said first.", now, standing)
             store(stores, [stores.digests.put_action(self.user, conversation_id, waiting)])
         if not self.scenario.forked:
             return conversation_id
@@ -870,7 +868,7 @@ def _tool_use(asked: Asked) -> dict[str, Any]:
 
 
 def _stream(reply: Reply) -> httpx2.Response:
-    events = sse.events(reply, fresh_id("msg"), MODEL, tokens.Usage(PROMPT), 10_000)
+    events = sse.events(reply, fresh_id("msg"), MODEL, tokens.Usage(0, cache_written_5m=PROMPT), 10_000)
     return httpx2.Response(
         200,
         headers={"content-type": "text/event-stream"},
@@ -879,4 +877,6 @@ def _stream(reply: Reply) -> httpx2.Response:
 
 
 def _json_response(reply: Reply) -> httpx2.Response:
-    return httpx2.Response(200, json=sse.message(reply, fresh_id("msg"), MODEL, tokens.Usage(PROMPT)))
+    return httpx2.Response(
+        200, json=sse.message(reply, fresh_id("msg"), MODEL, tokens.Usage(0, cache_written_5m=PROMPT))
+    )

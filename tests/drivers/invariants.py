@@ -88,7 +88,7 @@ def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str
                 f"{chat.chat_id} took {cost} (10⁻⁹ dollars) by its receipt, {dollars} by the ledger"
             )
         faults += _key_faults(stores, chat, mine)
-    return faults
+    return faults + conversation_faults(stores, chats)
 
 
 def _key_faults(stores: Stores, chat: Chat, lines: Sequence[Movement]) -> Iterator[str]:
@@ -96,13 +96,37 @@ def _key_faults(stores: Stores, chat: Chat, lines: Sequence[Movement]) -> Iterat
     if {line.key_id for line in lines} - {chat.key_id}:
         yield f"{chat.chat_id}: its lines name {[line.key_id for line in lines]}, not {chat.key_id!r}"
     charged = sum(line.nanodollars for line in lines if line.kind == "cost")
-    sides = [side for side in (chat.spent.summaries, stores.chats.fold(chat)) if side and chat.key_id]
+    sides = [side for side in (chat.spent.summaries, chat.fold) if side and chat.key_id]
     cost = sum(map(side_nanodollars, sides))
     if charged != cost:
         yield f"{chat.chat_id}: its summaries and digest took {cost} (10⁻⁹ dollars), {charged} by the ledger"
     under = [part.nanodollars for line in lines if line.kind != "hold" for part in line.key_parts]
     if chat.key_id and sum(under) != sum(line.nanodollars for line in lines):
         yield f"{chat.chat_id}: its key was charged {under}"
+
+
+def conversation_faults(stores: Stores, chats: Sequence[Chat]) -> list[str]:
+    """Where a conversation's sums are not those of its chats, summaries and digests included; only of the conversations
+    all of whose queries are among ``chats``."""
+    faults = []
+    by_id = {chat.conversation_id: chat for chat in chats}
+    for conversation_id, one in by_id.items():
+        conversation = stores.conversations.find(one.user, conversation_id)
+        if conversation is None or conversation.is_being_deleted:
+            continue
+        own = [chat for chat in chats if chat.conversation_id == conversation_id]
+        if conversation.queries != len(own):
+            continue
+        loaded = [chat for mine in own if (chat := stores.chats.load(mine.user, mine.chat_id))]
+        costs = sum(_own_cost(chat) for chat in loaded)
+        sums = conversation.costs_so_far
+        if costs != sums.costs.own + sums.aside:
+            faults.append(f"{conversation_id} says {sums}, its chats took {costs} (10⁻⁹ dollars)")
+    return faults
+
+
+def _own_cost(chat: Chat) -> int:
+    return chat.memory.costs.own + chat.memory.aside + (side_nanodollars(chat.fold) if chat.fold else 0)
 
 
 def free_cancels(movements: Sequence[Movement], end: Movement) -> int:
@@ -392,6 +416,9 @@ def _receipt(stores: Stores, chat: Chat, events: Sequence[StoredEvent]) -> Itera
     """The receipt adds up, and has exactly one line for every announced call of the model."""
     receipt = receipt_of(evidence(stores, chat, stores.ledger), Deployment())
     yield from (f"receipt: {difference}" for difference in receipt["differences"])
+    calls = [line["dollars"] for line in receipt["lines"] if line["kind"] in ("model", "summary", "fold")]
+    if abs(sum(calls) - receipt["memory"]["dollars"]) > 1e-9 * len(calls):
+        yield f"receipt: its calls cost ${sum(calls)}, {receipt['memory']}"
     listed = Counter(line["turn"] for line in receipt["lines"] if line["kind"] == "model")
     of_calls = [event for event in events if event.event in ("turn", "delta", "retrying")]
     announced = Counter(

@@ -235,8 +235,8 @@ def ref_of(chat: Chat) -> ChatRef:
 @contextlib.contextmanager
 def make_world(**tools: Callable[[Running], ToolResult]) -> Iterator[World]:
     """A fresh world; ``tools`` answer the calls to in-house tools other than retrieve_full_context."""
-    with aws_in_process(), serve_offline_model() as model:
-        clock = FakeClock()
+    clock = FakeClock()
+    with aws_in_process(), serve_offline_model(now=lambda: clock.now) as model:
         dynamodb = boto3.client("dynamodb", region_name="us-east-1")
         s3 = boto3.client("s3", region_name="us-east-1")
         make_tables(dynamodb)

@@ -11,6 +11,7 @@ from dualtrack.chat.executions import owner_of
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.clock import iso
 from dualtrack.ids import execution_name, new_conversation_id, query_id, response_id, summary_id, tool_id
+from dualtrack.memory.full_history import Sums
 from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail
 from dualtrack.runtime.executions import Executions
 from dualtrack.storage.conversations import Conversation, list_position
@@ -138,11 +139,21 @@ def _seed(root: Root, user: str, queries: int, tools: int, size: int) -> str:
         blocks.append(Block(summary_id(record_id), "assistant", f"Answered {number}.", now, record_id))
         for record in records:
             store(stores, stores.history.record_writes(user, conversation_id, record))
-        track = QueryTrack(number, tuple(blocks), full_tokens=(tools + 1) * size // 4)
+        track = QueryTrack(number, tuple(blocks))
         store(stores, stores.history.track_writes(user, conversation_id, track))
     position = list_position(now, conversation_id)
     stores.conversations.create(
-        Conversation(user, conversation_id, "Seeded", "assistant", now, now, position, queries)
+        Conversation(
+            user,
+            conversation_id,
+            "Seeded",
+            "assistant",
+            now,
+            now,
+            position,
+            queries,
+            sums=Sums(tokens=queries * (tools + 1) * size // 4),
+        )
     )
     return conversation_id
 
@@ -162,8 +173,8 @@ def test_two_hundred_records_of_100_kb_are_not_in_the_state(root: Root, ann: Per
     assert first == f"[ID:q11-t1] {ann.record(conversation_id, 'q3-t7')['result']}"
     assert second == f"[ID:q11-t2] {ann.record(conversation_id, 'q10-r')['content']}"
     assert len(first) > 100_000
-    assert chat["usage"]["full_history_tokens"] > 2 * 200 * 100_000 // 4 * 0.9
-    assert chat["usage"]["sent_tokens"] < chat["usage"]["full_history_tokens"] / 10
+    assert chat["memory"]["beyond_window"]
+    assert chat["memory"]["dollars"] < chat["memory"]["full_history_dollars"] / 10
 
 
 def test_the_workflows_functions_get_only_ids(root: Root, ann: Person, script: Script) -> None:

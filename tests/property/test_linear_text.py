@@ -27,10 +27,11 @@ from dualtrack.memory.digests import (
     digest_of,
     past_to_send,
 )
+from dualtrack.memory.full_history import RETRIEVE_FULL_CONTEXT, history_tokens
 from dualtrack.memory.headings import contents_of
 from dualtrack.memory.joint_summaries import summaries_in
 from dualtrack.memory.passages import passages_of, windows
-from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail, data_of, full_tokens
+from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail, data_of
 from dualtrack.memory.summaries import extract, fitted, summary_requests, track_of
 from dualtrack.memory.view import PastTurn, TextFile, View, build
 from dualtrack.models.thinking import Thinking
@@ -46,7 +47,6 @@ from dualtrack.tools.courses.values import Course, Refused
 from dualtrack.tools.documentation import boundaries, chunking, keywords, markdown
 from dualtrack.tools.documentation.settings import Bounds
 from dualtrack.tools.documentation.values import Library
-from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
 from dualtrack.tools.mcp.results import tool_result
 from dualtrack_stack.local.offline_model import answer, courses, prose, summary, tool_picking, transcript
 from dualtrack_stack.local.offline_model.transcript import AttachedText, Outcome, PastRecord, Transcript
@@ -106,8 +106,8 @@ def summarised_track(content: str) -> None:
 def folded(content: str) -> None:
     """A digest of a query and of the digest before it, mechanical and by the model."""
     records = (Record("q2", "message", "user", content, AT), record(content), response(content))
-    tracks = (track_of(records, {}, WHOLE, AT), QueryTrack(3, (Block("q3", "user", content, AT),), 0))
-    base = Digest(1, 1, content, AT, 0)
+    tracks = (track_of(records, {}, WHOLE, AT), QueryTrack(3, (Block("q3", "user", content, AT),)))
+    base = Digest(1, 1, content, AT)
     digest_call(base, tracks, "claude-haiku-5-5", Thinking())
     past_to_send(Past(base, tracks), TrackBudget(400), AT, cold=False)
     digest_of(
@@ -230,7 +230,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "tokens_of": lambda content: text.tokens_of(len(content)),
         "a track's block": lambda content: Block("q1", "user", content, AT).text,
         "data_of": lambda content: data_of(CALL, content),
-        "full_tokens": lambda content: full_tokens((record(content),)),
+        "history_tokens": lambda content: history_tokens((record(content),), 100_000),
         "contents_of": contents_of,
         "extract": lambda content: extract(record(content)),
         "a file's name": message_files.clean_name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 from datetime import UTC, datetime
@@ -11,13 +12,14 @@ from urllib.parse import quote
 import click
 from dualtrack.frozen import freeze
 
+from dualtrack_stack.cli.client import Refused
 from dualtrack_stack.cli.command import exit_codes, json_option, moment, print_json, report, stack_options
 from dualtrack_stack.cli.id_types import wrong_id
 from dualtrack_stack.cli.target import Missing, open_target
-from dualtrack_stack.cli.transcript import clean, describe, one_line
+from dualtrack_stack.cli.transcript import clean, cost_lines, describe, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dualtrack import answers
 
@@ -100,17 +102,26 @@ def show(stack: Wanted, what: str | None, *, track: str, as_json: bool) -> None:
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         conversation = conversation or latest(client)
         shown: answers.Record | answers.ConversationRecords
+        lines: Iterable[str]
         if record:
             shown = whole_record(client, conversation, record)
             lines = record_lines(shown)
         else:
             shown = whole_conversation(client, conversation, track)
-            lines = conversation_lines(shown, datetime.now(UTC))
+            lines = [*conversation_lines(shown, datetime.now(UTC)), *_cost(client, shown)]
     if as_json:
         print_json(shown)
         return
     for line in lines:
         click.echo(line)
+
+
+def _cost(client: ApiClient, shown: answers.ConversationRecords) -> Iterator[str]:
+    """What the conversation has cost so far, from its last chat; nothing if that was deleted."""
+    asked = [record["chat_id"] for record in shown["records"] if record.get("chat_id")]
+    if asked:
+        with contextlib.suppress(Refused):
+            yield f"\n{cost_lines(client.call('GET', f'/v1/chats/{asked[-1]}'))[-1][1]}"
 
 
 def latest(client: ApiClient) -> str:

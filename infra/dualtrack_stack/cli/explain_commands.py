@@ -10,7 +10,7 @@ from dualtrack_stack.cli.client import ApiClient, Refused
 from dualtrack_stack.cli.command import exit_codes, json_option, print_json, report, stack_options
 from dualtrack_stack.cli.id_types import CHAT
 from dualtrack_stack.cli.target import OPERATOR, dev_token, open_target
-from dualtrack_stack.cli.transcript import one_line
+from dualtrack_stack.cli.transcript import cost_lines, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -80,6 +80,7 @@ def text_of(receipt: Receipt) -> Iterator[str]:
     yield _row("", f"total, {totals['credits']:,} credits", f"{_dollars(totals['dollars'])}")
     if totals["estimated_dollars"]:
         yield _row("", "of which estimated", f"~{_dollars(totals['estimated_dollars'])}")
+    yield from (_row("", f"{label:<8}{text}", "") for label, text in cost_lines(receipt))
     if text := receipt.get("for_operator"):
         yield f"For the operator: {one_line(text, 1_000)}"
     for difference in receipt["differences"]:

@@ -7,6 +7,7 @@ discards its deltas (CONTRACT 5).
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -312,27 +313,52 @@ def stop_note(chat: answers.Chat) -> str:
 
 
 FICTIONAL: Final = " (fictional: the offline model answered)"
+_CENT: Final = 0.01
 
 
 def facts_of(chat: answers.Chat, user: str = "") -> tuple[tuple[str, str], ...]:
-    """(label, text) lines under an answer: work, credits and whose they are, token savings, ids."""
-    usage = chat.get("usage") or {}
+    """(label, text) lines under an answer: work, credits and whose they are, what memory costs, ids."""
     credit = f"{chat.get('credits_used', 0):,} used, {chat.get('credits_remaining', 0):,} left"
-    sent = savings(int(usage.get("sent_tokens") or 0), int(usage.get("full_history_tokens") or 0))
     return (
         ("work", _work(chat)),
         ("credits", f"{credit} ({one_line(user, 64)})" if user else credit),
-        ("tokens", sent + (FICTIONAL if chat.get("fictional") else "")),
+        *cost_lines(chat),
         ("chat", one_line(chat.get("chat_id", ""), 100)),
         ("conversation", one_line(chat.get("conversation_id", ""), 100)),
     )
 
 
-def savings(sent: int, full: int) -> str:
-    """What the two tracks saved: tokens sent, compared with sending every record in full."""
-    if full <= sent:
-        return f"{sent:,} sent; nothing saved yet, because the full history is not longer"
-    return f"{sent:,} sent instead of {full:,}: {round(100 * (full - sent) / full)} % saved"
+def cost_lines(chat: answers.Chat | answers.Receipt) -> tuple[tuple[str, str], ...]:
+    """(label, text) lines: what the model calls of a chat and of its conversation cost, beside a full history; one line
+    for the first query of a conversation."""
+    memory = chat.get("memory")
+    if not memory:
+        return ()
+    beyond = "; the full history no longer fits in the model's window" if memory["beyond_window"] else ""
+    summaries = ", its summaries not counted yet" if chat.get("status") == "answered" else ""
+    note = f" so far, estimated{summaries}{beyond}{FICTIONAL if chat.get('fictional') else ''}"
+    own, whole = memory["dollars"], memory["conversation_dollars"]
+    so_far = compared(whole, memory["conversation_full_history_dollars"]) + note
+    if own == whole:
+        return (("cost", so_far),)
+    return ("cost", compared(own, memory["full_history_dollars"])), ("in all", so_far)
+
+
+def compared(ours: float, full: float) -> str:
+    """``$0.0041, with the full history $0.0037: +11 %``."""
+    if not full:
+        return money(ours)
+    percent = round(100 * (ours - full) / full)
+    signed = f"{percent:+}".replace("-", "−") if percent else "±0"
+    return f"{money(ours)}, with the full history {money(full)}: {signed} %"
+
+
+def money(amount: float) -> str:
+    """``$0.0123``, with two significant digits of a small amount."""
+    if not amount:
+        return "$0"
+    digits = 4 if amount >= _CENT else min(9, 1 - math.floor(math.log10(amount)))
+    return f"${amount:.{digits}f}"
 
 
 def _work(chat: answers.Chat) -> str:

@@ -1,7 +1,8 @@
-"""Settings, shortcuts, the receipt and the picture of tokens and credits; a session in several tabs."""
+"""Settings, shortcuts, the receipt and the picture of dollars and credits; a session in several tabs."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -132,7 +133,8 @@ def test_the_receipt_is_drawn_from_the_figures_of_an_answer(reader: Reader, scri
 
 def test_a_receipts_chart_places_every_step(reader: Reader) -> None:
     drawn = reader.page.evaluate("""async () => {
-        const { dollars, timeline } = await import("/js/receipt_lines.js");
+        const { timeline } = await import("/js/receipt_lines.js");
+        const { dollars } = await import("/js/format.js");
         const line = (kind, second, seconds, more) => ({ kind, id: kind, at: second === null ? null : new Date(second * 1000).toISOString(), seconds, dollars: 0, estimated: false, ...more });
         const lines = [
             line("chat", 0, undefined, { credits: 5 }), line("model", 1, 4, { turn: 1, first_seconds: 2, dollars: 0.003 }),
@@ -151,7 +153,7 @@ def test_a_receipts_chart_places_every_step(reader: Reader) -> None:
     assert drawn["written"] == ["$0", "$12.5000", "$0.0123", "$0.000044", "$0.000000000"]
 
 
-def test_tokens_and_credits_are_drawn_question_by_question(reader: Reader, script: Script) -> None:
+def test_dollars_and_credits_are_drawn_question_by_question(reader: Reader, script: Script) -> None:
     script.asks(("kit_echo", {"text": "long " * 1_000}))
     script.says("First. " * 100)
     script.says("Second.")
@@ -160,12 +162,18 @@ def test_tokens_and_credits_are_drawn_question_by_question(reader: Reader, scrip
     reader.page.get_by_role("button", name="Memory").click()
     drawing = reader.page.locator(".usage-drawing")
     drawing.wait_for()
-    assert "% saved; 12 credits." in (drawing.get_attribute("aria-label") or "")
-    height = "all => all.map(bar => Number(bar.getAttribute('height')))"
-    full, sent, charged = (
-        drawing.locator(f"rect.{name}").evaluate_all(height) for name in ("full", "sent", "charged")
+    words = drawing.get_attribute("aria-label") or ""
+    assert re.fullmatch(
+        r"\$0\.\d+, with the full history \$0\.\d+: [+−±]\d+ % so far, estimated, fictional; 12 credits\.",
+        words,
     )
-    assert full[1] > 2 * sent[1], "the second question did not send the first one's result"
+    assert words.split(";")[0] in reader.page.locator(".figures").last.inner_text()
+    height = "all => all.map(bar => Number(bar.getAttribute('height')))"
+    full, own, charged = (
+        drawing.locator(f"rect.{name}").evaluate_all(height) for name in ("full", "own", "charged")
+    )
+    assert own[0] > full[0], "the first question pays for its summaries"
+    assert full[1] > 0
     assert charged[0] > charged[1]
     table = reader.page.locator(".usage table")
     assert not table.is_visible()

@@ -194,7 +194,7 @@ def test_a_fork_writes_the_same_amount_whatever_it_shares(api: Api, queries: int
     for number in range(1, queries + 1):
         query = Block(f"q{number}", "user", "What?", now)
         answered = Block(f"q{number}-r-sum", "assistant", "Yes.", now, f"q{number}-r")
-        track = QueryTrack(number, (query, answered), 10)
+        track = QueryTrack(number, (query, answered))
         for write in history.track_writes(api.user, parent.conversation_id, track):
             assert isinstance(write, Action), "small enough for its item"
             dynamodb.put_item(**write.request)

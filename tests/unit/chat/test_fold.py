@@ -99,15 +99,6 @@ def test_a_conversation_over_its_budget_continues_after_a_digest(world: World) -
     assert chat_faults(world.stores, chat) == []
 
 
-def test_the_estimate_of_the_whole_history_is_kept_through_folds(world: World) -> None:
-    """Folded records count as if sent whole, without being read."""
-    chat = converse(world, 9)
-    tracks = world.stores.history.tracks("ann", chat.conversation_id, 8)
-    assert chat.usage["full_history_tokens"] > sum(track.full_tokens for track in tracks)
-    assert chat.usage["full_history_tokens"] < sum(track.full_tokens for track in tracks) + 200
-    assert chat.usage["sent_tokens"] < 700
-
-
 def test_a_query_that_must_fold_does_so_without_a_model(world: World) -> None:
     world.model.script.add({"match": "summary", "status": 400, "always": True})
     chat = converse(world, 9)
@@ -309,7 +300,7 @@ def _counts_of_three_queries(world: World, length: int) -> list[Counter[str]]:
             Block(f"q{number}", "user", f"Question {number}? " + "Words. " * 20, AT),
             Block(f"q{number}-r-sum", "assistant", "Answered with words. " * 20, AT, f"q{number}-r"),
         )
-        track = QueryTrack(number, blocks, 5_000)
+        track = QueryTrack(number, blocks)
         store(world.stores, world.stores.history.track_writes("ann", first.conversation_id, track))
     key: Any = {"pk": {"S": "USER#ann"}, "sk": {"S": f"CONV#{first.conversation_id}"}}
     world.stores.chats.client.update_item(

@@ -165,7 +165,7 @@ def test_what_is_held_for_a_digest_is_charged_with_the_digest(
         chats.append(
             world.run(start(world, f"Question {number}? " + "Words. " * 20, conversation_id=conversation))
         )
-    assert world.stores.chats.fold(chats[-1]) or world.stores.chats.fold(chats[-2]), "a digest was written"
+    assert world.load(chats[-1]).fold or world.load(chats[-2]).fold, "a digest was written"
     every = sum(dollars_of(world, chat) for chat in chats)
     view = figures(world)
     assert view["used"]["dollars_total"] == pytest.approx(every, abs=2e-8)

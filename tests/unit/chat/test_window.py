@@ -99,7 +99,7 @@ def test_fifteen_turns_of_two_large_results_all_run(world: World) -> None:
     assert sum(len(text) < 600 for text in last) > 20
     assert len(last[-1]) > 10_000
     assert_whole(world, chat)
-    assert chat.usage["full_history_tokens"] > 2 * chat.usage["sent_tokens"]
+    assert chat.memory.costs.full > 2 * chat.memory.costs.own
 
 
 def test_twenty_large_results_of_one_turn_share_the_budget(world: World) -> None:

@@ -280,7 +280,7 @@ class TestChat:
         with api_server(Script(events=answered(), hold_after=10)) as url:
             result = run("chat", "--url", url, "How?")
         assert result.exit_code == 0
-        assert "75 % saved" in result.stdout
+        assert "−75 % so far" in result.stdout
 
     def test_a_stack_elsewhere_needs_a_token(self) -> None:
         result = run("chat", "--url", "https://api.example.com", "How?")
@@ -502,7 +502,7 @@ class TestSignals:
         ):
             assert terminal.end() == 0
         assert "\x1b[1mOAuth 2.0\x1b[0m" in terminal.shown, "Markdown is rendered"
-        assert "75 % saved" in terminal.shown
+        assert "−75 % so far" in terminal.shown
 
 
 def in_terminal(option: str, url: str) -> Terminal:

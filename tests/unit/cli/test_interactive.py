@@ -54,15 +54,15 @@ def test_questions_follow_one_another_in_one_conversation() -> None:
         terminal.until("grace, a new conversation.")
         terminal.until(PROMPT)
         terminal.type("How?\r")
-        terminal.until("75 % saved")
+        terminal.until("−75 % so far")
         terminal.until(PROMPT)
         terminal.type("\x1b[200~And\nnow?\x1b[201~\r")
-        terminal.until("75 % saved")
+        terminal.until("−75 % so far")
         terminal.until(PROMPT)
         terminal.type(
             "\x1b[A\x1b[A\x1b[A\r"
         )  # past both lines of the last question, to the previous question
-        terminal.until("75 % saved")
+        terminal.until("−75 % so far")
         terminal.until(PROMPT)
         terminal.type("\x04")
         assert terminal.end() == 0
@@ -131,7 +131,7 @@ def test_after_a_refusal_or_wrong_usage_it_goes_on(tmp_path: Path) -> None:
             terminal.until(expected)
         terminal.until(PROMPT)
         terminal.type("And?\r")
-        terminal.until("75 % saved")
+        terminal.until("−75 % so far")
         terminal.until(PROMPT)
         terminal.type("\x04")
         assert terminal.end() == 0
@@ -147,9 +147,9 @@ def test_a_file_is_sent_only_with_the_next_question(tmp_path: Path) -> None:
     with api_server(script) as url, Terminal("chat", "--url", url) as terminal:
         for entered, expected in (
             (f"/file {tmp_path / 'a.txt'}", "Attached to the next question: a.txt"),
-            ("Read it", "75 % saved"),
+            ("Read it", "−75 % so far"),
             ("/new graph", "A new conversation with graph."),
-            ("And?", "75 % saved"),
+            ("And?", "−75 % so far"),
         ):
             terminal.until(PROMPT)
             terminal.type(f"{entered}\r")

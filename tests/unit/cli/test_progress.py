@@ -91,7 +91,7 @@ def test_a_pipe_gets_a_readable_transcript() -> None:
         "",
         "work         2 turns, 1 tool call, 6.4 s",
         "credits      15 used, 1,035 left",
-        "tokens       1,200 sent instead of 4,800: 75 % saved",
+        "cost         $0.0012, with the full history $0.0048: −75 % so far, estimated",
         "chat         ch_00000000000000000000000001",
         "conversation cv_00000000000000000000000001",
     ]
@@ -99,9 +99,7 @@ def test_a_pipe_gets_a_readable_transcript() -> None:
 
 def test_the_offline_models_figures_are_called_fictional() -> None:
     shown = dict(facts_of(chat_object(fictional=True)))
-    assert (
-        shown["tokens"] == "1,200 sent instead of 4,800: 75 % saved (fictional: the offline model answered)"
-    )
+    assert shown["cost"].endswith("so far, estimated (fictional: the offline model answered)")
 
 
 def test_with_json_only_progress_is_shown() -> None:
@@ -182,7 +180,7 @@ def test_settled_text_is_above_the_region_at_the_end() -> None:
         "I will look it up.",
         "OAuth 2.0",
         "Auth guide",
-        "75 % saved",
+        "−75 % so far",
         "cv_00000000000000000000000001",
     ):
         assert expected in shown

@@ -20,10 +20,11 @@ from dualtrack_stack.cli.transcript import (
     TurnBegan,
     Unpaid,
     clean,
+    compared,
+    cost_lines,
     describe,
     facts_of,
     one_line,
-    savings,
     step,
     stop_note,
     wait_line,
@@ -197,16 +198,44 @@ def test_inputs_are_described_on_one_line() -> None:
     assert len(describe({"query": "x" * 1000})) == 90
 
 
-def test_savings_are_reported_correctly() -> None:
-    assert savings(1200, 4800) == "1,200 sent instead of 4,800: 75 % saved"
-    assert "nothing saved yet" in savings(800, 800)
+@pytest.mark.parametrize(
+    ("ours", "full", "said"),
+    [
+        (0.0041, 0.0037, "$0.0041, with the full history $0.0037: +11 %"),
+        (0.00012, 0.00048, "$0.00012, with the full history $0.00048: −75 %"),
+        (0.5, 0.5, "$0.5000, with the full history $0.5000: ±0 %"),
+        (0.0, 0.0, "$0"),
+    ],
+)
+def test_costs_are_compared_in_whichever_direction(ours: float, full: float, said: str) -> None:
+    assert compared(ours, full) == said
+
+
+def test_a_later_query_has_its_own_cost_and_that_of_all_so_far() -> None:
+    memory = {
+        "dollars": 0.001,
+        "full_history_dollars": 0.002,
+        "conversation_dollars": 0.0041,
+        "conversation_full_history_dollars": 0.0037,
+        "estimated": True,
+        "beyond_window": True,
+    }
+    own, so_far = cost_lines(freeze({"memory": memory, "fictional": True}))
+    assert own == ("cost", "$0.0010, with the full history $0.0020: −50 %")
+    assert so_far[0] == "in all"
+    assert so_far[1].startswith(
+        "$0.0041, with the full history $0.0037: +11 % so far, estimated; the full history no "
+    )
+    assert so_far[1].endswith("(fictional: the offline model answered)")
+    (early,) = cost_lines(freeze(chat_object(status="answered")))
+    assert early[1].endswith("so far, estimated, its summaries not counted yet")
 
 
 def test_facts_name_work_credits_tokens_and_ids() -> None:
     assert facts_of(freeze(chat_object())) == (
         ("work", "2 turns, 1 tool call, 6.4 s"),
         ("credits", "15 used, 1,035 left"),
-        ("tokens", "1,200 sent instead of 4,800: 75 % saved"),
+        ("cost", "$0.0012, with the full history $0.0048: −75 % so far, estimated"),
         ("chat", "ch_00000000000000000000000001"),
         ("conversation", "cv_00000000000000000000000001"),
     )

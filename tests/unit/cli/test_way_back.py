@@ -148,7 +148,7 @@ class TestWatch:
         result = run(script(events=answered(), hold_after=10), "watch", CHAT_ID)
         assert result.exit_code == 0
         assert "turn 1 of 15" in result.stdout
-        assert "75 % saved" in result.stdout
+        assert "−75 % so far" in result.stdout
 
     def test_an_old_chat_is_shown_as_it_ended(self) -> None:
         gone: Refusal = (404, {"code": "not_found", "message": "Gone."}, {})

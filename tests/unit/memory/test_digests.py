@@ -41,7 +41,7 @@ def track(number: int, words: str = "word " * 20, tools: int = 1) -> QueryTrack:
         *results,
         Block(f"{own}-r-sum", "assistant", f"answer {number} {words}", AT, f"{own}-r"),
     )
-    return QueryTrack(number, blocks, full_tokens=1_000 + number)
+    return QueryTrack(number, blocks)
 
 
 def tracks(first: int, last: int, words: str = "word " * 20) -> tuple[QueryTrack, ...]:
@@ -51,7 +51,7 @@ def tracks(first: int, last: int, words: str = "word " * 20) -> tuple[QueryTrack
 
 def digest(number: int, through: int, content: str = "What was said.") -> Digest:
     """A digest of queries 1 to ``through``."""
-    return Digest(number, through, content, AT, 1_000 * through)
+    return Digest(number, through, content, AT)
 
 
 def test_a_past_within_its_budget_is_sent_unchanged() -> None:
@@ -60,15 +60,13 @@ def test_a_past_within_its_budget_is_sent_unchanged() -> None:
 
 
 def test_a_past_over_its_budget_is_folded_to_half_of_it() -> None:
-    """The oldest are folded, with the number of their tokens; the newest are unchanged."""
+    """The oldest are folded; the newest are unchanged."""
     past, budget = Past(digest(2, 3), tracks(4, 60)), TrackBudget(4_000)
     sent = past_to_send(past, budget, AT, cold=False)
     assert sent.digest is not None
     assert (sent.digest.number, sent.digest.ref) == (3, f"q1..q{sent.tracks[0].query - 1}")
     assert sent.tracks == past.tracks[sent.digest.through - 3 :]
     assert budget.of(sent.digest, sent.tracks) <= 2_000
-    folded = past.tracks[: -len(sent.tracks)]
-    assert sent.digest.full_tokens == 3_000 + sum(old.full_tokens for old in folded)
 
 
 def test_one_query_may_be_more_than_the_budget() -> None:
@@ -141,7 +139,6 @@ def test_the_past_never_passes_its_budget(tokens: int, sizes: Sequence[int], wor
         assert [kept.query for kept in past.tracks] == list(range(through + 1, number + 1))
         if past.digest and past.digest != before.digest:
             assert past.digest.number == (before.digest.number if before.digest else 0) + 1
-            assert past.digest.full_tokens == sum(1_000 + query for query in range(1, through + 1))
             assert len(past.digest.content) <= DIGEST_LIMIT
             assert past.digest.text.splitlines() == [past.digest.text]
             assert budget.of(past.digest, past.tracks) <= tokens // 2

@@ -33,7 +33,7 @@ def track(number: int, asked: str, result: str = "found", answered: str = "Done.
         Block(f"{own}-t1-sum", "user", f"(data from search) {result}", AT, f"{own}-t1"),
         Block(f"{own}-r-sum", "assistant", answered, AT, f"{own}-r"),
     )
-    return QueryTrack(number, blocks, 100)
+    return QueryTrack(number, blocks)
 
 
 def added(query: int, words: str) -> Changes:
@@ -176,7 +176,7 @@ def test_the_lines_leave_room_for_the_summary(tokens: int) -> None:
         Instruction(number, f"总是用中文回答第{number}个问题，请不要忘记") for number in range(1, 60)
     )
     past = Past(
-        Digest(1, 60, "Before.", AT, 0, Standing(lines)),
+        Digest(1, 60, "Before.", AT, Standing(lines)),
         tuple(track(n, "Why? " * 200) for n in range(61, 200)),
     )
     budget = TrackBudget(tokens)
@@ -203,7 +203,7 @@ def test_instructions_in_a_long_query_stay_in_its_words() -> None:
 
 
 def test_the_writer_is_shown_the_list_with_numbers() -> None:
-    base = Digest(1, 7, "What was said.", AT, 0, BASE)
+    base = Digest(1, 7, "What was said.", AT, BASE)
     request = digest_call(base, (track(8, "Always use tabs."),), "claude-haiku-5-5", Thinking())
     assert request["messages"][0]["content"][0]["text"].startswith(
         "Digest so far (q1..q7): What was said.\nStanding instructions so far:\n1. q3: Always answer in French.\n"

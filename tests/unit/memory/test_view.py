@@ -8,9 +8,12 @@ from typing import Any
 
 from dualtrack.frozen import freeze
 from dualtrack.memory.blocks import Result
+from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.records import Block, QueryTrack
-from dualtrack.memory.view import PastTurn, View, build
+from dualtrack.memory.sending import Cut, Cuts
+from dualtrack.memory.view import PastTurn, TextFile, View, build, whole_tokens
 from dualtrack.models.turn import ToolCall
+from dualtrack.text import cautious_tokens
 
 AT = "2026-11-21T00:00:00.000Z"
 
@@ -24,16 +27,15 @@ def track(number: int) -> QueryTrack:
             Block(f"q{number}-t1-sum", "user", "found", AT, f"q{number}-t1"),
             Block(f"q{number}-r-sum", "assistant", "answered", AT, f"q{number}-r"),
         ),
-        full_tokens=1_000,
     )
 
 
-def turn(*results: Result, number: int = 1) -> PastTurn:
+def turn(*results: Result, number: int = 1, tool: str = "search") -> PastTurn:
     """A turn with a call for each result."""
     calls = tuple(
-        ToolCall(f"q3-t{m}", f"toolu_{number}_{m}", "search", freeze({})) for m, _ in enumerate(results, 1)
+        ToolCall(f"q3-t{m}", f"toolu_{number}_{m}", tool, freeze({})) for m, _ in enumerate(results, 1)
     )
-    asked = [{"type": "tool_use", "id": call.tool_use_id, "name": "search", "input": {}} for call in calls]
+    asked = [{"type": "tool_use", "id": call.tool_use_id, "name": tool, "input": {}} for call in calls]
     results_by_id = MappingProxyType({call.id: result for call, result in zip(calls, results, strict=True)})
     return PastTurn(freeze(asked), calls, results_by_id)
 
@@ -124,11 +126,16 @@ def test_the_last_call_has_the_reason() -> None:
     assert [message["role"] for message in after_pause.messages] == ["user", "assistant", "user"]
 
 
-def test_the_full_history_is_estimated_the_same_way() -> None:
-    """The past's full records in place of its blocks; the running query is the same on both sides."""
-    nothing = build(View((), QUERY))
-    assert nothing.sent_tokens == nothing.full_history_tokens
-    sent = build(View((track(1), track(2)), QUERY))
-    past = sent.sent_tokens - nothing.sent_tokens
-    assert sent.full_history_tokens == 2_000 + nothing.sent_tokens
-    assert past < 2_000
+def test_the_whole_query_is_what_was_cut_and_not_what_was_recalled() -> None:
+    """A file and a result of 4,000 characters, cut to 400; what a tool of memory brought back, with its call."""
+    text = "word " * 800
+    cut_off = cautious_tokens(text[400:])
+    files = (TextFile("q3-f1", "notes.txt", text),)
+    cuts = Cuts({"q3-t1": Cut(400), "q3-f1": Cut(400)})
+    view = View((), QUERY, files=files, turns=(turn(Result(text)),), cuts=cuts)
+    assert whole_tokens(view) == 2 * cut_off
+    assert whole_tokens(replace(view, cuts=Cuts())) == 0
+    assert whole_tokens(replace(view, result_limit=400)) == 0
+    read_back = turn(Result("as it was"), tool="search_conversation")
+    taken = message_tokens(build(View((), QUERY, turns=(read_back,))).messages[1:])
+    assert whole_tokens(View((), QUERY, turns=(read_back,))) == -taken

@@ -15,6 +15,7 @@ from dualtrack.api.key_format import is_key
 from dualtrack.api.route import KEY_PATH
 
 from dualtrack_stack.cli.client import ApiClient, ClientError, is_loopback
+from dualtrack_stack.cli.transcript import compared
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -278,8 +279,8 @@ def _two_tracks(probe: Probe) -> str:
         record_id.startswith("q1-r") for record_id in tracks["summarised"]
     ):
         raise Wrong(str(tracks))
-    usage = second["usage"]
-    return f"{usage['sent_tokens']} tokens sent, {usage['full_history_tokens']} with everything in full"
+    memory = second["memory"]
+    return compared(memory["conversation_dollars"], memory["conversation_full_history_dollars"])
 
 
 def _credits(probe: Probe) -> str:

@@ -7,7 +7,7 @@ import { announce, h, icon, recordButton } from "./dom.js";
 import { isOpen, writing } from "./exchange.js";
 import { piecesOf } from "./fences.js";
 import { fileChips } from "./file_chip.js";
-import { between, count, plural, saved, seconds, start } from "./format.js";
+import { between, count, plural, seconds, soFar, start } from "./format.js";
 import { resultPreview } from "./result_preview.js";
 import { sourceList } from "./source_list.js";
 
@@ -59,7 +59,7 @@ export class ExchangeView {
     if (changed("messageId", "question", "attachments", "branches")) this.#drawQuestion();
     if (changed("status", "turns", "calls", "shortage", "turnCount")) this.#drawSteps(before);
     if (changed("status", "turns", "response")) this.#drawAnswer();
-    if (changed("status", "sources", "usage", "stop", "error", "credits", "responseId", "response"))
+    if (changed("status", "sources", "memory", "stop", "error", "credits", "responseId", "response"))
       this.#drawFoot();
     this.#trouble.hidden = !exchange.trouble || !isOpen(exchange);
     this.#trouble.textContent = exchange.trouble;
@@ -205,12 +205,11 @@ export class ExchangeView {
   }
 
   #figures() {
-    const { status, responseId, turnCount, credits, usage, fictional } = this.#exchange;
+    const { status, responseId, turnCount, credits, memory } = this.#exchange;
     const facts = [];
     if (turnCount > 0) facts.push(plural(turnCount, "turn"));
     if (credits) facts.push(plural(credits.used, "credit"));
-    if (usage && usage.full_history_tokens > 0)
-      facts.push(`${savings(usage)}${fictional ? ", fictional" : ""}`);
+    if (memory && memory.conversation_dollars > 0) facts.push(soFar(this.#exchange));
     return h(
       "p",
       { class: "figures" },
@@ -373,8 +372,3 @@ const WORDS = {
 const label = (tool) => WORDS[tool] ?? tool;
 
 const verdict = (kind, text) => h("p", { class: `verdict ${kind}` }, text);
-
-function savings({ sent_tokens: sent, full_history_tokens: full }) {
-  if (sent >= full) return `${plural(sent, "token")} sent, nothing saved yet`;
-  return `${count(sent)} of ${count(full)} tokens sent, ${saved(sent, full)} % saved`;
-}

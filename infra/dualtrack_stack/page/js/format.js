@@ -24,8 +24,39 @@ export function bytes(size) {
 /** The server's estimate: four characters a token (code points, as in Python). */
 export const tokens = (text) => Math.ceil([...text].length / 4);
 
-/** The share that was not sent, in whole percent; 0 if nothing was saved. */
-export const saved = (sent, full) => (full > 0 ? Math.max(0, Math.round((1 - sent / full) * 100)) : 0);
+/** `$0.0123`, with the significant digits. */
+export function dollars(amount) {
+  if (amount === 0) return "$0";
+  const digits = amount >= 0.01 ? 4 : Math.min(9, 1 - Math.floor(Math.log10(amount)));
+  return `$${amount.toFixed(digits)}`;
+}
+
+/** `+11 %`: how much more (−: less) ours costs. */
+export function difference(ours, full) {
+  const percent = full > 0 ? Math.round((ours / full - 1) * 100) : 0;
+  return `${percent > 0 ? "+" : percent < 0 ? "−" : "±"}${Math.abs(percent)} %`;
+}
+
+/** `$0.0041, with the full history $0.0037: +11 %`. */
+export const compared = (ours, full) =>
+  full > 0
+    ? `${dollars(ours)}, with the full history ${dollars(full)}: ${difference(ours, full)}`
+    : dollars(ours);
+
+/**
+ * What a conversation cost up to a chat, from its `memory`. `fictional`: the offline model answered; `status`: an
+ * answered chat has its summaries yet to pay.
+ */
+export function soFar({ memory, fictional, status }) {
+  const notes = [
+    "estimated",
+    status === "answered" && "its summaries not counted yet",
+    memory.beyond_window && "the full history longer than the model's window",
+    fictional && "fictional",
+  ];
+  const costs = compared(memory.conversation_dollars, memory.conversation_full_history_dollars);
+  return `${costs} so far, ${notes.filter(Boolean).join(", ")}`;
+}
 
 /** `in 3 h 12 min`. */
 export function until(iso, now = Date.now()) {

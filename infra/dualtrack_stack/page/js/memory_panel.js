@@ -1,7 +1,7 @@
 /** The view of a conversation's memory: both tracks, and their cost by question. */
 import { byId, h } from "./dom.js";
 import { drawMemory } from "./memory_view.js";
-import { chatsOfAll, usageChart, usageOf } from "./usage_chart.js";
+import { chatsOfAll, costsOf, usageChart, usageOf } from "./usage_chart.js";
 
 export class MemoryPanel {
   #api;
@@ -24,14 +24,11 @@ export class MemoryPanel {
         this.#api.tools(),
       ]);
       if (drawing !== this.#drawn) return;
-      const usages = Object.fromEntries(
-        this.#conversation.exchanges.map((exchange) => [exchange.messageId, exchange.usage]),
-      );
-      drawMemory(element, full, summarised, usages, offered);
+      drawMemory(element, full, summarised, offered);
       const chats = this.#conversation.exchanges.map((exchange) => exchange.chatId).filter(Boolean);
-      const usage = usageOf(await chatsOfAll(this.#api, chats, signal));
-      if (drawing === this.#drawn && usage.length > 0)
-        element.querySelector(".overview")?.after(usageChart(usage));
+      const ended = await chatsOfAll(this.#api, chats, signal);
+      if (drawing === this.#drawn && ended.length > 0)
+        element.querySelector(".overview")?.after(usageChart(usageOf(ended), costsOf(ended)));
     } catch (problem) {
       if (problem.name !== "AbortError")
         element.replaceChildren(h("p", { class: "problem" }, problem.message));

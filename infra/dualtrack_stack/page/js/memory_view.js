@@ -4,7 +4,7 @@
  */
 import { h, recordButton } from "./dom.js";
 import { isFile } from "./exchange.js";
-import { count, plural, saved, start, tokens } from "./format.js";
+import { count, plural, start, tokens } from "./format.js";
 
 const NONE = "not sent";
 const SUMMARIES =
@@ -71,7 +71,7 @@ export function explained({ profiles }, name) {
 }
 
 /** `offered`: the server's tools and profiles. */
-export function drawMemory(element, conversation, summarised, usages, offered) {
+export function drawMemory(element, conversation, summarised, offered) {
   const groups = pairTracks(conversation.records, summarised.records);
   const rows = groups.flatMap((group) => group.rows);
   if (rows.length === 0) {
@@ -82,22 +82,15 @@ export function drawMemory(element, conversation, summarised, usages, offered) {
   const sent = total(rows, "sent") + (digest ? size(digest) : 0);
   element.replaceChildren(
     overview(total(rows, "stored"), sent, explained(offered, conversation.profile)),
-    table(groups, digest, usages),
+    table(groups, digest),
   );
 }
 
 function overview(stored, sent, what) {
-  const share = saved(sent, stored);
   return h(
     "div",
     { class: "overview" },
-    h(
-      "p",
-      { class: "overview-line" },
-      share > 0
-        ? [h("strong", {}, `${share} % saved`), " with the next question"]
-        : "Nothing to save yet: all of it is short",
-    ),
+    h("p", { class: "overview-line" }, "What the next question sends of what is stored"),
     bar("Stored", stored, stored, "stored"),
     bar("Sent", sent, stored, "sent"),
     h("p", { class: "fine muted" }, what),
@@ -116,7 +109,7 @@ function bar(name, value, most, kind) {
   );
 }
 
-function table(groups, digest, usages) {
+function table(groups, digest) {
   return h(
     "table",
     { class: "tracks" },
@@ -132,7 +125,7 @@ function table(groups, digest, usages) {
       ),
     ),
     digest && digestRow(digest),
-    groups.map((group) => body(group, digest, usages[group.query])),
+    groups.map((group) => body(group, digest)),
   );
 }
 
@@ -155,11 +148,7 @@ function digestRow(digest) {
   );
 }
 
-function body(group, digest, usage) {
-  const spent =
-    usage && usage.full_history_tokens > usage.sent_tokens
-      ? `${count(usage.sent_tokens)} of ${count(usage.full_history_tokens)} tokens sent in answering it`
-      : "";
+function body(group, digest) {
   return h(
     "tbody",
     {},
@@ -170,7 +159,6 @@ function body(group, digest, usage) {
         "th",
         { scope: "rowgroup", colspan: "2" },
         h("span", { class: "query-title" }, start(group.title, 90)),
-        spent && h("span", { class: "muted query-usage" }, spent),
       ),
     ),
     group.rows.map((row) =>

@@ -1,8 +1,8 @@
 /** The receipt of a chat: its time and cost by step. Loaded when it is opened. */
 import { show } from "./dialogs.js";
 import { h } from "./dom.js";
-import { count, plural, seconds } from "./format.js";
-import { dollars, nameOf, timeline } from "./receipt_lines.js";
+import { compared, count, dollars, plural, seconds, soFar } from "./format.js";
+import { nameOf, timeline } from "./receipt_lines.js";
 import { s } from "./svg.js";
 
 export async function openReceipt(api, chatId) {
@@ -15,11 +15,14 @@ export async function openReceipt(api, chatId) {
   }
 }
 
-function totals({ chat_id: id, model, fictional, totals: sum }) {
+function totals(receipt) {
+  const { chat_id: id, model, fictional, memory, totals: sum } = receipt;
   const { fresh, cache_write: written, cache_read: read, output } = sum.usage;
   const facts = [
     ["Charged", plural(sum.credits, "credit")],
     ["Model", `${dollars(sum.model_dollars)}${fictional ? ", fictional" : ""}${model ? ` · ${model}` : ""}`],
+    ["Memory", compared(memory.dollars, memory.full_history_dollars)],
+    ["Conversation", soFar(receipt)],
     sum.aws_dollars !== null && ["AWS", `${dollars(sum.aws_dollars)}, estimated`],
     [
       "Tokens",

@@ -12,13 +12,6 @@ export function nameOf(line) {
   return NAMES[line.kind] ?? line.item ?? line.kind;
 }
 
-/** `$0.0123`, with the significant digits. */
-export function dollars(amount) {
-  if (amount === 0) return "$0";
-  const digits = amount >= 0.01 ? 4 : Math.min(9, 1 - Math.floor(Math.log10(amount)));
-  return `$${amount.toFixed(digits)}`;
-}
-
 /**
  * `{seconds, rows}`: model calls, waits, tools and summaries in order. A row has `name, kind, from, took, first,
  * share, dollars, credits, failed, estimated`; `from`, `took` and `first` (to the first piece of an answer)

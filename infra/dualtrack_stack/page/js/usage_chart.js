@@ -1,9 +1,9 @@
 /**
- * Tokens and credits of a conversation by question: tokens sent, tokens of the full history, credits charged.
+ * Dollars and credits of a conversation by question: what memory cost, what a full history would have, credits charged.
  * Plain SVG, with the figures in a table below.
  */
 import { h } from "./dom.js";
-import { count, plural, saved } from "./format.js";
+import { count, difference, dollars, plural, soFar } from "./format.js";
 import { s } from "./svg.js";
 
 const SHOWN = 60; // the newest questions
@@ -12,15 +12,18 @@ const TALL = 120;
 const CREDITS = 44;
 const LEFT = 56;
 
-/** `[{query, sent, full, credits}]` of chat objects in order, the newest `SHOWN`. Pure. */
+/** `[{query, own, full, credits}]` of chat objects in order, the newest `SHOWN`. Pure. */
 export function usageOf(chats) {
   return chats.slice(-SHOWN).map((chat) => ({
     query: chat.message_id,
-    sent: chat.usage.sent_tokens,
-    full: chat.usage.full_history_tokens,
+    own: chat.memory.dollars,
+    full: chat.memory.full_history_dollars,
     credits: chat.credits_used,
   }));
 }
+
+/** The conversation's cost in words, from the last of its chats. Pure. */
+export const costsOf = (chats) => soFar(chats.at(-1));
 
 /** The number rounded up to one digit and zeros. Pure. */
 export function ceiling(most) {
@@ -29,27 +32,29 @@ export function ceiling(most) {
   return Math.ceil(most / power) * power;
 }
 
-export function usageChart(usage) {
-  if (usage.length === 0) return h("p", { class: "fine muted" }, "No figures yet.");
-  const sum = (name) => usage.reduce((total, question) => total + question[name], 0);
-  const [sent, full, credits] = [sum("sent"), sum("full"), sum("credits")];
-  const spared = sent < full ? `${saved(sent, full)} % saved` : "nothing saved yet";
-  const words = `${count(sent)} of ${count(full)} tokens sent, ${spared}; ${plural(credits, "credit")}.`;
+export function usageChart(usage, costs) {
+  const credits = usage.reduce((total, question) => total + question.credits, 0);
+  const words = `${costs}; ${plural(credits, "credit")}.`;
   return h(
     "section",
     { class: "usage" },
-    h("h2", {}, "Tokens and credits by question"),
+    h("h2", {}, "Dollars and credits by question"),
     h("p", { class: "fine muted" }, words),
     h(
       "p",
       { class: "legend fine" },
       h("span", { class: "key full" }, "full history"),
-      h("span", { class: "key sent" }, "sent"),
+      h("span", { class: "key own" }, "this memory"),
       h("span", { class: "key charged" }, "credits"),
     ),
     h(
       "div",
-      { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Picture of tokens and credits" },
+      {
+        class: "table-scroll",
+        tabindex: "0",
+        role: "region",
+        "aria-label": "Picture of dollars and credits",
+      },
       drawing(usage, words),
     ),
     h("details", {}, h("summary", {}, "The same as a table"), table(usage)),
@@ -57,17 +62,17 @@ export function usageChart(usage) {
 }
 
 function drawing(usage, words) {
-  const most = ceiling(Math.max(...usage.map((question) => Math.max(question.full, question.sent))));
+  const most = ceiling(Math.max(...usage.map((question) => Math.max(question.full, question.own))));
   const dearest = ceiling(Math.max(...usage.map((question) => question.credits)));
   const [width, height] = [LEFT + usage.length * STEP + 8, TALL + CREDITS + 40];
   const base = TALL + 8;
   const under = base + 20 + CREDITS;
   const bars = usage.map((question, index) => {
     const x = LEFT + index * STEP;
-    const tokens = (name, at) => column(name, x + at, base, (question[name] / most) * TALL, 10);
+    const cost = (name, at) => column(name, x + at, base, (question[name] / most) * TALL, 10);
     return [
-      tokens("full", 3),
-      tokens("sent", 14),
+      cost("full", 3),
+      cost("own", 14),
       column("charged", x + 3, under, (question.credits / dearest) * CREDITS, 21),
       label(x + 14, base + 14, question.query.slice(1)),
     ];
@@ -82,8 +87,8 @@ function drawing(usage, words) {
       role: "img",
       "aria-label": words,
     },
-    axis(8, base, most),
-    axis(base + 20, under, dearest),
+    axis(8, base, dollars(most)),
+    axis(base + 20, under, count(dearest)),
     bars,
   );
 }
@@ -102,17 +107,17 @@ const label = (x, y, text) => s("text", { x, y, "text-anchor": "middle" }, text)
 
 const axis = (top, base, most) => [
   s("path", { class: "axis", d: `M${LEFT} ${top}V${base}` }),
-  s("text", { x: LEFT - 6, y: top + 8, "text-anchor": "end" }, count(most)),
+  s("text", { x: LEFT - 6, y: top + 8, "text-anchor": "end" }, most),
   s("text", { x: LEFT - 6, y: base, "text-anchor": "end" }, "0"),
 ];
 
 function table(usage) {
-  const heads = ["Question", "Full history", "Sent", "Saved", "Credits"];
+  const heads = ["Question", "Full history", "This memory", "Difference", "Credits"];
   const row = (question) =>
     [
-      count(question.full),
-      count(question.sent),
-      `${saved(question.sent, question.full)} %`,
+      dollars(question.full),
+      dollars(question.own),
+      difference(question.own, question.full),
       count(question.credits),
     ].map((text) => h("td", { class: "number" }, text));
   return h(
@@ -150,5 +155,5 @@ export async function chatsOfAll(api, ids, signal, atOnce = 6) {
     }
   };
   await Promise.all(Array.from({ length: atOnce }, work));
-  return chats.filter((chat) => chat?.usage && chat.ended_at);
+  return chats.filter((chat) => chat?.memory && chat.ended_at);
 }

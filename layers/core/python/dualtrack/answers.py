@@ -155,8 +155,20 @@ class Usage(TypedDict):
     cache_read_tokens: Annotated[Count, "Read from the cache"]
     cache_write_tokens: Annotated[Count, "Written to the cache"]
     summary_tokens: Annotated[Count, "Of the calls that wrote summaries; not part of any other figure"]
-    sent_tokens: Annotated[Count, "Estimated tokens sent, summed over the chat's model calls"]
-    full_history_tokens: Annotated[Count, "The same estimate if full histories had been sent"]
+
+
+class Memory(TypedDict):
+    """What the model calls of turns, summaries and digests cost, without those of tools; and an estimate of what they
+    would have cost with every record whole in the messages, cached by the service's rules."""
+
+    dollars: Annotated[Dollars, "This chat's, in US dollars"]
+    full_history_dollars: Annotated[Dollars, "The same with the full history"]
+    conversation_dollars: Annotated[Dollars, "Those of the conversation up to and with this chat"]
+    conversation_full_history_dollars: Annotated[Dollars, "The same with the full history"]
+    estimated: Annotated[bool, "Always true: the figures of the full history are estimates"]
+    beyond_window: Annotated[
+        bool, "Whether the full history has outgrown the model's window; it grows no more then"
+    ]
 
 
 class Failure(TypedDict):
@@ -191,7 +203,8 @@ class Chat(TypedDict):
         Count, "The user's available credits after the chat last held or charged any"
     ]
     usage: Annotated[Usage, "Tokens"]
-    fictional: Annotated[bool, "Whether the offline model answered: tokens are fictional"]
+    memory: Annotated[Memory, "What this memory costs, beside a full history"]
+    fictional: Annotated[bool, "Whether the offline model answered: tokens and dollars are fictional"]
     created_at: Annotated[Time, "When it was created"]
     ended_at: Annotated[Time | None, "When it ended; null before that"]
     error: NotRequired[Annotated[Failure, "Only if it failed"]]
@@ -272,6 +285,7 @@ class Receipt(TypedDict):
     fictional: Annotated[bool, "Whether the offline model answered: tokens and dollars are fictional"]
     lines: Annotated[Sequence[ReceiptLine], "Its steps in order"]
     totals: Annotated[ReceiptTotals, "Sums of the lines"]
+    memory: Annotated[Memory, "As in the chat object"]
     differences: Annotated[Sequence[str], "Where the lines do not add up; normally empty"]
     for_operator: NotRequired[
         Annotated[

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.events import source_json
 from dualtrack.ids import query_id, response_id, summary_id
 from dualtrack.memory.sources import sources_of
+from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.models.prices import is_fictional
 
 WITH_RESPONSE: Final = frozenset({"answered", "done", "cancelled"})
@@ -37,6 +38,7 @@ def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None)
         "credits_used": chat.credits_used,
         "credits_remaining": chat.credits_remaining,
         "usage": _usage(chat.usage),
+        "memory": memory_json(chat),
         "fictional": answered_offline(chat),
         "created_at": chat.created_at,
         "ended_at": chat.ended_at or None,
@@ -79,8 +81,20 @@ def _usage(counts: Mapping[str, int]) -> answers.Usage:
         "cache_read_tokens": counts.get("cache_read_tokens", 0),
         "cache_write_tokens": counts.get("cache_write_tokens", 0),
         "summary_tokens": counts.get("summary_tokens", 0),
-        "sent_tokens": counts.get("sent_tokens", 0),
-        "full_history_tokens": counts.get("full_history_tokens", 0),
+    }
+
+
+def memory_json(chat: Chat) -> answers.Memory:
+    """What memory costs beside a full history. A digest is added once it is written, after the chat's end."""
+    memory, sums = chat.memory, chat.memory.sums
+    fold = side_nanodollars(chat.fold) if chat.fold else 0
+    return {
+        "dollars": (memory.costs.own + memory.aside + fold) / 1e9,
+        "full_history_dollars": memory.costs.full / 1e9,
+        "conversation_dollars": (sums.costs.own + sums.aside + fold) / 1e9,
+        "conversation_full_history_dollars": sums.costs.full / 1e9,
+        "estimated": True,
+        "beyond_window": sums.beyond_window,
     }
 
 

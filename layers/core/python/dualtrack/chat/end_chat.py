@@ -19,8 +19,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from dualtrack.chat.chat_view import chat_json
+from dualtrack.chat.memory_figures import lost_nanodollars, with_aside, with_end
 from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
-from dualtrack.chat.receipt import model_nanodollars
+from dualtrack.chat.receipt import model_nanodollars, unknown_summaries
 from dualtrack.clock import iso
 from dualtrack.credits.account import Cost
 from dualtrack.errors import ChatClosed, Contended, Gone, Superseded
@@ -29,11 +30,13 @@ from dualtrack.ids import response_id
 from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
 from dualtrack.models.cost_cap import side_nanodollars
+from dualtrack.models.prices import nanodollars
 from dualtrack.models.spent import begun_before
 from dualtrack.models.trouble import BUSY, Details, unreachable, without_key
 from dualtrack.models.turn import Usage
-from dualtrack.profiles import whole_characters
+from dualtrack.profiles import all_profiles, whole_characters
 from dualtrack.storage.chats import with_summaries, with_usage
+from dualtrack.storage.conversations import aside_action
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.history import TRACK
 
@@ -48,9 +51,9 @@ if TYPE_CHECKING:
     from dualtrack.models.spent import Side
     from dualtrack.requests import ChatRef
     from dualtrack.storage.bodies import Write
-    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.event_log import EventLog
-    from dualtrack.storage.stores import ChatStores, PaidStores
+    from dualtrack.storage.stores import ChatStores, PaidStores, ToolStores
 
 _TRIES = 8
 
@@ -149,9 +152,11 @@ def finish(
     """
     after = replace(with_summaries(chat, spent.usage if spent else Usage()), status="done")
     after = replace(after, spent=replace(after.spent, summaries=spent))
+    cost = side_nanodollars(spent) if spent else _unknown_cost(stores, chat)
+    after = with_aside(stores, after, cost)
     # there are none if the conversation was deleted meanwhile: then the closed log rejects the next write
     track = (
-        track_of(records, summaries, whole, iso(stores.clock())) if records else QueryTrack(chat.query, (), 0)
+        track_of(records, summaries, whole, iso(stores.clock())) if records else QueryTrack(chat.query, ())
     )
     try:
         writes = stores.history.track_writes(chat.user, chat.conversation_id, track)
@@ -174,8 +179,10 @@ def _close_answered(
 ) -> None:
     log, summaries = stores.log(chat), after.spent.summaries
     events = [*_summary_events(track), done(chat_json(after, records, track))]
+    aside, table = after.memory.aside, stores.history.table
+    added = [aside_action(table, chat.user, chat.conversation_id, aside)] if aside else []
     if not chat.key_id:
-        log.append(events, [stores.chats.change_action(chat, after), *writes])
+        log.append(events, [stores.chats.change_action(chat, after), *added, *writes])
         return
     now, cost = stores.clock(), Cost(side_nanodollars(summaries) if summaries else 0, chat.key_id, kept)
 
@@ -184,9 +191,17 @@ def _close_answered(
 
     def recorded(credits: Credits) -> Recorded:  # noqa: A002
         charged = replace(after, spent=after.spent.moved(lines_of(credits, chat.chat_id)))
-        return events, [stores.chats.change_action(chat, charged), *writes]
+        return events, [stores.chats.change_action(chat, charged), *added, *writes]
 
     move_credits(stores.ledger, log, chat.payer, charge, recorded)
+
+
+def _unknown_cost(stores: ToolStores, chat: Chat) -> int:
+    """The receipt's estimate for summaries whose step died while it asked for them (10⁻⁹ dollars)."""
+    profile = all_profiles().get(chat.profile)
+    if profile is None or not profile.history.is_summarised:
+        return 0
+    return nanodollars(chat.model, unknown_summaries(_turns(stores, chat)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +234,11 @@ def _end_running(
     response = _response(chat, how, events, iso(now))
     chat = _with_cut_calls(chat, how, events)
     records = (*stores.history.query_records(chat.user, chat.conversation_id, chat.query), response)
-    cost = cost_of(chat, _cost(stores, chat, records), is_answered=False)
+    turns = _turns(stores, chat)
+    prompt = turns[-1].usage.prompt_tokens if turns else 0
+    lost = lost_nanodollars(chat.model, chat.spent.lost, prompt)
+    chat = with_end(replace(chat, memory=chat.memory.with_lost(lost)), records)
+    cost = cost_of(chat, _cost(chat, turns, records), is_answered=False)
     end = _End(chat, how, now, records, track_of(records, {}, whole_characters(chat.profile), iso(now)))
 
     def decide(account: Account) -> Credits:
@@ -237,20 +256,28 @@ def _with_cut_calls(chat: Chat, how: Failure | Cancelled, events: Sequence[Store
     lost = begun.lost[:-1] if is_refused else begun.lost
     usage = sum((call.usage for call in lost if call.usage), Usage())
     spent = replace(chat.spent, lost=lost, waited=begun.waited)
-    counted = with_usage(chat, usage, 0, 0) if usage.tokens else chat
+    counted = with_usage(chat, usage) if usage.tokens else chat
     return replace(counted, spent=spent, model=chat.model or (chat.heard.model if chat.heard else ""))
 
 
-def _cost(stores: ChatStores, chat: Chat, records: Sequence[Record]) -> int:
+def _cost(chat: Chat, turns: Sequence[RecordedTurn], records: Sequence[Record]) -> int:
     """What the model calls of the chat's turns and tools cost (10⁻⁹ dollars), whatever the user is charged. Where that
     is gone, a chat by a key costs what it held."""
+    if turns or not chat.turn:
+        return model_nanodollars(chat, turns, records)
+    return chat.costs.turns if chat.costs else 0
+
+
+def _turns(stores: ToolStores, chat: Chat) -> tuple[RecordedTurn, ...]:
+    """The chat's recorded turns; none if some of them is missing: the conversation is being deleted, or missing data is
+    why the chat ends."""
     if not chat.turn:
-        return model_nanodollars(chat, (), ())
+        return ()
     try:
         loaded = stores.chats.load_with_turns(chat.user, chat.chat_id)
-    except Gone:  # the conversation is being deleted, or missing data is why the chat ends
-        return chat.costs.turns if chat.costs else 0
-    return model_nanodollars(chat, loaded[1], records) if loaded else 0
+    except Gone:
+        return ()
+    return loaded[1] if loaded else ()
 
 
 def _response(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent], now: str) -> Record:
@@ -274,9 +301,11 @@ def _recorded_end(stores: ChatStores, end: _End, credits: Credits) -> Recorded: 
     ]
     writes = [
         stores.chats.end_action(chat, after),
-        *stores.history.record_writes(chat.user, chat.conversation_id, end.response, "response"),
+        *stores.history.record_writes(
+            chat.user, chat.conversation_id, replace(end.response, sums=after.memory.sums), "response"
+        ),
         *stores.history.track_writes(chat.user, chat.conversation_id, end.track),
-        stores.conversations.free_action(chat.user, chat.conversation_id, chat.chat_id, now),
+        stores.conversations.free_action(after, now),
     ]
     return events, writes
 

@@ -32,4 +32,4 @@ def evidence(stores: ToolStores, chat: Chat, ledger: Ledger | None) -> Evidence:
         chat = replace(chat, spent=replace(chat.spent, waited=waited))
     profile = all_profiles().get(chat.profile)
     is_summarised = profile is not None and profile.history.is_summarised
-    return Evidence(chat, turns, records, entries, stores.chats.fold(chat), is_summarised)
+    return Evidence(chat, turns, records, entries, is_summarised)

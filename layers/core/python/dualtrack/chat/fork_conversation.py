@@ -7,15 +7,18 @@ queries it shares (`dualtrack.memory.ancestry`): the same cost for 3 queries as 
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.end_chat import TIMED_OUT, end_chat
 from dualtrack.chat.latest_queries import asked_up_to
 from dualtrack.clock import iso
 from dualtrack.errors import ApiError, Contended, conversation_busy, invalid_request, not_found
-from dualtrack.ids import new_conversation_id, query_id
+from dualtrack.ids import new_conversation_id, query_id, response_id
 from dualtrack.memory.ancestry import MAX_PARTS
+from dualtrack.memory.full_history import Sums
 from dualtrack.memory.summaries import track_of
+from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.profiles import all_profiles, whole_characters
 from dualtrack.requests import ChatRef
 from dualtrack.storage.api_requests import FirstRequest
@@ -73,6 +76,7 @@ def _fork(
     ancestry = _ancestry(stores, parent, through)
     _make_final(stores, parent, ancestry)
     own_id, now = new_conversation_id(), iso(stores.clock())
+    sums = _inherited(stores, parent, through)
     fork = Conversation(
         user=user,
         conversation_id=own_id,
@@ -86,6 +90,8 @@ def _fork(
         forked_from=parent.conversation_id,
         asked=asked_up_to(stores.history, parent, through),
         key_id=key_id,
+        sums=sums,
+        aside=sums.aside,
     )
     actions = [
         stores.conversations.create_action(fork),
@@ -125,6 +131,21 @@ def _ancestry(stores: AdmissionStores, parent: Conversation, through: int) -> An
     if not cut:
         return ancestry
     return ancestry.with_digests(stores.digests.in_force_at(parent.user, cut, through + 1))
+
+
+def _inherited(stores: AdmissionStores, parent: Conversation, through: int) -> Sums:
+    """The conversation's sums as of that query. Those of a chat have its summaries in them; if it was deleted with its
+    conversation, those of its response are left."""
+    if through in (0, parent.queries):
+        return parent.costs_so_far if through else Sums()
+    history = stores.history.across(parent.ancestry)
+    chat_id = history.chat_of_query(parent.user, parent.conversation_id, through)
+    chat = stores.chats.load(parent.user, chat_id)
+    if chat:
+        fold = side_nanodollars(chat.fold) if chat.fold else 0
+        return replace(chat.memory.sums, aside=chat.memory.sums.aside + fold)
+    response = history.records(parent.user, parent.conversation_id, [response_id(through)])
+    return next((record.sums for record in response if record.sums), Sums())
 
 
 def _make_final(stores: AdmissionStores, parent: Conversation, ancestry: Ancestry) -> None:

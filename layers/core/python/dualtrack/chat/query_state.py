@@ -22,6 +22,7 @@ from dualtrack.errors import Gone, Superseded
 from dualtrack.ids import response_id
 from dualtrack.memory.blocks import Result
 from dualtrack.memory.digests import Past
+from dualtrack.memory.full_history import RETRIEVE_FULL_CONTEXT
 from dualtrack.memory.records import block_of
 from dualtrack.memory.sending import Cuts
 from dualtrack.memory.summaries import track_of
@@ -29,7 +30,7 @@ from dualtrack.memory.view import PastTurn, Replay, TextFile, View
 from dualtrack.storage.chats import Pin
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.past_writes import write_past
-from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, result_text
+from dualtrack.tools.full_context import result_text
 from dualtrack.tools.mcp.catalogue import load_catalogue
 from dualtrack.tools.registry import IN_HOUSE, offered_tools
 

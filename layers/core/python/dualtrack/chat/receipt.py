@@ -18,15 +18,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.chat.chat_view import answered_offline
+from dualtrack.chat.chat_view import answered_offline, memory_json
 from dualtrack.clock import epoch_of, iso
 from dualtrack.credits.aws_cost import STEP_SECONDS, Work, states_of, work_lines
 from dualtrack.credits.plans import CHAT_PRICE, price_calls
 from dualtrack.ids import query_id
 from dualtrack.models.cost_cap import asked_dollars
 from dualtrack.models.prices import dollars, is_known
+from dualtrack.models.spent import lost_usage
 from dualtrack.models.turn import Usage
-from dualtrack.text import tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -70,7 +70,6 @@ class Evidence:
     turns: Sequence[RecordedTurn]
     records: Sequence[Record]
     entries: Sequence[Entry]
-    fold: Side | None = None
     is_summarised: bool = True
 
 
@@ -97,6 +96,7 @@ def receipt_of(evidence: Evidence, deployment: Deployment) -> Receipt:
         "fictional": answered_offline(chat),
         "lines": lines,
         "totals": _totals(lines),
+        "memory": memory_json(chat),
         "differences": differences(chat, lines),
     }
 
@@ -206,10 +206,9 @@ def _model_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
 
 
 def _lost_lines(chat: Chat, lost: Sequence[Lost], prompt: int) -> Iterator[ReceiptLine]:
-    """Estimates for calls that were never recorded: what the service reported of the prompt, else the prompt of the
-    recorded turn or of the turn before, all of it uncached; and the text that they had streamed."""
+    """Estimates for calls that were never recorded; ``prompt``: that of the recorded turn, or of the turn before."""
     for number, call in enumerate(lost, start=1):
-        usage = call.usage or Usage(prompt, tokens_of(call.written))
+        usage = lost_usage(call, prompt)
         line_id, cost = f"turn-{call.turn}-lost-{number}", dollars(chat.model, usage)
         yield {
             **_line("model", call.at, line_id, cost, estimated=True),
@@ -244,8 +243,8 @@ def _side_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
         yield {**_side("summary", spent.summaries), "missing": spent.summaries.missing}
     elif not spent.summaries and evidence.chat.status == "done" and evidence.is_summarised:
         yield _unknown_summaries(evidence)
-    if evidence.fold:
-        yield _side("fold", evidence.fold)
+    if evidence.chat.fold:
+        yield _side("fold", evidence.chat.fold)
 
 
 def _side(kind: LineKind, side: Side) -> ReceiptLine:
@@ -259,16 +258,16 @@ def _side(kind: LineKind, side: Side) -> ReceiptLine:
     }
 
 
-def _unknown_summaries(evidence: Evidence) -> ReceiptLine:
+def unknown_summaries(turns: Sequence[RecordedTurn]) -> Usage:
     """The estimate for a step that died while summarising: one call as long as that of the last turn."""
-    last = evidence.turns[-1].usage if evidence.turns else None
-    usage = Usage(last.prompt_tokens, last.output_tokens) if last else Usage()
-    return _estimated_summaries(evidence.chat, evidence.chat.ended_at, usage)
+    last = turns[-1].usage if turns else Usage()
+    return Usage(last.prompt_tokens, last.output_tokens)
 
 
-def _estimated_summaries(chat: Chat, at: str | None, usage: Usage) -> ReceiptLine:
+def _unknown_summaries(evidence: Evidence) -> ReceiptLine:
+    chat, usage = evidence.chat, unknown_summaries(evidence.turns)
     return {
-        **_line("summary", at, "summary", dollars(chat.model, usage), estimated=True),
+        **_line("summary", chat.ended_at, "summary", dollars(chat.model, usage), estimated=True),
         "model": chat.model or None,
         "usage": _tokens(usage),
         "seconds": None,

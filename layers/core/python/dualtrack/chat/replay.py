@@ -13,6 +13,7 @@ from dualtrack.errors import Gone
 from dualtrack.frozen import freeze
 from dualtrack.ids import query_id, response_id
 from dualtrack.memory.blocks import Result
+from dualtrack.memory.full_history import RETRIEVE_FULL_CONTEXT
 from dualtrack.memory.policies import (
     PastCall,
     Wire,
@@ -31,7 +32,7 @@ from dualtrack.memory.policies import (
 from dualtrack.memory.records import files_named
 from dualtrack.memory.view import Replay
 from dualtrack.profiles import PLACEHOLDER, WINDOW
-from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, result_text
+from dualtrack.tools.full_context import result_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -77,8 +78,7 @@ def read_replay(
     oldest = sent[0].number if sent else before
     if profile.history.policy != WINDOW and oldest > 1:
         messages = [older_left_out(oldest - 1, wire), *messages]
-    full = stores.history.full_tokens(user, conversation_id, [query.number for query in sent])
-    return Replay(freeze(messages), full, any(query.query.names_files for query in sent))
+    return Replay(freeze(messages), any(query.query.names_files for query in sent))
 
 
 def records_to_send(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 from dualtrack.chat.agent import Deployed, agent_of
 from dualtrack.chat.cost_hold import CHAT_DOLLARS, most_of_turn
 from dualtrack.chat.end_chat import CUT_OFF, INCOMPLETE, MODEL_BUSY, Ended, Failure, end_chat
+from dualtrack.chat.memory_figures import with_end, with_turn
 from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
 from dualtrack.chat.query_state import QueryState, pinned_query
 from dualtrack.chat.receipt import model_nanodollars
@@ -90,7 +91,7 @@ if TYPE_CHECKING:
     from dualtrack.requests import ChatRef
     from dualtrack.storage.event_log import EventLog
     from dualtrack.storage.stores import TurnStores
-    from dualtrack.tool_values import Source, ToolSpec
+    from dualtrack.tool_values import ToolSpec
 
 _OVERTAKES: Final = 6
 _POLL_SECONDS: Final = 1.0
@@ -376,7 +377,8 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
         limit="" if said.without_room else run.limit,
         invalid=invalid_arguments,
     )
-    return _record(replace(run, chat=state.chat), state, _with_frame(said, fixed), made, decision)
+    said = replace(said, fixed=fixed)
+    return _record(replace(run, chat=state.chat), state, said, made, decision)
 
 
 def _call_without(
@@ -394,13 +396,20 @@ def _call_without(
 @dataclass(frozen=True, slots=True)
 class _Said:
     """A request and the model's reply. ``without_room``: there is no reply, because even the smallest request was too
-    long; ``refused``: the number of rejected requests."""
+    long; ``refused``: the number of rejected requests; ``fixed``: cautious tokens of tools and system."""
 
     reply: ModelReply
+    view: View
     sent: Sent
-    sending: Sending
+    cut: Sending
     without_room: bool = False
     refused: int = 0
+    fixed: int = 0
+
+    @property
+    def sending(self) -> Sending:
+        """As it is stored: the estimate is of the whole request."""
+        return replace(self.cut, estimated=self.cut.estimated + self.fixed)
 
 
 def _made(run: _Run, said: _Said, asked_at: str, seconds: float) -> Made:
@@ -415,11 +424,6 @@ def _hear(run: _Run, first: FirstByte) -> None:
     """Note the first byte of the answer, before anything else of it is written."""
     heard = Heard(run.number, run.before.tries + 1, run.agent.model, first.served, first.usage)
     run.stores.chats.hear(run.chat, heard)
-
-
-def _with_frame(said: _Said, fixed: int) -> _Said:
-    estimated = said.sending.estimated + fixed
-    return replace(said, sending=replace(said.sending, estimated=estimated))
 
 
 def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, writer: DeltaWriter) -> _Said:
@@ -440,10 +444,11 @@ def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, writer: Delta
                 raise
             if less is None:
                 nothing = ModelReply((), "model_context_window_exceeded")
-                return _Said(nothing, sent, sending, without_room=True, refused=refusals)
+                return _Said(nothing, view, sent, sending, without_room=True, refused=refusals)
             view = less
         else:
-            return _Said(reply, sent, replace(sending, reported=reply.prompt_tokens), refused=refusals)
+            sending = replace(sending, reported=reply.prompt_tokens)
+            return _Said(reply, view, sent, sending, refused=refusals)
 
 
 def _reduced(view: View, sent: Sent, refused: ModelRefused, steps: Iterator[Step]) -> View | None:
@@ -465,7 +470,7 @@ def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view:
     return is_cheaper_cached(
         model,
         fixed_tokens(frame),
-        build(view).sent_tokens,
+        build(view).tokens,
         summary_requests(state.records, run.profile.history.whole_characters),
         run.settings.summaries.model or model,
         run.settings.summaries.characters,
@@ -536,11 +541,12 @@ class _Turn:
 def _record(run: _Run, state: QueryState, said: _Said, made: Made, decision: Decision) -> TurnOutcome:
     """Commit the turn with its credits. If the account has moved, decide again; if the turn is lost, another run has
     recorded it."""
-    reply, sent = said.reply, said.sent
-    after = with_usage(run.chat, reply.usage, sent.sent_tokens, sent.full_history_tokens)
+    reply, sending = said.reply, said.sending
+    after = with_usage(run.chat, reply.usage)
+    after = with_turn(after, said.view, said.sent, sending.estimated, said.fixed, reply, made, decision)
     after = replace(after, turn=run.number, calls=run.chat.calls + len(decision.calls))
     after = replace(after, model=run.agent.model, effort=run.agent.thinking.effort)
-    turn = _Turn(run, reply, decision, after, run.stores.clock(), said.sending, made)
+    turn = _Turn(run, reply, decision, after, run.stores.clock(), sending, made)
     try:
         if decision.next == "answered":
             _commit_answer(turn, state.records)
@@ -549,7 +555,7 @@ def _record(run: _Run, state: QueryState, said: _Said, made: Made, decision: Dec
     except Lost as lost:
         raise Superseded(", ".join(lost.items)) from lost
     recorded = RecordedTurn(
-        run.number, reply.content, decision.calls, decision.next, reply.usage, made, said.sending
+        run.number, reply.content, decision.calls, decision.next, reply.usage, made, sending
     )
     run.told.recorded(recorded)
     if decision.next != "answered":
@@ -654,26 +660,27 @@ def _commit_answer(turn: _Turn, records: Sequence[Record]) -> None:
     def settle(account: Account) -> Credits:
         return account.settle(chat.chat_id, chat.held, turn.now, cost)
 
-    recorded = partial(_recorded_answer, turn, sources_of(records))
+    recorded = partial(_recorded_answer, turn, records)
     move_credits(run.stores.ledger, run.log, chat.payer, settle, recorded, _no_other_run)
     run.told.ended("answered", turn.decision.stop)
 
 
-def _recorded_answer(turn: _Turn, sources: Sequence[Source], credits: Credits) -> Recorded:  # noqa: A002
+def _recorded_answer(turn: _Turn, records: Sequence[Record], credits: Credits) -> Recorded:  # noqa: A002
     run, chat, stores = turn.run, turn.run.chat, turn.run.stores
     said, now = turn.decision, iso(turn.now)
-    after = _after_settle(turn, credits)
     record_id = response_id(chat.query)
     response = Record(record_id, "message", "assistant", said.text, now, run.number, stop=said.stop)
+    after = with_end(_after_settle(turn, credits), [*records, response])
+    response = replace(response, sums=after.memory.sums)
     events = [
         record_stored(record_id, "assistant", "message"),
         credits_now(after.credits_used, 0, after.credits_remaining),
-        answer(said.text, sources, said.stop, run.number),
+        answer(said.text, sources_of(records), said.stop, run.number),
     ]
     writes = [
         *stores.chats.turn_writes(chat, run.number, turn.reply, said, after, turn.sending, turn.made),
         *stores.history.record_writes(chat.user, chat.conversation_id, response, "response"),
-        stores.conversations.free_action(chat.user, chat.conversation_id, chat.chat_id, now),
+        stores.conversations.free_action(after, now),
     ]
     return events, writes
 

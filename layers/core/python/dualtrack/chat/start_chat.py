@@ -27,6 +27,7 @@ from dualtrack.errors import ApiError, Contended, conversation_busy, invalid_req
 from dualtrack.events import credits_now, record_stored
 from dualtrack.ids import new_chat_id, new_conversation_id, query_id
 from dualtrack.memory.asked import title_of
+from dualtrack.memory.full_history import Memory
 from dualtrack.memory.records import Record
 from dualtrack.models.spent import Spent
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
@@ -216,6 +217,7 @@ def _admission(
         account=new.payer if new.payer != new.user else "",
         key_id=new.key_id,
         costs=cost_hold(profile_named(conversation.profile), costs) if new.key_id else None,
+        memory=Memory(conversation.costs_so_far),
         ancestry=conversation.ancestry,
     )
     attached = attached_files(stores.history, chat, new.files)

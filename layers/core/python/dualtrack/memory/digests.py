@@ -44,15 +44,13 @@ _LEAST: Final = 60
 class Digest:
     """``dK``: all queries up to ``through`` in at most 4,000 characters. It never changes.
 
-    ``content`` is the summary, without the user's standing instructions, which come first on the wire. ``full_tokens``
-    estimates the tokens of the full records of all these queries.
+    ``content`` is the summary, without the user's standing instructions, which come first on the wire.
     """
 
     number: Annotated[int, APART]
     through: int
     content: Annotated[str, As("text")]
     created_at: Annotated[str, As("at")]
-    full_tokens: Annotated[int, As("full")]
     standing: Standing = field(default_factory=Standing)
 
     @property
@@ -179,7 +177,6 @@ def digest_of(
         through=folded[-1].query,
         content=text[: min(DIGEST_LIMIT - len(standing.text) - 1, within_tokens(text, left))],
         created_at=now,
-        full_tokens=(base.full_tokens if base else 0) + sum(track.full_tokens for track in folded),
         standing=standing,
     )
 

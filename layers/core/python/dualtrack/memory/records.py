@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from dualtrack.codec import APART, As, stored
+from dualtrack.memory.full_history import Sums
 from dualtrack.models.spent import Asked
-from dualtrack.text import clean, neutralise, one_line, tokens_of
+from dualtrack.text import clean, neutralise, one_line
 from dualtrack.tool_rules import name_of
 from dualtrack.tool_values import Source
 from dualtrack.vocabulary import RecordType, Role, Stop
@@ -73,6 +74,8 @@ class Record:
     """For a digest: the queries that it covers, ``q1..q41``."""
     size: int = 0
     """For a summary: that of its block."""
+    sums: Sums | None = None
+    """For a response: the conversation's sums with its query in them, which a fork behind it inherits."""
 
 
 @stored
@@ -119,14 +122,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class QueryTrack:
-    """The summarised track of an ended query, in order: query or its summary, tool summaries, response summary.
-
-    ``full_tokens`` estimates the tokens of the query's full records.
-    """
+    """The summarised track of an ended query, in order: query or its summary, tool summaries, response summary."""
 
     query: int
     blocks: tuple[Block, ...]
-    full_tokens: int
 
 
 def block_of(record: Record) -> Block:
@@ -165,11 +164,3 @@ def data_of(call: ToolCallDetail, text: str) -> str:
     are no longer recognised on one line.
     """
     return f"(data from {name_of(call.tool)}) {one_line(neutralise(clean(text)))}"
-
-
-def full_tokens(records: tuple[Record, ...]) -> int:
-    """The estimate for a query's full records, including ids, by their lengths."""
-    return sum(
-        tokens_of(len(f"[ID:{record.record_id}] ") + len(record.content) + len(files_named(record)))
-        for record in records
-    )

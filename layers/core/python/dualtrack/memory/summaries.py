@@ -15,7 +15,6 @@ from dualtrack.memory.records import (
     block_of,
     data_of,
     files_named,
-    full_tokens,
 )
 from dualtrack.memory.standing import found_at_the_ends
 from dualtrack.models.thinking import Thinking, short_fields
@@ -116,7 +115,7 @@ def track_of(records: tuple[Record, ...], summaries: Mapping[str, str], whole: i
     Summaries of tool calls are marked as data here, when the track is written.
     """
     blocks = [block for record in records if (block := _block(record, summaries, whole, now)) is not None]
-    return QueryTrack(_query_number(records), tuple(blocks), full_tokens(records))
+    return QueryTrack(_query_number(records), tuple(blocks))
 
 
 def _block(record: Record, summaries: Mapping[str, str], whole: int, now: str) -> Block | None:

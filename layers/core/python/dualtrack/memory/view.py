@@ -21,14 +21,16 @@ from dualtrack.memory.blocks import (
     text_block,
     user_message,
 )
+from dualtrack.memory.estimate import message_tokens
+from dualtrack.memory.full_history import is_recall
 from dualtrack.memory.policies import asked, dual_track
 from dualtrack.memory.records import Block, QueryTrack, file_data
 from dualtrack.memory.sending import Cut, Cuts
 from dualtrack.profiles import PLACEHOLDER
-from dualtrack.text import estimate_tokens, neutralise, tokens_of
+from dualtrack.text import cautious_tokens, estimate_tokens, neutralise
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from dualtrack.memory.blocks import Message
     from dualtrack.memory.digests import Digest
@@ -78,11 +80,10 @@ class PastTurn:
 class Replay:
     """The past as a policy without summaries sends it: frozen messages, a list for each query, oldest first.
 
-    ``full_tokens`` estimates the tokens of these queries' full records. ``names_files``: one of them came with files.
+    ``names_files``: one of them came with files.
     """
 
     messages: tuple[tuple[Mapping[str, Any], ...], ...] = ()
-    full_tokens: int = 0
     names_files: bool = False
 
 
@@ -114,44 +115,34 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Messages for Claude, their estimated tokens, and those of the full history."""
+    """Messages for Claude. ``past``: how many of them come before the query; ``files``: how many files they have."""
 
     messages: tuple[Message, ...]
-    sent_tokens: int
-    full_history_tokens: int
+    past: int = 0
     files: int = 0
-    """The number of files in the messages."""
+
+    @property
+    def tokens(self) -> int:
+        """The plain estimate, for comparisons alone."""
+        return sum(_tokens(message) for message in self.messages)
 
 
 def build(view: View) -> Sent:
-    """The messages of a model call, with cache breakpoints, and their estimates."""
+    """The messages of a model call, with cache breakpoints."""
     cuts = cuts_in_force(view)
     attachments = _attachments(view)
     past = _past(view)
     messages = [message for track in past for message in track]
+    before = len(messages)
     messages.append(user_message(_query_blocks(view, attachments, cuts)))
     before_that = sum(len(sent_as) for sent_as in past[:-1]) - 1
     for turn in view.turns:
         before_that = len(messages) - 1
-        content = _said(turn, view.cuts)
-        if content:  # a pause may come before anything was said
-            messages.append({"role": "assistant", "content": thaw(content)})
-        if turn.calls:
-            results = [
-                result_block(call, turn.results[call.id], cuts[call.id], view.cuts.refused)
-                for call in turn.calls
-            ]
-            messages.append(user_message(results))
+        messages += _turn_messages(turn, cuts, view.cuts)
     if note := _FINAL_NOTES.get(view.limit):
         _append_note(messages, note.format(turns=view.max_turns))
-    sent = sum(_tokens(message) for message in messages)
-    sent_of_past = sum(_tokens(message) for sent_as in past for message in sent_as)
-    folded = view.digest.full_tokens if view.digest else 0
-    whole = folded + view.replay.full_tokens + sum(track.full_tokens for track in view.tracks)
-    saved = whole - sent_of_past
-    left_out = sum(tokens_of(count) for count in _characters_left_out(view, cuts))
-    _mark_breakpoints(messages, _breakpoints(view, before_that, sum(map(len, past)) - 1, len(messages) - 1))
-    return Sent(tuple(messages), sent, sent + max(saved, 0) + left_out, _files_in(messages))
+    _mark_breakpoints(messages, _breakpoints(view, before_that, before - 1, len(messages) - 1))
+    return Sent(tuple(messages), before, _files_in(messages))
 
 
 def _files_in(messages: list[Message]) -> int:
@@ -166,14 +157,29 @@ def _past(view: View) -> list[list[Message]]:
     return folded + dual_track(view.tracks, view.template) + replayed
 
 
-def _characters_left_out(view: View, cuts: Mapping[str, Cut]) -> Iterator[int]:
-    """The characters left out of each result and text file, beyond the profile's own limit."""
-    for file in view.files:
-        yield max(min(len(file.text), view.result_limit) - cuts[file.record_id].characters, 0)
+def _turn_messages(turn: PastTurn, cuts: Mapping[str, Cut], decided: Cuts) -> list[Message]:
+    content = _said(turn, decided)
+    # a pause may come before anything was said
+    messages: list[Message] = [{"role": "assistant", "content": thaw(content)}] if content else []
+    results = [
+        result_block(call, turn.results[call.id], cuts[call.id], decided.refused) for call in turn.calls
+    ]
+    return [*messages, user_message(results)] if results else messages
+
+
+def whole_tokens(view: View) -> int:
+    """By how many cautious tokens the running query is longer if nothing of it is cut beyond the profile's own limit,
+    and the turns that only read the past back are left out; negative if it is shorter."""
+    cuts = cuts_in_force(view)
+    texts = [(file.text, cuts[file.record_id]) for file in view.files]
+    recalled = 0
     for turn in view.turns:
-        for call in turn.calls:
-            wanted = min(len(turn.results[call.id].text), view.result_limit)
-            yield max(wanted - cuts[call.id].characters, 0)
+        if is_recall(call.tool for call in turn.calls):
+            recalled += message_tokens(_turn_messages(turn, cuts, view.cuts))
+        else:
+            texts += [(turn.results[call.id].text, cuts[call.id]) for call in turn.calls]
+    cut_off = sum(cautious_tokens(text[cut.characters : view.result_limit]) for text, cut in texts)
+    return cut_off - recalled
 
 
 def cuts_in_force(view: View) -> dict[str, Cut]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dualtrack.codec import stored
-from dualtrack.models.prices import dollars, embedding_dollars
+from dualtrack.models.prices import dollars, embedding_dollars, nanodollars
 from dualtrack.models.turn import Usage
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def cut_dollars(model: str, lost: Sequence[Lost]) -> float:
 
 def side_nanodollars(side: Side) -> int:
     """10⁻⁹ dollars of the calls for summaries or for a digest."""
-    return round(dollars(side.model, side.usage, side.calls) * 1e9)
+    return nanodollars(side.model, side.usage, side.calls)
 
 
 def asked_dollars(asked: Asked) -> float:

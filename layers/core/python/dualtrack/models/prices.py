@@ -118,3 +118,8 @@ def dollars(model: str, usage: Usage, calls: int = 1) -> float:
     rates = price_of(model).rates_for(usage.prompt_tokens // max(calls, 1))
     read = usage.input_tokens + CACHE_WRITE * usage.cache_write_tokens + CACHE_READ * usage.cache_read_tokens
     return (read * rates.input + usage.output_tokens * rates.output) / 1_000_000
+
+
+def nanodollars(model: str, usage: Usage, calls: int = 1) -> int:
+    """The same in 10⁻⁹ dollars: integers, so that sums are exact."""
+    return round(dollars(model, usage, calls) * 1e9)

@@ -69,6 +69,12 @@ class Waited:
     seconds: int
 
 
+def lost_usage(call: Lost, prompt: int) -> Usage:
+    """What a lost call cost: as far as the service reported it, else a ``prompt`` of that many tokens, all of it
+    uncached, and the text that came."""
+    return call.usage or Usage(prompt, tokens_of(call.written))
+
+
 @dataclass(frozen=True, slots=True)
 class Begun:
     """An unrecorded turn: how often it was begun, its calls that may have cost something, and its waits."""

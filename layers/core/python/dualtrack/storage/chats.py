@@ -25,6 +25,7 @@ from dualtrack.codec import APART, TEXT, As, decode, dump, encode, load, stored
 from dualtrack.errors import Gone, Superseded
 from dualtrack.frozen import freeze
 from dualtrack.memory.ancestry import Ancestry
+from dualtrack.memory.full_history import Memory
 from dualtrack.memory.sending import Sending
 from dualtrack.models.cost_cap import CostHold
 from dualtrack.models.spent import Heard, Made, Side, Spent
@@ -119,6 +120,10 @@ class Chat:
     """The API key that it was started with."""
     costs: Annotated[CostHold | None, TEXT] = None
     """What it holds under that key."""
+    memory: Annotated[Memory, TEXT] = field(default_factory=Memory)
+    """What its model calls cost, beside a full history's."""
+    fold: Annotated[Side | None, TEXT] = None
+    """The call for the digest that was written after it."""
     ancestry: Annotated[Ancestry, TEXT] = field(default_factory=Ancestry)
     """A copy of the conversation's ancestry, so that a step of a fork needs no further read to find its past."""
 
@@ -165,8 +170,6 @@ _USAGE_FIELDS: Final = (
     "cache_read_tokens",
     "cache_write_tokens",
     "summary_tokens",
-    "sent_tokens",
-    "full_history_tokens",
 )
 
 
@@ -256,11 +259,6 @@ class ChatStore:
         values = {":fold": dump(fold)}
         return update("there", self.table, key, "SET fold = :fold", "attribute_exists(pk)", values)
 
-    def fold(self, chat: Chat) -> Side | None:
-        """The usage of the digest written after the chat, if there is one and its call was recorded."""
-        item = get(self.client, self.table, {"pk": chat.pk, "sk": "STATE"})
-        return load(Side, item["fold"]) if item and "fold" in item else None
-
     def hear(self, chat: Chat, heard: Heard) -> None:
         """Note the first byte of an answer. Raises `Superseded` if the chat has ended, or the turn is recorded."""
         key = {"pk": chat.pk, "sk": "STATE"}
@@ -341,8 +339,10 @@ class ChatStore:
             ":held": after.held,
             ":rest": stored["rest"],
             ":spent": stored.get("spent", "{}"),
+            ":memory": stored.get("memory", "{}"),
         }
         sets = "SET #status = :status, #turn = :turn, calls = :calls, held = :held, #rest = :rest, spent = :spent"
+        sets += ", memory = :memory"
         removes = " REMOVE #open" if after.status in ("done", "failed", "cancelled") else ""
         names = {"#status": "status", "#turn": "turn", "#rest": "rest"} | (
             {"#open": "open"} if removes else {}
@@ -383,15 +383,13 @@ def open_shard(chat_id: str) -> str:
     return f"open#{int(hashlib.sha256(chat_id.encode()).hexdigest()[:4], 16) % OPEN_SHARDS}"
 
 
-def with_usage(chat: Chat, usage: Usage, sent_tokens: int, full_history_tokens: int) -> Chat:
+def with_usage(chat: Chat, usage: Usage) -> Chat:
     """The chat after a model call."""
     added = {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "cache_read_tokens": usage.cache_read_tokens,
         "cache_write_tokens": usage.cache_write_tokens,
-        "sent_tokens": sent_tokens,
-        "full_history_tokens": full_history_tokens,
     }
     return replace(chat, usage=add_usage(chat.usage, added))
 

@@ -9,6 +9,8 @@
                                               are the keys of the index `listed`, which excludes conversations
                                               that are being deleted: they have no `listed`
                                               asked: beginnings of its latest queries, by their numbers
+                                              sums: what its turns cost, set by the chat that holds the lease
+                                              aside: 10⁻⁹ dollars of summaries and digests, which come later
 
 One chat runs in a conversation at a time. A chat takes the lease at its admission and releases it at its end; a
 deletion takes it permanently, without a chat.
@@ -18,12 +20,13 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from dualtrack.codec import APART, TEXT, decode, dump, encode, stored
 from dualtrack.ids import is_id
 from dualtrack.memory.ancestry import Ancestry
+from dualtrack.memory.full_history import Sums
 from dualtrack.storage.dynamo import (
     Lost,
     batch_get,
@@ -79,6 +82,8 @@ class Conversation:
     asked: Annotated[Asked, TEXT] = ()
     key_id: str = ""
     """The API key that began it."""
+    sums: Annotated[Sums, TEXT] = field(default_factory=Sums)
+    aside: int = 0
     chats_gone: bool = False
     """During its deletion: the chats of the queries that forks still show are deleted."""
 
@@ -87,6 +92,11 @@ class Conversation:
         """The conversations whose queries it shares, and the one that it was forked from."""
         shared = [part.conversation_id for part in self.ancestry.parts]
         return tuple(dict.fromkeys([*shared, self.forked_from] if self.forked_from else shared))
+
+    @property
+    def costs_so_far(self) -> Sums:
+        """Its running sums, with all summaries and digests so far."""
+        return replace(self.sums, aside=self.aside)
 
     @property
     def is_being_deleted(self) -> bool:
@@ -106,6 +116,19 @@ def conversation_key(user: str, conversation_id: str) -> dict[str, str]:
 def held_check(name: str, table: str, user: str, conversation_id: str, chat_id: str) -> Action:
     """The condition that this chat holds the lease: it has not ended, and no deletion has begun."""
     return check(name, table, conversation_key(user, conversation_id), "lease = :chat", {":chat": chat_id})
+
+
+def aside_action(table: str, user: str, conversation_id: str, nanodollars: int) -> Action:
+    """Add what summaries or a digest cost, as long as the conversation exists. Written with what proves that it is
+    added once; a later chat may hold the lease by then."""
+    key, condition = conversation_key(user, conversation_id), "attribute_exists(pk)"
+    return update("aside", table, key, "ADD aside :cost", condition, {":cost": nanodollars})
+
+
+def aside_of(client: DynamoDBClient, table: str, user: str, conversation_id: str) -> int:
+    """What the conversation's summaries and digests have cost so far, in 10⁻⁹ dollars."""
+    item = get(client, table, conversation_key(user, conversation_id))
+    return int(item.get("aside", 0)) if item else 0
 
 
 def is_list_position(position: str) -> bool:
@@ -204,11 +227,12 @@ class ConversationStore:
             values[":title"] = title
         return self._update(conversation, change, f"{is_free} AND {no_query_since}", values)
 
-    def free_action(self, user: str, conversation_id: str, chat_id: str, now: str) -> Action:
-        """Release the lease, on condition that this chat holds it."""
-        key = conversation_key(user, conversation_id)
-        change = "SET updated_at = :now REMOVE lease, lease_until"
-        return update("lease", self.table, key, change, "lease = :chat", {":now": now, ":chat": chat_id})
+    def free_action(self, chat: Chat, now: str) -> Action:
+        """Release the lease and set the sums, on condition that this chat holds the lease."""
+        key = conversation_key(chat.user, chat.conversation_id)
+        change = "SET updated_at = :now, sums = :sums REMOVE lease, lease_until"
+        values = {":now": now, ":chat": chat.chat_id, ":sums": dump(chat.memory.sums)}
+        return update("lease", self.table, key, change, "lease = :chat", values)
 
     def lock_action(self, conversation: Conversation, until: int, *, take_over: bool = False) -> Action:
         """Take the lease for a deletion, on condition that no chat has run since the conversation was read and none

@@ -177,13 +177,6 @@ class HistoryStore:
                 records = (_with_text(item, texts.get(item["sk"], "")) for item in own)
                 yield tuple(sorted(records, key=_order))
 
-    def full_tokens(self, user: str, conversation_id: str, numbers: Iterable[int]) -> int:
-        """The tokens that the records of these queries would take in full, as far as their tracks are written."""
-        keys = [
-            {"pk": self._home(user, conversation_id, number), "sk": f"S#{number:06d}"} for number in numbers
-        ]
-        return sum(int(item["full"]) for item in batch_get(self.client, self.table, keys))
-
     def heads(
         self, user: str, conversation_id: str, after: int, before: int, limit: int
     ) -> Iterator[tuple[Record, ...]]:
@@ -265,7 +258,7 @@ class HistoryStore:
             return set()
         first, end = f"S#{after:06d}", f"S#{through + 1:06d}"
         pk = partition(user, conversation_id)
-        items = query(self.client, self.table, pk, after=first, before=end, only=("full",))
+        items = query(self.client, self.table, pk, after=first, before=end, only=("body",))
         return {int(item["sk"].removeprefix("S#")) for item in items}
 
     def stored(self, user: str, conversation_id: str) -> Iterator[list[Item]]:
@@ -293,7 +286,7 @@ class HistoryStore:
     def track_writes(self, user: str, conversation_id: str, track: QueryTrack) -> list[Write]:
         """The conditional put of a query's summarised track, which is compressed."""
         pk = partition(user, conversation_id)
-        item: dict[str, Any] = {"pk": pk, "sk": f"S#{track.query:06d}", "full": track.full_tokens}
+        item: dict[str, Any] = {"pk": pk, "sk": f"S#{track.query:06d}"}
         return put_packed(TRACK, self.table, item, pk, dump(track.blocks))
 
     def tracks(self, user: str, conversation_id: str, through: int, after: int = 0) -> tuple[QueryTrack, ...]:
@@ -395,4 +388,4 @@ def _files_of(record: Record) -> tuple[Attachment, ...]:
 
 
 def _track(item: Item, text: str) -> QueryTrack:
-    return QueryTrack(int(item["sk"].removeprefix("S#")), load(tuple[Block, ...], text), item["full"])
+    return QueryTrack(int(item["sk"].removeprefix("S#")), load(tuple[Block, ...], text))

@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.errors import ChatClosed
+from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.storage.bodies import Body
-from dualtrack.storage.conversations import held_check
+from dualtrack.storage.conversations import aside_action, held_check
 from dualtrack.storage.dynamo import Lost, transact
 
 if TYPE_CHECKING:
@@ -56,8 +57,10 @@ def write_track(stores: ConversationStores, conversation: Conversation, track: Q
 def write_ahead(
     stores: ToolStores, chat: Chat, digest: Digest, fold: Side, paid: Sequence[Action] = ()
 ) -> None:
-    """Write a waiting digest and its usage for a chat that has ended, and what is ``paid`` for it. A deletion removes
+    """Write a waiting digest and its usage for a chat that has ended, and what is ``paid`` for it; add
+    its cost to the conversation. A deletion removes
     the chat before the digests, so no digest can be written after it. Raises `Lost` if the chat is gone or the digest's
     number is taken."""
     put = stores.digests.put_action(chat.user, chat.conversation_id, digest)
-    transact(stores.chats.client, [stores.chats.fold_action(chat, fold), put, *paid])
+    added = aside_action(stores.history.table, chat.user, chat.conversation_id, side_nanodollars(fold))
+    transact(stores.chats.client, [stores.chats.fold_action(chat, fold), put, added, *paid])

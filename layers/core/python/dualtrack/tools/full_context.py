@@ -19,9 +19,6 @@ _FOLLOW: Final = 8
 _TRACKS_AT_ONCE: Final = 50
 _BEFORE: Final = "(Newest first. The digest before is {id}, ref:{ref}.)\n"
 
-RETRIEVE_FULL_CONTEXT: Final = "retrieve_full_context"
-"""The tool (`tools.retrieve_full_context`) that reads a record again."""
-
 
 def result_text(stores: ToolStores, user: str, conversation_id: str, record: Record) -> str:
     """The text of a tool call's result; a reference is read again, which always returns the same text."""

@@ -1,0 +1,77 @@
+"""The figures of memory as a chat goes on: the arguments of `dualtrack.memory.full_history`, from what a step has at
+hand. Nothing is read for them but, at the end, the conversation's own item."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dualtrack.clock import epoch_of
+from dualtrack.memory.estimate import message_tokens
+from dualtrack.memory.full_history import Call, history_tokens, is_recall
+from dualtrack.memory.view import whole_tokens
+from dualtrack.models.prices import nanodollars
+from dualtrack.models.spent import lost_usage
+from dualtrack.profiles import DEFAULT_PROFILE, all_profiles
+from dualtrack.storage.conversations import aside_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dualtrack.memory.records import Record
+    from dualtrack.memory.view import Sent, View
+    from dualtrack.models.spent import Lost, Made
+    from dualtrack.models.turn import Decision, ModelReply
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.stores import ToolStores
+
+
+def with_turn(
+    chat: Chat,
+    view: View,
+    sent: Sent,
+    estimated: int,
+    fixed: int,
+    reply: ModelReply,
+    made: Made,
+    decision: Decision,
+) -> Chat:
+    """The chat after a turn's call. ``estimated``: its whole request, ``fixed``: tools and system (cautious tokens)."""
+    prompt = reply.usage.prompt_tokens // max(made.calls, 1)
+    call = Call(
+        model=made.model,
+        at=epoch_of(made.at),
+        usage=reply.usage,
+        calls=made.calls,
+        lost=lost_nanodollars(made.model, made.lost, prompt),
+        estimated=estimated,
+        fixed=fixed,
+        past=message_tokens(sent.messages[: sent.past]),
+        whole=whole_tokens(view),
+        has_files=sent.files > 0,
+        is_cached=not view.limit or view.is_read_again,
+        is_last=bool(view.limit),
+        is_recall=is_recall(call.tool for call in decision.calls),
+    )
+    return replace(chat, memory=chat.memory.with_call(call))
+
+
+def lost_nanodollars(model: str, lost: Sequence[Lost], prompt: int) -> int:
+    """The receipt's estimate for calls that were never recorded; ``prompt``: tokens of the call next to them."""
+    return sum(nanodollars(model, lost_usage(call, prompt)) for call in lost)
+
+
+def with_end(chat: Chat, records: Sequence[Record]) -> Chat:
+    """The chat once its query has ended with these records."""
+    profiles = all_profiles()
+    profile = profiles.get(chat.profile) or profiles[DEFAULT_PROFILE]
+    estimated = history_tokens(records, profile.result_limit)
+    return replace(chat, memory=chat.memory.ended(chat.model, estimated))
+
+
+def with_aside(stores: ToolStores, chat: Chat, cost: int) -> Chat:
+    """The chat after its summaries, which cost this many 10⁻⁹ dollars. The conversation's figure is read again: the
+    summaries of the query before may have come while this one ran."""
+    history = stores.history
+    before = aside_of(history.client, history.table, chat.user, chat.conversation_id)
+    return replace(chat, memory=chat.memory.with_aside(before, cost))

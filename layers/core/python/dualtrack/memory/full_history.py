@@ -1,0 +1,228 @@
+"""What a conversation's model calls cost, beside what a full history would have cost (CONTRACT 4, "Memory"). Pure.
+
+A full history sends every record whole in the messages of every call, with the same system, tools and breakpoints, and
+makes no summaries. Its calls are made at the moments of ours and cached by the service's rules; calls that only read
+the past back, and their results, are left out of it. Beyond the model's window it stops growing.
+
+    a turn is recorded         `Memory.with_call`     one more call on both sides, by the service's counts
+    the query has ended        `Memory.ended`         its records join the full history
+    summaries, a digest        `Sums.aside`           on our side alone; they come after the answer
+
+The sums run on from query to query, so nothing of the past is read for them again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.codec import stored
+from dualtrack.frozen import dumps
+from dualtrack.ids import parse_record_id
+from dualtrack.memory.estimate import FRAME_TOKENS, tokens_of_files
+from dualtrack.memory.passages import SEARCH_TOOL
+from dualtrack.models.prices import nanodollars
+from dualtrack.models.prompt_cache import Cached, cached_prompt
+from dualtrack.models.turn import Usage
+from dualtrack.models.windows import context_window
+from dualtrack.text import cautious_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dualtrack.memory.records import Record
+
+RETRIEVE_FULL_CONTEXT: Final = "retrieve_full_context"
+"""The tool (`dualtrack.tools.retrieve_full_context`) that reads a record again."""
+
+RECALL_TOOLS: Final = frozenset({RETRIEVE_FULL_CONTEXT, SEARCH_TOOL})
+"""The tools that read the past back."""
+
+_LONGEST_MINIMUM: Final = 4_096
+"""A service that caches nothing of a longer prompt has no cache. Shorter ones may be below the model's minimum (page
+"Prompt caching")."""
+
+_RATIO: Final = 1 / 1.3
+"""Of the service's counts to our cautious estimate, before the first call."""
+
+
+@stored
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What model calls cost in 10⁻⁹ dollars: ``own`` as they were made, ``full`` with the full history."""
+
+    own: int = 0
+    full: int = 0
+
+    def __add__(self, other: Costs) -> Costs:
+        """The costs of both."""
+        return Costs(self.own + other.own, self.full + other.full)
+
+
+@stored
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """A conversation's running sums.
+
+    ``costs``: of its turns; ``aside``: of its summaries and digests, in 10⁻⁹ dollars. The full history has ``tokens``
+    in its past messages, by the service's counts, and its last call has left ``cached``, the last one without tools
+    ``cached_apart``. ``ratio``: of those counts to our estimate; 0 before the first call. ``beyond_window``: it has
+    outgrown the model's window.
+    """
+
+    costs: Costs = field(default_factory=Costs)
+    aside: int = 0
+    tokens: int = 0
+    cached: Cached = field(default_factory=Cached)
+    cached_apart: Cached = field(default_factory=Cached)
+    ratio: float = 0.0
+    beyond_window: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A model call as it was made, for the same call with the full history.
+
+    ``at``: when it was sent (epoch seconds); ``usage``: of its ``calls`` requests; ``lost``: 10⁻⁹ dollars of requests
+    before it that were never recorded. Estimates in cautious tokens: of the whole request, of its ``fixed`` part (tools
+    and system) and of its ``past``; ``whole``: by how much the running query would be longer if nothing of it were cut
+    and nothing recalled (negative: shorter). ``is_last``: it may use no tools, so the service caches its messages
+    apart; ``is_cached``: they end with a breakpoint; ``is_recall``: its reply only reads the past back.
+    """
+
+    model: str
+    at: float
+    usage: Usage
+    calls: int = 1
+    lost: int = 0
+    estimated: int = 0
+    fixed: int = 0
+    past: int = 0
+    whole: int = 0
+    has_files: bool = False
+    is_cached: bool = True
+    is_last: bool = False
+    is_recall: bool = False
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Of one of its requests, by the service's count."""
+        return self.usage.prompt_tokens // max(self.calls, 1)
+
+
+@stored
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The figures of a chat. ``sums``: its conversation's, with this chat in them; ``costs``: of its own turns;
+    ``aside``: of its own summaries, in 10⁻⁹ dollars."""
+
+    sums: Sums = field(default_factory=Sums)
+    costs: Costs = field(default_factory=Costs)
+    aside: int = 0
+
+    def with_call(self, call: Call) -> Memory:
+        """After a recorded turn."""
+        own = nanodollars(call.model, call.usage, call.calls) + call.lost
+        full, sums = _full_call(self.sums, call)
+        return replace(self, sums=sums)._with(Costs(own, own if full is None else full))
+
+    def with_lost(self, lost: int) -> Memory:
+        """After requests that were never recorded: they would have been lost with a full history too."""
+        return self._with(Costs(lost, lost))
+
+    def ended(self, model: str, estimated: int) -> Memory:
+        """After the end of the query, whose records have this many tokens by `history_tokens`."""
+        tokens = self.sums.tokens + round((self.sums.ratio or _RATIO) * estimated)
+        return replace(self, sums=replace(self.sums, tokens=min(tokens, context_window(model))))
+
+    def with_aside(self, before: int, own: int) -> Memory:
+        """After the chat's summaries; ``before``: the conversation's summaries and digests without them."""
+        return replace(self, sums=replace(self.sums, aside=before + own), aside=own)
+
+    def _with(self, costs: Costs) -> Memory:
+        sums = replace(self.sums, costs=self.sums.costs + costs)
+        return replace(self, sums=sums, costs=self.costs + costs)
+
+
+def _full_call(sums: Sums, call: Call) -> tuple[int | None, Sums]:
+    """What the call costs with the full history, None for as much as ours; and the sums after it."""
+    if not call.prompt_tokens or not call.estimated:
+        return None, sums
+    ratio = call.prompt_tokens / call.estimated
+    if call.has_files and sums.ratio:  # no estimate says what files take
+        ratio = sums.ratio
+    sums = replace(sums, ratio=ratio)
+    if call.is_recall:
+        return 0, sums
+    wanted = call.prompt_tokens + sums.tokens + round(ratio * (call.whole - call.past))
+    window = context_window(call.model)
+    tokens = min(max(wanted, 0), window)
+    usage = _full_prompt(sums, call, tokens, round(ratio * call.fixed))
+    whole = Usage(
+        usage.input_tokens * call.calls,
+        call.usage.output_tokens,
+        usage.cache_read_tokens * call.calls,
+        usage.cache_write_tokens * call.calls,
+    )
+    if not usage.input_tokens:
+        left = Cached(tokens, call.at)
+        sums = replace(sums, cached_apart=left) if call.is_last else replace(sums, cached=left)
+    after = replace(sums, beyond_window=sums.beyond_window or wanted > window)
+    return nanodollars(call.model, whole, call.calls) + call.lost, after
+
+
+def _full_prompt(sums: Sums, call: Call, tokens: int, fixed: int) -> Usage:
+    """The usage of one request's prompt. Tools and system may have been cached by another conversation: then our own
+    call has read them too."""
+    if not _is_cached(call, tokens):
+        return Usage(tokens)
+    shared = min(fixed, call.usage.cache_read_tokens // call.calls, tokens)
+    if call.is_last and sums.cached.is_warm(call.at):
+        shared = min(fixed, tokens)
+    if not call.is_cached:
+        return Usage(tokens - shared, cache_read_tokens=shared)
+    usage = cached_prompt(sums.cached_apart if call.is_last else sums.cached, tokens, call.at)
+    if usage.cache_read_tokens >= shared:
+        return usage
+    return Usage(cache_read_tokens=shared, cache_write_tokens=tokens - shared)
+
+
+def _is_cached(call: Call, tokens: int) -> bool:
+    """Whether the service caches a prompt of this length, by what it has said of ours."""
+    if call.usage.cache_read_tokens + call.usage.cache_write_tokens:
+        return True
+    return call.prompt_tokens <= _LONGEST_MINIMUM < tokens
+
+
+# ── records ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_recall(tools: Iterable[str]) -> bool:
+    """Whether a call that asked for these tools only read the past back."""
+    asked = set(tools)
+    return bool(asked) and asked <= RECALL_TOOLS
+
+
+def history_tokens(records: Sequence[Record], result_limit: int) -> int:
+    """What an ended query adds to a full history, by the cautious estimate: its records whole, a result as long as the
+    profile sends one; without the turns that only read the past back."""
+    asked: dict[int, set[str]] = {}
+    for record in records:
+        if record.call:
+            asked.setdefault(record.turn, set()).add(record.call.tool)
+    recalled = {turn for turn, tools in asked.items() if is_recall(tools)}
+    return sum(_tokens(record, result_limit) for record in records if record.turn not in recalled)
+
+
+def _tokens(record: Record, result_limit: int) -> int:
+    files = record.attachments + (record.call.media if record.call else ())
+    tokens = FRAME_TOKENS + tokens_of_files(
+        [{"media_type": file.media_type} for file in files if not file.record_id]
+    )
+    if record.call:
+        asked = cautious_tokens(dumps(record.call.input)) + 3 * FRAME_TOKENS
+        return tokens + asked + cautious_tokens(record.content[:result_limit])
+    parsed = parse_record_id(record.record_id)
+    is_thought = parsed is not None and parsed.kind == "thought"
+    said = record.content[len(record.content) - record.said :] if is_thought else record.content
+    return tokens + cautious_tokens(f"[ID:{record.record_id}] {said}")
