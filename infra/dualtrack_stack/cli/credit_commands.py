@@ -309,7 +309,7 @@ def _print_spending(answer: answers.Spending) -> None:
             "dollars": sum(entry["dollars"] for entry in days),
         }
     )
-    for key in answer.get("keys", []):
+    for key in answer["keys"]:
         click.echo(f"\nunder the API key {one_line(key['key_id'], 40)}")
         for entry in key["days"]:
             _print_day(entry)

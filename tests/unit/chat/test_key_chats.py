@@ -14,6 +14,9 @@ from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.credits.audit import audit
 from dualtrack.credits.keys import NANO, Caps
 from dualtrack.errors import ApiError
+from dualtrack.events import delta, turn_begins
+from dualtrack.models.spent import Heard
+from dualtrack.models.turn import Usage
 from dualtrack.profiles import all_profiles
 
 from tests.drivers.invariants import account_faults, chat_faults
@@ -200,6 +203,25 @@ def test_an_answer_that_nobody_summarises_is_closed_and_frees_everything(world: 
     assert world.load(chat).status == "done"
     assert not world.stores.ledger.load(OWNER).holds
     assert figures(world)["held"]["dollars_total"] == 0
+
+
+def test_a_chat_whose_cut_calls_have_cost_all_that_it_holds_is_not_tried_again(world: World) -> None:
+    """The cap is exceeded by that call alone, its prompt and the text that came, and the key shows it."""
+    set_caps(world, dollars_total=0.3)
+    chat = start(world)
+    log = world.stores.log(chat)
+    log.append([turn_begins(1, 15, final=False)])
+    world.stores.chats.hear(chat, Heard(1, 1, "claude-haiku-5-5", usage=Usage(700_000)))
+    log.append([delta(1, "It is")])
+    asked = len(world.model.requests)
+    assert world.turn(chat, 0)["next"] == "failed"
+    ended = world.load(chat)
+    assert (ended.status, len(world.model.requests)) == ("failed", asked)
+    used = figures(world)["used"]
+    assert used["credits_total"] == 0
+    assert used["dollars_total"] == pytest.approx(0.35, abs=1e-4)
+    with pytest.raises(ApiError, match="dollars_total is 0"):
+        start(world)
 
 
 def test_a_chat_without_a_cost_cap_of_its_own_ends_within_what_it_holds(world: World) -> None:

@@ -600,7 +600,8 @@ class TestCredits:
             {"day": "2026-11-21", "chats": 1200, "credits": 6007, "dollars": 12.34567},
             {"day": "2026-11-20", "chats": 1, "credits": 0, "dollars": 0.00004},
         ]
-        script = Script(spending={"user_id": "id-of-ada", "complete": False, "days": days})
+        keys = [{"key_id": "k_1", "days": days[1:]}]
+        script = Script(spending={"user_id": "id-of-ada", "complete": False, "days": days, "keys": keys})
         result = self.operate(script, "spending", "ada", "--days", "2")
         assert result.exit_code == 0
         assert result.stdout.splitlines() == [
@@ -608,6 +609,9 @@ class TestCredits:
             "2026-11-21    1,200    6,007     12.3457",
             "2026-11-20        1        0      0.0000",
             "together      1,201    6,007     12.3457",
+            "",
+            "under the API key k_1",
+            "2026-11-20        1        0      0.0000",
             "Not all movements were read: the oldest day may be incomplete. Ask for fewer days.",
         ]
         assert script.asked("GET", f"{ADMIN_PATH}/spending?days=2")
