@@ -10,6 +10,7 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from dualtrack.chat.end_chat import end_chat, failure_of, said_by
+    from dualtrack.ids import number_of_execution
     from dualtrack.models.trouble import Details, own_words
     from dualtrack.requests import chat_ref
     from dualtrack.runtime.metrics import count_end
@@ -29,11 +30,12 @@ details = Details(settings.error_details, settings.dualtrack_provider)
 
 @logger.inject_lambda_context
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"user", "chat_id", "conversation_id", "error"?}`` or a status change of an execution → ``{}``."""
+    """``{"user", "chat_id", "conversation_id", "execution", "error"?}`` or a status change of an execution → ``{}``."""
     request, cause = _parse(event)
     ref = chat_ref(request)
     logger.set_correlation_id(ref.chat_id)
-    chat = end_chat(stores, ref, failure_of(cause, details), count_end)
+    failure, number = failure_of(cause, details), number_of_execution(request["execution"])
+    chat = end_chat(stores, ref, failure, count_end, number)
     logger.warning(
         "Chat ended from outside",
         status=chat.status if chat else "unknown",
@@ -51,4 +53,5 @@ def _parse(event: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, An
     detail = event.get("detail")
     if detail is None:
         return event, event.get("error") or {}
-    return json.loads(detail["input"]), {"Error": detail["status"], "Cause": detail.get("cause") or ""}
+    request = {**json.loads(detail["input"]), "execution": detail["name"]}
+    return request, {"Error": detail["status"], "Cause": detail.get("cause") or ""}

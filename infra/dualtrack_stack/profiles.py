@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from dualtrack.profiles import PLACEHOLDER, AfterMaxTurns
+from dualtrack.requests import MAX_PAUSE_SECONDS
 from dualtrack.settings import declared
 from dualtrack.tools.mcp.config import NAME_PATTERN, parse_servers
 from dualtrack.tools.registry import IN_HOUSE
+from dualtrack.vocabulary import ApprovalRule  # noqa: TC002 - pydantic reads it
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from dualtrack_stack import roots
@@ -79,6 +81,19 @@ class ToolRoundsFile(BaseModel):
 HistoryFile = Annotated[DualTrackFile | WindowFile | ToolRoundsFile, Field(discriminator="policy")]
 
 
+ToolPattern = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_.*-]{1,64}$")]
+
+
+class ApprovalFile(BaseModel):
+    """Which tool calls need approval."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    default: ApprovalRule = "writes"
+    ask: Annotated[list[ToolPattern], Field(max_length=100)] = []
+    allow: Annotated[list[ToolPattern], Field(max_length=100)] = []
+
+
 class ProfileFile(BaseModel):
     """A profile's file, with the fields of `dualtrack.profiles.Profile`; ``system`` and lists as JSON has them."""
 
@@ -105,6 +120,8 @@ class ProfileFile(BaseModel):
     ] = []
     max_cost: Annotated[float, Field(ge=0, le=_MAX_COST, allow_inf_nan=False)] = 0.0
     rerank: bool = True
+    approval: ApprovalFile = ApprovalFile()
+    pause_seconds: Annotated[int, Field(ge=60, le=MAX_PAUSE_SECONDS)] = 7 * 86_400
 
 
 def profiles_folder(settings: Settings, root: Path) -> Path:

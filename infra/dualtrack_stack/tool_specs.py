@@ -48,7 +48,7 @@ def _declared(module: str) -> Iterator[Declaration]:
 def spec_of(
     module: str, tool: Declaration, kind: str = "tool", prices: Iterable[str] = PRICE_CLASSES
 ) -> dict[str, Any]:
-    """``{"module", "name", "description", "input_schema", "kind", "price_class", "repeatable"}``.
+    """``{"module", "name", "description", "input_schema", "kind", "price_class", "repeatable", "approval"}``.
 
     ``kind``: of a tool that needs nothing which one function alone has; ``prices``: the price classes that there are.
     Raises `ToolDeclarationError`.
@@ -73,6 +73,7 @@ def spec_of(
         "kind": kinds.pop(),
         "price_class": tool.price,
         "repeatable": tool.repeatable,
+        "approval": tool.approval or "",
     }
 
 

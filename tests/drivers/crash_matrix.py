@@ -88,6 +88,14 @@ SCENARIOS: Final = (
     Scenario("a follow-up after the summaries", follow_up="after"),
     Scenario("past tool rounds", rounds=TWO_ROUNDS, charged=20, profile="sessions", follow_up="after", always_asks=True),
     Scenario("courses", rounds=((OUTLINE,), (COURSE_SEARCH,)), charged=9, profile="courses"),
+    Scenario("approved", rounds=((NOTE,), (READ,)), charged=10, asks=(NOTE.tool,)),
+    Scenario("approved with a call beside it", rounds=((NOTE, READ), (NOTE,)), charged=13, asks=(NOTE.tool,)),
+    Scenario("one by one", rounds=((NOTE, READ, NOTE),), charged=13, asks=(NOTE.tool,), decided="one by one"),
+    Scenario("edited", rounds=((NOTE,),), charged=8, asks=(NOTE.tool,), decided="edit"),
+    Scenario("declined", rounds=((NOTE, READ),), charged=7, asks=(NOTE.tool,), decided="decline"),
+    Scenario("nobody decides", rounds=((NOTE, READ),), charged=7, asks=(NOTE.tool,), decided="nobody"),
+    Scenario("cancelled in its pause", rounds=((NOTE, READ),), charged=7, status="cancelled", stop="cancelled", asks=(NOTE.tool,), decided="cancel"),
+    Scenario("approved, out of credits", rounds=((NOTE,),), used_before=43, stop="insufficient_credits", asks=(NOTE.tool,)),
     Scenario("a query that must fold", earlier=30),
     Scenario("a query that takes what waits", earlier=30, digest_waits=True),
     Scenario("a digest written ahead", earlier=18),
@@ -254,6 +262,14 @@ def _price(case: Case, chat: Chat) -> Iterator[str]:
     elif scenario.stopped_after:
         # The next call of a chat that goes on past its deadline is the last one.
         wanted = ("timeout", 18) if scenario.stopped_by == "deadline" else ("complete", 20)
+    if (
+        scenario.asks
+        and case.fault.site.step == "decide"
+        and (case.fault.always or case.meanwhile == "deadline")
+    ):
+        # no decision got through, or one that was held for so long that the chat begins with its last call: the
+        # invariants price what ran
+        return
     if chat.status == "done" and (chat.stop, chat.credits_used) != wanted:
         yield f"done, {chat.stop}, for {chat.credits_used} credits"
 

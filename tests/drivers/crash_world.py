@@ -24,6 +24,7 @@ from dualtrack.chat.agent import Deployed
 from dualtrack.chat.attached_files import File
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.cost_hold import CostSettings
+from dualtrack.chat.decide_calls import Wanted, decide_calls
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.erase_user import Retention, begin_erasure, stop_user
@@ -50,6 +51,7 @@ from dualtrack.models.anthropic import Claude
 from dualtrack.models.metering import asking
 from dualtrack.models.spent import Heard
 from dualtrack.models.turn import Usage
+from dualtrack.profiles import ApprovalPolicy, all_profiles
 from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.runtime.executions import Executions
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, chat_of, turn_key
@@ -76,6 +78,7 @@ from tests.drivers.world import SETTINGS, FakeClock, search_needs, store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from dualtrack.models.turn import ToolCall
     from dualtrack.tools.running import Running
 
     from tests.drivers.faults import Fault
@@ -138,6 +141,11 @@ ERASURE_SWEEPS: Final = 7
 """Sweeps, five minutes apart, after which a user is erased in spite of one fault."""
 
 SWEEP_SECONDS: Final = 120
+PAUSED: Final = "Paused"
+"""The state of a chat that waits for decisions: its execution has ended."""
+
+PAUSE_SECONDS: Final = 7 * 86_400 + 1
+"""Until the longest pause of a profile that says nothing is over."""
 EARLIER_TOKENS: Final = 1_000
 """Tokens that an earlier query takes of the history budget, rounded up."""
 
@@ -212,6 +220,12 @@ class Scenario:
 
     always_asks: bool = False
     """Later queries of the conversation ask for the same tools."""
+
+    asks: tuple[str, ...] = ()
+    """The tools that need approval."""
+
+    decided: Literal["approve", "decline", "edit", "one by one", "cancel", "nobody"] = "approve"
+    """What becomes of each pause; "nobody" decides until it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,6 +489,10 @@ class World:
         assert record_id is not None
         key = (f"CONV#{running.user}#{running.conversation_id}", record_key(record_id))
         recorded = key in self.aws.table(SETTINGS.history_table)
+        turn = self.look().chats.turn(running.chat, running.chat.turn)
+        call = next((call for call in turn.calls if call.id == running.call.id), None) if turn else None
+        if turn and call and not (call in turn.runnable and call.input == running.call.input):
+            self.complaints.append(f"{call.id} ran without leave, or with another input: {call.verdict}")
         with self.lock:
             self.tool_runs.append((running.call.id, recorded and not process.held.is_set()))
 
@@ -577,16 +595,47 @@ class World:
 
     def machine(self, ref: ChatRef) -> None:
         """The execution of a chat."""
+        number = self._number(ref.chat_id)
         try:
             ended = "" if ref.turn == 0 and self._is_over(ref, "admitted") else self._states(ref)
         except StepFailed as failed:
             ended = "FAILED"
             with contextlib.suppress(StepFailed):
                 self.abort(ref, failed.error)
-        if ended and self.execution(ref.chat_id) == "RUNNING":
-            self.end_execution(ref.chat_id, ended)
-        if self.execution(ref.chat_id) in ("FAILED", "ABORTED"):
-            self._rule(ref)
+        if ended and self.execution(ref.chat_id, number) == "RUNNING":
+            self.end_execution(ref.chat_id, ended, number)
+        if self.execution(ref.chat_id, number) in ("FAILED", "ABORTED"):
+            self._rule(ref, number)
+        if ended == "SUCCEEDED" and self._is_paused(ref):
+            self._decide(ref)
+
+    def _decide(self, ref: ChatRef) -> None:
+        """What becomes of a pause; the execution that goes on after it."""
+        how = self.scenario.decided
+        if how == "nobody":
+            self.clock.now += PAUSE_SECONDS
+            with contextlib.suppress(StepFailed):
+                self.sweep("at the end of the pause")
+        elif how == "cancel":
+            self.cancel(ref)
+        for number in (
+            (0, 1) if how == "one by one" else (None,) if how in ("approve", "decline", "edit") else ()
+        ):
+            with contextlib.suppress(StepFailed):
+                self.state("decide", partial(self.decide, ref, number), 3)
+        self._go_on_after_pause(ref)
+
+    def _go_on_after_pause(self, ref: ChatRef) -> None:
+        chat = self._chat(ref)
+        if chat and chat.pause and chat.status == "running" and self.execution(ref.chat_id) == "RUNNING":
+            self.machine(replace(ref, turn=chat.entry))
+
+    def _chat(self, ref: ChatRef) -> Chat | None:
+        return next((chat for chat in self.chats() if chat.chat_id == ref.chat_id), None)
+
+    def _is_paused(self, ref: ChatRef) -> bool:
+        chat = self._chat(ref)
+        return chat is not None and chat.status == "paused"
 
     def _states(self, ref: ChatRef) -> str:
         recorded = ref.turn
@@ -603,7 +652,10 @@ class World:
                 if self._is_over(ref, f"tool {call['id']}"):
                     return ""
         if outcome["next"] != "answered":
-            return "FAILED"
+            return "SUCCEEDED" if outcome["next"] == "paused" else "FAILED"
+        return self._behind_answer(ref)
+
+    def _behind_answer(self, ref: ChatRef) -> str:
         if self._is_over(ref, "answer"):
             return ""
         if self.scenario.follow_up in ("before", "while it waits"):
@@ -656,6 +708,9 @@ class World:
         """Continue an execution from the state it is about to enter."""
         for call_id in calls:
             self._tool(replace(ref, turn=turn), call_id)
+        if state == PAUSED:
+            self._decide(ref)
+            return
         if state == "Summarise":
             self.state("summarise", partial(self.summarise, ref), 3)
             return
@@ -688,12 +743,13 @@ class World:
     def abort(self, ref: ChatRef, error: str) -> None:
         """The Abort state."""
         step = "abort" if error != "meanwhile" else "abort meanwhile"
-        self.state(step, partial(self.end, ref, error), 3)
+        self.state(step, partial(self.end, ref, error, self._number(ref.chat_id)), 3)
 
-    def _rule(self, ref: ChatRef) -> None:
+    def _rule(self, ref: ChatRef, number: int) -> None:
         """EventBridge calls `abort` for an execution that did not succeed."""
+        status = self.execution(ref.chat_id, number)
         with contextlib.suppress(StepFailed):
-            self.state("abort by rule", partial(self.end, ref, self.execution(ref.chat_id)), 2)
+            self.state("abort by rule", partial(self.end, ref, status, number), 2)
 
     def erase(self) -> None:
         """DELETE /v1/me, then a sweep at once."""
@@ -725,6 +781,22 @@ class World:
             for chat in self.open_chats():
                 if self.execution(chat.chat_id) == "RUNNING" and not self.scenario.vanishes_after:
                     self.machine(ref_of(chat))
+        if any(chat.status == "paused" for chat in self.chats()):
+            self._end_pauses()
+
+    def _end_pauses(self) -> None:
+        """Nobody has decided, or no decision got through: every pause has an end."""
+        self.clock.now += PAUSE_SECONDS
+        for _ in range(2):  # a sweep may fail once
+            with contextlib.suppress(StepFailed):
+                self.sweep("at the end of every pause")
+            self.clock.now += 30
+        for chat in self.open_chats():
+            self._go_on_after_pause(ref_of(chat))
+        for _ in range(2):
+            self.clock.now += CHAT_SECONDS + 1
+            with contextlib.suppress(StepFailed):
+                self.sweep("")
 
     def sweep(self, name: str) -> None:
         """The sweep; the schedule does not repeat it, the function's asynchronous retries do."""
@@ -766,13 +838,19 @@ class World:
             return error.status
         return 202
 
+    def deployed(self) -> Deployed:
+        """The deployment: its profiles ask for the scenario's tools."""
+        approval = ApprovalPolicy("never", ask=self.scenario.asks)
+        profiles = {name: replace(profile, approval=approval) for name, profile in all_profiles().items()}
+        return Deployed(MODEL, profiles=profiles)
+
     def turn(self, ref: ChatRef, process: Process) -> Any:
         """One delivery of a turn."""
         return self.take_turn(ref, process)
 
     def take_turn(self, ref: ChatRef, process: Process, draw: Callable[[], float] = random.random) -> Any:
         """A turn as the function takes it."""
-        settings = TurnSettings(Deployed(MODEL), max_cost=self.scenario.max_cost)
+        settings = TurnSettings(self.deployed(), max_cost=self.scenario.max_cost)
         stores, model = self.stores(process), self.claude(process)
         return run_turn(ref, stores, lambda _: model, settings, waiting=Waits(self._sleep, draw))
 
@@ -786,9 +864,29 @@ class World:
         stores, model = self.stores(process), self.claude(process)
         return summarise(ref, stores, lambda _: model, SummarySettings(MODEL), sleep=self.clock.sleep)
 
-    def end(self, ref: ChatRef, error: str, process: Process) -> Any:
-        """One delivery to `abort`."""
-        return end_chat(self.stores(process), ref, failure_of({"Error": error}))
+    def end(self, ref: ChatRef, error: str, number: int, process: Process) -> Any:
+        """One delivery to `abort`, for an execution."""
+        return end_chat(self.stores(process), ref, failure_of({"Error": error}), execution=number)
+
+    def decide(self, ref: ChatRef, only: int | None, process: Process) -> Any:
+        """POST /v1/chats/{id}/decisions, of all calls that ask or ``only`` of one; what is refused stays refused."""
+        stores = self.stores(process)
+        loaded = stores.chats.load_with_turns(ref.user, ref.chat_id)
+        if loaded is None:
+            return None
+        asked = [call for call in loaded[1][-1].calls if call.asks]
+        if only is not None and not asked[only].is_open:
+            return None
+        wanted = [self._wanted(call) for call in (asked if only is None else [asked[only]])]
+        with contextlib.suppress(ApiError):
+            executions = self.executions(process)
+            return decide_calls(stores, executions, loaded[0], wanted, "user", self.deployed())
+        return None
+
+    def _wanted(self, call: ToolCall) -> Wanted:
+        how = self.scenario.decided
+        changed = freeze({**call.input, "text": "Edited."}) if how == "edit" else None
+        return Wanted(call.id, how != "decline", "Not today." if how == "decline" else "", changed)
 
     def stop(self, ref: ChatRef, process: Process) -> Any:
         """DELETE /v1/chats/{id}."""
@@ -826,13 +924,16 @@ class World:
         """Whether a turn is on record."""
         return (chat.pk, turn_key(turn)) in self.aws.table(SETTINGS.chats_table)
 
-    def execution(self, chat_id: str) -> str:
-        """The status of a chat's execution; "" if there is none."""
-        return self.aws.executions.get(execution_name(chat_id), "")
+    def _number(self, chat_id: str) -> int:
+        return next((chat.execution for chat in self.chats() if chat.chat_id == chat_id), 1)
 
-    def end_execution(self, chat_id: str, status: str) -> None:
+    def execution(self, chat_id: str, number: int | None = None) -> str:
+        """The status of a chat's execution, the latest or that of a number; "" if there is none."""
+        return self.aws.executions.get(execution_name(chat_id, number or self._number(chat_id)), "")
+
+    def end_execution(self, chat_id: str, status: str, number: int = 1) -> None:
         """End it."""
-        self.aws.executions[execution_name(chat_id)] = status
+        self.aws.executions[execution_name(chat_id, number)] = status
 
     def open_chats(self) -> list[Chat]:
         """Those that have not ended."""
@@ -841,7 +942,7 @@ class World:
 
 def ref_of(chat: Chat) -> ChatRef:
     """The payload of a step for this chat."""
-    return ChatRef(chat.user, chat.chat_id, chat.conversation_id)
+    return ChatRef(chat.user, chat.chat_id, chat.conversation_id, chat.entry)
 
 
 def _position_of(request: wire.Request) -> tuple[int, int]:

@@ -49,6 +49,7 @@ def chat_faults(stores: Stores, chat: Chat) -> list[str]:
     faults += _ending(chat, events)
     faults += _turns(stores, chat, turns, events)
     faults += _waits(events)
+    faults += _pauses(chat, turns, events)
     faults += _records(stores, chat, turns, records, events)
     faults += _price(chat, turns, events)
     faults += _leftovers(stores, chat)
@@ -341,6 +342,23 @@ def _waits(events: Sequence[StoredEvent]) -> Iterator[str]:
         before = event
 
 
+def _pauses(chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEvent]) -> Iterator[str]:
+    """Pauses and their ends alternate, nothing but the end of the chat or of the pause comes behind `paused`, and each
+    is in the receipt; no call stays open but those of a chat that was cancelled."""
+    told = [event.event for event in events if event.event in ("paused", "resumed")]
+    over = chat.spent.pauses
+    if told[::2] != ["paused"] * chat.pauses or told[1::2] != ["resumed"] * (len(told) // 2):
+        yield f"{chat.pauses} pauses, told {told}"
+    if len(over) != chat.pauses or chat.execution != 1 + len(told) // 2:
+        yield f"{chat.pauses} pauses, {len(over)} over, execution {chat.execution}, told {told}"
+    for before, after in itertools.pairwise(events):
+        if before.event == "paused" and after.event not in ("resumed", "record"):
+            yield f"event {after.id} ({after.event}) behind a pause"
+    open_calls = [call.id for turn in turns for call in turn.calls if call.is_open]
+    if open_calls and chat.status == "done":
+        yield f"{open_calls} are still open"
+
+
 def _shown(events: Sequence[StoredEvent]) -> dict[int, str]:
     """The deltas of each turn after its last `turn` event."""
     shown: dict[int, str] = {}
@@ -401,7 +419,7 @@ def _kept(chat: Chat, response: Record, events: Sequence[StoredEvent]) -> Iterat
 
 def _price(chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEvent]) -> Iterator[str]:
     """5 once a byte of an answer has come, plus the tools that were to run; a failure costs nothing."""
-    ran = [call.price_class for turn in turns for call in turn.calls if not call.refused]
+    ran = [call.price_class for turn in turns for call in turn.runnable]
     if any(event.event == "delta" for event in events) and not chat.heard:
         yield "there is text, and no first byte was noted"
     begun = bool(turns) or chat.heard is not None
@@ -448,3 +466,5 @@ def _leftovers(stores: Stores, chat: Chat) -> Iterator[str]:
     item = stores.chats.client.get_item(TableName=stores.chats.table, Key=key)["Item"]
     if "open" in item:
         yield "it is still in the index of open chats"
+    if any(paused.chat_id == chat.chat_id for paused in stores.paused.of(chat.user)):
+        yield "it is still in the list of open decisions"

@@ -253,6 +253,21 @@ class MemoryAws:
         with self.lock:
             return getattr(self, f"_{operation}")(**request)
 
+    def delete_expired(self, now: float) -> list[Key]:
+        """Delete every item whose time is up, as DynamoDB does within days; returns their keys."""
+        expired = []
+        with self.lock:
+            for table in self.tables.values():
+                gone = [
+                    key
+                    for key, item in table.items()
+                    if int(item.get("ttl", {"N": "99999999999"})["N"]) <= now
+                ]
+                for key in gone:
+                    table.forget(key)
+                expired += gone
+        return expired
+
     def table(self, name: str) -> Table:
         """A table's items by key; a table is created with its first item."""
         return self.tables.setdefault(name, Table())

@@ -170,9 +170,15 @@ class MixedWorld(World):
         """One delivery of the state behind the answer."""
         return self._mixed("summarise", lambda: World.summarise(self, ref, process), ref=asdict(ref))
 
-    def end(self, ref: ChatRef, error: str, process: Process) -> Any:
+    def end(self, ref: ChatRef, error: str, number: int, process: Process) -> Any:
         """One delivery to `abort`."""
-        return self._mixed("end", lambda: World.end(self, ref, error, process), ref=asdict(ref), error=error)
+        return self._mixed(
+            "end",
+            lambda: World.end(self, ref, error, number, process),
+            ref=asdict(ref),
+            error=error,
+            number=number,
+        )
 
     def stop(self, ref: ChatRef, process: Process) -> Any:
         """DELETE /v1/chats/{id}."""

@@ -17,6 +17,7 @@ from tests.drivers.crash_world import (
     DOCUMENTATION,
     IMAGE,
     NOTE,
+    PAUSED,
     READ,
     SEARCH,
     TEXT_FILE,
@@ -58,7 +59,7 @@ TABLES: Final = course("Tables", "Plane the top. " * 20)
 class Moment:
     """The account, and the state that a workflow is about to enter.
 
-    ``state``: of a running chat, the last, Turn, RunTools or Summarise, with the last recorded ``turn`` and the
+    ``state``: of a running chat, the last, Turn, RunTools, Summarise or Paused, with the last recorded ``turn`` and the
     ``calls`` to run, as in the state of the release's execution; `ERASURE` before the sweep; `JOB` before a step.
     """
 
@@ -120,6 +121,12 @@ def _chats() -> Iterator[Moment]:
     _run_tools(world, 1, _turn(world, 0))
     yield _moment("between two turns", world, "Turn", 1)
 
+    yield _moment("waiting for approval", _paused(), PAUSED, 1)
+
+    world = _paused()
+    world.decide(ref_of(world.chats()[0]), None, Process(world.trace, "decide"))
+    yield _moment("approved", world, "Turn", world.chats()[0].entry)
+
     world = _posted(result="0123456789abcdef, not compressible enough. " * 400)
     _run_tools(world, 1, _turn(world, 0))
     _run_tools(world, 2, _turn(world, 1))
@@ -168,6 +175,14 @@ def _fork() -> Moment:
 def _posted(fault: Fault | None = None, **changes: Any) -> World:
     world = World(replace(CHAT, **changes), fault)
     world.post()
+    return world
+
+
+def _paused() -> World:
+    world = _posted(asks=(NOTE.tool,))
+    _run_tools(world, 1, _turn(world, 0))
+    _turn(world, 1)
+    world.end_execution(world.chats()[0].chat_id, "SUCCEEDED")
     return world
 
 

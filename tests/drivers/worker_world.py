@@ -270,11 +270,13 @@ class WorkerWorld(World):
         """The Summarise state."""
         return _worker(process).invoke("summarise", _payload(ref))
 
-    def end(self, ref: ChatRef, error: str, process: Process) -> Any:
+    def end(self, ref: ChatRef, error: str, number: int, process: Process) -> Any:
         """The Abort state, or the rule's event."""
-        event: dict[str, Any] = {**_payload(ref), "error": {"Error": error, "Cause": ""}}
+        name = execution_name(ref.chat_id, number)
+        event: dict[str, Any] = {**_payload(ref), "execution": name, "error": {"Error": error, "Cause": ""}}
         if process.step == "abort by rule":
-            event = {"detail": {"input": json.dumps(_payload(ref)), "status": error, "cause": None}}
+            detail = {"name": name, "input": json.dumps(_payload(ref)), "status": error, "cause": None}
+            event = {"detail": detail}
         return _worker(process).invoke("abort", event)
 
     def stop(self, ref: ChatRef, process: Process) -> Any:
@@ -366,11 +368,11 @@ class WorkerWorld(World):
         """Whether a turn is on record."""
         return self.look().chats.turn(chat, turn) is not None
 
-    def execution(self, chat_id: str) -> str:
+    def execution(self, chat_id: str, number: int | None = None) -> str:
         """The status of a chat's execution; "" if there is none."""
         return self.ground.root.executions().status(execution_name(chat_id)) or ""
 
-    def end_execution(self, chat_id: str, status: str) -> None:
+    def end_execution(self, chat_id: str, status: str, number: int = 1) -> None:
         """The parked execution ends."""
         client, token = self.ground.root.client("stepfunctions"), self.ground.token(chat_id)
         if status == "SUCCEEDED":

@@ -83,6 +83,28 @@ def _keys_of_ann(samples: Collector, ann: Person) -> None:
     assert ann.http.get("/v1/credits", headers=by_key).status_code == 401
 
 
+def _decisions(samples: Collector, eve: Person, script: Script) -> None:
+    """Two calls that need approval: one is approved with another input, the other declined."""
+    script.asks(("kit_write", {"name": "notes"}), ("kit_write", {"name": "plan"}), text="I shall write both.")
+    script.says("Done: the notes are written, and the plan is not.")
+    body = {"message": script.question("Write the notes and the plan."), "profile": "careful"}
+    started = eve.http.post("/v1/chats", json=body).json()
+    samples.take(eve.until(started["chat_id"], lambda event: event.kind == "paused"))
+    (paused,) = samples.call(eve, "GET", "/v1/pauses").json()["pauses"]
+    again = {"message": "Are you there?", "conversation_id": started["conversation_id"]}
+    assert samples.call(eve, "POST", "/v1/chats", again).status_code == 409
+    first, second = (call["id"] for call in paused["calls"])
+    decisions = [
+        {"id": first, "input": {"name": "my notes"}},
+        {"id": second, "approve": False, "reason": "Not yet."},
+    ]
+    where = f"{started['url']}/decisions"
+    samples.call(eve, "POST", where, {"decisions": decisions})
+    samples.take(eve.events(started["chat_id"]))
+    samples.call(eve, "POST", where, {"decisions": [{"id": first, "approve": True}]})
+    samples.call(eve, "POST", where, {"decisions": [{"id": "q9-t9", "approve": True}]})
+
+
 def _refusals(samples: Collector, bob: Person, script: Script, tools: ToolServer) -> None:
     """A chat that fails, and requests refused while another chat runs."""
     script.model.script.add({"match": script.key, "status": 429, "retry_after": 1})
@@ -141,7 +163,7 @@ def test_the_samples_are_what_the_stack_sends(
     root: Root, tools: ToolServer, someone: Callable[[], Person], script: Script
 ) -> None:
     def clean(text: str) -> str:
-        for name in ("ann", "bob"):
+        for name in ("ann", "eve", "bob"):
             text = text.replace(f"{script.branch(name).key} ", "").replace(
                 script.branch(name).marker, "key-1"
             )
@@ -155,6 +177,7 @@ def test_the_samples_are_what_the_stack_sends(
     ann = someone()
     _story_of_ann(samples, ann, script.branch("ann"))
     _keys_of_ann(samples, ann)
+    _decisions(samples, someone(), script.branch("eve"))
     _refusals(samples, bob, script.branch("bob"), tools)
     _administration(samples, admin, bob)
     admin.close()

@@ -155,7 +155,7 @@ def within_budget(content: str) -> None:
 def decided(content: str) -> None:
     """The decision on a model's reply."""
     reply = ModelReply((MappingProxyType({"type": "text", "text": content}),), "end_turn")
-    decide(reply, query=1, calls_before=0, offered={}, limit="", invalid=lambda *_: "")
+    decide(reply, query=1, calls_before=0, offered={}, limit="", invalid=lambda *_: "", asks=lambda _: "")
 
 
 def documents(content: str) -> None:

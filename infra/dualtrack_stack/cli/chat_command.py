@@ -16,6 +16,7 @@ from dualtrack_stack.cli.id_types import CONVERSATION, QUERY
 from dualtrack_stack.cli.piped import Unfinished, piped
 from dualtrack_stack.cli.target import command_line, open_target
 from dualtrack_stack.cli.transcript import one_line
+from dualtrack_stack.cli.watch_commands import exit_of
 
 if TYPE_CHECKING:
     from dualtrack_stack.cli.client import ApiClient, Started
@@ -72,7 +73,7 @@ def chat(
 
     \b
     Exit codes: 0 answered, 2 usage, 3 not enough credits, 4 failed,
-    5 cannot reach the stack, 130 interrupted (the chat is cancelled).
+    5 cannot reach the stack, 6 it waits for decisions, 130 interrupted (the chat is cancelled).
     """
     interactive = message is None
     if interactive and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
@@ -178,4 +179,4 @@ def _conclude(started: Started, outcome: Outcome, stack: Wanted, *, as_json: boo
         click.echo(f"Error: {outcome.problem}", err=True)
     if outcome.answered and as_json and outcome.chat is None:
         return Exit.UNREACHABLE
-    return Exit.ANSWERED if outcome.answered else Exit.FAILED
+    return exit_of(outcome)

@@ -34,6 +34,7 @@ class Exit(IntEnum):
     CREDITS = 3
     FAILED = 4
     UNREACHABLE = 5
+    PAUSED = 6
     INTERRUPTED = 130
     TERMINATED = 143
 

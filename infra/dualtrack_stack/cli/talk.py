@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -48,6 +49,15 @@ class Outcome:
     problem: str = ""
     interrupted: KeyboardInterrupt | None = None
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether it waits for decisions."""
+        return self.chat is not None and self.chat["status"] == "paused"
+
+
+Decide = Callable[["answers.Chat"], bool]
+"""Decides on the open calls of a paused chat; false if nobody is there to be asked, or they leave it open."""
+
 
 def ask(client: ApiClient, view: View, question: Question) -> Started:
     """Start the chat of a question."""
@@ -70,30 +80,62 @@ def _ask_in_fork(client: ApiClient, view: View, question: Question, parent: str,
     return started
 
 
-def follow(client: ApiClient, view: View, chat_id: str, *, to_end: bool, cancels: bool = True) -> Outcome:
-    """Show a chat until its answer is final, or with ``to_end`` until its summaries are made, too.
+def follow(
+    client: ApiClient,
+    view: View,
+    chat_id: str,
+    *,
+    to_end: bool,
+    cancels: bool = True,
+    decide: Decide = lambda _: False,
+) -> Outcome:
+    """Show a chat until its answer is final, or with ``to_end`` until its summaries are made, too; or until it waits
+    for decisions that ``decide`` does not make.
 
     Ctrl-C shows what has arrived, and stops the chat if ``cancels`` is set.
     """
-    answered = False
+    shown = _Shown(client, view, chat_id, to_end)
     try:
-        for event in client.events(chat_id, tell=view.notice):
-            view.show(event)
-            answered = answered or event.kind == "answer"
-            if event.kind == "done":
-                return _done(chat_id, event)
-            if event.kind == "error":
-                return _failed(client, chat_id, event)
-            if event.kind == "answer" and not to_end:
-                return _at_answer(client, view, chat_id)
+        while True:
+            if outcome := shown.go_on():
+                return outcome
+            chat = client.chat(chat_id)
+            if chat["status"] == "paused" and not decide(chat):
+                return Outcome(chat_id, answered=False, chat=chat)
     except KeyboardInterrupt as interrupt:
         return (_cancelled if cancels else _left)(client, view, chat_id, interrupt)
     except ClientError as error:
-        if not answered:
+        if not shown.answered:
             raise
         # The answer is final and shown; only the figures under it are missing.
         return Outcome(chat_id, answered=True, chat=None, problem=str(error))
-    raise AssertionError("the events of a chat end with a terminal one")
+
+
+@dataclass
+class _Shown:
+    """What has been shown of a chat so far: the events up to ``after``."""
+
+    client: ApiClient
+    view: View
+    chat_id: str
+    to_end: bool
+    after: int = 0
+    answered: bool = False
+
+    def go_on(self) -> Outcome | None:
+        """Show the events that follow; None where the chat pauses."""
+        for event in self.client.events(self.chat_id, self.after, tell=self.view.notice):
+            self.view.show(event)
+            self.after, self.answered = event.id, self.answered or event.kind == "answer"
+            if event.kind == "paused":
+                return None
+            if event.kind == "done":
+                return _done(self.chat_id, event)
+            if event.kind == "error":
+                return _failed(self.client, self.chat_id, event)
+            if event.kind == "answer" and not self.to_end:
+                return _at_answer(self.client, self.view, self.chat_id)
+        raise AssertionError("the events of a chat end with a terminal one")
 
 
 def _at_answer(client: ApiClient, view: View, chat_id: str) -> Outcome:

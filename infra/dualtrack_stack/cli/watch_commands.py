@@ -47,7 +47,14 @@ def watch(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
             click.echo(f"Error: {outcome.problem}", err=True)
         if outcome.interrupted:
             raise outcome.interrupted
-    sys.exit(Exit.ANSWERED if outcome.answered else Exit.FAILED)
+    sys.exit(exit_of(outcome))
+
+
+def exit_of(outcome: Outcome) -> Exit:
+    """The exit code of a chat that was followed."""
+    if outcome.is_paused:
+        return Exit.PAUSED
+    return Exit.ANSWERED if outcome.answered else Exit.FAILED
 
 
 def _follow(client: ApiClient, view: View, chat_id: str, *, as_json: bool) -> Outcome:

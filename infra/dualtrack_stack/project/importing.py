@@ -172,11 +172,6 @@ def _declared(module: ModuleType, name: str) -> Iterator[Declaration]:
 
 def _tool(root: Path, module: str, tool: Declaration, prices: Iterable[str]) -> dict[str, Any]:
     """Raises `ToolDeclarationError`."""
-    if tool.approval not in (None, "never"):
-        raise ToolDeclarationError(
-            tool.function,
-            f"approval is {tool.approval!r}, and nobody can be asked yet: write 'never' or leave it out",
-        )
     code = tool.function.__code__
     return {
         "spec": spec_of(module, tool, kind="own", prices=tuple(prices)),

@@ -19,7 +19,7 @@ from dualtrack.tools.running import Running
 
 from tests.drivers.corpus_world import CORPUS
 from tests.drivers.crash_matrix import SAID
-from tests.drivers.crash_world import USER, World, ref_of
+from tests.drivers.crash_world import PAUSED, USER, World, ref_of
 from tests.drivers.faults import Process
 from tests.drivers.invariants import account_faults, chat_faults, erasure_faults
 from tests.drivers.local_vectors import LocalVectors
@@ -47,7 +47,7 @@ def _has(moment: Moment, pk: str, sk: str) -> bool:
     return any(key[0].startswith(pk) and key[1].startswith(sk) for table in tables for key in table)
 
 
-chats = _each(lambda moment: moment.state in ("Turn", "RunTools", "Summarise"))
+chats = _each(lambda moment: moment.state in ("Turn", "RunTools", "Summarise", PAUSED))
 erasures = _each(lambda moment: moment.state == ERASURE)
 jobs = _each(lambda moment: moment.state == JOB)
 keyed = _each(lambda moment: _has(moment, "USER#", "IDEM#"))

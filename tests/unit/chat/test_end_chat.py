@@ -47,7 +47,7 @@ def cancel(world: World, chat: Chat) -> Any:
     """The chat object after the cancel: the same from the API and in the last event, with no invariant broken."""
     executions: Any = world.executions
     ended = cancel_chat(world.stores, executions, world.load(chat))
-    shown = show_chat(world.stores.history, ended)
+    shown = show_chat(world.stores, ended)
     last = world.stores.log(chat).events()[-1]
     assert last.event == "done"
     assert thaw({name: last.data[name] for name in shown}) == shown

@@ -213,7 +213,7 @@ with mock_aws():
     context = SimpleNamespace(
         function_name="f", memory_limit_in_mb=1, invoked_function_arn="a", aws_request_id="r", log_group_name="l"
     )
-    event = {"user": "ann", "chat_id": "ch_1", "conversation_id": "cv_1"}
+    event = {"user": "ann", "chat_id": "ch_1", "conversation_id": "cv_1", "execution": "ch_1.1"}
     for function in ("abort", "summarise"):
         run_path(f"functions/{function}/handler.py")["handler"](event, context)
         print(json.dumps([function, sys.modules.pop("dualtrack.chat.send_spans", None) is not None]))

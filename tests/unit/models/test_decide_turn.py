@@ -36,7 +36,13 @@ def use(number: int, name: str = "retrieve_full_context", **arguments: Any) -> d
 def decided(answered: ModelReply, limit: Limit = "", before: int = 0) -> Decision:
     """The decision on query 2."""
     return decide(
-        answered, query=2, calls_before=before, offered=OFFERED, limit=limit, invalid=invalid_arguments
+        answered,
+        query=2,
+        calls_before=before,
+        offered=OFFERED,
+        limit=limit,
+        invalid=invalid_arguments,
+        asks=lambda _: "",
     )
 
 

@@ -257,10 +257,6 @@ TOOLS: dict[str, tuple[Write, str]] = {
         },
         "tools/a.py:4: tool 'ask': price is 'booking': write one of documentation, github, other, room",
     ),
-    "approval": (
-        {"tools/a.py": TOOL.replace("@tool", "@tool(approval='writes')")},
-        "tools/a.py:4: tool 'ask': approval is 'writes', and nobody can be asked yet: write 'never' or leave it out",
-    ),
     "our name": (
         {"tools/a.py": TOOL.replace("ask", "find_node")},
         "tools/a.py:4: tool 'find_node': the name is taken by a tool of dualtrack: write another name",

@@ -13,8 +13,10 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, Type
 from dualtrack.frozen import JsonObject
 from dualtrack.tool_values import Kind
 from dualtrack.vocabulary import (
+    CallKind,
     CapName,
     ChatStatus,
+    DecidedBy,
     FileState,
     JobStatus,
     MovementKind,
@@ -145,6 +147,9 @@ class ToolCall(TypedDict):
     is_error: Annotated[bool, "Whether the result was an error"]
     seconds: Annotated[Seconds, "How long it took"]
     turn: Annotated[Count, "The model call that it belongs to, from 1"]
+    edited: NotRequired[
+        Annotated[bool, "Only if it was approved with other arguments, which are those in `input`"]
+    ]
 
 
 class Usage(TypedDict):
@@ -178,6 +183,38 @@ class Failure(TypedDict):
     message: Annotated[str, "What is wrong and what to do, for people; it may change"]
 
 
+class OpenCall(TypedDict):
+    """A tool call that waits for a decision."""
+
+    id: Annotated[str, "The call's record once it has a result, such as `q1-t1`"]
+    tool: Annotated[str, "The tool's name"]
+    input: Annotated[JsonObject, "The arguments from the model"]
+    kind: Annotated[CallKind, "What it waits for"]
+
+
+class ChatPause(TypedDict):
+    """What a paused chat waits for."""
+
+    calls: Annotated[Sequence[OpenCall], "The calls that are not decided yet, in the model's order"]
+    expires_at: Annotated[Time, "When they count as not decided in time"]
+
+
+class PausedChat(ChatPause):
+    """A chat in the list of open decisions."""
+
+    chat_id: Annotated[str, "The chat"]
+    conversation_id: Annotated[str, "Its conversation"]
+    message_id: Annotated[str, "The record of its query, such as `q3`"]
+    profile: Annotated[str, "The conversation's agent"]
+    paused_at: Annotated[Time, "Since when it waits"]
+
+
+class Pauses(TypedDict):
+    """Open decisions."""
+
+    pauses: Annotated[Sequence[PausedChat], "Oldest chat first"]
+
+
 class Chat(TypedDict):
     """The chat object."""
 
@@ -187,7 +224,8 @@ class Chat(TypedDict):
     profile: Annotated[str, "The conversation's agent"]
     status: Annotated[
         ChatStatus,
-        "`answered`: complete except for its summaries; `done`, `failed` and `cancelled` are final",
+        "`paused`: it waits for decisions on tool calls; `answered`: complete except for its summaries; `done`, "
+        "`failed` and `cancelled` are final",
     ]
     stop: Annotated[
         Stop | None,
@@ -208,6 +246,7 @@ class Chat(TypedDict):
     created_at: Annotated[Time, "When it was created"]
     ended_at: Annotated[Time | None, "When it ended; null before that"]
     error: NotRequired[Annotated[Failure, "Only if it failed"]]
+    pause: NotRequired[Annotated[ChatPause, "Only while it is paused"]]
 
 
 class Tokens(TypedDict):
@@ -221,7 +260,7 @@ class Tokens(TypedDict):
 
 TokenKind = Literal["fresh", "cache_write", "cache_read", "output"]
 LineKind = Literal[
-    "chat", "model", "wait", "tool", "tool_model", "embedding", "summary", "fold", "ledger", "aws"
+    "chat", "model", "wait", "pause", "tool", "tool_model", "embedding", "summary", "fold", "ledger", "aws"
 ]
 
 
@@ -229,8 +268,8 @@ class ReceiptLine(TypedDict):
     """A line of a receipt. Lines of kind `chat` and `tool` have the credits charged, those of kind `ledger` the credits
     moved. Dollars are for the model in `model`, `summary` and `fold`, for models that the tool call `call` used in
     `tool_model` and `embedding`, and for AWS in `aws`. A `wait` is a turn's waits for a busy model: `tries` calls that
-    it refused, and the `seconds` waited after them. Figures that were not recorded are null, or estimated if
-    `estimated` is set."""
+    it refused, and the `seconds` waited after them. A `pause` is the `seconds` that `calls` of a turn waited for
+    decisions, and `by` whom it ended. Figures that were not recorded are null, or estimated if `estimated` is set."""
 
     kind: Annotated[LineKind, "Its kind"]
     at: Annotated[Time | None, "When it began; null if not recorded"]
@@ -250,6 +289,7 @@ class ReceiptLine(TypedDict):
     ran: NotRequired[Annotated[bool, "Whether the tool was run"]]
     is_error: NotRequired[Annotated[bool | None, "Whether the result was an error"]]
     credits: NotRequired[Annotated[Count, "Credits charged"]]
+    by: NotRequired[Annotated[DecidedBy | Literal["cancelled"], "What ended the pause"]]
     movement: NotRequired[Annotated[MovementKind, "The kind of ledger entry"]]
     amount: NotRequired[Annotated[Number, "Credits in `ledger`, units of `item` in `aws`"]]
     available_after: NotRequired[Annotated[Count, "The user's available credits afterwards"]]

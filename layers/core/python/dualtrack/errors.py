@@ -20,6 +20,7 @@ Lost                          storage/dynamo.py: a condition of a write was fals
 MissingKey                    runtime/secrets.py: a key is not set; the message names the command that sets it
 NotSent                       runtime/otlp.py: the collector did not accept the spans
 _DeltaWriteError              streaming/delta_writer.py: events could not be written; the step fails
+_TooManyError                 chat/pause_chat.py: too many chats wait for decisions, or one did too often
 Refused                       corpora/kinds.py: a file of a job is refused
 Refused                       tools/courses/values.py: a document cannot become a course
 BadIndex                      tools/courses/index.py: bytes that are not an index of this format
@@ -138,6 +139,10 @@ STATUS_OF_CODE: Final[Mapping[str, int]] = {
     "forbidden": 403,
     "not_found": 404,
     "conversation_busy": 409,
+    "conversation_paused": 409,
+    "already_decided": 409,
+    "not_paused": 409,
+    "expired": 410,
     "idempotency_conflict": 409,
     "too_large": 413,
     "rate_limited": 429,
@@ -166,6 +171,12 @@ def conversation_busy(chat_id: str, message: str = "") -> ApiError:
     """409 with the chat that is running, to be followed (``GET {url}/events``) or stopped (``DELETE {url}``)."""
     said = message or f"A chat is running in this conversation: {chat_id}."
     return ApiError("conversation_busy", said, {"chat_id": chat_id, "url": f"/v1/chats/{chat_id}"})
+
+
+def conversation_paused(chat_id: str) -> ApiError:
+    """409 with the chat that waits for decisions, to be decided or cancelled."""
+    said = f"A chat in this conversation waits for decisions: {chat_id}. Decide, or cancel it (on_pause: cancel)."
+    return ApiError("conversation_paused", said, {"chat_id": chat_id, "url": f"/v1/chats/{chat_id}"})
 
 
 def invalid_request(message: str) -> ApiError:

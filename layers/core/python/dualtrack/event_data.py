@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Final, Literal, NotRequired, TypedDict
 
-from dualtrack.answers import Chat, Count, Keyword, Seconds, Source, Time
+from dualtrack.answers import Chat, Count, Keyword, OpenCall, Seconds, Source, Time
 from dualtrack.frozen import JsonObject
-from dualtrack.vocabulary import BusyReason, RecordType, Role, Stop
+from dualtrack.vocabulary import BusyReason, DecidedBy, DecisionOutcome, RecordType, Role, Stop
 
 TurnNumber = Annotated[int, Keyword("minimum", 1), "The model call of the chat, from 1"]
 
@@ -91,6 +91,29 @@ class CreditsEvent(TypedDict):
     required: NotRequired[Annotated[Count, "The price of that call"]]
 
 
+class PausedEvent(TypedDict):
+    """The chat waits for decisions, and nothing runs. It ends a stream that has nothing after it, not the log."""
+
+    turn: TurnNumber
+    calls: Annotated[Sequence[OpenCall], "The calls that wait, in the model's order"]
+    expires_at: Annotated[Time, "When the pause ends, at the latest"]
+
+
+class DecidedCall(TypedDict):
+    """A decision, without its texts."""
+
+    id: Annotated[str, "The call"]
+    outcome: Annotated[DecisionOutcome, "What was decided"]
+
+
+class ResumedEvent(TypedDict):
+    """Every call of the pause is decided: the chat goes on."""
+
+    turn: TurnNumber
+    by: Annotated[DecidedBy, "Who made the last decision; `expired`: nobody did in time"]
+    decisions: Annotated[Sequence[DecidedCall], "All decisions of the pause"]
+
+
 class AnswerEvent(TypedDict):
     """The answer: it replaces the deltas. The next chat of the conversation may begin."""
 
@@ -120,6 +143,8 @@ EVENTS: Final[Mapping[str, type]] = MappingProxyType(
         "tool_result": ToolResultEvent,
         "retrying": RetryingEvent,
         "credits": CreditsEvent,
+        "paused": PausedEvent,
+        "resumed": ResumedEvent,
         "answer": AnswerEvent,
         "done": DoneEvent,
         "error": ErrorEvent,

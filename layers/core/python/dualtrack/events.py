@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from dualtrack.event_data import (
         AnswerEvent,
         CreditsEvent,
+        DecidedCall,
         DeltaEvent,
         ErrorEvent,
+        PausedEvent,
         RecordEvent,
+        ResumedEvent,
         RetryingEvent,
         StartedCall,
         ToolCallsStartEvent,
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     )
     from dualtrack.frozen import JsonObject
     from dualtrack.tool_values import Source
-    from dualtrack.vocabulary import BusyReason, RecordType, Role, Stop
+    from dualtrack.vocabulary import BusyReason, DecidedBy, RecordType, Role, Stop
 
 
 TERMINAL: Final = frozenset({"done", "error"})
@@ -90,7 +93,7 @@ def text_of_turn(events: Sequence[StoredEvent], turn: int) -> str:
 
 
 def tool_calls_start(turn: int, calls: Sequence[StartedCall]) -> Event:
-    """The calls of a turn begin."""
+    """Calls of a turn begin."""
     data: ToolCallsStartEvent = {"turn": turn, "calls": calls}
     return _event("tool_calls_start", data)
 
@@ -123,6 +126,18 @@ def credits_short(used: int, held: int, available: int, required: int) -> Event:
         "available": available,
     }
     return _event("credits", data)
+
+
+def paused(turn: int, calls: Sequence[answers.OpenCall], expires_at: str) -> Event:
+    """The chat waits for decisions, until ``expires_at`` (ISO 8601)."""
+    data: PausedEvent = {"turn": turn, "calls": calls, "expires_at": expires_at}
+    return _event("paused", data)
+
+
+def resumed(turn: int, by: DecidedBy, decisions: Sequence[DecidedCall]) -> Event:
+    """The chat goes on."""
+    data: ResumedEvent = {"turn": turn, "by": by, "decisions": decisions}
+    return _event("resumed", data)
 
 
 def answer(response: str, sources: Sequence[Source], stop: Stop, turns: int) -> Event:

@@ -173,6 +173,11 @@ def chat_of_execution(name: str) -> str:
     return name.rpartition(".")[0]
 
 
+def number_of_execution(name: str) -> int:
+    """The number in an execution's name."""
+    return int(name.rpartition(".")[2])
+
+
 def execution_arn(machine_arn: str, name: str) -> str:
     """``…:stateMachine:chat`` or ``…:stateMachine:chat:live`` → ``…:execution:chat:NAME``.
 

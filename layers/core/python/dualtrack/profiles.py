@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from dualtrack.codec import decode, stored
 from dualtrack.errors import invalid_request
-from dualtrack.vocabulary import Policy
+from dualtrack.vocabulary import ApprovalRule, Policy
 
 DEFAULT_PROFILE: Final = "assistant"
 PLACEHOLDER: Final = "{query}"
@@ -51,6 +51,17 @@ class History:
 
 @stored(whole=True)
 @dataclass(frozen=True, slots=True)
+class ApprovalPolicy:
+    """Which tool calls need approval: ``ask`` and ``allow`` are patterns of tools' names (``github_*``), ``default`` is
+    for the tools that neither names and that do not say it themselves (`dualtrack.tools.approval`)."""
+
+    default: ApprovalRule = "writes"
+    ask: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+
+
+@stored(whole=True)
+@dataclass(frozen=True, slots=True)
 class Profile:
     """What an agent is: prompt, tools, limits.
 
@@ -62,7 +73,8 @@ class Profile:
     turns; empty for the deployment's. ``query_template``: the text that a query is sent in; the record keeps what
     the user wrote. ``suggestions``: first questions that a page may offer. ``max_cost``: US dollars that the model
     calls of a chat may cost before the next call is its last; 0 for no cap. ``rerank``: whether the model ranks the
-    sections of a documentation search once more, a call that each search pays for.
+    sections of a documentation search once more, a call that each search pays for. ``pause_seconds``:
+    how long a chat waits for a decision.
     """
 
     name: str
@@ -82,6 +94,8 @@ class Profile:
     max_cost: float = 0.0
     after_max_turns: AfterMaxTurns = "limit"
     rerank: bool = True
+    approval: ApprovalPolicy = ApprovalPolicy()
+    pause_seconds: int = 7 * 86_400
 
 
 @cache

@@ -11,18 +11,18 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, overload
 
 from dualtrack.codec import Mismatch
 from dualtrack.frozen import thaw
 from dualtrack.tool_signature import Signature, ToolDeclarationError, signature_of
 from dualtrack.tool_types import json_of
 from dualtrack.tool_values import NOTHING, Provided, ToolResult, failed
+from dualtrack.vocabulary import ApprovalRule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-Approval = Literal["never", "always", "writes"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 MAX_SECONDS: Final = 900
@@ -39,7 +39,7 @@ class Declaration:
     signature: Signature
     price: str
     repeatable: bool
-    approval: Approval | None
+    approval: ApprovalRule | None
     seconds: float | None
 
     @property
@@ -105,7 +105,7 @@ def tool(
     *,
     price: str = "other",
     repeatable: bool = False,
-    approval: Approval | None = None,
+    approval: ApprovalRule | None = None,
     seconds: float | None = None,
 ) -> Callable[[F], F]: ...
 def tool(
@@ -114,7 +114,7 @@ def tool(
     *,
     price: str = "other",
     repeatable: bool = False,
-    approval: Approval | None = None,
+    approval: ApprovalRule | None = None,
     seconds: float | None = None,
 ) -> Any:
     """Offer a function to the model. The function itself stays as it is.
@@ -146,7 +146,7 @@ def _wrong_option(price: Any, repeatable: Any, approval: Any, seconds: Any) -> s
         return f"price is {price!r}: write the name of a price class, such as price='other'"
     if not isinstance(repeatable, bool):
         return f"repeatable is {repeatable!r}: write repeatable=True or leave it out"
-    if approval is not None and approval not in get_args(Approval):
+    if approval is not None and approval not in get_args(ApprovalRule):
         return f"approval is {approval!r}: write 'never', 'always' or 'writes', or leave it out"
     if seconds is not None and not (type(seconds) in (int, float) and 0 < seconds <= MAX_SECONDS):
         return f"seconds is {seconds!r}: write a number above 0, at most {MAX_SECONDS}"

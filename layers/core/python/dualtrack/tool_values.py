@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from dualtrack.codec import stored
+from dualtrack.vocabulary import ApprovalRule
 
 Kind = Literal["tool", "search", "graph", "mcp", "own"]
 """The Lambda function that runs a tool: in-house tools, searches, the graph, tools of MCP servers, the
@@ -37,7 +38,8 @@ class ToolSpec:
 
     ``input_schema`` is a frozen JSON Schema (2020-12, type object). ``repeatable``: running it
     twice is harmless (MCP readOnlyHint or idempotentHint); if false, a call is marked as begun before
-    it runs and never run again after a crash. ``server`` names the MCP server of the tool and
+    it runs and never run again after a crash. ``approval``: which of its calls need approval, by its own declaration;
+    empty if it leaves that to the profile (`dualtrack.tools.approval`). ``server`` names the MCP server of the tool and
     ``remote_name`` its name there; ``renamed`` has the server's own names of properties that are offered under others
     (`dualtrack.tools.mcp.legal`). ``options``: what the agent says of it to the function that runs it.
     """
@@ -52,6 +54,7 @@ class ToolSpec:
     remote_name: str = ""
     renamed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    approval: ApprovalRule | Literal[""] = ""
 
 
 class Provided:

@@ -11,8 +11,9 @@ RecordType = Literal["message", "tool_call", "summary", "digest"]
 
 Track = Literal["full", "summarised"]
 
-ChatStatus = Literal["running", "answered", "done", "failed", "cancelled"]
-"""Moves only running → answered → done, and running → failed | cancelled (DESIGN 2.5)."""
+ChatStatus = Literal["running", "paused", "answered", "done", "failed", "cancelled"]
+"""Moves only running ⇄ paused, running → answered → done, running → failed, and running | paused → cancelled (DESIGN
+2.5)."""
 
 Stop = Literal[
     "complete",
@@ -44,6 +45,18 @@ CapName = Literal["credits_total", "dollars_total", "credits_day", "dollars_day"
 MovementKind = Literal["hold", "settle", "release", "expire", "grant", "plan", "caps", "cost"]
 """Of a change of a user's credits. `caps`: an API key was made, its caps were changed, or it was revoked; `cost`: what
 a chat by a key has cost since it was answered."""
+
+CallKind = Literal["approval"]
+"""What a tool call waits for: somebody's leave to run."""
+
+DecisionOutcome = Literal["approved", "edited", "declined", "expired"]
+"""What became of such a call; `edited`: approved with another input."""
+
+DecidedBy = Literal["user", "owner", "key", "expired"]
+"""Who decided: the chat's user, the owner of the key that the user has, a key, or the end of the pause."""
+
+ApprovalRule = Literal["never", "always", "writes"]
+"""Which calls need approval; `writes`: those of tools that are not repeatable."""
 
 JobStatus = Literal["queued", "running", "done", "failed"]
 """Of a job that changes a corpus."""

@@ -6,15 +6,15 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.chat_view import WITH_RESPONSE, chat_json
-from dualtrack.errors import ApiError, not_found
+from dualtrack.errors import ApiError, Gone, not_found
 from dualtrack.ids import query_id, response_id
 from dualtrack.storage.leases import WAITS
 
 if TYPE_CHECKING:
     from dualtrack import answers
-    from dualtrack.storage.chats import Chat, ChatStore
-    from dualtrack.storage.history import HistoryStore
+    from dualtrack.storage.chats import Chat, ChatStore, RecordedTurn
     from dualtrack.storage.leases import Leases
+    from dualtrack.storage.stores import ToolStores
 
 _POLL_SECONDS: Final = 0.25
 
@@ -27,15 +27,23 @@ def find_chat(chats: ChatStore, user: str, chat_id: str) -> Chat:
     return chat
 
 
-def show_chat(history: HistoryStore, chat: Chat) -> answers.Chat:
+def show_chat(stores: ToolStores, chat: Chat) -> answers.Chat:
     """The chat object. Reads only the response's text. 404 if records are missing: the chat is being deleted."""
-    response = response_id(chat.query)
+    response, history = response_id(chat.query), stores.history
     records = history.query_records(chat.user, chat.conversation_id, chat.query, texts={response})
     expected = {query_id(chat.query)} | ({response} if chat.status in WITH_RESPONSE else set())
     if not expected <= {record.record_id for record in records}:
         raise not_found("There is no such chat.")
     track = history.track(chat.user, chat.conversation_id, chat.query) if chat.status == "done" else None
-    return chat_json(chat, records, track)
+    return chat_json(chat, records, track, paused_turn(stores.chats, chat))
+
+
+def paused_turn(chats: ChatStore, chat: Chat) -> RecordedTurn | None:
+    """The turn whose calls wait for decisions, if the chat is paused."""
+    try:
+        return chats.turn(chat, chat.pause.turn) if chat.pause and chat.status == "paused" else None
+    except Gone:
+        raise not_found("There is no such chat.") from None
 
 
 def started_json(chat: Chat) -> answers.StartedChat:
@@ -52,7 +60,7 @@ def started_json(chat: Chat) -> answers.StartedChat:
 
 
 def await_answer(chats: ChatStore, leases: Leases, chat: Chat, seconds: float) -> Chat:
-    """The chat once it is answered or ended; its current state if time runs out or too many requests wait already."""
+    """The chat once it runs no more; its current state if time runs out or too many requests wait already."""
     if chat.status != "running" or not seconds:
         return chat
     try:

@@ -9,7 +9,7 @@ import base64
 import binascii
 import json
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -20,6 +20,8 @@ from pydantic import (
     GetJsonSchemaHandler,
     ValidationError,
     WithJsonSchema,
+    field_validator,
+    model_validator,
 )
 
 from dualtrack.chat.attached_files import File
@@ -35,6 +37,7 @@ from dualtrack.message_files import (
     is_text_type,
     not_text,
 )
+from dualtrack.models.turn import MAX_CALLS_PER_TURN
 from dualtrack.profiles import all_profiles
 from dualtrack.text import preview
 from dualtrack.tools.mcp.tokens import MAX_TOKEN, TOKEN_PATTERN
@@ -49,6 +52,10 @@ NAME_CHARACTERS: Final = 1_000
 
 UPLOAD_BYTES: Final = 20_000_000
 """Maximum size of a file for a corpus (CONTRACT 4)."""
+
+REASON_CHARACTERS: Final = 1_000
+INPUT_CHARACTERS: Final = 32_000
+"""Of a decision on a tool call."""
 
 JOB_FILES: Final = 200
 """Maximum files of a job."""
@@ -166,6 +173,12 @@ class ChatBody(Body):
         list[AttachmentBody],
         Field(max_length=MAX_FILES, description="Files, at most 4 MB in total when decoded."),
     ] = []
+    on_pause: Annotated[
+        Literal["cancel"] | None,
+        Field(
+            description="`cancel` cancels a chat of the conversation that waits for decisions; by default a 409."
+        ),
+    ] = None
 
 
 class ConversationBody(Body):
@@ -343,6 +356,47 @@ class JobBody(Body):
 
     files: Annotated[list[JobFileBody], Field(max_length=JOB_FILES, description="The files to add.")] = []
     reset: Annotated[bool, Field(description="Whether to remove everything else from the corpus.")] = False
+
+
+class DecisionBody(Body):
+    """A decision on a tool call: `approve`, or `input`, other arguments with which it is approved."""
+
+    id: Annotated[
+        Text, Field(min_length=1, max_length=64, description="The call, as the chat's `pause` lists it.")
+    ]
+    approve: Annotated[bool | None, Field(description="Whether the call may run.")] = None
+    reason: Annotated[
+        Text | None, Field(max_length=REASON_CHARACTERS, description="Why it may not, for the model.")
+    ] = None
+    input: Annotated[
+        dict[str, Any] | None, Field(description="The call is approved with these arguments instead.")
+    ] = None
+
+    @model_validator(mode="after")
+    def _says_one_thing(self) -> Self:
+        if (self.approve is None) == (self.input is None):
+            raise ValueError("a decision has either approve or input")
+        if self.reason is not None and self.approve is not False:
+            raise ValueError("a reason belongs to approve: false")
+        if self.input is not None and len(json.dumps(self.input)) > INPUT_CHARACTERS:
+            raise ValueError(f"input may have at most {INPUT_CHARACTERS:,} characters")
+        return self
+
+
+class DecisionsBody(Body):
+    """Decisions on tool calls of a paused chat."""
+
+    decisions: Annotated[
+        list[DecisionBody],
+        Field(min_length=1, max_length=MAX_CALLS_PER_TURN, description="Each call once."),
+    ]
+
+    @field_validator("decisions")
+    @classmethod
+    def _each_call_once(cls, decisions: list[DecisionBody]) -> list[DecisionBody]:
+        if len({decision.id for decision in decisions}) < len(decisions):
+            raise ValueError("a call is decided twice")
+        return decisions
 
 
 B = TypeVar("B", bound=Body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.clock import iso
 from dualtrack.events import source_json
 from dualtrack.ids import query_id, response_id, summary_id
 from dualtrack.memory.sources import sources_of
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
 
     from dualtrack import answers
     from dualtrack.memory.records import QueryTrack, Record, ToolCallDetail
-    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.chats import Chat, RecordedTurn
 
 
-def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None) -> answers.Chat:
-    """The chat object from its state, the records of its query and, once written, its summarised track."""
+def chat_json(
+    chat: Chat, records: tuple[Record, ...], track: QueryTrack | None, paused: RecordedTurn | None = None
+) -> answers.Chat:
+    """The chat object from its state, the records of its query and, once written, its summarised track; ``paused``:
+    the turn whose calls wait for decisions."""
     body: answers.Chat = {
         "chat_id": chat.chat_id,
         "conversation_id": chat.conversation_id,
@@ -45,7 +49,18 @@ def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None)
     }
     if chat.error:
         body["error"] = {"code": chat.error["code"], "message": chat.error["message"]}
+    if chat.pause and paused:
+        body["pause"] = {"calls": open_calls(paused), "expires_at": iso(chat.pause.until)}
     return body
+
+
+def open_calls(turn: RecordedTurn) -> list[answers.OpenCall]:
+    """The calls of a turn that wait for decisions, in the model's order."""
+    return [
+        {"id": call.id, "tool": call.tool, "input": call.input, "kind": call.asks}
+        for call in turn.calls
+        if call.asks and call.is_open
+    ]
 
 
 def answered_offline(chat: Chat) -> bool:
@@ -99,7 +114,7 @@ def memory_json(chat: Chat) -> answers.Memory:
 
 
 def _call(record_id: str, call: ToolCallDetail) -> answers.ToolCall:
-    return {
+    shown: answers.ToolCall = {
         "id": record_id,
         "tool": call.tool,
         "input": call.input,
@@ -107,3 +122,6 @@ def _call(record_id: str, call: ToolCallDetail) -> answers.ToolCall:
         "seconds": call.seconds,
         "turn": call.turn,
     }
+    if call.edited:
+        shown["edited"] = True
+    return shown

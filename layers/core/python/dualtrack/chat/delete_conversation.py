@@ -15,6 +15,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.chat.cancel_chat import freed, is_paused
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
 from dualtrack.errors import ApiError, Contended, conversation_busy, not_found
 from dualtrack.requests import CHAT_SECONDS, ChatRef
@@ -52,7 +53,8 @@ _AT_ONCE: Final = 8
 def delete_conversation(
     stores: DeletionStores, user: str, conversation_id: str, has_time: Callable[[], bool] = lambda: True
 ) -> None:
-    """Hide it at once and delete it while there is time; the sweep does the rest. 409 while a chat runs in it."""
+    """Hide it at once and delete it while there is time; the sweep does the rest. A chat that waits for decisions is
+    cancelled; 409 while one runs in it."""
     conversation = stores.conversations.find(user, conversation_id)
     if conversation is None:
         raise not_found("There is no such conversation.")
@@ -93,6 +95,8 @@ def _free(stores: DeletionStores, conversation: Conversation) -> Conversation:
     """The conversation when no chat runs in it; ends a dead chat. Raises 409 if a chat is running."""
     if not conversation.lease or conversation.is_being_deleted:
         return conversation
+    if is_paused(stores, conversation):
+        return freed(stores, conversation) or conversation
     if conversation.lease_until > stores.clock():
         raise conversation_busy(conversation.lease)
     end_chat(stores, ChatRef(conversation.user, conversation.lease, conversation.conversation_id), TIMED_OUT)

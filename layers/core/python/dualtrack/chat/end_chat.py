@@ -1,6 +1,7 @@
 """The end of a chat, whatever ended it: idempotent, decided by the status (DESIGN 2.5).
 
 running  ──► failed | cancelled   hold released or settled, response record, terminal event
+paused   ──► cancelled            the same; no failure ends a pause, which is nobody's work to fail
 answered ──► done                 with the stored track, else with mechanical summaries: a delivered answer
                                   stays delivered
 ended    ──► nothing
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from dualtrack.chat.chat_view import chat_json
 from dualtrack.chat.memory_figures import lost_nanodollars, with_aside, with_end
 from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
+from dualtrack.chat.pauses import pause_over
 from dualtrack.chat.receipt import model_nanodollars, unknown_summaries
 from dualtrack.clock import iso
 from dualtrack.credits.account import Cost
@@ -35,7 +37,8 @@ from dualtrack.models.spent import begun_before
 from dualtrack.models.trouble import BUSY, Details, unreachable, without_key
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import all_profiles, whole_characters
-from dualtrack.storage.chats import with_summaries, with_usage
+from dualtrack.requests import CHAT_SECONDS
+from dualtrack.storage.chats import ENDED, with_summaries, with_usage
 from dualtrack.storage.conversations import aside_action
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.history import TRACK
@@ -95,11 +98,16 @@ Ended: TypeAlias = Callable[[str, str], None]
 
 
 def end_chat(
-    stores: ChatStores, ref: ChatRef, how: Failure | Cancelled, ended: Ended = lambda *_: None
+    stores: ChatStores,
+    ref: ChatRef,
+    how: Failure | Cancelled,
+    ended: Ended = lambda *_: None,
+    execution: int | None = None,
 ) -> Chat | None:
     """End the chat if it has not ended; returns the chat afterwards, or None if there is none.
 
-    ``ended`` is called if this call has ended the chat as failed.
+    ``ended`` is called if this call has ended the chat as failed. ``execution``: the number of the one that has
+    failed, which does nothing to a chat that has gone on in another since.
     Raises `Contended` if the chat keeps moving on.
     """
     for left in reversed(range(_TRIES)):
@@ -110,7 +118,7 @@ def end_chat(
         except ChatClosed:
             return stores.chats.load(ref.user, ref.chat_id)
         chat = stores.chats.load(ref.user, ref.chat_id)
-        if chat is None or _too_late(chat, how):
+        if chat is None or _too_late(chat, how) or execution not in (None, chat.execution):
             return chat
         try:
             if chat.status == "answered":
@@ -128,10 +136,11 @@ def end_chat(
 
 
 def _too_late(chat: Chat, how: Failure | Cancelled) -> bool:
-    """A delivered answer is not cancelled: its summaries are being written."""
-    return chat.status in ("done", "failed", "cancelled") or (
-        chat.status == "answered" and isinstance(how, Cancelled)
-    )
+    """A delivered answer is not cancelled: its summaries are being written. A paused chat has no steps that may fail,
+    but what it would go on with can be missing."""
+    if chat.status == "paused":
+        return isinstance(how, Failure) and how != INCOMPLETE
+    return chat.status in ENDED or (chat.status == "answered" and isinstance(how, Cancelled))
 
 
 def finish(
@@ -307,18 +316,22 @@ def _recorded_end(stores: ChatStores, end: _End, credits: Credits) -> Recorded: 
         *stores.history.track_writes(chat.user, chat.conversation_id, end.track),
         stores.conversations.free_action(after, now),
     ]
+    if chat.status == "paused":
+        writes.append(stores.paused.delete_action(chat.payer, chat))
     return events, writes
 
 
 def _after(end: _End, credits: Credits) -> Chat:  # noqa: A002
     """The chat once it has ended."""
-    how = end.how
+    how, chat = end.how, end.chat
+    if chat.status == "paused":  # from now on its deadline is again when its last late writer is dead
+        chat = replace(pause_over(chat, "cancelled", end.now), deadline=int(end.now) + CHAT_SECONDS)
     return replace(
-        end.chat,
+        chat,
         status=_status(how),
         stop="cancelled" if isinstance(how, Cancelled) else "",
         ended_at=iso(end.now),
-        spent=end.chat.spent.moved(lines_of(credits, end.chat.chat_id)),
+        spent=chat.spent.moved(lines_of(credits, chat.chat_id)),
         held=0,
         credits_used=credits.charged,
         credits_remaining=credits.account.available(end.now, end.chat.key_id),

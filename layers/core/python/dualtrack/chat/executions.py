@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def start_execution(executions: Executions, ref: ChatRef, number: int = 1) -> None:
-    """Start an execution of the chat; does nothing if it exists."""
+    """Start an execution of the chat behind turn ``ref.turn``; does nothing if it exists."""
     execution_input = {
         "user": ref.user,
         "chat_id": ref.chat_id,
         "conversation_id": ref.conversation_id,
-        "turn": 0,
+        "turn": ref.turn,
     }
     executions.start(execution_name(ref.chat_id, number), execution_input)
 

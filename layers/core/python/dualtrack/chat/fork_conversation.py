@@ -115,7 +115,7 @@ def _parent(stores: AdmissionStores, user: str, conversation_id: str, before: in
     if parent.lease_until > stores.clock():
         running = query_id(parent.queries)
         raise conversation_busy(
-            parent.lease, f"{running} is running: fork before it, or wait for its answer."
+            parent.lease, f"{running} has no answer yet: fork before it, or wait for its answer."
         )
     end_chat(stores, ChatRef(user, parent.lease, conversation_id), TIMED_OUT)
     return parent

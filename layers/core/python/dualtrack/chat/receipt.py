@@ -2,6 +2,7 @@
 
     turns     ─► model     one line a turn, and an estimate for each call that was begun and never recorded
               ─► wait      the waits of a turn for a busy model
+              ─► pause     its calls' wait for decisions
     records   ─► tool      seconds, credits, whether it failed; tool_model, embedding: its own model calls
     chat      ─► chat      the credits of the chat itself; summary, fold: model calls outside the turns
     ledger    ─► ledger    credit movements
@@ -77,7 +78,7 @@ def receipt_of(evidence: Evidence, deployment: Deployment) -> Receipt:
     """The receipt as the API returns it."""
     chat = evidence.chat
     lines = [*_model_lines(evidence), *_credit_lines(evidence), *_asked_lines(evidence.records)]
-    lines += [*_wait_lines(evidence), *_side_lines(evidence), *_ledger_lines(evidence)]
+    lines += [*_wait_lines(evidence), *_pause_lines(chat), *_side_lines(evidence), *_ledger_lines(evidence)]
     lines.sort(key=lambda line: line["at"] or "~")
     lines += _aws_lines(evidence, lines, deployment)
     return {
@@ -128,7 +129,7 @@ def differences(chat: Chat, lines: Sequence[ReceiptLine]) -> list[str]:
         added, said = sum(tokens[mine] for tokens in usage), chat.usage.get(theirs, 0)
         if added != said:
             problems.append(f"{mine}: the calls add up to {added}, the chat says {said}")
-    if chat.status == "running":
+    if chat.status in ("running", "paused"):
         return problems
     credit = sum(line["credits"] for line in lines if line["kind"] in ("chat", "tool"))
     if credit != chat.credits_used:
@@ -236,6 +237,18 @@ def _wait_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
             }
 
 
+def _pause_lines(chat: Chat) -> Iterator[ReceiptLine]:
+    """The pauses that are over."""
+    for number, pause in enumerate(chat.spent.pauses, start=1):
+        yield {
+            **_line("pause", pause.at, f"pause-{number}"),
+            "turn": pause.turn,
+            "calls": pause.calls,
+            "seconds": pause.seconds,
+            "by": pause.by,
+        }
+
+
 def _side_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     """The calls for summaries and for a digest."""
     spent = evidence.chat.spent
@@ -288,13 +301,10 @@ def _credit_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     yield {**_line("chat", chat.created_at, "chat"), "credits": CHAT_PRICE if charged else 0}
     records = {record.record_id: record for record in evidence.records if record.call}
     calls = [(turn.number, call) for turn in evidence.turns for call in turn.calls]
-    prices = iter(
-        price_calls(
-            [call.price_class for _, call in calls if not call.refused], documentation_already_paid=False
-        )
-    )
+    ran = [call for turn in evidence.turns for call in turn.runnable]
+    prices = price_calls([call.price_class for call in ran], documentation_already_paid=False)
+    price_of = {call.id: price for call, price in zip(ran, prices, strict=True)}
     for number, call in calls:
-        price = 0 if call.refused else next(prices)
         record = records.get(call.id)
         detail = record.call if record else None
         began = iso(epoch_of(record.created_at) - detail.seconds) if record and detail else None
@@ -302,10 +312,10 @@ def _credit_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
             **_line("tool", began, call.id),
             "turn": number,
             "tool": call.tool,
-            "ran": not call.refused,
+            "ran": call.id in price_of,
             "is_error": detail.is_error if detail else None,
             "seconds": detail.seconds if detail else None,
-            "credits": price if charged else 0,
+            "credits": price_of.get(call.id, 0) if charged else 0,
         }
 
 
@@ -364,16 +374,17 @@ def work_of(evidence: Evidence, lines: Sequence[ReceiptLine]) -> Work:
         "turn": (begun, waited + begun * STEP_SECONDS),
     }
     seconds = {line["id"]: line["seconds"] or 0.0 for line in lines if line["kind"] == "tool"}
-    ran: list[Any] = [call for turn in evidence.turns for call in turn.calls if not call.refused]
+    ran: list[Any] = [call for turn in evidence.turns for call in turn.runnable]
     for call in ran:
         times, before = functions.get(call.fn, (0, 0.0))
         functions[call.fn] = (times + 1, before + seconds[call.id] + STEP_SECONDS)
     side = sum(line["seconds"] or 0.0 for line in lines if line["kind"] in ("summary", "fold"))
     if chat.status == "done":
         functions["summarise"] = (1, side + STEP_SECONDS)
-    rounds = sum(1 for turn in evidence.turns if any(not call.refused for call in turn.calls))
+    rounds = sum(1 for turn in evidence.turns if turn.runnable)
     of_rounds = rounds * _ROUND_UNITS
     took = epoch_of(chat.ended_at) - epoch_of(chat.created_at) if chat.ended_at else waited
+    took -= sum(pause.seconds for pause in chat.spent.pauses)
     return Work(
         functions,
         took + side,

@@ -47,7 +47,8 @@ def run_tool(
 ) -> dict[str, Any]:
     """Run a call of turn ``ref.turn``, unless it has its record, within ``seconds`` in all.
 
-    Does nothing for a chat that has ended or was deleted. ``recorded`` is called if this run records the result.
+    Does nothing for a chat that is paused, has ended or was deleted, nor for a call that needs approval and does not
+    have it, whoever asks: the input is the recorded one, too. ``recorded`` is called if this run records the result.
     """
     try:
         _run(ref, call_id, stores, execute, seconds, recorded)
@@ -80,8 +81,8 @@ def _run(
 
 def _call(stores: ToolStores, chat: Chat, turn: int, call_id: str) -> ToolCall | None:
     recorded = stores.chats.turn(chat, turn)
-    calls = recorded.calls if recorded else ()
-    return next((call for call in calls if call.id == call_id and not call.refused), None)
+    calls = recorded.runnable if recorded else ()
+    return next((call for call in calls if call.id == call_id), None)
 
 
 def _within(execute: Execute, running: Running, seconds: float, meter: Meter) -> ToolResult:

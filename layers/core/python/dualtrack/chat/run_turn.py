@@ -2,6 +2,7 @@
 
     read the log's tail ─► turn already recorded? return it
       └► an announced wait is not over? return the rest of it
+      └► calls of the turn before wait for decisions? pause
       └► complete the results of the turn before ─► `turn` event ─► Claude, text as `delta` events
            └► busy ─► `retrying` event ─► wait: the workflow waits and retries
            └► decide ─► commit { turn, chat, thought or response, credits, events }
@@ -23,6 +24,8 @@ from dualtrack.chat.cost_hold import CHAT_DOLLARS, most_of_turn
 from dualtrack.chat.end_chat import CUT_OFF, INCOMPLETE, MODEL_BUSY, Ended, Failure, end_chat
 from dualtrack.chat.memory_figures import with_end, with_turn
 from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
+from dualtrack.chat.pause_chat import pause_chat
+from dualtrack.chat.pay_calls import Paid, calls_begin, pay_calls
 from dualtrack.chat.query_state import QueryState, pinned_query
 from dualtrack.chat.receipt import model_nanodollars
 from dualtrack.chat.refused_tools import MOST, go_without, names_a_tool, refused_tool
@@ -30,7 +33,6 @@ from dualtrack.chat.tool_results import complete_results
 from dualtrack.chat.turn_request import fixed_tokens, turn_request
 from dualtrack.clock import iso
 from dualtrack.credits.keys import NANO
-from dualtrack.credits.plans import price_calls
 from dualtrack.errors import (
     ChatClosed,
     Contended,
@@ -43,10 +45,8 @@ from dualtrack.events import (
     Event,
     answer,
     credits_now,
-    credits_short,
     record_stored,
     retrying,
-    tool_calls_start,
     turn_begins,
 )
 from dualtrack.frozen import dumps
@@ -73,6 +73,7 @@ from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls
 from dualtrack.storage.dynamo import Lost
 from dualtrack.streaming.delta_writer import DeltaWriter
 from dualtrack.text import cautious_tokens
+from dualtrack.tools.approval import asks
 from dualtrack.tools.arguments import invalid_arguments
 
 if TYPE_CHECKING:
@@ -82,7 +83,6 @@ if TYPE_CHECKING:
     from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
-    from dualtrack.event_data import StartedCall
     from dualtrack.events import StoredEvent
     from dualtrack.memory.budget import Step
     from dualtrack.models.protocol import Model
@@ -100,7 +100,6 @@ _LEAST_SECONDS: Final = 10.0
 """Minimum time left for a second try of a call."""
 _FOR_ITS_CONTENT: Final = 400
 """Statuses with which the model's service may reject a file that only it can fully check: the files are left out."""
-_UNPAID: Final = "Tool execution failed: the user has too few credits for this call, so it was not run."
 
 
 class CallToRun(TypedDict):
@@ -198,7 +197,8 @@ def run_turn(
     ``{"turn", "next", "calls": [{"id", "fn"}]}``.
 
     Raises `Transient` if a retry may succeed. ``next`` is ``failed`` if the chat has ended meanwhile or the model's
-    service rejects the request. It is ``wait``, with ``seconds`` and the unchanged ``turn``, if the model is busy.
+    service rejects the request. It is ``wait``, with ``seconds`` and the unchanged ``turn``, if the model is busy, and
+    ``paused`` if the chat waits for decisions: then this execution ends.
     """
     for _ in range(_OVERTAKES):
         try:
@@ -235,11 +235,8 @@ def _attempt(
     if loaded is None:
         return _outcome(ref.turn + 1, "failed")
     chat, turns = loaded
-    if len(turns) > ref.turn:
-        recorded = turns[ref.turn]
-        if newest:
-            complete_results(stores, chat, recorded, dead=False)
-        return _recorded_outcome(recorded)
+    if outcome := _known(ref, stores, chat, turns, settings.deployed, is_closed=newest is None):
+        return outcome
     if newest is None:
         raise ChatClosed(ref.chat_id)
     if seconds := still_to_wait(newest, ref.turn + 1, stores.clock()):
@@ -276,6 +273,29 @@ def _attempt(
     except Superseded:
         _wait_for_other_run(run)
         raise
+
+
+def _known(
+    ref: ChatRef,
+    stores: TurnStores,
+    chat: Chat,
+    turns: Sequence[RecordedTurn],
+    deployed: Deployed,
+    *,
+    is_closed: bool,
+) -> TurnOutcome | None:
+    """What follows without a model call: the chat is paused, or the turn is recorded, or calls of the turn before wait
+    for decisions."""
+    if chat.status == "paused":
+        return _outcome(ref.turn, "paused")
+    if len(turns) > ref.turn:
+        recorded = turns[ref.turn]
+        if not is_closed:
+            complete_results(stores, chat, recorded, dead=False)
+        return _after(stores, chat, recorded, deployed)
+    if turns and turns[-1].waits and not is_closed:
+        return _pause(stores, chat, turns[-1], deployed)
+    return None
 
 
 def limit_of(chat: Chat, turn: int, profile: Profile, now: float, *, is_capped: bool = False) -> Limit:
@@ -376,6 +396,7 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
         offered=state.offered,
         limit="" if said.without_room else run.limit,
         invalid=invalid_arguments,
+        asks=partial(asks, run.profile),
     )
     said = replace(said, fixed=fixed)
     return _record(replace(run, chat=state.chat), state, said, made, decision)
@@ -560,66 +581,51 @@ def _record(run: _Run, state: QueryState, said: _Said, made: Made, decision: Dec
     run.told.recorded(recorded)
     if decision.next != "answered":
         complete_results(run.stores, after, recorded, dead=False)
-    return _recorded_outcome(recorded)
-
-
-@dataclass(frozen=True, slots=True)
-class _Paid:
-    """A turn's calls after the ledger's decision: those that could not be paid are refused."""
-
-    decision: Decision
-    unpaid: tuple[ToolCall, ...]
+    return _after(run.stores, after, recorded, run.settings.deployed)
 
 
 def _commit_tools(turn: _Turn) -> Decision:
     """Hold the price of every call that fits, refuse the rest, and record the turn."""
     run, chat = turn.run, turn.run.chat
-    classes = [call.price_class for call in turn.decision.calls if not call.refused]
+    wanted = [call for call in turn.decision.calls if call.may_run]
+    classes = [call.price_class for call in wanted]
 
     def hold(account: Account) -> Credits:
         return account.hold_tools(chat.chat_id, classes, chat.documentation_paid, turn.now)
 
     recorded = partial(_recorded_tools, turn)
     held = move_credits(run.stores.ledger, run.log, chat.payer, hold, recorded, _no_other_run)
-    return _with_refusals(turn.decision, held.fits).decision
+    return _with(turn.decision, pay_calls(turn.decision.calls, wanted, held.fits))
 
 
 def _recorded_tools(turn: _Turn, credits: Credits) -> Recorded:  # noqa: A002
     run, chat, stores = turn.run, turn.run.chat, turn.run.stores
-    paid = _with_refusals(turn.decision, credits.fits)
-    thought = _thought(turn)
+    calls = turn.decision.calls
+    paid = pay_calls(calls, [call for call in calls if call.may_run], credits.fits)
+    decision, thought = _with(turn.decision, paid), _thought(turn)
     after = _after_hold(turn, paid, credits, thought)
-    writes = stores.chats.turn_writes(
-        chat, run.number, turn.reply, paid.decision, after, turn.sending, turn.made
-    )
+    writes = stores.chats.turn_writes(chat, run.number, turn.reply, decision, after, turn.sending, turn.made)
     if thought:
         writes += stores.history.record_writes(chat.user, chat.conversation_id, thought, "thought")
     return _tools_events(run, paid, thought, after), writes
 
 
-def _with_refusals(decision: Decision, fits: Sequence[bool]) -> _Paid:
-    wanted = [call for call in decision.calls if not call.refused]
-    unpaid = tuple(call for call, fit in zip(wanted, fits, strict=True) if not fit)
-    ids = {call.id for call in unpaid}
-    calls = tuple(replace(call, refused=_UNPAID) if call.id in ids else call for call in decision.calls)
-    runnable = any(not call.refused for call in calls)
-    return _Paid(replace(decision, calls=calls, next="tools" if runnable else "turn"), unpaid)
+def _with(decision: Decision, paid: Paid) -> Decision:
+    runnable = any(call.may_run for call in paid.calls)
+    return replace(decision, calls=paid.calls, next="tools" if runnable else "turn")
 
 
-def _after_hold(turn: _Turn, paid: _Paid, credits: Credits, thought: Record | None) -> Chat:  # noqa: A002
+def _after_hold(turn: _Turn, paid: Paid, credits: Credits, thought: Record | None) -> Chat:  # noqa: A002
     """The chat after the hold. If no call of the turn could run for lack of credits, the next turn is the last one."""
-    documentation = any(
-        call.price_class == "documentation" and not call.refused for call in paid.decision.calls
-    )
-    after = turn.after
+    after, is_idle = turn.after, not any(call.may_run or call.is_open for call in paid.calls)
     return replace(
         after,
         held=after.held + credits.amount,
         credits_remaining=credits.account.available(turn.now, after.key_id),
         spent=after.spent.moved(lines_of(credits, after.chat_id)),
         thoughts=after.thoughts + (1 if thought else 0),
-        documentation_paid=after.documentation_paid or documentation,
-        limit="insufficient_credits" if paid.unpaid and paid.decision.next == "turn" else after.limit,
+        documentation_paid=after.documentation_paid or paid.has_documentation,
+        limit="insufficient_credits" if paid.unpaid and is_idle else after.limit,
     )
 
 
@@ -637,17 +643,12 @@ def _thought(turn: _Turn) -> Record | None:
     return Record(record_id, "message", "assistant", content, iso(turn.now), turn.run.number, said=said)
 
 
-def _tools_events(run: _Run, paid: _Paid, thought: Record | None, after: Chat) -> list[Event]:
+def _tools_events(run: _Run, paid: Paid, thought: Record | None, after: Chat) -> list[Event]:
+    """Calls that wait for a decision begin, if at all, when they are approved."""
     events = [record_stored(thought.record_id, "assistant", "message")] if thought else []
-    if paid.decision.calls:
-        calls: list[StartedCall] = [
-            {"id": call.id, "tool": call.tool, "input": call.input} for call in paid.decision.calls
-        ]
-        events.append(tool_calls_start(run.number, calls))
-    if not paid.unpaid:
-        return [*events, credits_now(0, after.held, after.credits_remaining)]
-    required = price_calls([paid.unpaid[0].price_class], after.documentation_paid)[0]
-    return [*events, credits_short(0, after.held, after.credits_remaining, required)]
+    if begun := [call for call in paid.calls if not call.is_open]:
+        events.append(calls_begin(run.number, begun))
+    return [*events, paid.credits_event(after)]
 
 
 def _commit_answer(turn: _Turn, records: Sequence[Record]) -> None:
@@ -699,8 +700,18 @@ def _after_settle(turn: _Turn, credits: Credits) -> Chat:  # noqa: A002
     )
 
 
-def _recorded_outcome(turn: RecordedTurn) -> TurnOutcome:
-    return _outcome(turn.number, turn.next, calls_to_run(turn))
+def _after(stores: TurnStores, chat: Chat, turn: RecordedTurn, deployed: Deployed) -> TurnOutcome:
+    """What follows a recorded turn: its calls that may run, then a pause for those that wait, then the next turn."""
+    if turn.next == "answered":
+        return _outcome(turn.number, turn.next)
+    if calls := calls_to_run(turn):
+        return _outcome(turn.number, "tools", calls)
+    return _pause(stores, chat, turn, deployed) if turn.waits else _outcome(turn.number, "turn")
+
+
+def _pause(stores: TurnStores, chat: Chat, turn: RecordedTurn, deployed: Deployed) -> TurnOutcome:
+    pause_chat(stores, chat, turn.number, deployed)
+    return _outcome(turn.number, "paused")
 
 
 def _wait_outcome(turn: int, seconds: int) -> TurnOutcome:

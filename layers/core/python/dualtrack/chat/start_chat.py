@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.attached_files import attached_files
+from dualtrack.chat.cancel_chat import freed, is_paused
 from dualtrack.chat.cost_hold import CostSettings, cost_hold
 from dualtrack.chat.delete_conversation import delete_leftovers, note_conversation
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
@@ -23,7 +24,14 @@ from dualtrack.clock import iso
 from dualtrack.credits.account import Refused
 from dualtrack.credits.keys import UnderKey
 from dualtrack.credits.plans import CHAT_PRICE
-from dualtrack.errors import ApiError, Contended, conversation_busy, invalid_request, not_found
+from dualtrack.errors import (
+    ApiError,
+    Contended,
+    conversation_busy,
+    conversation_paused,
+    invalid_request,
+    not_found,
+)
 from dualtrack.events import credits_now, record_stored
 from dualtrack.ids import new_chat_id, new_conversation_id, query_id
 from dualtrack.memory.asked import title_of
@@ -56,7 +64,8 @@ _NO_COSTS: Final = CostSettings()
 @dataclass(frozen=True, slots=True)
 class NewChat:
     """A user's request; ``profile`` empty: that of the conversation, else the default. ``payer``: whose credits pay;
-    empty: the user's; ``key_id``: the API key of the request."""
+    empty: the user's; ``key_id``: the API key of the request; ``cancels_pause``: whether a
+    chat of the conversation that waits for decisions is cancelled first."""
 
     user: str
     message: str
@@ -65,6 +74,7 @@ class NewChat:
     files: tuple[File, ...] = ()
     payer: str = ""
     key_id: str = ""
+    cancels_pause: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +275,10 @@ def _conversation(stores: AdmissionStores, new: NewChat) -> Conversation | None:
         raise invalid_request(f"This conversation's profile is {conversation.profile}.")
     if not conversation.lease:
         return conversation
+    if is_paused(stores, conversation):
+        if not new.cancels_pause:
+            raise conversation_paused(conversation.lease)
+        return freed(stores, conversation)
     if conversation.lease_until > stores.clock():
         raise conversation_busy(conversation.lease)
     dead = ChatRef(new.user, conversation.lease, conversation.conversation_id)

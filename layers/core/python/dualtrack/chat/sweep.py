@@ -1,9 +1,11 @@
-"""The sweep: starts or ends chats that are stuck (DESIGN 2.5). It walks the sparse index of open chats.
+"""The sweep: starts or ends chats that are stuck (DESIGN 2.5). It walks the sparse index of open chats; of paused
+ones it reads those whose pause must end.
 
 no execution of its name       it was admitted but not started: start it
 past its deadline              end the chat, then stop the execution
 its execution has ended        end the chat (timeouts and crashes bypass every Catch)
 its execution is running       leave it
+its pause has ended            its open calls count as not decided, and it goes on
 
 A chat must not delay the others, whatever it contains: each has a time limit, and later sweeps take a chat that one
 could not end last. Each try is written down before it begins, so a chat that crashes the process is known too.
@@ -16,8 +18,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.chat.end_chat import TIMED_OUT, end_chat, failure_of
+from dualtrack.chat.decide_calls import expire_pause
+from dualtrack.chat.end_chat import INCOMPLETE, TIMED_OUT, end_chat, failure_of
 from dualtrack.chat.executions import start_execution, status_of, stop_execution
+from dualtrack.errors import Gone
 from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.runtime.time_limit import within
 from dualtrack.storage.dynamo import Lost
@@ -42,7 +46,8 @@ _RESERVE_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """Numbers of chats of one sweep; not ``complete`` if its time ran out before it had checked all."""
+    """Numbers of chats of one sweep; ``started`` counts those as well that go on after a pause. Not ``complete`` if its
+    time ran out before it had checked all."""
 
     seen: int = 0
     started: int = 0
@@ -87,6 +92,8 @@ def _checks(stores: ChatStores, executions: Executions, ended: Ended) -> Iterato
     later: list[Chat] = []
     for ref in stores.chats.open_chats():
         yield partial(_check_listed, stores, executions, ended, ref, later)
+    for ref in stores.chats.overdue_pauses(stores.clock()):
+        yield partial(_end_pause, stores, executions, ended, ref)
     for chat in sorted(later, key=lambda chat: chat.sweeps):
         yield partial(_check, stores, executions, ended, chat)
 
@@ -138,8 +145,20 @@ def _end_overdue(stores: ChatStores, executions: Executions, ended: Ended, chat:
     return "ended"
 
 
+def _end_pause(stores: ChatStores, executions: Executions, ended: Ended, ref: ChatRef) -> str:
+    """A chat that cannot be read any more ends."""
+    chat = stores.chats.load(ref.user, ref.chat_id)
+    if chat is None or chat.status != "paused":
+        return "gone"
+    try:
+        return "started" if expire_pause(stores, executions, chat) else ""
+    except Gone:
+        end_chat(stores, _ref(chat), INCOMPLETE, ended)
+        return "ended"
+
+
 def _end_orphan(stores: ChatStores, ended: Ended, chat: Chat, status: str) -> str:
-    end_chat(stores, _ref(chat), failure_of({"Error": status}), ended)
+    end_chat(stores, _ref(chat), failure_of({"Error": status}), ended, chat.execution)
     return "ended"
 
 
@@ -149,4 +168,4 @@ def _start(executions: Executions, chat: Chat) -> str:
 
 
 def _ref(chat: Chat) -> ChatRef:
-    return ChatRef(chat.user, chat.chat_id, chat.conversation_id)
+    return ChatRef(chat.user, chat.chat_id, chat.conversation_id, chat.entry)

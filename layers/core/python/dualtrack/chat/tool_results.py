@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.clock import iso
 from dualtrack.events import record_stored, tool_result
-from dualtrack.frozen import freeze
+from dualtrack.frozen import dumps, freeze
 from dualtrack.media import viewable
 from dualtrack.memory.records import Record, ToolCallDetail
 from dualtrack.storage.dynamo import Lost
@@ -66,9 +66,12 @@ def record_result(
 
 
 def complete_results(stores: ToolStores, chat: Chat, turn: RecordedTurn, *, dead: bool) -> None:
-    """Record results for the refused calls of a turn, and with ``dead`` for all other calls without one."""
+    """Record results for the refused calls of a turn, and with ``dead`` for all other calls without one that wait for
+    nothing."""
     for call in turn.calls:
-        if (call.refused or dead) and not stores.history.has_record(chat.user, chat.conversation_id, call.id):
+        if (call.refused or (dead and call.may_run)) and not stores.history.has_record(
+            chat.user, chat.conversation_id, call.id
+        ):
             record_result(stores, chat, turn.number, call, _stand_in(call), 0.0)
 
 
@@ -98,7 +101,7 @@ def _record(
         record_id=call.id,
         type="tool_call",
         role="user",
-        content=kept(clean("\n\n".join(part for part in (content, not_shown) if part))),
+        content=kept(clean("\n\n".join(part for part in (_edited(call), content, not_shown) if part))),
         created_at=iso(stores.clock()),
         turn=turn,
         call=ToolCallDetail(
@@ -112,9 +115,19 @@ def _record(
             media=media,
             reference=reference,
             asked=asked,
+            edited=call.is_edited,
         ),
     )
     return record, files
+
+
+def _edited(call: ToolCall) -> str:
+    """What the model is told of a call that ran with another input than its own."""
+    return (
+        f"(The user changed the input of this call. It ran with {dumps(call.input)})"
+        if call.is_edited
+        else ""
+    )
 
 
 def _sources(result: ToolResult) -> tuple[Source, ...]:

@@ -71,6 +71,8 @@ chat does. Otherwise chats could be started and cancelled without end."""
 FREE_CANCEL: Final = "cancelled before the model answered"
 TOO_MANY_CANCELS: Final = f"{FREE_CANCEL}, after {FREE_CANCELS} free ones within an hour"
 REVOKED: Final = "revoked"
+PAUSED: Final = "waits for a decision"
+RESUMED: Final = "goes on after a decision"
 """Reasons in the ledger."""
 
 MAX_GRANT_ID: Final = 255
@@ -99,7 +101,8 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Hold:
     """What a chat has reserved at ``at`` (epoch seconds): credits by source, and under its API key credits and dollars
-    by day. A chat by a key that is answered holds no credits any more, but dollars for its summaries and its digest."""
+    by day. A chat by a key that is answered holds no credits any more, but dollars for its summaries and its digest.
+    Of a paused chat ``at`` is when what it needs may go: later than the end of its pause."""
 
     at: int
     parts: tuple[Part, ...]
@@ -334,6 +337,33 @@ class Account:
                 taken += price
                 paid = paid or call == "documentation"
         return replace(self._take(chat_id, taken, now), fits=tuple(fits))
+
+    def pause(self, chat_id: str, until: float, now: float) -> Decision:
+        """Keep the chat's hold alive ``until`` its pause must be over: a line of 0 credits."""
+        hold = self.holds.get(chat_id)
+        if hold is None or hold.is_dead(now):
+            return Decision(self)
+        line = Movement("hold", 0, 0, now, chat_id, PAUSED, key_id=hold.key_id)
+        return self._held_from(chat_id, hold, until, now)._moved(line)
+
+    def resume(
+        self, chat_id: str, calls: Sequence[PriceClass], documentation_paid: bool, now: float
+    ) -> Decision:
+        """The chat's hold lives as long as any from ``now`` on, and takes the price of the approved ``calls``, as
+        `hold_tools` does."""
+        hold = self.holds.get(chat_id)
+        if hold is None or hold.is_dead(now):
+            return self.hold_tools(chat_id, calls, documentation_paid, now)
+        running = self._held_from(chat_id, hold, now, now)
+        held = running.hold_tools(chat_id, calls, documentation_paid, now)
+        if held.movements:
+            return held
+        line = Movement("hold", 0, 0, now, chat_id, RESUMED, key_id=hold.key_id)
+        return replace(running._moved(line), fits=held.fits)
+
+    def _held_from(self, chat_id: str, hold: Hold, at: float, now: float) -> Account:
+        current = self.at(now)
+        return replace(current, holds=_with(current.holds, chat_id, replace(hold, at=int(at))))
 
     def _take(self, chat_id: str, amount: int, now: float, key: UnderKey | None = None) -> Decision:
         """Hold an amount that fits, allowance before pack; this also expires some dead holds."""

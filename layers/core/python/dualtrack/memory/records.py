@@ -50,6 +50,8 @@ class ToolCallDetail:
     reference: Mapping[str, Any] | None = None
     asked: tuple[Asked, ...] = ()
     """The tool's own model calls."""
+    edited: bool = False
+    """Whether ``input`` is not the model's: it was approved with another one."""
 
 
 @stored

@@ -5,6 +5,7 @@
     chat        `Heard`      the newest answer of which a first byte came, written at once
                 `Lost`       calls of a turn that were begun and never recorded
                 `Waited`     its waits for a busy model
+                `Paused`     its pauses
                 `Side`       calls for the summaries of its query, and for a digest
                 ledger       the numbers of its lines in its user's ledger
 
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from dualtrack.codec import stored
 from dualtrack.models.turn import Usage
 from dualtrack.text import tokens_of
+from dualtrack.vocabulary import DecidedBy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +75,18 @@ def lost_usage(call: Lost, prompt: int) -> Usage:
     """What a lost call cost: as far as the service reported it, else a ``prompt`` of that many tokens, all of it
     uncached, and the text that came."""
     return call.usage or Usage(prompt, tokens_of(call.written))
+
+
+@stored(row=True)
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """A pause that is over: since when (ISO 8601) how many calls of the turn waited, how long, and what ended it."""
+
+    turn: int
+    at: str
+    calls: int
+    seconds: int
+    by: DecidedBy | Literal["cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +148,7 @@ class Spent:
     lost: tuple[Lost, ...] = ()
     waited: Waited | None = None
     summaries: Side | None = None
+    pauses: tuple[Paused, ...] = ()
 
     def moved(self, lines: Sequence[int]) -> Spent:
         """The same with these ledger lines added."""

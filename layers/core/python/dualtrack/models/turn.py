@@ -6,7 +6,7 @@ Every tool call gets its id, and either the function that will run it or the rea
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -14,14 +14,16 @@ from dualtrack.codec import stored
 from dualtrack.ids import tool_id
 from dualtrack.text import strip_echoes
 from dualtrack.tool_values import Kind, PriceClass
+from dualtrack.vocabulary import CallKind, DecidedBy, DecisionOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from dualtrack.tool_values import ToolSpec
     from dualtrack.vocabulary import Stop
 
     Check = Callable[[Mapping[str, Any], ToolSpec], str]
+    Asks = Callable[[ToolSpec], CallKind | Literal[""]]
 
 MAX_CALLS_PER_TURN: Final = 20
 
@@ -128,10 +130,22 @@ class ModelReply:
         return self.stop_reason == "max_tokens" and not written
 
 
+@stored(row=True)
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The decision on a call that waited for one. ``mark``: a hash of what was decided, by which a repeated request is
+    recognised."""
+
+    outcome: DecisionOutcome
+    by: DecidedBy
+    mark: str = ""
+
+
 @stored
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call of a turn. ``refused``: the error result of a call that will not run."""
+    """A tool call of a turn. ``refused``: the error result of a call that will not run. ``asks``: what it waits for;
+    empty if it needs no decision, and ``verdict`` None until there is one."""
 
     id: str
     tool_use_id: str
@@ -143,6 +157,29 @@ class ToolCall:
     refused: str = ""
     spec: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """``server`` and ``remote_name`` of an MCP tool; the ``options`` of the agent's."""
+    asks: CallKind | Literal[""] = ""
+    verdict: Verdict | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody has to decide on it."""
+        return bool(self.asks) and not self.verdict and not self.refused
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether it runs with another input than the model's."""
+        return self.verdict is not None and self.verdict.outcome == "edited"
+
+    @property
+    def may_run(self) -> bool:
+        """Whether a function may run it: it is not refused, and approved if it has to be."""
+        if self.refused:
+            return False
+        return not self.asks or (self.verdict is not None and self.verdict.outcome in ("approved", "edited"))
+
+    def decided(self, verdict: Verdict, refused: str = "") -> ToolCall:
+        """The call with a decision on it; ``refused`` if it will not run."""
+        return replace(self, verdict=verdict, refused=refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +201,12 @@ def decide(
     offered: Mapping[str, ToolSpec],
     limit: Limit,
     invalid: Callable[[ToolSpec, Mapping[str, Any]], str],
+    asks: Asks,
 ) -> Decision:
     """The decision on a reply.
 
     ``calls_before`` counts the query's calls so far; ``invalid`` returns what is wrong with a tool's
-    input, or an empty string.
+    input, or an empty string; ``asks`` what a call of a tool has to wait for.
     """
     text = strip_echoes("".join(block["text"] for block in reply.content if block["type"] == "text"))
     tool_uses = [block for block in reply.content if block["type"] == "tool_use"]
@@ -177,8 +215,13 @@ def decide(
         def check(block: Mapping[str, Any], spec: ToolSpec) -> str:
             return reply.broken.get(block["id"], "") or invalid(spec, block["input"])
 
-        calls = _calls(tool_uses, query, calls_before, offered, check)
-        runnable = any(not call.refused for call in calls)
+        calls = tuple(
+            _call(
+                block, tool_id(query, calls_before + number), offered.get(block["name"]), number, check, asks
+            )
+            for number, block in enumerate(tool_uses, start=1)
+        )
+        runnable = any(call.may_run for call in calls)
         return Decision("tools" if runnable else "turn", text, calls)
     if not limit and reply.stop_reason == "pause_turn":
         return Decision("turn", text)
@@ -194,25 +237,13 @@ def limit_from_stop(stop: str, *, is_after_rounds: bool) -> Limit:
     return _LIMITS.get(stop, ROUNDS_DONE if is_after_rounds else "")
 
 
-def _calls(
-    tool_uses: Sequence[Mapping[str, Any]],
-    query: int,
-    before: int,
-    offered: Mapping[str, ToolSpec],
-    check: Check,
-) -> tuple[ToolCall, ...]:
-    return tuple(
-        _call(block, tool_id(query, before + number), offered.get(block["name"]), number, check)
-        for number, block in enumerate(tool_uses, start=1)
-    )
-
-
 def _call(
     block: Mapping[str, Any],
     call_id: str,
     spec: ToolSpec | None,
     number: int,
     check: Check,
+    asks: Asks,
 ) -> ToolCall:
     arguments = block["input"]
     if spec is None:
@@ -230,6 +261,7 @@ def _call(
         repeatable=spec.repeatable,
         refused=f"Tool execution failed: {reason}" if reason else "",
         spec=MappingProxyType({"server": spec.server, "remote_name": spec.remote_name, **spec.options}),
+        asks="" if reason else asks(spec),
     )
 
 

@@ -9,6 +9,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.requests import KEPT_FOR_PAUSES
 from dualtrack.storage.dynamo import get, put, transact
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 KEY_PREFIX: Final = "agent#"
 """The prefix of the partition keys; the role of ``turn`` may put no other items of the cache table."""
 
-KEEP_SECONDS: Final = 7 * 86_400
-"""A chat lasts 15 minutes, and its process may write an agent again a day after its last chat."""
+KEEP_SECONDS: Final = KEPT_FOR_PAUSES
+"""A chat that pauses writes its agent again, unless its process has done so within a day."""
 
 _FRESH_SECONDS: Final = 86_400
 _MOST: Final = 32

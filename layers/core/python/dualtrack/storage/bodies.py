@@ -72,11 +72,17 @@ def attach(pk: str, files: Iterable[tuple[str, bytes]]) -> tuple[tuple[Attachmen
 
 def put_with_text(name: str, table: str, item: Mapping[str, Any], pk: str, text: str) -> list[Write]:
     """The put of an item that must not exist yet, with its ``text`` or the pointer to its ``body``."""
+    attributes, body = with_text(pk, text)
+    return [*body, put_absent(name, table, {**item, **attributes})]
+
+
+def with_text(pk: str, text: str) -> tuple[dict[str, str], list[Write]]:
+    """The attributes of an item that has the text, and its body if it needs one."""
     data = text.encode()
     if len(data) <= INLINE_LIMIT:
-        return [put_absent(name, table, {**item, "text": text})]
+        return {"text": text}, []
     body = body_of(pk, data)
-    return [body, put_absent(name, table, {**item, "body": body.pointer})]
+    return {"body": body.pointer}, [body]
 
 
 def put_packed(name: str, table: str, item: Mapping[str, Any], pk: str, text: str) -> list[Write]:

@@ -1,12 +1,13 @@
 """The chats table: state and turns of every chat.
 
-    pk CHAT#<user>#<chat>   sk STATE           the chat; sparse index `open` (shard, deadline) until it is done
+    pk CHAT#<user>#<chat>   sk STATE           the chat; sparse index `open` (shard, deadline) until it is done; a
+                                               paused one is in shards of its own, and its deadline is the pause's end
                             sk TURN#002        a recorded turn: the assistant's blocks, its calls
                             sk BEGUN#q1-t3     a tool with side effects was begun
                             sk EV#00000001     events (event_log.py)
     pk USER#<user>                             idempotency keys and request counts (api_requests.py)
 
-Statuses move only running → answered → done, and running → failed | cancelled (DESIGN 2.5).
+Statuses move only as `dualtrack.vocabulary.ChatStatus` says (DESIGN 2.5).
 """
 
 from __future__ import annotations
@@ -31,14 +32,16 @@ from dualtrack.models.cost_cap import CostHold
 from dualtrack.models.spent import Heard, Made, Side, Spent
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, Usage
 from dualtrack.requests import ChatRef
-from dualtrack.storage.bodies import partition, put_with_text
+from dualtrack.storage.bodies import partition, put_with_text, with_text
 from dualtrack.storage.dynamo import (
     Action,
     Lost,
+    check,
     delete_all,
     from_wire,
     get,
     index_pages,
+    put,
     put_absent,
     query,
     transact,
@@ -58,6 +61,9 @@ if TYPE_CHECKING:
 LAST_CALL_SECONDS: Final = 4 * 60
 """A model call that begins in this time before the deadline is the chat's last one (CONTRACT 7)."""
 
+ENDED: Final = frozenset({"done", "failed", "cancelled"})
+"""The statuses that nothing follows."""
+
 OPEN_SHARDS: Final = 4
 """Partitions of the index of open chats: one takes 1,000 writes a second, so 4 carry 2,000 chats/s."""
 
@@ -75,6 +81,22 @@ class Pin:
     catalogue: str = ""
     digest: int = 0
     agent: str = ""
+
+
+@stored
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A chat's latest pause: the turn whose calls wait for decisions, and its beginning and end in epoch seconds.
+
+    ``calls``: how many wait at its beginning; ``entry``: the turn behind which the execution begins that goes on after
+    the pause.
+    """
+
+    turn: int
+    since: int
+    until: int
+    calls: int
+    entry: int = 0
 
 
 @stored
@@ -107,7 +129,10 @@ class Chat:
     effort: str = ""
     """The model (and effort) of its first recorded turn, which every later turn uses; empty before it."""
     execution: int = 1
-    """The number of its execution (`dualtrack.ids.execution_name`)."""
+    """The number of its execution (`dualtrack.ids.execution_name`): each pause ends one."""
+    pause: Pause | None = None
+    pauses: int = 0
+    """Its pauses so far."""
     sweeps: int = 0
     """How many sweeps have tried to start or to end it; more than 0 means that a sweep has failed to."""
     spent: Annotated[Spent, TEXT] = field(default_factory=Spent)
@@ -138,6 +163,11 @@ class Chat:
         return self.account or self.user
 
     @property
+    def entry(self) -> int:
+        """The last recorded turn that its current execution is told of at its start."""
+        return self.pause.entry if self.pause else 0
+
+    @property
     def has_begun(self) -> bool:
         """Whether a byte of an answer has come."""
         return self.turn > 0 or self.heard is not None
@@ -157,6 +187,17 @@ class RecordedTurn:
     made: Made
     """Data of its call for the receipt."""
     sending: Sending = field(default_factory=Sending)
+
+    @property
+    def waits(self) -> bool:
+        """Whether calls of it wait for decisions."""
+        return any(call.is_open for call in self.calls)
+
+    @property
+    def runnable(self) -> tuple[ToolCall, ...]:
+        """The calls that functions may run: nothing that was approved before every call is decided."""
+        waits = self.waits
+        return tuple(call for call in self.calls if call.may_run and not (call.asks and waits))
 
 
 def chat_partition(user: str, chat_id: str) -> str:
@@ -190,8 +231,16 @@ class ChatStore:
         merged = heapq.merge(*(self._open_in(shard) for shard in range(OPEN_SHARDS)))
         return (ChatRef(user, chat_id, "") for _, user, chat_id in merged)
 
-    def _open_in(self, shard: int) -> Iterator[tuple[int, str, str]]:
-        for page in index_pages(self.client, self.table, "open", f"open#{shard}"):
+    def overdue_pauses(self, now: float) -> Iterator[ChatRef]:
+        """The paused chats whose pause has ended; the others are not read."""
+        due = ("deadline", int(now) + 1)
+        shards = (self._open_in(shard, "paused", due) for shard in range(OPEN_SHARDS))
+        return (ChatRef(user, chat_id, "") for shard in shards for _, user, chat_id in shard)
+
+    def _open_in(
+        self, shard: int, kind: str = "open", before: tuple[str, int] | None = None
+    ) -> Iterator[tuple[int, str, str]]:
+        for page in index_pages(self.client, self.table, "open", f"{kind}#{shard}", before=before):
             for item in page:
                 _, user, chat_id = item["pk"].split("#", 2)
                 yield item["deadline"], user, chat_id
@@ -208,7 +257,7 @@ class ChatStore:
         item = {
             "pk": chat.pk,
             "sk": "STATE",
-            "open": open_shard(chat.chat_id),
+            "open": open_shard(chat),
             "status": chat.status,
             "turn": chat.turn,
             **_stored(chat),
@@ -314,6 +363,25 @@ class ChatStore:
         recorded = put_with_text("turn", self.table, item, _bodies_of(chat), dump(turn))
         return [*recorded, self.change_action(chat, after)]
 
+    def decide_writes(self, chat: Chat, read: RecordedTurn, after: RecordedTurn) -> list[Write]:
+        """Replace a recorded turn by the same with decisions on its calls, on condition that none was made since it was
+        read."""
+        item = {"pk": chat.pk, "sk": turn_key(after.number), "decided": _decided(after)}
+        text, body = with_text(_bodies_of(chat), dump(after))
+        before = _decided(read)
+        condition = (
+            "decided = :before" if before else "attribute_exists(pk) AND attribute_not_exists(decided)"
+        )
+        values = {":before": before} if before else None
+        return [*body, put("turn", self.table, {**item, **text}, condition, values)]
+
+    def same_check(self, chat: Chat) -> Action:
+        """The condition that the chat is as it was read: running, or in this pause."""
+        key = {"pk": chat.pk, "sk": "STATE"}
+        values = {":was": chat.status, ":deadline": chat.deadline}
+        condition = "#status = :was AND deadline = :deadline"
+        return check("chat", self.table, key, condition, values, {"#status": "status"})
+
     def end_action(self, before: Chat, after: Chat) -> Action:
         """The change of a chat that ends without an answer. Its price and its costs depend on what had come of one, so
         no other first byte may have come since the step read it."""
@@ -328,7 +396,8 @@ class ChatStore:
         that its view is pinned exactly if it was pinned then: another first attempt may have pinned another view
         than the one that this answer is based on. ``also``: a further condition, with its values.
 
-        The chat leaves the index of open chats when it is done, failed or cancelled.
+        The chat leaves the index of open chats when it is done, failed or cancelled, and changes its shard there when a
+        pause begins or ends.
         """
         stored = _stored(after)
         values: dict[str, Any] = {
@@ -340,13 +409,17 @@ class ChatStore:
             ":rest": stored["rest"],
             ":spent": stored.get("spent", "{}"),
             ":memory": stored.get("memory", "{}"),
+            ":deadline": after.deadline,
         }
         sets = "SET #status = :status, #turn = :turn, calls = :calls, held = :held, #rest = :rest, spent = :spent"
-        sets += ", memory = :memory"
-        removes = " REMOVE #open" if after.status in ("done", "failed", "cancelled") else ""
-        names = {"#status": "status", "#turn": "turn", "#rest": "rest"} | (
-            {"#open": "open"} if removes else {}
-        )
+        sets += ", memory = :memory, deadline = :deadline"
+        names = {"#status": "status", "#turn": "turn", "#rest": "rest"}
+        removes = ""
+        if after.status in ENDED:
+            removes, names["#open"] = " REMOVE #open", "open"
+        elif "paused" in (before.status, after.status):
+            sets, names["#open"] = f"{sets}, #open = :open", "open"
+            values[":open"] = open_shard(after)
         key = {"pk": before.pk, "sk": "STATE"}
         same_view = "attribute_exists(pin)" if before.pin else "attribute_not_exists(pin)"
         condition = f"#status = :was AND {same_view}{f' AND {also}' if also else ''}"
@@ -378,9 +451,15 @@ def turn_key(number: int) -> str:
     return f"TURN#{number:03d}"
 
 
-def open_shard(chat_id: str) -> str:
+def open_shard(chat: Chat) -> str:
     """The chat's partition of the index of open chats."""
-    return f"open#{int(hashlib.sha256(chat_id.encode()).hexdigest()[:4], 16) % OPEN_SHARDS}"
+    shard = int(hashlib.sha256(chat.chat_id.encode()).hexdigest()[:4], 16) % OPEN_SHARDS
+    return f"{'paused' if chat.status == 'paused' else 'open'}#{shard}"
+
+
+def _decided(turn: RecordedTurn) -> int:
+    """How many of its calls waited for a decision and have one."""
+    return sum(bool(call.asks) and not call.is_open for call in turn.calls)
 
 
 def with_usage(chat: Chat, usage: Usage) -> Chat:
@@ -424,6 +503,9 @@ _REST: Final = (
     "error",
     "model",
     "effort",
+    "execution",
+    "pause",
+    "pauses",
 )
 """Fields that no condition uses and that change with each step: one attribute, as JSON text."""
 
@@ -442,5 +524,7 @@ def chat_of(item: Item) -> Chat:
 
 
 def calls_to_run(turn: RecordedTurn) -> Sequence[ToolCall]:
-    """The calls that a function has to run."""
-    return [call for call in turn.calls if not call.refused]
+    """The calls that a function has to run now: once there are decisions, those that were approved, since the others
+    were run before."""
+    is_decided = any(call.verdict for call in turn.calls) and not turn.waits
+    return [call for call in turn.runnable if not is_decided or call.verdict]

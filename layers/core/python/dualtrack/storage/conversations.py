@@ -234,6 +234,11 @@ class ConversationStore:
         values = {":now": now, ":chat": chat.chat_id, ":sums": dump(chat.memory.sums)}
         return update("lease", self.table, key, change, "lease = :chat", values)
 
+    def hold_action(self, user: str, conversation_id: str, chat_id: str, until: int) -> Action:
+        """Extend the lease, on condition that this chat holds it."""
+        key, values = conversation_key(user, conversation_id), {":until": until, ":chat": chat_id}
+        return update("lease", self.table, key, "SET lease_until = :until", "lease = :chat", values)
+
     def lock_action(self, conversation: Conversation, until: int, *, take_over: bool = False) -> Action:
         """Take the lease for a deletion, on condition that no chat has run since the conversation was read and none
         holds the lease; ``take_over`` takes it from the chat that held it when it was read."""

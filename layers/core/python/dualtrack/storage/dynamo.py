@@ -317,7 +317,7 @@ def index_pages(
     index: str,
     shard: str,
     *,
-    before: tuple[str, str] | None = None,
+    before: tuple[str, str | int] | None = None,
     descending: bool = False,
     page_size: int | None = None,
 ) -> Iterator[list[Item]]:
@@ -325,7 +325,8 @@ def index_pages(
 
     ``before``: the sort attribute and a value; only items with less than this value.
     """
-    condition, names, values = "#shard = :shard", {"#shard": index}, {":shard": shard}
+    condition, names = "#shard = :shard", {"#shard": index}
+    values: dict[str, str | int] = {":shard": shard}
     if before:
         condition += " AND #sort < :before"
         names["#sort"], values[":before"] = before

@@ -26,7 +26,7 @@ from dualtrack.errors import ChatClosed, Contended
 from dualtrack.events import TERMINAL, Event, StoredEvent
 from dualtrack.frozen import dumps, loads
 from dualtrack.storage.bodies import Body
-from dualtrack.storage.dynamo import Action, Lost, put, put_absent, query, transact, writer_token
+from dualtrack.storage.dynamo import Action, Lost, put, put_absent, query, transact, update, writer_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +41,8 @@ APPEND_ATTEMPTS: Final = 40
 KEPT_SECONDS: Final = 25 * 3600
 """How long events are kept: 24 hours after the end (CONTRACT 5), plus the time of the chat itself."""
 _PACK_OVER: Final = 2_048
+_AT_ONCE: Final = 100
+"""The writes of a transaction."""
 _SLOT: Final = "event-slot"
 
 
@@ -58,6 +60,7 @@ class EventLog:
         self._bodies = bodies
         self._stored: set[str] = set()
         self._next: int | None = None
+        self._until = 0
 
     def begin(self) -> None:
         """Start a new chat's log: the first slot is free, nothing has to be read."""
@@ -78,6 +81,18 @@ class EventLog:
     def events(self) -> list[StoredEvent]:
         """All events, read consistently."""
         return read_events(self._client, self._table, self._pk, consistent=True)
+
+    def keep(self, until: int) -> None:
+        """Keep all events so far, and those that this log appends, until then (epoch seconds) at least."""
+        self._until = until
+        batches = query(self._client, self._table, self._pk, prefix="EV#", only=("ttl",))
+        early = [batch["sk"] for batch in batches if batch["ttl"] < until]
+        for start in range(0, len(early), _AT_ONCE):
+            transact(self._client, [self._keep_action(sk, until) for sk in early[start : start + _AT_ONCE]])
+
+    def _keep_action(self, sk: str, until: int) -> Action:
+        key, values, names = {"pk": self._pk, "sk": sk}, {":ttl": until}, {"#ttl": "ttl"}
+        return update(sk, self._table, key, "SET #ttl = :ttl", "attribute_exists(pk)", values, names)
 
     def blank_end(self, until: int) -> str:
         """Remove the text from the last batch, which keeps the log closed until ``until`` (epoch seconds).
@@ -148,12 +163,17 @@ class EventLog:
             self._stored.add(body.pointer)
 
     def _catch_up(self, fence: Callable[[StoredEvent], None] | None) -> None:
-        """Another writer has appended: pass its events to the fence, and take the new tail."""
+        """Another writer has appended: pass its events to the fence, and take the tail behind them. What comes behind
+        that has the slot again, and so is passed to the fence as well."""
+        missed: list[StoredEvent] = []
         if fence and self._next:
             missed = read_events(self._client, self._table, self._pk, after=self._next - 1, consistent=True)
             for event in missed:
                 fence(event)
-        self.next_slot()
+        if not missed or missed[-1].event in TERMINAL:
+            self.next_slot()
+        else:
+            self._next = missed[-1].id + 1
 
     def _batch(self, first: int, events: Sequence[Event], token: str) -> Item:
         now = self._clock()
@@ -162,7 +182,7 @@ class EventLog:
         text = dumps(listed)
         item: dict[str, Any] = {"pk": self._pk, "sk": slot_key(first), "n": len(events), "by": token}
         item |= {"z": zlib.compress(text.encode())} if len(text) > _PACK_OVER else {"data": text}
-        item["ttl"] = int(now) + KEPT_SECONDS
+        item["ttl"] = max(int(now) + KEPT_SECONDS, self._until)
         if any(event.event in TERMINAL for event in events):
             item["closed"] = True
         return item

@@ -27,6 +27,7 @@ from dualtrack.storage.kept_ledger import KeptLedger
 from dualtrack.storage.keys import KeyStore
 from dualtrack.storage.leases import Leases
 from dualtrack.storage.ledger import Ledger
+from dualtrack.storage.paused_chats import PausedChats
 from dualtrack.storage.search_index import SearchIndex
 from dualtrack.storage.vector_indexes import VectorIndexes
 
@@ -98,11 +99,13 @@ class ChatStores(PaidStores):
     """A chat that ends frees its conversation and its credits."""
 
     conversations: ConversationStore
+    paused: PausedChats
 
 
 @dataclass(frozen=True, kw_only=True)
 class TurnStores(QueryStores, ChatStores):
-    """A turn calls the model, and an answer ends the chat's hold."""
+    """A turn calls the model, and an answer ends the chat's hold; a decision lets a paused chat go on, with what it has
+    pinned."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,14 +158,14 @@ class IndexStores(CorpusStores):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApiStores(ErasureStores, CorpusStores):
+class ApiStores(TurnStores, ErasureStores, CorpusStores):
     """The API admits, shows and deletes; it calls no model."""
 
     leases: Leases
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stores(TurnStores, SummaryStores, SearchStores, ApiStores, IndexStores):
+class Stores(SummaryStores, ApiStores, SearchStores, IndexStores):
     """Every store of a stage, over one DynamoDB client and one S3 client. Only handlers have them all: every other
     function names one of the above, or single stores (tests/infra/test_permissions.py compares)."""
 
@@ -185,6 +188,7 @@ def build_stores(
         search_index=SearchIndex(dynamodb, settings.history_table, bodies),
         bodies=bodies,
         ledger=Ledger(dynamodb, settings.credits_table),
+        paused=PausedChats(dynamodb, settings.chats_table),
         kept_ledger=KeptLedger(dynamodb, settings.credits_table),
         deletions=Deletions(dynamodb, settings.history_table, settings.chats_table, clock),
         leases=Leases(dynamodb, settings.cache_table, clock),

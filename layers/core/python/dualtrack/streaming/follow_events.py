@@ -15,7 +15,7 @@ from dualtrack.clock import epoch_of
 from dualtrack.errors import not_found
 from dualtrack.events import TERMINAL
 from dualtrack.frozen import dumps
-from dualtrack.storage.chats import load_chat
+from dualtrack.storage.chats import ENDED, load_chat
 from dualtrack.storage.event_log import ReadPosition, find_position, read_on
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 KEPT_AFTER_END: Final = 24 * 3600
 HEARTBEAT: Final = b": keep-alive\n\n"
-_ENDED: Final = frozenset({"done", "failed", "cancelled"})
+_LAST: Final = TERMINAL | {"paused"}
+"""Events that end a stream if nothing is behind them: a paused chat writes none until somebody has decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +77,28 @@ class EventReader:
     async def follow(self, chat: Chat, after: int) -> AsyncIterator[bytes]:
         """Server-sent events from ``after`` + 1 on; ends after the terminal one, or after 90 seconds.
 
-        It also ends when nothing more can come: after the last event of an ended chat, or if the chat was deleted.
+        It also ends when nothing more can come: after the last event of a chat that is paused or ended, or if the chat
+        was deleted.
         """
-        pace, consistent, is_ended = self.pace, True, _is_ended(chat)
+        pace, consistent, is_still = self.pace, True, _is_still(chat)
         position = await asyncio.to_thread(self._position, chat, after)
         started = last_event = last_sent = time.monotonic()
         while time.monotonic() - started < pace.stream:
             events, position = await asyncio.to_thread(self._read, chat, position, consistent=consistent)
             now = time.monotonic()
-            nothing_more = consistent and is_ended
+            nothing_more = consistent and is_still
             consistent = False
             if events:
                 last_event = last_sent = now
                 yield b"".join(encode(event) for event in events)
-                if events[-1].event in TERMINAL:
+                if events[-1].event in _LAST:
                     return
             elif nothing_more:
                 return
             elif now - last_sent >= pace.heartbeat:
                 last_sent = now
                 yield HEARTBEAT
-                consistent = is_ended = _is_ended(
+                consistent = is_still = _is_still(
                     await asyncio.to_thread(self._load, chat.user, chat.chat_id)
                 )
             await asyncio.sleep(pace.busy if now - last_event < pace.busy_for else pace.idle)
@@ -111,8 +113,8 @@ class EventReader:
         return read_on(self.client, self.table, chat.pk, position, consistent=consistent)
 
 
-def _is_ended(chat: Chat | None) -> bool:
-    return chat is None or chat.status in _ENDED
+def _is_still(chat: Chat | None) -> bool:
+    return chat is None or chat.status == "paused" or chat.status in ENDED
 
 
 def encode(event: StoredEvent) -> bytes:

@@ -37,9 +37,16 @@ CHAT: Final = "/v1/chats/{chat_id}"
     "Start a chat",
     models.ChatBody,
     (WAIT, IDEMPOTENCY_KEY),
-    ("insufficient_credits", "key_cap_reached", "not_found", "conversation_busy", "idempotency_conflict"),
+    (
+        "insufficient_credits",
+        "key_cap_reached",
+        "not_found",
+        "conversation_busy",
+        "conversation_paused",
+        "idempotency_conflict",
+    ),
     scopes=("chat",),
-    description="Returns at once with the address of its events; with `?wait`, when the chat is answered. Holds 5 "
+    description="Returns at once with the address of its events; with `?wait`, when the chat is answered or paused. Holds 5 "
     "credits. With an `Idempotency-Key`, the request can be repeated safely: it returns the first chat.",
 )
 def post_chat(request: Request) -> Ok[answers.Chat] | Accepted[answers.StartedChat]:
@@ -51,7 +58,7 @@ def post_chat(request: Request) -> Ok[answers.Chat] | Accepted[answers.StartedCh
     request.identity.require_sight(chat.key_id)
     chat = await_answer(services.stores.chats, services.stores.leases, chat, wait)
     if chat.status != "running":
-        return Ok(show_chat(services.stores.history, chat))
+        return Ok(show_chat(services.stores, chat))
     started = started_json(chat)
     return Accepted(started, {"Location": started["url"]})
 
@@ -67,6 +74,7 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
         models.decode_files(body.attachments),
         payer=request.identity.payer,
         key_id=request.identity.key_id,
+        cancels_pause=body.on_pause == "cancel",
     )
     chat = start_chat(
         request.stores,
@@ -104,7 +112,7 @@ def _repeat(request: Request) -> Repeat | None:
     description="While it runs, and until its conversation is deleted.",
 )
 def get_chat(request: Request, chat_id: str) -> Ok[answers.Chat]:
-    return Ok(show_chat(request.stores.history, _visible(request, request.user, chat_id)))
+    return Ok(show_chat(request.stores, _visible(request, request.user, chat_id)))
 
 
 def _visible(request: Request, user: str, chat_id: str) -> Chat:
@@ -125,7 +133,7 @@ def _visible(request: Request, user: str, chat_id: str) -> Chat:
 def delete_chat(request: Request, chat_id: str) -> Ok[answers.Chat]:
     chat = _visible(request, request.user, chat_id)
     cancelled = cancel_chat(request.stores, request.services.executions, chat)
-    return Ok(show_chat(request.stores.history, cancelled))
+    return Ok(show_chat(request.stores, cancelled))
 
 
 @Route(

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 from dualtrack.codec import APART, decode, dump, encode, load, stored
+from dualtrack.requests import KEPT_FOR_PAUSES
 from dualtrack.tool_values import ToolSpec
 
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 STALE_AFTER: Final = 6 * 3600
 """Seconds for which a listing is valid; the schedule renews it every hour."""
 
-KEEP_VERSION: Final = 7 * 86_400
-"""Seconds for which a version is kept after its last listing; a chat that pinned it lives 15 minutes."""
+KEEP_VERSION: Final = KEPT_FOR_PAUSES
+"""Seconds for which a version is kept after its last listing, and after the last pause of a chat that pinned it."""
 
 
 @stored
@@ -136,6 +137,12 @@ def _renewed(cache: CacheStore, listing: Listing, now: float) -> bool:
     return cache.keep_tools(listing.version, int(now) + KEEP_VERSION) and cache.renew_listing(
         listing.server, listing.listed, int(now)
     )
+
+
+def keep_pinned(cache: CacheStore, pinned: str, now: float) -> None:
+    """Keep the versions that a chat has pinned until its pause is over."""
+    for version in filter(None, pinned.split("+")):
+        cache.keep_tools(version, int(now) + KEEP_VERSION)
 
 
 def leave_out(

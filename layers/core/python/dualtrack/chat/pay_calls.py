@@ -1,0 +1,53 @@
+"""The calls of a turn after the ledger's decision, as they are told: those that could not be paid are refused. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.credits.plans import price_calls
+from dualtrack.events import credits_now, credits_short, tool_calls_start
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dualtrack.event_data import StartedCall
+    from dualtrack.events import Event
+    from dualtrack.models.turn import ToolCall
+    from dualtrack.storage.chats import Chat
+
+UNPAID: Final = "Tool execution failed: the user has too few credits for this call, so it was not run."
+
+
+@dataclass(frozen=True, slots=True)
+class Paid:
+    """All calls of the turn, and those of them for which there were too few credits."""
+
+    calls: tuple[ToolCall, ...]
+    unpaid: tuple[ToolCall, ...]
+
+    @property
+    def has_documentation(self) -> bool:
+        """Whether one of them may run that searches documentation."""
+        return any(call.price_class == "documentation" and call.may_run for call in self.calls)
+
+    def credits_event(self, after: Chat) -> Event:
+        """The chat's credits, or that they were too few."""
+        if not self.unpaid:
+            return credits_now(0, after.held, after.credits_remaining)
+        required = price_calls([self.unpaid[0].price_class], after.documentation_paid)[0]
+        return credits_short(0, after.held, after.credits_remaining, required)
+
+
+def calls_begin(turn: int, calls: Sequence[ToolCall]) -> Event:
+    """Calls of a turn begin."""
+    started: list[StartedCall] = [{"id": call.id, "tool": call.tool, "input": call.input} for call in calls]
+    return tool_calls_start(turn, started)
+
+
+def pay_calls(calls: Sequence[ToolCall], wanted: Sequence[ToolCall], fits: Sequence[bool]) -> Paid:
+    """The calls, of which the ``wanted`` had to be paid; ``fits``: which of these could be."""
+    unpaid = tuple(call for call, fit in zip(wanted, fits, strict=True) if not fit)
+    ids = {call.id for call in unpaid}
+    after = tuple(replace(call, refused=UNPAID) if call.id in ids else call for call in calls)
+    return Paid(after, unpaid)

@@ -1,0 +1,101 @@
+"""A chat of `tests.drivers.crash_world` up to its pause, and what one may do with it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.chat.decide_calls import Wanted, decide_calls
+from dualtrack.profiles import ApprovalPolicy, all_profiles
+from dualtrack.storage.event_log import read_events
+
+from tests.drivers.crash_world import MACHINE, NOTE, Scenario, World, ref_of
+
+if TYPE_CHECKING:
+    from dualtrack.chat.agent import Deployed
+    from dualtrack.events import StoredEvent
+    from dualtrack.storage.chats import Chat
+
+    from tests.drivers.faults import Process
+
+PAUSES: Final = Scenario("pauses", rounds=((NOTE,),), asks=(NOTE.tool,))
+"""It asks for leave to write a note, then answers."""
+
+
+@dataclass
+class Pausing(World):
+    """A world in which nobody decides by itself. ``prompt``: the system prompt of the deployment; ``seconds``: how long
+    its chats wait."""
+
+    prompt: str = "The first release's prompt."
+    seconds: int = 7 * 86_400
+    sent: list[dict[str, Any]] = field(default_factory=list)
+    """Every request to the model, whole."""
+
+    def deployed(self) -> Deployed:
+        """The deployment."""
+        deployed = super().deployed()
+        approval = ApprovalPolicy("never", ask=self.scenario.asks)
+        profiles = {
+            name: replace(profile, approval=approval, system=self.prompt, pause_seconds=self.seconds)
+            for name, profile in all_profiles().items()
+        }
+        return replace(deployed, profiles=profiles)
+
+    def _reply(self, process: Process, raw: bytes) -> Any:
+        self.sent.append(json.loads(raw))
+        return super()._reply(process, raw)
+
+    def _decide(self, ref: Any) -> None:
+        """Nobody does."""
+
+    def pause(self, message: str = "What is it?", conversation_id: str = "") -> Chat:
+        """A chat up to its pause."""
+        known = {chat.chat_id for chat in self.chats()}
+        self.post(message, conversation_id)
+        (chat,) = [chat for chat in self.chats() if chat.chat_id not in known]
+        self.machine(ref_of(chat))
+        return self.now(chat)
+
+    def now(self, chat: Chat) -> Chat:
+        """The chat as it is now."""
+        loaded = self.look().chats.load(chat.user, chat.chat_id)
+        assert loaded
+        return loaded
+
+    def decide_on(self, chat: Chat, *wanted: Wanted) -> Chat:
+        """POST /v1/chats/{id}/decisions."""
+        executions = self.executions(self.process("decide"))
+        return decide_calls(self.look(), executions, chat, wanted, "user", self.deployed())
+
+    def finish(self, chat: Chat) -> Chat:
+        """The execution that goes on after the pause, to its end."""
+        current = self.now(chat)
+        assert self.execution(chat.chat_id) == "RUNNING", (MACHINE, current.execution)
+        self.machine(ref_of(current))
+        return self.now(chat)
+
+    def events(self, chat: Chat) -> list[StoredEvent]:
+        """All events of the chat."""
+        stores = self.look()
+        return read_events(stores.chats.client, stores.chats.table, chat.pk, consistent=True)
+
+    def ran(self) -> list[str]:
+        """The calls whose tool ran."""
+        return [call_id for call_id, _ in self.tool_runs]
+
+
+def approve(call_id: str = "q1-t1") -> Wanted:
+    """The call may run."""
+    return Wanted(call_id, approve=True)
+
+
+def decline(call_id: str = "q1-t1", reason: str = "") -> Wanted:
+    """It may not."""
+    return Wanted(call_id, approve=False, reason=reason)
+
+
+def edit(call_id: str = "q1-t1", **arguments: Any) -> Wanted:
+    """It may run with these arguments."""
+    return Wanted(call_id, approve=True, input=arguments)

@@ -1,0 +1,391 @@
+"""The pause of a chat: what it keeps, how it ends, and that nothing runs without leave (CONTRACT 7)."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.chat.cancel_chat import cancel_chat
+from dualtrack.chat.decide_calls import EXPIRED
+from dualtrack.chat.delete_conversation import delete_conversation
+from dualtrack.chat.explain_chat import evidence
+from dualtrack.chat.fork_conversation import fork_conversation
+from dualtrack.chat.pauses import MAX_OF_CHAT, MAX_OF_USER
+from dualtrack.chat.receipt import Deployment, receipt_of
+from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.errors import ApiError, Contended
+from dualtrack.requests import MAX_PAUSE_SECONDS
+
+from tests.drivers.crash_world import NOTE, READ, ref_of
+from tests.drivers.invariants import account_faults, chat_faults
+from tests.drivers.pausing import PAUSES, Pausing, approve, decline, edit
+from tests.long_forms import LONG
+
+if TYPE_CHECKING:
+    from dualtrack.chat.decide_calls import Wanted
+    from dualtrack.storage.chats import Chat
+
+DAY = 86_400
+
+
+def faults(world: Pausing, *chats: Chat) -> list[str]:
+    """What is wrong with chats that have ended, and with their user's account."""
+    stores = world.look()
+    return [
+        *(fault for chat in chats for fault in chat_faults(stores, chat)),
+        *account_faults(stores, world.user, chats),
+    ]
+
+
+def result_of(world: Pausing, chat: Chat, call_id: str = "q1-t1") -> str:
+    """The text of a call's record."""
+    record = world.look().history.record(chat.user, chat.conversation_id, call_id)
+    assert record
+    return record.content
+
+
+def refusal(world: Pausing, chat: Chat, *wanted: Wanted) -> ApiError:
+    """Why decisions are refused."""
+    with pytest.raises(ApiError) as raised:
+        world.decide_on(chat, *wanted)
+    return raised.value
+
+
+# ── what a pause keeps ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "seconds", [26 * 60, 25 * 3600, 7 * DAY, 29 * DAY], ids=["26min", "25h", "7d", "29d"]
+)
+def test_a_chat_goes_on_as_if_no_time_had_passed(seconds: int) -> None:
+    """Over a store that deletes what has expired, under a newer deployment: the old prompt, tools and prefix, the price
+    of any such chat, events without gaps, and nothing but the new messages behind the old ones."""
+    world = Pausing(PAUSES, seconds=MAX_PAUSE_SECONDS)
+    chat = world.pause()
+    assert (chat.status, world.ran()) == ("paused", [])
+    world.clock.now += seconds
+    world.aws.delete_expired(world.clock.now)
+    world.prompt = "Another prompt."
+    world.decide_on(chat, approve())
+    done = world.finish(chat)
+    first, second, *_ = (request for request in world.sent if request.get("tools"))
+    assert (done.status, done.stop, done.credits_used) == ("done", "complete", 8)
+    assert [second[name] for name in ("system", "tools", "model")] == [
+        first[name] for name in ("system", "tools", "model")
+    ]
+    unmarked = [_unmarked(request) for request in (first, second)]
+    assert unmarked[1][: len(unmarked[0])] == unmarked[0]
+    assert [event.id for event in world.events(done)] == list(range(1, len(world.events(done)) + 1))
+    assert faults(world, done) == []
+
+
+def _unmarked(request: dict[str, Any]) -> list[str]:
+    """The messages' blocks without their breakpoints, which move."""
+    blocks = [(message["role"], block) for message in request["messages"] for block in message["content"]]
+    return [
+        f"{role} { {name: value for name, value in block.items() if name != 'cache_control'} }"
+        for role, block in blocks
+    ]
+
+
+def test_while_it_waits_nothing_runs_and_the_sweep_reads_nothing_of_it() -> None:
+    """24 hours of sweeps: none of them reads an item of the chat's partition, and no execution exists."""
+    world = Pausing(PAUSES)
+    chat = world.pause()
+    before, reads = dict(world.aws.executions), len(world.recorded.sites)
+    for number in range(24 * 12):
+        world.clock.now += 300
+        world.sweep(f"{number}")
+    sites = world.recorded.sites[reads:]
+    assert {site.operation for site in sites} == {"query"}
+    assert len(sites) == 24 * 12 * 8  # each shard of open chats, and of pauses that are over
+    assert world.aws.executions == before == {f"{chat.chat_id}.1": "SUCCEEDED"}
+
+
+# ── decisions ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_approved_call_runs_and_is_paid() -> None:
+    """Its hold grows with the approval; the events tell it in order."""
+    world = Pausing(PAUSES)
+    chat = world.pause()
+    assert chat.held == 5
+    assert world.decide_on(chat, approve()).held == 8
+    done = world.finish(chat)
+    told = [event.event for event in world.events(done)]
+    assert told[told.index("paused") :][:4] == ["paused", "resumed", "tool_calls_start", "credits"]
+    resumed = next(event for event in world.events(done) if event.event == "resumed")
+    assert (resumed.data["by"], resumed.data["decisions"]) == (
+        "user",
+        ({"id": "q1-t1", "outcome": "approved"},),
+    )
+    assert world.ran() == ["q1-t1"]
+    assert faults(world, done) == []
+
+
+def test_a_declined_call_costs_nothing_and_the_model_reads_why() -> None:
+    world = Pausing(PAUSES)
+    chat = world.pause()
+    world.decide_on(chat, decline(reason="[ID:q1-r] Not\ntoday."))
+    done = world.finish(chat)
+    assert (done.status, done.credits_used, world.ran()) == ("done", 5, [])
+    assert result_of(world, done).startswith("The user declined this call: ")
+    assert result_of(world, done).endswith("today.")
+    assert faults(world, done) == []
+
+
+def test_an_edited_call_runs_with_what_was_approved_and_says_so() -> None:
+    world = Pausing(PAUSES)
+    chat = world.pause()
+    world.decide_on(chat, edit(text="Buy milk."))
+    done = world.finish(chat)
+    record = world.look().history.record(done.user, done.conversation_id, "q1-t1")
+    assert record
+    assert record.call
+    assert (dict(record.call.input), record.call.edited) == ({"text": "Buy milk."}, True)
+    assert record.content.startswith(
+        '(The user changed the input of this call. It ran with {"text":"Buy milk."})'
+    )
+    assert (done.credits_used, world.complaints, faults(world, done)) == (8, [], [])
+
+
+def test_an_edited_input_is_checked_as_the_models_is() -> None:
+    world = Pausing(PAUSES)
+    chat = world.pause()
+    refused = refusal(world, chat, edit(note="Buy milk."))
+    assert (refused.status, refused.message.split(":")[0]) == (400, "decisions.0.input")
+    assert world.now(chat).status == "paused"
+
+
+def test_calls_may_be_decided_one_by_one_and_the_chat_goes_on_with_the_last() -> None:
+    """While one is open, an approved one does not run either."""
+    world = Pausing(replace(PAUSES, rounds=((NOTE, READ, NOTE),)))
+    chat = world.pause()
+    assert world.ran() == []
+    assert world.decide_on(chat, approve("q1-t1")).status == "paused"
+    world.tool(replace(ref_of(chat), turn=1), "q1-t1", world.process("tool"))
+    assert world.ran() == []
+    assert world.decide_on(chat, decline("q1-t3")).status == "running"
+    done = world.finish(chat)
+    assert (world.ran(), done.credits_used, faults(world, done)) == (["q1-t1"], 10, [])
+
+
+def test_the_same_decisions_again_change_nothing_and_others_are_refused() -> None:
+    world = Pausing(PAUSES)
+    chat = world.pause()
+    first = world.decide_on(chat, approve())
+    assert world.decide_on(chat, approve()) == first
+    assert refusal(world, chat, decline()).code == "already_decided"
+    assert refusal(world, chat, edit(text="x")).code == "already_decided"
+    assert refusal(world, chat, approve("q1-t9")).code == "not_paused"
+    done = world.finish(chat)
+    assert world.decide_on(done, approve()) == done
+    assert world.ran() == ["q1-t1"]
+
+
+def test_what_waits_for_no_decision_cannot_be_decided() -> None:
+    world = Pausing(replace(PAUSES, rounds=((NOTE, READ),)))
+    chat = world.pause()
+    for call_id in ("q1-t2", "q1-t9"):
+        refused = refusal(world, chat, approve(), approve(call_id))
+        assert (refused.status, refused.message.split(":")[0]) == (400, "decisions.1.id")
+    assert world.now(chat).status == "paused"
+
+
+def test_too_few_credits_for_an_approved_call() -> None:
+    """It is not run and says so, and the next model call is the last."""
+    world = Pausing(replace(PAUSES, used_before=43))
+    chat = world.pause()
+    world.decide_on(chat, approve())
+    done = world.finish(chat)
+    assert (done.stop, done.credits_used, world.ran()) == ("insufficient_credits", 5, [])
+    assert "too few credits" in result_of(world, done)
+    assert faults(world, done) == []
+
+
+def test_a_decision_without_its_start_is_started_by_the_sweep() -> None:
+    world = Pausing(PAUSES)
+    chat = world.pause()
+    process = world.process("decide")
+    process.step_functions.start_execution = lambda **_: process._die()
+    decided = world.look()
+    from dualtrack.chat.decide_calls import decide_calls
+
+    decide_calls(decided, world.executions(process), chat, [approve()], "user", world.deployed())
+    assert world.execution(chat.chat_id) == ""
+    world.clock.now += 21
+    world.sweep("after it")
+    done = world.finish(chat)
+    assert (done.status, done.execution, world.ran(), faults(world, done)) == ("done", 2, ["q1-t1"], [])
+
+
+# ── without leave nothing runs ────────────────────────────────────────────────────────────────────
+
+
+def test_a_call_that_waits_is_run_by_nobody() -> None:
+    """Whoever invokes the function: while it waits, after a decline, after a cancel, by a zombie of the turn."""
+    world = Pausing(PAUSES)
+    ends = {"decline": decline(), "cancel": None, "wait": None}
+    for how, wanted in ends.items():
+        chat = world.pause(how)
+        if wanted:
+            world.decide_on(chat, replace(wanted, call_id="q1-t1"))
+        if how == "cancel":
+            cancel_chat(world.look(), world.executions(world.process("cancel")), chat)
+        for turn in (0, 1, 2):
+            world.tool(replace(ref_of(chat), turn=turn), "q1-t1", world.process("tool"))
+    assert world.ran() == []
+
+
+def test_a_fork_does_not_inherit_leave() -> None:
+    """It begins before the paused query, and asks again."""
+    world = Pausing(PAUSES)
+    chat = world.pause()
+    with pytest.raises(ApiError, match="no answer yet"):
+        fork_conversation(world.look(), world.user, chat.conversation_id, 2)
+    fork = fork_conversation(world.look(), world.user, chat.conversation_id, 1)
+    world.decide_on(chat, approve())
+    world.finish(chat)
+    again = world.pause("Once more", fork.conversation_id)
+    assert (again.status, world.ran()) == ("paused", ["q1-t1"])
+
+
+# ── its end without a decision ────────────────────────────────────────────────────────────────────
+
+
+def test_nobody_decides_in_time() -> None:
+    """The chat goes on and answers; a decision comes too late from the very moment."""
+    world = Pausing(PAUSES, seconds=60)
+    chat = world.pause()
+    world.clock.now += 61
+    assert refusal(world, chat, approve()).code == "expired"
+    world.sweep("too late")
+    done = world.finish(chat)
+    assert (done.status, done.credits_used, world.ran()) == ("done", 5, [])
+    assert result_of(world, done) == EXPIRED
+    assert refusal(world, done, approve()).code == "expired"
+    (line,) = [
+        line
+        for line in receipt_of(evidence(world.look(), done, None), Deployment())["lines"]
+        if line["kind"] == "pause"
+    ]
+    assert (line["by"], line["calls"], line["seconds"]) == ("expired", 1, 61)
+    assert faults(world, done) == []
+
+
+def test_a_cancelled_pause_costs_what_ran() -> None:
+    world = Pausing(replace(PAUSES, rounds=((NOTE, READ, NOTE),)))
+    chat = world.pause()
+    world.decide_on(chat, approve("q1-t1"))
+    cancelled = cancel_chat(world.look(), world.executions(world.process("cancel")), world.now(chat))
+    assert (cancelled.status, cancelled.credits_used) == ("cancelled", 7)
+    assert refusal(world, chat, approve("q1-t3")).code == "not_paused"
+    assert faults(world, cancelled) == []
+
+
+def test_no_failure_of_the_ended_execution_ends_a_pause_or_what_follows_it() -> None:
+    """Its late notification comes while the chat waits, and again while its next execution runs."""
+    world = Pausing(PAUSES)
+    chat = world.pause()
+    world.end_execution(chat.chat_id, "TIMED_OUT", 1)
+    world._rule(ref_of(chat), 1)
+    assert world.now(chat).status == "paused"
+    world.decide_on(chat, approve())
+    world._rule(ref_of(chat), 1)
+    assert world.now(chat).status == "running"
+    assert world.finish(chat).status == "done"
+
+
+def test_a_paused_conversation_is_taken_and_on_pause_cancels_first() -> None:
+    world = Pausing(PAUSES)
+    chat = world.pause()
+    stores, executions = world.look(), world.executions(world.process("start"))
+    new = NewChat(world.user, "And now?", chat.conversation_id)
+    for passed in (0, 27 * DAY):  # as long as it is paused, though nobody has swept it
+        world.clock.now += passed
+        with pytest.raises(ApiError) as raised:
+            start_chat(stores, executions, new, None)
+        assert (raised.value.code, raised.value.extra["chat_id"]) == ("conversation_paused", chat.chat_id)
+    following = start_chat(stores, executions, replace(new, cancels_pause=True), None)
+    assert (following.query, world.now(chat).status) == (2, "cancelled")
+    assert stores.paused.of(world.user) == []
+
+
+def test_deletion_cancels_the_pause_first() -> None:
+    world = Pausing(PAUSES)
+    chat = world.pause()
+    delete_conversation(world.look(), world.user, chat.conversation_id)
+    assert world.look().paused.of(world.user) == []
+    assert world.look().ledger.load(world.user).holds == {}
+    assert world.look().chats.load(chat.user, chat.chat_id) is None
+
+
+# ── limits ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_chat_pauses_at_most_so_often() -> None:
+    """Then its calls that need a decision are refused, and it goes on."""
+    world = Pausing(replace(PAUSES, rounds=((NOTE,),) * (MAX_OF_CHAT + 1)))
+    world.look().ledger.grant(world.user, "g", 100, "for many calls", world.clock())
+    chat = world.pause()
+    for number in range(1, MAX_OF_CHAT + 1):
+        world.decide_on(chat, approve(f"q1-t{number}"))
+        chat = world.finish(chat)
+    assert (chat.status, chat.pauses, len(world.ran())) == ("done", MAX_OF_CHAT, MAX_OF_CHAT)
+    assert f"{MAX_OF_CHAT} times already" in result_of(world, chat, f"q1-t{MAX_OF_CHAT + 1}")
+    assert faults(world, chat) == []
+
+
+def test_a_user_has_at_most_so_many_paused_chats() -> None:
+    world = Pausing(PAUSES)
+    world.look().ledger.grant(world.user, "g", 1_000, "for many chats", world.clock())
+    paused = [world.pause(f"Number {number}") for number in range(MAX_OF_USER)]
+    one_more = world.pause("One more")
+    assert (one_more.status, {chat.status for chat in paused}) == ("done", {"paused"})
+    assert f"{MAX_OF_USER} chats" in result_of(world, one_more)
+    world.decide_on(paused[0], decline())
+    assert world.pause("Now there is room").status == "paused"
+
+
+# ── at once ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("seed", range(200 if LONG else 8))
+def test_of_many_decisions_at_once_and_a_cancel_one_counts(seed: int) -> None:
+    """32 of four kinds: the tool runs at most once and with what was approved, and the chat ends once."""
+    world = Pausing(PAUSES)
+    chat = world.pause()
+    kinds = [approve(), decline(), edit(text="Edited."), None]
+    agreed: list[str] = []
+    start = threading.Barrier(32)
+
+    def act(number: int) -> None:
+        wanted = kinds[(number + seed) % 4]
+        start.wait()
+        try:
+            if wanted:
+                world.decide_on(chat, wanted)
+                agreed.append(wanted.mark)
+            elif (
+                cancel_chat(world.look(), world.executions(world.process("cancel")), chat).status
+                == "cancelled"
+            ):
+                agreed.append("cancel")
+        except (ApiError, Contended):
+            pass
+
+    threads = [threading.Thread(target=act, args=(number,)) for number in range(32)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    current = world.now(chat)
+    if current.status == "running" and world.execution(chat.chat_id) == "RUNNING":
+        current = world.finish(chat)
+    assert current.status in ("done", "cancelled")
+    assert len(set(agreed) - {"cancel"}) <= 1
+    assert len(world.ran()) <= 1
+    assert faults(world, current) == []
+    assert world.complaints == []
