@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import string
 from collections import Counter
 from dataclasses import replace
@@ -12,6 +13,7 @@ from urllib.parse import quote
 import pytest
 from dualtrack.api.end_users import end_user_id
 from dualtrack.api.key_format import digest_of, new_key, new_key_id, parse_key
+from dualtrack.api.openapi import samples
 from dualtrack.api.table import ROUTES
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS
 from dualtrack.chat.sweep_deletions import sweep_deletions
@@ -109,6 +111,35 @@ def test_the_key_is_shown_once_and_stored_as_its_hash(api: Api) -> None:
     assert key not in stored
     assert key[3:] not in stored
     assert digest_of(key) in stored
+
+
+def test_no_secret_is_logged_shown_in_an_error_or_in_a_sample(
+    api: Api, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level("DEBUG")
+    made = api.make_key("chat", "read")
+    rotated = api.call("POST", f"/v1/keys/{made['key_id']}/rotate").json["key"]
+    shown = []
+    for key in (made["key"], rotated):
+        by_key = api.by_key(key)
+        chat = by_key.start("Hello.")
+        api.run(chat["chat_id"])
+        shown += [
+            by_key.get(chat["url"]),
+            by_key.get(f"{chat['url']}/receipt"),
+            by_key.get("/v1/credits/ledger"),
+        ]
+        shown += [by_key.call("DELETE", "/v1/me").text, api.by_key(key + "x").call("GET", "/v1/tools").text]
+    shown += [
+        api.get("/v1/keys"),
+        samples(),
+        [vars(record) for record in caplog.records],
+        capsys.readouterr(),
+    ]
+    assert "POST /v1/chats" in repr(shown)
+    for key in (made["key"], rotated):
+        assert key[19:51] not in repr(shown)
+    assert not re.search("dt_[0-9A-Za-z]{20}", repr(samples()))
 
 
 @pytest.mark.parametrize(
