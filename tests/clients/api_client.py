@@ -47,6 +47,7 @@ BODIES: dict[type, dict[str, Any]] = {
     models.KeyBody: {"name": "server", "scopes": ["chat"], "profiles": [], "caps": {"credits_day": 5}},
     models.KeyChangeBody: {"name": "cron", "caps": {"credits_total": None}},
     models.RotationBody: {"overlap": 0},
+    models.DecisionsBody: {"decisions": [{"id": "q1-t1", "approve": True}]},
 }
 """A valid body of every kind."""
 
