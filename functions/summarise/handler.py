@@ -17,14 +17,17 @@ with collecting_later():
     from dualtrack.models.thinking import Thinking
     from dualtrack.requests import chat_ref
     from dualtrack.runtime.metrics import MODEL_DOLLARS, count
+    from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
+    from dualtrack.tools.local_embeddings import open_local_embedder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from dualtrack.models.spent import Side
+    from dualtrack.tools.local_embeddings import LocalEmbedder
 
 logger = Logger()
 settings = settings_from()
@@ -41,13 +44,24 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     """``{"user", "chat_id", "conversation_id"}`` → ``{}``."""
     ref = chat_ref(event)
     outcome = summarise(
-        ref, stores, partial(open_model, settings), summaries, settings.dualtrack_provider, _count_summaries
+        ref,
+        stores,
+        partial(open_model, settings),
+        summaries,
+        settings.dualtrack_provider,
+        _count_summaries,
+        embedder=_embedder,
     )
     if settings.otel_exporter_otlp_endpoint:
         from dualtrack.chat.send_spans import send_spans  # noqa: PLC0415 - only if a collector is set
 
         send_spans(stores, ref, settings, logger)
     return outcome
+
+
+def _embedder() -> LocalEmbedder | None:
+    """The local model, unless searches use Voyage's."""
+    return None if secret(settings.voyage_secret) else open_local_embedder(settings.embed_function)
 
 
 def _count_summaries(spent: Side) -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from dualtrack.chat.end_chat import is_searched
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import Deployment, receipt_of, spent_nanodollars
 from dualtrack.clock import epoch_of
@@ -194,22 +195,23 @@ def digest_faults(stores: Stores, chat: Chat) -> list[str]:
 
 
 def index_faults(stores: Stores, chat: Chat) -> list[str]:
-    """What is wrong with the search index: no query up to the last is missing, and each has all its vectors."""
+    """What is wrong with the search index after a chat has ended: each query's records are in it, and each query has
+    all its vectors or none."""
     user, conversation_id, stores = chat.user, chat.conversation_id, stores.across(chat.ancestry)
-    kept = stores.search_index.segments(user, conversation_id)
-    there = {passage.record_id for segment in kept for passage in segment.passages}
-    through = max((segment.through for segment in kept), default=0)
+    indexed, _ = stores.search_index.words(user, conversation_id, chat.query + 1)
+    there = {passage.record_id for index in indexed.values() for passage in index.passages}
     missing = [
         record_id
-        for number in range(1, through + 1)
+        for number in range(1, chat.query + 1 if is_searched(chat) else 1)
         for record_id in (f"q{number}", f"q{number}-r")
         if record_id not in there and stores.history.has_record(user, conversation_id, record_id)
     ]
     wrong = [f"not in the index: {missing}"] if missing else []
-    vectors = stores.search_index.vectors(user, conversation_id, LocalVectors.model, kept)
-    sizes = {segment.key: len(segment.passages) * LocalVectors.size for segment in kept}
-    wrong += [f"vectors of {key}" for key, stored in vectors.items() if len(stored) != sizes.get(key)]
-    return wrong
+    vectors = stores.search_index.vectors(
+        user, conversation_id, LocalVectors.model, 0, chat.query + 1
+    ).queries
+    sizes = {number: len(index.spots()) * LocalVectors.size for number, index in indexed.items()}
+    return wrong + [f"vectors of q{key}" for key, own in vectors.items() if len(own) != sizes.get(key)]
 
 
 def what_is_left(stores: Stores, user: str, secret: str) -> list[str]:

@@ -162,7 +162,14 @@ class World:
 
     def summarise(self, chat: Chat) -> None:
         """The Summarise state."""
-        summarise(ref_of(chat), self.stores, lambda _: self.claude, self.summaries, sleep=self.clock.sleep)
+        summarise(
+            ref_of(chat),
+            self.stores,
+            lambda _: self.claude,
+            self.summaries,
+            sleep=self.clock.sleep,
+            embedder=lambda: self.local,
+        )
 
     def abort(self, chat: Chat, error: str = "States.TaskFailed") -> None:
         """The Abort state."""

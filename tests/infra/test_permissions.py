@@ -78,7 +78,7 @@ SECRETS = {
     "Turn": {"anthropic"},
     "Search": {"anthropic", "voyage", "context7"},
     "Mcp": {"github"},
-    "Summarise": {"anthropic"},
+    "Summarise": {"anthropic", "voyage"},
     "Ingest": {"voyage"},
 }
 
@@ -94,7 +94,7 @@ OTHER = {
     "Own": {"s3:GetObject", "s3:PutObject"},
     "Search": {"s3:GetObject", "s3:PutObject", "lambda:InvokeFunction"},
     "Mcp": {"kms:Decrypt", "s3:GetObject", "s3:PutObject", "sqs:SendMessage"},
-    "Summarise": {"s3:GetObject", "s3:PutObject"},
+    "Summarise": {"s3:GetObject", "s3:PutObject", "lambda:InvokeFunction"},
     "Abort": {"s3:GetObject", "s3:PutObject", "sqs:SendMessage"},
     "Sweep": {
         "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket", "sqs:SendMessage",

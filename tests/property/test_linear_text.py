@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from dualtrack import message_files, text
+from dualtrack import message_files, search_terms, text
 from dualtrack.memory.asked import title_of
 from dualtrack.memory.blocks import Result
 from dualtrack.memory.budget import fit
@@ -31,20 +31,20 @@ from dualtrack.memory.full_history import RETRIEVE_FULL_CONTEXT, history_tokens
 from dualtrack.memory.headings import contents_of
 from dualtrack.memory.joint_summaries import summaries_in
 from dualtrack.memory.passages import passages_of, windows
+from dualtrack.memory.query_index import index_of
 from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail, data_of
 from dualtrack.memory.summaries import extract, fitted, summary_requests, track_of
 from dualtrack.memory.view import PastTurn, TextFile, View, build
 from dualtrack.models.thinking import Thinking
 from dualtrack.models.turn import ModelReply, ToolCall, decide
 from dualtrack.tools.conversation.excerpt import excerpt
-from dualtrack.tools.conversation.postings import Counted
 from dualtrack.tools.courses.chunking import pieces
 from dualtrack.tools.courses.documents import parse
 from dualtrack.tools.courses.index import build as build_index
 from dualtrack.tools.courses.names import resolve
 from dualtrack.tools.courses.postings import postings_of
 from dualtrack.tools.courses.values import Course, Refused
-from dualtrack.tools.documentation import boundaries, chunking, keywords, markdown
+from dualtrack.tools.documentation import boundaries, chunking, markdown
 from dualtrack.tools.documentation.settings import Bounds
 from dualtrack.tools.documentation.values import Library
 from dualtrack.tools.mcp.results import tool_result
@@ -123,13 +123,13 @@ def searched(content: str) -> None:
     """The search index of records, and the passages shown."""
     records = (Record("q1", "message", "user", content, AT), record(content), response(content))
     track = track_of(records, {"q1-t1": content, "q1-r": content}, WHOLE, AT)
-    wanted, counted = frozenset(keywords.words(content[:1_000])), Counted()
+    wanted = frozenset(search_terms.words(content[:1_000]))
+    index_of(records, track).spots()
     for passage, whole in zip(passages_of(records, track), records, strict=True):
         excerpt(passage.text, wanted, 240)
         parts = list(windows(passage, whole.content))
-        counted.rows(parts)
         excerpt(max((text for _, text in parts), key=len, default=""), wanted, 240)
-    excerpt(content, frozenset(keywords.words(content[:1_000])), 240)
+    excerpt(content, wanted, 240)
 
 
 def sent(content: str) -> None:
@@ -250,7 +250,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "documentation": documents,
         "one_line of a heading": lambda content: chunking.one_line(content, 200),
         "web_address": lambda content: chunking.web_address(content, 2_000),
-        "words": keywords.words,
+        "words": search_terms.words,
         "tagged": lambda content: boundaries.tagged("document", content, source=content),
         "a course document": course_document,
         "chunks of a course": lambda content: list(pieces(content)),

@@ -242,7 +242,7 @@ _SPECS: Final = (
         seconds=110,  # state Summarise: 120 s
         memory=256,  # no user waits for it
         layers=("base", "claude"),
-        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "BEDROCK_SECRET"),
+        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "BEDROCK_SECRET", "EMBED_FUNCTION"),
         permissions=lambda allow: [
             allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, *PAST),
@@ -252,6 +252,8 @@ _SPECS: Final = (
             allow.table("cache", "GetItem"),
             allow.bodies("GetObject", "PutObject"),
             *allow.bedrock(),
+            # vectors of a block of the search index
+            allow.embed(),
         ],
     ),
     FunctionSpec(

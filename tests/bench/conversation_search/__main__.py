@@ -21,7 +21,7 @@ from dualtrack.models import minilm
 from dualtrack.tools.conversation.index import up_to_date
 from dualtrack.tools.conversation.meaning import closeness
 from dualtrack.tools.conversation.postings import matches
-from dualtrack.tools.conversation.search import best, excerpts_within
+from dualtrack.tools.conversation.search import best, excerpts_at
 from dualtrack.tools.conversation.settings import DEFAULT, ConversationSearch
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.dependencies import Dependencies
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tests.bench.conversation_search.corpus import Talk
 
 TOKENIZER: Final = Path(__file__).resolve().parents[3] / "functions" / "embed" / "tokenizer.json"
-PATIENT: Final[dict[str, Any]] = {"embed_seconds": 7_200, "read_seconds": 7_200, "segments": 1_000}
+PATIENT: Final[dict[str, Any]] = {"embed_seconds": 7_200, "read_seconds": 7_200, "texts": 1_000_000}
 WAYS: Final = {
     "keywords": ConversationSearch(ranking="keywords"),
     "meaning": ConversationSearch(ranking="meaning", **PATIENT),
@@ -133,8 +133,9 @@ def _of_talk(
     for question, answers, source in talk.questions:
         call = running(talk, question)
         index = up_to_date(needs.stores, call, WAYS["meaning"])
-        said = matches(question, index.segments, DEFAULT.k1, DEFAULT.b)
-        within = excerpts_within(needs.stores, call, question, said, DEFAULT)
+        said = matches(question, index.queries.values(), DEFAULT.k1, DEFAULT.b)
+        places = {record_id: said[record_id].offset for record_id in list(said)[: DEFAULT.windows]}
+        within = excerpts_at(needs.stores, call, question, places, DEFAULT)
         close = closeness(index, question, within, call, needs, WAYS["meaning"])
         behind = any(int(record_id.split("-")[0][1:]) <= hidden for record_id in answers)
         figures = {

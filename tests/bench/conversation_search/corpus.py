@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.events import turn_begins
 from dualtrack.frozen import freeze
+from dualtrack.memory.query_index import index_of
 from dualtrack.memory.records import Record, ToolCallDetail
 from dualtrack.memory.summaries import track_of
 from dualtrack.profiles import History
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from tests.bench.retrieval.corpus import Corpus
 
 DIALOGUES: Final = Path(__file__).with_name("dialogues.json")
+WHOLE: Final = History().whole_characters
 AT: Final = "2026-11-22T00:00:00.000Z"
 USER: Final = "ann"
 RESULTS: Final = 4
@@ -120,7 +122,7 @@ def _add_dialogue(talk: Talk, dialogue: Any) -> None:
         talk.questions.append((ask["question"], answers, "dialogues"))
 
 
-def put(stores: Stores, talk: Talk) -> None:
+def put(stores: Stores, talk: Talk, *, indexed: bool = True) -> None:
     """Store it as the product does, with the summaries that need no model, locked by the next query's chat."""
     log = stores.log(ChatRef(USER, talk.chat_id, talk.conversation_id))
     log.begin()
@@ -130,8 +132,16 @@ def put(stores: Stores, talk: Talk) -> None:
     stores.conversations.create(
         Conversation(USER, talk.conversation_id, "Talk", "assistant", AT, AT, AT, number, **held)  # type: ignore[arg-type]
     )
-    for records in talk.queries:
+    for query, records in enumerate(talk.queries, start=1):
         for record in records:
             store(stores, stores.history.record_writes(USER, talk.conversation_id, record))
-        track = track_of(records, {}, History().whole_characters, AT)
+        track = track_of(records, {}, WHOLE, AT)
         store(stores, stores.history.track_writes(USER, talk.conversation_id, track))
+        if indexed:
+            index_query(stores, talk, query, records)
+
+
+def index_query(stores: Stores, talk: Talk, query: int, records: Sequence[Record]) -> None:
+    """What the step that ends a query writes for the search."""
+    index = index_of(records, track_of(tuple(records), {}, WHOLE, AT))
+    store(stores, stores.search_index.words_writes(USER, talk.conversation_id, {query: index}))

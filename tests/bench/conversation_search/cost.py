@@ -1,8 +1,9 @@
-"""What a search costs in a conversation of 1,000 queries: ``uv run --group test python -m
+"""What a search costs, by the length of the conversation: ``uv run --group test python -m
 tests.bench.conversation_search.cost``.
 
-Requests to DynamoDB with their read and write units (`tests.bench.chat_cost` weighs them), to S3, texts embedded,
-seconds over stores in this process, and dollars. The first of two searches writes the index that the second reads.
+Queries with two results of 5 to 40 KB each, indexed as the product does when they end. Requests to DynamoDB with their
+read and write units (`tests.bench.chat_cost` weighs them), to S3, texts embedded, seconds over stores in this process
+without the models' computing time, and dollars: for the index (a query's share), the first search and a later one.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import logging
 import random
 import time
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 import numpy as np
+from dualtrack.chat.regroup import regroup
+from dualtrack.memory.ancestry import Ancestry
 from dualtrack.tools.conversation.search import DEFAULT_HITS, found
-from dualtrack.tools.conversation.settings import ConversationSearch
+from dualtrack.tools.conversation.settings import DEFAULT
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.dependencies import Dependencies
 from dualtrack.tools.documentation.embeddings import VoyageEmbedder
@@ -29,14 +33,18 @@ from rich.table import Table
 
 from tests.bench.chat_cost import Meter
 from tests.bench.conversation_search.__main__ import running
-from tests.bench.conversation_search.corpus import Talk, put
+from tests.bench.conversation_search.corpus import Talk, index_query, put
 from tests.drivers.world import make_world, search_needs
 from tests.servers.voyage import FakeVoyage, serve_voyage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-QUERIES: Final = 1_000
+    from tests.drivers.world import World
+
+LENGTHS: Final = (15, 100, 1_000, 1_250)
+"""Queries; four records each."""
+
 TOKEN: Final = 0.18e-6
 """Dollars for a token of voyage-3-large."""
 
@@ -47,7 +55,6 @@ GET: Final = 0.4e-6
 LOCAL_TEXT: Final = 0.045 * 1.769 / 1.024 * 0.0000133334
 """Dollars for a text of the local model: 45 ms of a function of 1,769 MB (`tests.bench.chat_cost`)."""
 
-SETTINGS: Final = ConversationSearch(read_seconds=600, embed_seconds=600)
 QUESTION: Final = "Which harbour had the swapped departure times?"
 WORDS: Final = tuple(
     f"{a}{b}{c}"
@@ -110,52 +117,86 @@ class Objects:
         self.gets += model.name == "GetObject"
 
 
+class Bill:
+    """Counts what is done, and adds rows to the table."""
+
+    def __init__(self, world: World, table: Table, local: LocalVectors, voyage: FakeVoyage) -> None:
+        self.meter, self.objects = Meter(world.stores.chats.client), Objects()
+        self.table, self.local, self.voyage = table, local, voyage
+        events: Any = world.stores.chats.client.meta.events
+        events.register("provide-client-params.dynamodb", self.meter.sent)
+        events.register("after-call.dynamodb", self.meter.answered)
+        s3_events: Any = world.stores.bodies.s3.meta.events
+        s3_events.register("provide-client-params.s3", self.objects.sent)
+
+    def row(self, length: int, name: str, work: Callable[[], object], share: int = 1) -> None:
+        """Do the work and print a row, or its ``share``-th part."""
+        meter, objects = self.meter, self.objects
+        meter.reads = meter.writes = meter.requests = objects.puts = objects.gets = self.local.texts = 0
+        before, started = len(self.voyage.requests), time.perf_counter()
+        work()
+        spent = time.perf_counter() - started
+        texts = [text for body in self.voyage.requests[before:] for text in body["input"]]
+        dollars = (
+            meter.reads * prices()["dynamodb_read"]
+            + meter.writes * prices()["dynamodb_write"]
+            + objects.puts * PUT
+            + objects.gets * GET
+            + sum(map(len, texts)) / 4 * TOKEN
+            + self.local.texts * LOCAL_TEXT
+        )
+        embedded = len(texts) + self.local.texts
+        counts = (meter.requests, meter.reads, meter.writes, objects.puts, objects.gets, embedded)
+        cells = [f"{count / share:,.3g}" if share > 1 else f"{count:,.0f}" for count in counts]
+        self.table.add_row(f"{length:,}", name, *cells, f"{spent / share:.2g}", f"{dollars / share:.6f}")
+        print(length, name, *cells, round(spent / share, 3), dollars / share, flush=True)
+
+
+def index(world: World, talk: Talk, local: LocalVectors) -> None:
+    """What the steps that end the queries do for the search."""
+
+    def embedder() -> Any:
+        return local
+
+    for number, records in enumerate(talk.queries, start=1):
+        index_query(world.stores, talk, number, records)
+        ended: Any = SimpleNamespace(
+            user="ann",
+            conversation_id=talk.conversation_id,
+            query=number,
+            profile="assistant",
+            ancestry=Ancestry(),
+        )
+        regroup(world.stores, ended, embedder)
+
+
 def main() -> None:
     """Print the table."""
-    columns = ("requests", "reads", "writes", "puts", "gets", "embedded", "s in process", "dollars")
-    table = Table("search", *columns, title=f"{QUERIES:,} queries")
-    with make_world() as world, serve_voyage(FakeVoyage(embed=embed)) as voyage:
-        settings = RetrievalSettings()
-        embedder = VoyageEmbedder(voyage.api_key, voyage.url, "voyage-3-large", settings)
-        context7 = Context7(httpx.AsyncClient(), settings)
-        keyed = Dependencies(context7, logging.getLogger("bench"), embedder=embedder)
-        keyless = Dependencies(context7, logging.getLogger("bench"))
-        talk = talk_of(QUERIES)
-        put(world.stores, talk)
-        local: Any = LocalVectors()
-        meter, objects = Meter(world.stores.chats.client), Objects()
-        events: Any = world.stores.chats.client.meta.events
-        events.register("provide-client-params.dynamodb", meter.sent)
-        events.register("after-call.dynamodb", meter.answered)
-        s3_events: Any = world.stores.bodies.s3.meta.events
-        s3_events.register("provide-client-params.s3", objects.sent)
-        for name, needs, text_price in (
-            ("first, keywords alone", search_needs(world.stores, keyless), 0.0),
-            ("second, keywords alone", search_needs(world.stores, keyless), 0.0),
-            ("first with the local model", search_needs(world.stores, keyless, local), LOCAL_TEXT),
-            ("second with the local model", search_needs(world.stores, keyless, local), LOCAL_TEXT),
-            ("first with voyage-3-large", search_needs(world.stores, keyed), 0.0),
-            ("second with voyage-3-large", search_needs(world.stores, keyed), 0.0),
-        ):
-            meter.reads = meter.writes = meter.requests = objects.puts = objects.gets = 0
-            before = len(voyage.requests)
-            started = time.perf_counter()
-            call = running(talk, QUESTION)
-            found(QUESTION, DEFAULT_HITS, call, needs, SETTINGS)
-            spent = time.perf_counter() - started
-            texts = [text for body in voyage.requests[before:] for text in body["input"]]
-            embedded, local.texts = len(texts) + local.texts, 0
-            dollars = (
-                meter.reads * prices()["dynamodb_read"]
-                + meter.writes * prices()["dynamodb_write"]
-                + objects.puts * PUT
-                + objects.gets * GET
-                + sum(map(len, texts)) / 4 * TOKEN
-                + embedded * text_price
-            )
-            cells = (meter.requests, round(meter.reads), round(meter.writes), objects.puts, objects.gets)
-            table.add_row(name, *(f"{n:,}" for n in (*cells, embedded)), f"{spent:.1f}", f"{dollars:.6f}")
-            print(name, *cells, embedded, round(spent, 1), dollars, flush=True)
+    columns = ("queries", "", "requests", "reads", "writes", "puts", "gets", "embedded", "s", "dollars")
+    table = Table(*columns)
+    for length in LENGTHS:
+        with make_world() as world, serve_voyage(FakeVoyage(embed=embed)) as voyage:
+            settings = RetrievalSettings()
+            embedder = VoyageEmbedder(voyage.api_key, voyage.url, "voyage-3-large", settings)
+            context7 = Context7(httpx.AsyncClient(), settings)
+            keyed = Dependencies(context7, logging.getLogger("bench"), embedder=embedder)
+            keyless = Dependencies(context7, logging.getLogger("bench"))
+            local, talk = LocalVectors(), talk_of(length)
+            put(world.stores, talk, indexed=False)
+            bill, call = Bill(world, table, local, voyage), running(talk, QUESTION)
+            bill.row(length, "the index, a query", lambda: index(world, talk, local), length)  # noqa: B023 - at once
+            for name, dependencies, own in (
+                ("words alone", keyless, None),
+                ("local model", keyless, local),
+                ("voyage-3-large", keyed, None),
+            ):
+                needs = search_needs(world.stores, dependencies, own)
+                for which in ("first", "later"):
+                    bill.row(
+                        length,
+                        f"{which}, {name}",
+                        lambda: found(QUESTION, DEFAULT_HITS, call, needs, DEFAULT),  # noqa: B023 - at once
+                    )
     Console(width=130).print(table)
 
 

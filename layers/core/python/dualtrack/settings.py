@@ -189,7 +189,7 @@ class Settings:
     voyage_secret: str = key(
         "VOYAGE_API_KEY",
         "embeddings for documentation search",
-        used_by=("search", "ingest"),
+        used_by=("search", "ingest", "summarise"),
         unset="keywords alone",
         form=r"(pa|al)-[\w-]{10,}",
         expects="begins with pa-",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from dualtrack.memory.passages import PASSAGE_LIMIT, RECORD_LIMIT, WINDOW, Passage, window_at, windows
-from dualtrack.storage.search_index import Segment
-from dualtrack.tools.conversation.postings import PASSAGE, Counted, matches, pack
+from dualtrack.memory.query_index import PASSAGE, QueryIndex, counted
+from dualtrack.tools.conversation.postings import matches
 from dualtrack.tools.documentation.keywords import keyword_scores
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,31 +15,28 @@ WORDS = st.lists(
 )
 
 
-def segment(key: str, *records: list[tuple[int, str]]) -> Segment:
-    """A segment of records, each from its parts."""
-    counted = Counted()
-    passages = tuple(Passage(f"q{key}-t{at}", "query", "") for at in range(len(records)))
-    return Segment(key, int(key), passages, pack([counted.rows(parts) for parts in records]))
+def query(number: int, *records: list[tuple[int, str]]) -> QueryIndex:
+    """A query of records, each from its parts."""
+    passages = tuple(Passage(f"q{number}-t{at}", "query", "") for at in range(len(records)))
+    return QueryIndex(passages, counted(records))
 
 
 @given(
     st.lists(st.lists(WORDS.map(" ".join), min_size=1, max_size=4), min_size=1, max_size=4),
     WORDS.map(" ".join),
 )
-def test_words_score_as_in_documentation_search(texts: list[list[str]], query: str) -> None:
-    segments = [
-        segment(f"{at}", *([(PASSAGE, text)] for text in group)) for at, group in enumerate(texts, start=1)
-    ]
-    ids = [passage.record_id for stored in segments for passage in stored.passages]
-    scores = keyword_scores(query, [text for group in texts for text in group], k1=1.5, b=0.75)
-    found = {record_id: match.score for record_id, match in matches(query, segments, 1.5, 0.75).items()}
+def test_words_score_as_in_documentation_search(texts: list[list[str]], question: str) -> None:
+    queries = [query(at, *([(PASSAGE, text)] for text in group)) for at, group in enumerate(texts, start=1)]
+    ids = [passage.record_id for index in queries for passage in index.passages]
+    scores = keyword_scores(question, [text for group in texts for text in group], k1=1.5, b=0.75)
+    found = {record_id: match.score for record_id, match in matches(question, queries, 1.5, 0.75).items()}
     expected = {record_id: score for record_id, score in zip(ids, scores, strict=True) if score > 0}
     assert found == pytest.approx(expected)
 
 
 def test_a_record_is_as_good_as_its_best_part_and_the_best_comes_first() -> None:
-    first = segment("1", [(PASSAGE, "oak"), (0, "oak and cedar"), (1_100, "nothing")])
-    second = segment("2", [(PASSAGE, "birch")], [(PASSAGE, "cedar oak cedar"), (0, "cedar oak cedar")])
+    first = query(1, [(PASSAGE, "oak"), (0, "oak and cedar"), (1_100, "nothing")])
+    second = query(2, [(PASSAGE, "birch")], [(PASSAGE, "cedar oak cedar"), (0, "cedar oak cedar")])
     found = matches("oak cedar", [first, second], 1.5, 0.75)
     assert list(found) == ["q2-t1", "q1-t0"]
     assert [match.offset for match in found.values()] == [PASSAGE, 0]
@@ -47,7 +44,7 @@ def test_a_record_is_as_good_as_its_best_part_and_the_best_comes_first() -> None
 
 def test_nothing_is_found_in_nothing() -> None:
     assert matches("oak", [], 1.5, 0.75) == {}
-    assert matches("", [segment("1", [(PASSAGE, "oak")], [(PASSAGE, "")])], 1.5, 0.75) == {}
+    assert matches("", [query(1, [(PASSAGE, "oak")], [(PASSAGE, "")]), query(2)], 1.5, 0.75) == {}
 
 
 @given(st.integers(0, 5_000))

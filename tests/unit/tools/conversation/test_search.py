@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+from dualtrack.chat import summarise
 from dualtrack.chat.delete_conversation import delete_conversation
+from dualtrack.chat.end_chat import Cancelled, end_chat
 from dualtrack.chat.fork_conversation import fork_conversation
-from dualtrack.memory import passages
+from dualtrack.memory import passages, query_index
 from dualtrack.storage import bodies, search_index
 from dualtrack.storage.dynamo import query as items_of
 from dualtrack.tool_values import ToolResult
-from dualtrack.tools.conversation import index
+from dualtrack.tools.conversation import meaning as meaning_module
+from dualtrack.tools.conversation import reading
 from dualtrack.tools.conversation import search as search_tool
 from dualtrack.tools.conversation.settings import ConversationSearch
 from dualtrack.tools.documentation.context7 import Context7
@@ -25,7 +28,7 @@ from dualtrack.tools.documentation.settings import RetrievalSettings
 from starlette.responses import Response
 
 from tests.drivers.local_vectors import LocalVectors
-from tests.drivers.world import World, make_world
+from tests.drivers.world import World, make_world, ref_of
 from tests.servers.voyage import FakeVoyage, serve_voyage
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ PAGES = {
     "a manual": f"{LONG * 5}{COLD} {LONG * 8}",
     "an appendix": LONG,
     "two parts": LONG * 2,
+    "an animal": f"{LONG * 2}{'The cat sleeps all day long. ' * 100}{LONG * 2}",
     **{f"part {number}": f"{LONG}{COLD}" for number in range(20)},
 }
 """Results by queries that tell nothing of them; any other query is its result."""
@@ -151,7 +155,7 @@ def test_a_fork_finds_what_stands_deep_in_a_shared_record(world: World) -> None:
 
 
 def test_a_record_over_the_bound_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (passages, index, search_tool):
+    for module in (passages, reading, search_tool):
         monkeypatch.setattr(module, "RECORD_LIMIT", 5_000)
     conversation = say(world, "Read it.", "", "two parts", "an appendix").conversation_id
     (result,) = search(world, conversation, {"query": "manual"})
@@ -182,6 +186,27 @@ def test_a_search_reads_a_bounded_number_of_records_again(world: World) -> None:
     assert max(read) == 12
 
 
+def forget(world: World, conversation: str, key: str) -> None:
+    """As if the step that ended the query had not indexed it."""
+    stores = world.stores
+    stores.history.delete_items([{"pk": f"CONV#ann#{conversation}", "sk": key}])
+
+
+def requests(world: World) -> list[tuple[str, list[str]]]:
+    """Tables and sort keys that are read by key from now on."""
+    read: list[tuple[str, list[str]]] = []
+    events = world.stores.chats.client.meta.events
+
+    def count(params: Any, **_: Any) -> None:
+        read.extend(
+            (table, [key["sk"]["S"] for key in asked["Keys"]])
+            for table, asked in params["RequestItems"].items()
+        )
+
+    events.register("provide-client-params.dynamodb.BatchGetItem", count)
+    return read
+
+
 def test_an_empty_result_says_so(world: World) -> None:
     conversation = say(world, "The gateway listens on port 8443.").conversation_id
     assert search(world, conversation, {"query": "zebra"}) == [
@@ -200,10 +225,10 @@ def test_the_running_query_and_earlier_searches_are_not_found(world: World) -> N
 def test_at_most_limit_hits_without_duplicates(world: World) -> None:
     conversation = say(world, "Gateways.", "", *[f"gateway number {n}" for n in range(12)]).conversation_id
     say(world, "More.", conversation, *[f"gateway number {n}" for n in range(12, 24)])
-    eight, all_of_them = search(
+    twelve, all_of_them = search(
         world, conversation, {"query": "gateway number"}, {"query": "gateway number", "limit": 20}
     )
-    assert len(set(ids(eight))) == len(ids(eight)) == 8
+    assert len(set(ids(twelve))) == len(ids(twelve)) == 12
     assert len(set(ids(all_of_them))) == len(ids(all_of_them)) == 20
 
 
@@ -215,9 +240,126 @@ def test_untrusted_text_is_one_line_without_ids(world: World) -> None:
     assert "[ID:" not in result
 
 
-def test_a_conversation_that_is_never_searched_has_no_index(world: World) -> None:
-    conversation = say(world, "The gateway listens on port 8443.").conversation_id
-    assert kept(world, conversation, "K#") == kept(world, conversation, "V#") == []
+@pytest.mark.parametrize("profile", ["assistant", "sessions", "courses"])
+def test_each_query_is_indexed_when_it_ends_if_its_profile_has_the_search(world: World, profile: str) -> None:
+    """At the end of an answer, of a failure, of a cancelled chat; in the transaction that ends it."""
+    world.model.script.add({"match": "turn", "text": "Noted."})
+    conversation = world.ask("The gateway listens on port 8443.", profile=profile).conversation_id
+    failed = world.start("And on 8444.", "ann", conversation)
+    world.abort(failed)
+    cancelled = world.start("And on 8445.", "ann", conversation)
+    end_chat(world.stores, ref_of(cancelled), Cancelled())
+    is_searched = profile != "courses"
+    assert kept(world, conversation, "K#") == ["K#000001", "K#000002", "K#000003"] * is_searched
+    assert kept(world, conversation, "V#") == []
+
+
+def test_a_search_reads_no_record_of_a_query_that_is_indexed(world: World) -> None:
+    conversation = say(world, "The gateway listens on port 8443.", "", "a manual").conversation_id
+    asked = requests(world)
+    assert ids(search(world, conversation, {"query": "port of the gateway"})[0]) == ["q1"]
+    read = [key for table, keys in asked for key in keys if table == "history" and key.startswith("S#")]
+    assert read == []
+
+
+def test_what_ended_without_an_index_is_indexed_by_the_search(world: World) -> None:
+    conversation = say(world, "Our cat is called Mochi.").conversation_id
+    say(world, "The gateway listens on port 8443.", conversation)
+    forget(world, conversation, "K#000001")
+    assert ids(search(world, conversation, {"query": "cat"})[0]) == ["q1"]
+    assert kept(world, conversation, "K#") == ["K#000001", "K#000002", "K#000003"]
+
+
+def test_a_query_with_too_much_text_is_indexed_by_the_search(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query_index, "QUERY_LIMIT", 100)
+    conversation = say(world, "Our cat is called Mochi.", "", "an appendix").conversation_id
+    assert kept(world, conversation, "K#") == []
+    assert ids(search(world, conversation, {"query": "manual"})[0]) == ["q1-t1"]
+    assert kept(world, conversation, "K#") == ["K#000001"]
+
+
+def test_every_16th_query_makes_a_block(world: World) -> None:
+    """A search then reads it instead of the single queries."""
+    conversation = say(world, "Our cat is called Mochi.").conversation_id
+    for number in range(2, 17):
+        say(world, f"Port {number}.", conversation)
+    assert kept(world, conversation, "L#") == ["L#000016"]
+    for number in range(1, 17):
+        forget(world, conversation, f"K#{number:06d}")
+    assert ids(search(world, conversation, {"query": "Mochi"})[0]) == ["q1"]
+    assert kept(world, conversation, "K#") == ["K#000017"]
+
+
+def test_a_block_has_the_vectors_that_searches_made_and_the_others(world: World) -> None:
+    world.local = LocalVectors()
+    conversation = say(world, "Our cat is called Mochi.").conversation_id
+    search(world, conversation, {"query": "pet"})
+    asked = [text for texts in world.local.asked for text in texts]
+    assert sum("Mochi" in text for text in asked) == 1
+    for number in range(3, 17):
+        say(world, f"Port {number}.", conversation)
+    assert kept(world, conversation, "W#") == [f"W#{kept(world, conversation, 'V#')[0][2:14]}#000016"]
+    asked = [text for texts in world.local.asked for text in texts]
+    assert sum("Mochi" in text for text in asked) == 1
+    before = len(asked)
+    assert ids(search(world, conversation, {"query": "pet"})[0])[0] == "q1"
+    assert sum(map(len, world.local.asked)) == before + 1  # the question
+
+
+def test_a_search_makes_the_block_that_a_dead_step_did_not(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(summarise, "regroup", lambda *_: None)
+    world.local = LocalVectors()
+    conversation = say(world, "Our cat is called Mochi.").conversation_id
+    for number in range(2, 17):
+        say(world, f"Port {number}.", conversation)
+    assert kept(world, conversation, "L#") == []
+    assert ids(search(world, conversation, {"query": "pet"})[0])[0] == "q1"
+    assert kept(world, conversation, "L#") == ["L#000016"]
+    assert len(kept(world, conversation, "W#")) == 1
+
+
+def test_a_search_reads_few_items_however_long_the_conversation_is(world: World) -> None:
+    conversation = say(world, "Our cat is called Mochi.").conversation_id
+    for number in range(2, 38):
+        say(world, f"Port {number}.", conversation)
+    read: list[int] = []
+    events = world.stores.chats.client.meta.events
+    counted = ("K#", "L#")
+    events.register(
+        "after-call.dynamodb.Query",
+        lambda parsed, **_: read.append(sum(item["sk"]["S"][:2] in counted for item in parsed["Items"])),
+    )
+    search(world, conversation, {"query": "Mochi"})
+    assert sum(read) == 2 + 5
+
+
+def test_a_fork_searches_its_parents_index_up_to_the_fork(world: World) -> None:
+    """The parent's blocks within what it shares, single queries of the block that the fork cuts; a later block has
+    both. Nothing of the shared part is read or embedded again, and it outlives the parent."""
+    world.local = LocalVectors()
+    parent = say(world, "Our cat is called Mochi.").conversation_id
+    for number in range(2, 36):
+        say(world, f"Port {number}.", parent)
+    search(world, parent, {"query": "pet"})
+    fork = fork_conversation(world.stores, "ann", parent, 20).conversation_id
+    delete_conversation(world.stores, "ann", parent)
+    assert kept(world, parent, "L#") == ["L#000016"]
+    assert kept(world, parent, "K#")[-1] == "K#000019"
+    asked = requests(world)
+    (result,) = search(world, fork, {"query": "pet", "limit": 20})
+    assert ids(result)[0] == "q1"
+    assert {int(found.partition("-")[0][1:]) for found in ids(result)} <= {*range(1, 20)}
+    read = [key for _, keys in asked for key in keys]
+    assert not any(key.startswith("F#00000") for key in read)
+    for number in range(21, 33):
+        say(world, f"Fork {number}.", fork)
+    assert kept(world, fork, "L#") == ["L#000032"]
+    world.local = None
+    assert ids(search(world, fork, {"query": "Fork 30"})[0])[0] == "q30"
 
 
 def test_vectors_are_computed_once_and_only_for_new_records(world: World) -> None:
@@ -228,7 +370,6 @@ def test_vectors_are_computed_once_and_only_for_new_records(world: World) -> Non
         search(world, conversation, {"query": "pet"})
         assert len(voyage.texts("document")) == 4
         assert len(set(voyage.texts("document"))) == 4
-    assert kept(world, conversation, "K#") == ["K#000001.0000", "K#000002.0000"]
 
 
 def test_a_record_without_a_word_of_the_query_is_found_by_meaning(world: World) -> None:
@@ -268,31 +409,39 @@ def test_without_a_key_the_local_model_embeds(world: World) -> None:
     with meaning(world, FakeVoyage()) as voyage:
         search(world, conversation, {"query": "pet"})
         assert len(voyage.texts("document")) == 6  # with a key its service is used
-    assert len(world.local.asked) == 2
+    assert sum(map(len, world.local.asked)) == 1 + 4
 
 
 def test_records_left_out_for_time_are_embedded_by_the_next_search(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_index, "SEGMENT_PASSAGES", 2)
+    monkeypatch.setattr(meaning_module, "_TOGETHER", 1)
     monkeypatch.setattr(search_tool, "DEFAULT", ConversationSearch(embed_seconds=0.5))
     conversation = say(world, "Our cat is called Mochi.").conversation_id
     say(world, "The gateway listens on port 8443.", conversation)
     world.local = LocalVectors(never=("Mochi",))
-    first, second = (search(world, conversation, {"query": "pet port"})[0] for _ in range(2))
+    (first,) = search(world, conversation, {"query": "pet port"})
     assert (
         first.splitlines()[-1]
         == "(2 of 4 records were searched by meaning. Repeat the same search to cover more.)"
     )
-    assert (
-        second.splitlines()[-1]
-        == "(4 of 6 records were searched by meaning. Repeat the same search to cover more.)"
-    )
     world.local = LocalVectors()
-    (third,) = search(world, conversation, {"query": "pet"})
-    assert ids(third)[0] == "q1"
-    assert "By meaning" not in third
-    assert len(kept(world, conversation, "V#")) == 4
+    (second,) = search(world, conversation, {"query": "pet"})
+    assert ids(second)[0] == "q1"
+    assert "by meaning" not in second
+    assert len(kept(world, conversation, "V#")) == 3
+
+
+def test_a_search_embeds_a_bounded_number_of_texts_the_newest_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_tool, "DEFAULT", ConversationSearch(texts=3))
+    conversation = say(world, "Our cat is called Mochi.").conversation_id
+    say(world, "The gateway listens on port 8443.", conversation)
+    world.local = LocalVectors()
+    (first,) = search(world, conversation, {"query": "pet"})
+    assert "(2 of 4 records were searched by meaning." in first
+    assert not any("Mochi" in text for texts in world.local.asked for text in texts)
 
 
 def test_a_search_reads_for_a_limited_time_and_the_next_continues(
@@ -301,39 +450,48 @@ def test_a_search_reads_for_a_limited_time_and_the_next_continues(
     monkeypatch.setattr(search_tool, "DEFAULT", ConversationSearch(read_seconds=0))
     conversation = say(world, "Our cat is called Mochi.").conversation_id
     say(world, "The gateway listens on port 8443.", conversation)
+    for number in (1, 2):
+        forget(world, conversation, f"K#{number:06d}")
     first, second = (search(world, conversation, {"query": "gateway"})[0] for _ in range(2))
     assert (
         first.splitlines()[-1]
-        == "(Only the queries up to q1 were searched. Repeat the same search to continue.)"
+        == "(1 queries from q2 on were not searched. Repeat the same search to continue.)"
     )
     assert ids(second)[0] == "q2"
+
+
+def test_more_than_a_search_reads_is_left_out_the_oldest_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversation = say(world, "Our cat is called Mochi.").conversation_id
+    say(world, "The cat sleeps.", conversation)
+    monkeypatch.setattr(search_index, "PASSAGES_READ", 2)
+    (result,) = search(world, conversation, {"query": "cat"})
+    assert ids(result)[:-1] == ["q2"]
+    assert result.splitlines()[-1] == "(Only the queries from q2 on were searched.)"
 
 
 def test_large_index_items_are_objects_deleted_with_the_conversation(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search_index, "INLINE_LIMIT", 3)
+    monkeypatch.setattr(search_index, "TABLE_LIMIT", 300)
     stores = world.stores
-    conversation = say(world, "Our cat is called Mochi.").conversation_id
+    conversation = say(world, "Our cat is called Mochi.", "", "a manual").conversation_id
     say(world, "The gateway listens on port 8443.", conversation)
     world.local = LocalVectors()
     first, second = (search(world, conversation, {"query": "pet"})[0] for _ in range(2))
     assert ids(first)[0] == ids(second)[0] == "q1"
     keys = f"ann/{conversation}/"
     objects = stores.bodies.s3.list_objects_v2(Bucket=stores.bodies.bucket, Prefix=keys)["Contents"]
-    assert len(objects) == 4  # passages and vectors, of each of the two searches
+    assert len(objects) == 1  # the words of the manual
     delete_conversation(stores, "ann", conversation)
     assert stores.bodies.s3.list_objects_v2(Bucket=stores.bodies.bucket, Prefix=keys)["KeyCount"] == 0
 
 
-@pytest.mark.parametrize("other_has_vectors", [True, False])
-def test_a_concurrent_searchs_index_is_kept_and_nothing_is_missing(
-    world: World, monkeypatch: pytest.MonkeyPatch, other_has_vectors: bool
-) -> None:
-    """The other search knew only the first query: this one's conflicting segment and its vectors are not stored."""
+def test_two_searches_at_once_store_the_same(world: World) -> None:
     conversation = say(world, "Our cat is called Mochi.").conversation_id
-    say(world, "The gateway listens on port 8443.", conversation)
-    stores, events = world.stores, world.stores.chats.client.meta.events
+    forget(world, conversation, "K#000001")
     world.local = LocalVectors()
     world.model.script.add(
         {"match": "turn", "content": [SEARCH_PET, SEARCH_PET]}, {"match": "turn", "text": "Found."}
@@ -341,44 +499,33 @@ def test_a_concurrent_searchs_index_is_kept_and_nothing_is_missing(
     chat = world.start("Look it up.", "ann", conversation)
     outcome = world.turn(chat, 0)
     first, second = outcome["calls"]
+    events = world.stores.chats.client.meta.events
 
     def other(params: Any, **_: Any) -> None:
-        if any(
-            wrote.get("Put", {}).get("Item", {}).get("sk") == {"S": "K#000001.0000"}
-            for wrote in params["TransactItems"]
-        ):
-            events.unregister(WRITES, other)
-            with monkeypatch.context() as patched:
-                patched.setattr(search_tool, "DEFAULT", ConversationSearch(queries=1))
-                patched.setattr(world, "local", world.local if other_has_vectors else None)
-                world.tool(chat, outcome["turn"], first["id"])
+        events.unregister(WRITES, other)
+        world.tool(chat, outcome["turn"], first["id"])
 
     events.register(WRITES, other)
     world.tool(chat, outcome["turn"], second["id"])
     world.run(chat)
-    results = {
-        record.record_id: record.content
-        for record in stores.history.query_records("ann", conversation, 3)
-        if record.call
-    }
-    assert set(ids(results["q3-t2"])) == {"q1", "q1-r", "q2", "q2-r"}
-    assert [segment.through for segment in stores.search_index.segments("ann", conversation)] == [1]
-    assert set(ids(search(world, conversation, {"query": "pet"})[0])) >= {"q1", "q1-r", "q2", "q2-r"}
-    assert [segment.through for segment in stores.search_index.segments("ann", conversation)] == [1, 3]
-    assert len(kept(world, conversation, "V#")) == 2
+    records = world.stores.history.query_records("ann", conversation, 2)
+    assert [ids(record.content)[0] for record in records if record.call] == ["q1", "q1"]
+    assert kept(world, conversation, "K#") == ["K#000001", "K#000002"]
+    assert len(kept(world, conversation, "V#")) == 1
 
 
-def test_segments_are_bounded_and_complete(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_index, "SEGMENT_PASSAGES", 5)
-    conversation = say(world, "Gateways.", "", *[f"gateway {n}" for n in range(12)]).conversation_id
-    (result,) = search(world, conversation, {"query": "gateway", "limit": 20})
-    assert len(ids(result)) == 13
-    assert kept(world, conversation, "K#") == ["K#000001.0000", "K#000001.0005", "K#000001.0010"]
-    assert [segment.through for segment in world.stores.search_index.segments("ann", conversation)] == [
-        0,
-        0,
-        1,
-    ]
+def test_a_long_record_is_found_by_the_meaning_of_a_place_within(world: World) -> None:
+    """It shares no word with the question; a text about a pet is close to a question about one."""
+    conversation = say(world, "Read on.", "", "an animal", "an appendix").conversation_id
+    say(world, "Thank you.", conversation)
+    assert "No earlier record" in search(world, conversation, {"query": "pet"})[0]
+    world.local = LocalVectors()
+    (result,) = search(world, conversation, {"query": "pet"})
+    line = result.splitlines()[1]
+    assert line.startswith("q1-t1 (result of retrieve_documentation, offset ")
+    offset = int(line.partition("offset ")[2].partition(")")[0])
+    assert "The cat sleeps" in line
+    assert "cat" in PAGES["an animal"][offset : offset + 6_000]
 
 
 def test_other_users_do_not_find_it(world: World) -> None:

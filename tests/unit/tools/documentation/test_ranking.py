@@ -6,8 +6,9 @@ import math
 import struct
 
 import pytest
+from dualtrack.search_terms import Terms, words
 from dualtrack.tools.documentation.fusion import fuse, min_max_scores, ranked, reciprocal_rank_scores
-from dualtrack.tools.documentation.keywords import Terms, keyword_scores, words
+from dualtrack.tools.documentation.keywords import keyword_scores
 from dualtrack.tools.documentation.rerank import completed
 from dualtrack.tools.documentation.settings import RetrievalSettings
 from dualtrack.tools.documentation.values import Degraded

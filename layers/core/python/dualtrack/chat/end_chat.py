@@ -29,6 +29,8 @@ from dualtrack.credits.account import Cost
 from dualtrack.errors import ChatClosed, Contended, Gone, Superseded
 from dualtrack.events import Event, credits_now, done, error, record_stored, text_of_turn
 from dualtrack.ids import response_id
+from dualtrack.memory.passages import SEARCH_TOOL
+from dualtrack.memory.query_index import index_of, is_counted_at_once
 from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
 from dualtrack.models.cost_cap import side_nanodollars
@@ -177,6 +179,22 @@ def finish(
         _close_answered(stores, chat, after, records, stored, [], kept)
 
 
+def is_searched(chat: Chat) -> bool:
+    """Whether the chat's profile has a tool that searches its conversation."""
+    profile = all_profiles().get(chat.profile)
+    return profile is not None and SEARCH_TOOL in profile.tools
+
+
+def _index_writes(
+    stores: PaidStores, chat: Chat, records: Sequence[Record], track: QueryTrack
+) -> Sequence[Write]:
+    """What a later search reads of the query; none if nothing searches it, or if it is too much to be counted here."""
+    if not records or not is_searched(chat) or not is_counted_at_once(records):
+        return ()
+    index = {chat.query: index_of(records, track)}
+    return stores.search_index.words_writes(chat.user, chat.conversation_id, index)
+
+
 def _close_answered(
     stores: PaidStores,
     chat: Chat,
@@ -190,8 +208,9 @@ def _close_answered(
     events = [*_summary_events(track), done(chat_json(after, records, track))]
     aside, table = after.memory.aside, stores.history.table
     added = [aside_action(table, chat.user, chat.conversation_id, aside)] if aside else []
+    writes = [*added, *writes, *_index_writes(stores, chat, records, track)]
     if not chat.key_id:
-        log.append(events, [stores.chats.change_action(chat, after), *added, *writes])
+        log.append(events, [stores.chats.change_action(chat, after), *writes])
         return
     now, cost = stores.clock(), Cost(side_nanodollars(summaries) if summaries else 0, chat.key_id, kept)
 
@@ -200,7 +219,7 @@ def _close_answered(
 
     def recorded(credits: Credits) -> Recorded:  # noqa: A002
         charged = replace(after, spent=after.spent.moved(lines_of(credits, chat.chat_id)))
-        return events, [stores.chats.change_action(chat, charged), *added, *writes]
+        return events, [stores.chats.change_action(chat, charged), *writes]
 
     move_credits(stores.ledger, log, chat.payer, charge, recorded)
 
@@ -215,14 +234,15 @@ def _unknown_cost(stores: ToolStores, chat: Chat) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """How a running chat ends: the chat as it was read, with what is known of its unrecorded turn, and its query's
-    tracks."""
+    """How a running chat ends: the chat as it was read, with what is known of its unrecorded turn, its query's
+    tracks, and the writes of their search index."""
 
     chat: Chat
     how: Failure | Cancelled
     now: float
     records: tuple[Record, ...]
     track: QueryTrack
+    indexed: Sequence[Write]
 
     @property
     def response(self) -> Record:
@@ -248,7 +268,8 @@ def _end_running(
     lost = lost_nanodollars(chat.model, chat.spent.lost, prompt)
     chat = with_end(replace(chat, memory=chat.memory.with_lost(lost)), records)
     cost = cost_of(chat, _cost(chat, turns, records), is_answered=False)
-    end = _End(chat, how, now, records, track_of(records, {}, whole_characters(chat.profile), iso(now)))
+    track = track_of(records, {}, whole_characters(chat.profile), iso(now))
+    end = _End(chat, how, now, records, track, _index_writes(stores, chat, records, track))
 
     def decide(account: Account) -> Credits:
         return _charged(account, end, cost)
@@ -314,6 +335,7 @@ def _recorded_end(stores: ChatStores, end: _End, credits: Credits) -> Recorded: 
             chat.user, chat.conversation_id, replace(end.response, sums=after.memory.sums), "response"
         ),
         *stores.history.track_writes(chat.user, chat.conversation_id, end.track),
+        *end.indexed,
         stores.conversations.free_action(after, now),
     ]
     if chat.status == "paused":

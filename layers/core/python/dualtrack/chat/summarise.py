@@ -1,4 +1,5 @@
-"""The step after the answer: all summaries of the query at once, then `done`, then perhaps a digest (DESIGN 2.6).
+"""The step after the answer: all summaries of the query at once, then `done`, then perhaps a digest and a block of the
+search index (DESIGN 2.6).
 
 It cannot turn a delivered answer into a failure: a record that the model does not summarise in time gets
 a mechanical extract.
@@ -16,6 +17,7 @@ from dualtrack.chat.agent import Deployed, agent_of
 from dualtrack.chat.cost_hold import affordable
 from dualtrack.chat.end_chat import finish
 from dualtrack.chat.fold_ahead import fold_ahead, free_rest
+from dualtrack.chat.regroup import regroup
 from dualtrack.chat.summarise_jointly import joint_request, joint_summaries, new_mark
 from dualtrack.clock import iso
 from dualtrack.errors import Gone, ModelRefused, ModelUnavailable, Superseded
@@ -36,12 +38,16 @@ if TYPE_CHECKING:
     from dualtrack.requests import ChatRef
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import QueryStores, SummaryStores
+    from dualtrack.tools.local_embeddings import LocalEmbedder
 
 T = TypeVar("T")
 
 SUMMARIES_SECONDS: Final = 80.0
 _CALL_SECONDS: Final = 40.0
 _JOINT_SECONDS: Final = 60.0
+_REGROUPED_BEFORE: Final = 85.0
+"""Seconds after which the step has no time to regroup the search index."""
+
 _ATTEMPTS: Final = 3
 _PARALLEL: Final = 8
 
@@ -88,12 +94,13 @@ def summarise(
     provider: str = ANTHROPIC,
     made: Callable[[Side], None] = ignore,
     sleep: Callable[[float], None] = time.sleep,
+    embedder: Callable[[], LocalEmbedder | None] = lambda: None,
 ) -> dict[str, Any]:
     """Write the query's summarised track and close the chat. Idempotent.
 
     No model is asked for a track that a follow-up has made final, or that is never sent: other policies than
     `dual_track` send records. ``serve`` opens the model of a provider; ``provider``: the deployment's; ``made`` is
-    called with what the summaries took, by the run that has recorded them.
+    called with what the summaries took, by the run that has recorded them. ``embedder``: see `regroup`.
     """
     chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None or chat.status != "answered":
@@ -128,6 +135,8 @@ def summarise(
         fold_ahead(stores, chat, agent.profile, model, settings)
     if kept:
         free_rest(stores, chat)
+    if time.monotonic() - clock < _REGROUPED_BEFORE:
+        regroup(stores, chat, embedder)
     return {}
 
 

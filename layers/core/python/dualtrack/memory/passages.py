@@ -70,7 +70,7 @@ def passages_of(records: Sequence[Record], track: QueryTrack | None) -> tuple[Pa
 
 def windows(passage: Passage, content: str) -> Iterator[tuple[int, str]]:
     """The windows of a record's text with their offsets; none if its passage has the whole text."""
-    if len(content) <= PASSAGE_LIMIT and _line(content) in passage.text:
+    if len(content) <= PASSAGE_LIMIT and line_of(content) in passage.text:
         return
     end = min(len(content), RECORD_LIMIT)
     for start in range(0, max(end - _OVERLAP, 1), WINDOW - _OVERLAP):
@@ -79,7 +79,7 @@ def windows(passage: Passage, content: str) -> Iterator[tuple[int, str]]:
 
 def window_at(content: str, offset: int) -> str:
     """The window of a record's text, on one line, with forged ids neutralised."""
-    return _line(content[offset : offset + WINDOW])
+    return line_of(content[offset : offset + WINDOW])
 
 
 def _is_searched(record: Record) -> bool:
@@ -99,14 +99,15 @@ def _kind(record: Record) -> str:
 def _text(record: Record, summary: str) -> str:
     """The passage on one line, with forged ids neutralised."""
     called = f"{record.call.tool} {dumps(record.call.input)[:_INPUT_LIMIT]}" if record.call else ""
-    head = _line(record.content[:PASSAGE_LIMIT])
-    summary = _line(summary)
+    head = line_of(record.content[:PASSAGE_LIMIT])
+    summary = line_of(summary)
     if head in summary:
         head = ""
     elif head[:_SAME] in summary:
         summary = ""
-    return " ".join(part for part in (_line(called), summary, head) if part)[:PASSAGE_LIMIT]
+    return " ".join(part for part in (line_of(called), summary, head) if part)[:PASSAGE_LIMIT]
 
 
-def _line(text: str) -> str:
+def line_of(text: str) -> str:
+    """The text on one line, with forged ids neutralised."""
     return one_line(neutralise(clean(text))).replace("[ID:", "[ ID:")

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 DELETING: Final = "deleting"
 """In place of a chat's id in the lease: the conversation is being deleted."""
 
+ALIVE: Final = "(attribute_not_exists(lease) OR lease <> :deleting)"
+
 LISTED_INDEX: Final = "listed"
 """An index of the history table: a user's conversations by their last query."""
 
@@ -129,6 +131,12 @@ def aside_of(client: DynamoDBClient, table: str, user: str, conversation_id: str
     """What the conversation's summaries and digests have cost so far, in 10⁻⁹ dollars."""
     item = get(client, table, conversation_key(user, conversation_id))
     return int(item.get("aside", 0)) if item else 0
+
+
+def alive_check(name: str, table: str, user: str, conversation_id: str) -> Action:
+    """The condition that the conversation exists and is not being deleted."""
+    condition = f"attribute_exists(pk) AND {ALIVE}"
+    return check(name, table, conversation_key(user, conversation_id), condition, {":deleting": DELETING})
 
 
 def is_list_position(position: str) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.storage.conversations import DELETING, conversation_key
+from dualtrack.storage.conversations import ALIVE, DELETING, conversation_key
 from dualtrack.storage.dynamo import check, delete, get, put_absent, query, transact, update
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 PARENT: Final = "parent"
 """The name of the condition that the parent of a new fork exists."""
-
-_ALIVE: Final = "(attribute_not_exists(lease) OR lease <> :deleting)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class ForkStore:
             condition = "attribute_exists(pk) AND (attribute_not_exists(kept) OR kept >= :through)"
             values = {":one": 1, ":through": through}
             if is_direct:
-                condition = f"{condition} AND {_ALIVE}"
+                condition = f"{condition} AND {ALIVE}"
                 values[":deleting"] = DELETING  # type: ignore[assignment]
             actions += [
                 put_absent(f"fork of {other}", self.table, note),
@@ -109,7 +107,7 @@ class ForkStore:
             unchanged = check("as read", self.table, key, "attribute_not_exists(pk)")
         else:
             condition = (
-                "lease = :deleting" if as_read.is_being_deleted else f"attribute_exists(pk) AND {_ALIVE}"
+                "lease = :deleting" if as_read.is_being_deleted else f"attribute_exists(pk) AND {ALIVE}"
             )
             unchanged = check("as read", self.table, key, condition, {":deleting": DELETING})
         return [delete("fork", self.table, self._key(user, conversation_id, fork)), unchanged]
@@ -131,12 +129,6 @@ class ForkStore:
     def commit(self, actions: Sequence[Action]) -> None:
         """Write all actions or none. Raises `Lost` if a condition is false."""
         transact(self.client, actions)
-
-    def exists_action(self, conversation: Conversation) -> Action:
-        """The condition that the conversation is not being deleted."""
-        condition = f"attribute_exists(pk) AND {_ALIVE}"
-        key = conversation_key(conversation.user, conversation.conversation_id)
-        return check(PARENT, self.table, key, condition, {":deleting": DELETING})
 
     @staticmethod
     def _key(user: str, conversation_id: str, fork: str) -> dict[str, str]:

@@ -179,13 +179,13 @@ class HistoryStore:
 
     def heads(
         self, user: str, conversation_id: str, after: int, before: int, limit: int
-    ) -> Iterator[tuple[Record, ...]]:
-        """The full tracks of the queries between two numbers, query by query, each record with the first
-        ``limit`` characters of its text (`BodyStore.load_heads`)."""
+    ) -> Iterator[tuple[int, tuple[Record, ...]]]:
+        """The full tracks of the queries between two numbers, by number, each record with the first ``limit``
+        characters of its text (`BodyStore.load_heads`)."""
         for run in self.ancestry.runs(conversation_id, after, before):
             flat = self._heads(partition(user, run.conversation_id), run.after, run.before, limit)
-            for _, listed in itertools.groupby(flat, key=_query_of):
-                yield tuple(sorted(listed, key=_order))
+            for number, listed in itertools.groupby(flat, key=_query_of):
+                yield number, tuple(sorted(listed, key=_order))
 
     def _heads(self, pk: str, after: int, before: int, limit: int) -> Iterator[Record]:
         items = query(
@@ -270,9 +270,9 @@ class HistoryStore:
             yield batch
 
     def pointers(self, user: str, conversation_id: str, through: int) -> set[str]:
-        """The pointers of all bodies that the records and tracks up to a query need."""
+        """The pointers of all bodies that the records and tracks up to a query need, and their search index."""
         pk, pointers = partition(user, conversation_id), set[str]()
-        for kind in ("F#", "S#"):
+        for kind in ("F#", "S#", "K#", "L#"):
             end = f"{kind}{through + 1:06d}"
             for item in query(self.client, self.table, pk, prefix=kind, before=end, only=("body", "meta")):
                 files = _files_of(_record("", item)) if "meta" in item else ()
@@ -355,9 +355,9 @@ def _partition_of(item: Item) -> str:
     return str(item["pk"])
 
 
-def _query_of(record: Record) -> str:
-    """``q3`` of ``q3-t1``."""
-    return record.record_id.partition("-")[0]
+def _query_of(record: Record) -> int:
+    """3 of ``q3-t1``."""
+    return int(record.record_id.partition("-")[0][1:])
 
 
 def sort_key_of(item: Mapping[str, Any]) -> str:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.errors import ChatClosed
 from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.storage.bodies import Body
-from dualtrack.storage.conversations import aside_action, held_check
+from dualtrack.storage.conversations import alive_check, aside_action, held_check
 from dualtrack.storage.dynamo import Lost, transact
+from dualtrack.storage.forks import PARENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +51,16 @@ def write_track(stores: ConversationStores, conversation: Conversation, track: Q
     track exists. The last pass of a deletion removes an object that is written late."""
     history = stores.history
     writes = history.track_writes(conversation.user, conversation.conversation_id, track)
-    exists = stores.forks.exists_action(conversation)
-    transact(history.client, [exists, *history.bodies.write_objects(writes)])
+    alive = alive_check(PARENT, history.table, conversation.user, conversation.conversation_id)
+    transact(history.client, [alive, *history.bodies.write_objects(writes)])
+
+
+def write_while_alive(stores: ToolStores, chat: Chat, writes: Sequence[Write]) -> None:
+    """Write for a chat that has ended, unless its conversation is being deleted. Raises `Lost` if it is. The last pass
+    of a deletion removes an object that is written late."""
+    history = stores.history
+    alive = alive_check("alive", history.table, chat.user, chat.conversation_id)
+    transact(history.client, [alive, *history.bodies.write_objects(writes)])
 
 
 def write_ahead(

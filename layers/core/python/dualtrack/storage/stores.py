@@ -49,29 +49,27 @@ _VECTORS_CONFIG: Final = Config(
 
 @dataclass(frozen=True, kw_only=True)
 class ToolStores:
-    """A tool reads its conversation and records its result."""
+    """A tool reads its conversation and records its result; a search, and each step that ends a query, index it."""
 
     chats: ChatStore
     history: HistoryStore
     digests: DigestStore
+    search_index: SearchIndex
     clock: Clock
 
     def across(self, ancestry: Ancestry) -> Self:
         """The stores as a conversation with this ancestry sees them (`HistoryStore.across`)."""
-        history, digests = self.history.across(ancestry), self.digests.across(ancestry)
-        return replace(self, history=history, digests=digests)
+        return replace(
+            self,
+            history=self.history.across(ancestry),
+            digests=self.digests.across(ancestry),
+            search_index=self.search_index.across(ancestry),
+        )
 
     def log(self, chat: Chat | ChatRef) -> EventLog:
         """The chat's event log."""
         chats, pk = self.chats, chat_partition(chat.user, chat.chat_id)
         return EventLog(chats.client, chats.table, pk, chat.chat_id, self.clock, chats.bodies)
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchStores(ToolStores):
-    """A search keeps passages and vectors of its conversation."""
-
-    search_index: SearchIndex
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +163,7 @@ class ApiStores(TurnStores, ErasureStores, CorpusStores):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stores(SummaryStores, ApiStores, SearchStores, IndexStores):
+class Stores(SummaryStores, ApiStores, IndexStores):
     """Every store of a stage, over one DynamoDB client and one S3 client. Only handlers have them all: every other
     function names one of the above, or single stores (tests/infra/test_permissions.py compares)."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dualtrack.search_terms import WORD, words
 from dualtrack.text import neutralise
-from dualtrack.tools.documentation.keywords import WORD, words
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -1,35 +1,44 @@
-"""Similarity in meaning: an int8 vector for each record, computed at the first search and stored, and vectors of the
-excerpts that a search finds by words, which are not."""
+"""Similarity in meaning: int8 vectors of each record's spots, most of them stored when blocks were regrouped, and
+vectors of the excerpts that a search finds by words, which are not stored."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from dualtrack.memory.query_index import PASSAGE
+from dualtrack.storage.search_index import blocks_to_write
 from dualtrack.tools.conversation.index import keep
+from dualtrack.tools.conversation.postings import Match
+from dualtrack.tools.conversation.spots import texts_of, to_int8
 from dualtrack.tools.documentation.values import Degraded
-from dualtrack.tools.documentation.vectors import from_int8, to_int8, vector_scores
+from dualtrack.tools.documentation.vectors import int8_scores, vector_scores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dualtrack.storage.search_index import Segment
-    from dualtrack.storage.stores import SearchStores
+    from dualtrack.storage.search_index import Found
+    from dualtrack.storage.stores import ToolStores
     from dualtrack.tools.conversation.index import Index
     from dualtrack.tools.conversation.settings import ConversationSearch
     from dualtrack.tools.documentation.dependencies import SearchNeeds
-    from dualtrack.tools.documentation.embeddings import Embedder
+    from dualtrack.tools.documentation.embeddings import Embedder, InputType
     from dualtrack.tools.running import Running
+
+
+_TOGETHER: Final = 4
+"""Queries of the past whose texts are embedded in one call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """The query's vector (float32), the concatenated vectors (int8) of each segment by its key, and the excerpts'
-    vectors (float32) by record id."""
+    """The query's vector (float32), the joined vectors (int8) of queries by number, and the excerpts' vectors (float32)
+    by record id."""
 
     query: bytes
-    segments: Mapping[str, bytes]
+    queries: Mapping[int, bytes]
     excerpts: Mapping[str, bytes]
 
 
@@ -40,96 +49,124 @@ def closeness(
     running: Running,
     needs: SearchNeeds,
     settings: ConversationSearch,
-) -> dict[str, float] | None:
-    """The similarity of each record to the query, by its id, in (0, 1]; None if embeddings are not available.
+) -> dict[str, Match] | None:
+    """The similarity of each record's closest spot to the query, by record id, in (0, 1]; None if embeddings are not
+    available.
 
-    ``excerpts``: texts from within records, by their ids; of passage and excerpt the closer one counts. Records without
-    vectors are missing.
+    ``excerpts``: texts from within records, by their ids, which count as their passages do. Records without vectors are
+    missing.
     """
     embedder, deps = needs.embedder, needs.documentation
     if embedder is None:
         return None
     user, conversation_id = running.user, running.conversation_id
-    stored = [segment for segment in index.segments if segment.key in index.kept]
-    known = needs.stores.search_index.vectors(user, conversation_id, embedder.model, stored)
-    missing = [segment for segment in reversed(index.segments) if segment.key not in known][
-        : settings.segments
-    ]
+    stores = needs.stores.across(running.chat.ancestry)
+    found = stores.search_index.vectors(user, conversation_id, embedder.model, index.after, index.last + 1)
+    missing = _missing(index, found, settings.texts)
+    texts = texts_of(stores, user, conversation_id, {number: index.queries[number] for number in missing})
     try:
         made = deps.loop.run(
-            _embedded(query, missing, excerpts, embedder, settings), settings.embed_seconds + 1
+            _embedded(query, texts, excerpts, embedder, settings), settings.embed_seconds + 1
         )
-        _keep(made, index, running, needs.stores, embedder.model)
-        close = _scores(made.query, index.segments, {**known, **made.segments})
+        known = {**found.queries, **made.queries}
+        _keep(made, known, found, index, running, stores, embedder.model)
+        close = _closest(made.query, index, known, settings.part_malus)
         inside = vector_scores(made.query, list(made.excerpts.values()), "cosine")
-        return close | {
-            record_id: max(score, close.get(record_id, 0.0))
-            for record_id, score in zip(made.excerpts, inside, strict=True)
-        }
     except (Degraded, TimeoutError) as error:
         deps.logger.info("conversation search without meaning", extra={"reason": type(error).__name__})
         return None
+    for record_id, score in zip(made.excerpts, inside, strict=True):
+        if record_id not in close or close[record_id].score < score:
+            close[record_id] = Match(score, PASSAGE)
+    return close
+
+
+def _missing(index: Index, found: Found, most: int) -> list[int]:
+    """The newest queries without vectors, with at most so many texts; at least one."""
+    missing: list[int] = []
+    for number in sorted(index.queries, reverse=True):
+        if number > found.after and number not in found.queries and index.queries[number].passages:
+            most -= len(index.queries[number].spots())
+            if missing and most < 0:
+                break
+            missing.append(number)
+    return missing
 
 
 async def _embedded(
     query: str,
-    missing: Sequence[Segment],
+    texts: Mapping[int, Sequence[str]],
     excerpts: Mapping[str, str],
     embedder: Embedder,
     settings: ConversationSearch,
 ) -> Vectors:
-    """Embed the query, each segment and the excerpts in their own calls. Raises `Degraded` if the query fails; what
-    else fails is left out."""
-    slots = asyncio.Semaphore(settings.segments_at_once)
+    """Embed the query, the texts of a few queries of the past together, and the excerpts, in their own calls. Raises
+    `Degraded` if the query fails; what else fails is left out."""
 
-    async def vectors_of(segment: Segment) -> bytes:
-        async with slots:
-            texts = [passage.text or passage.record_id for passage in segment.passages]
-            vectors = await embedder.embed(texts, "document", settings.embed_seconds)
-        return b"".join(map(to_int8, vectors))
+    async def embedded(listed: Sequence[str], kind: InputType = "document") -> tuple[bytes, ...]:
+        return await embedder.embed(listed, kind, settings.embed_seconds) if listed else ()
 
-    async def vectors_of_excerpts() -> tuple[bytes, ...]:
-        texts = list(excerpts.values())
-        return await embedder.embed(texts, "document", settings.embed_seconds) if texts else ()
-
-    of_query = asyncio.create_task(embedder.embed([query], "query", settings.embed_seconds))
-    of_excerpts = asyncio.create_task(vectors_of_excerpts())
-    of_segments = {asyncio.create_task(vectors_of(segment)): segment.key for segment in missing}
-    done, late = await asyncio.wait({of_query, of_excerpts, *of_segments}, timeout=settings.embed_seconds)
+    numbers = list(texts)
+    groups = [numbers[start : start + _TOGETHER] for start in range(0, len(numbers), _TOGETHER)]
+    of_query = asyncio.create_task(embedded([query], "query"))
+    of_excerpts = asyncio.create_task(embedded(list(excerpts.values())))
+    of_past = [
+        asyncio.create_task(embedded([text for own in some for text in texts[own]])) for some in groups
+    ]
+    _, late = await asyncio.wait({of_query, of_excerpts, *of_past}, timeout=settings.embed_seconds)
     for task in late:
         task.cancel()
-    made = {key: task for task, key in of_segments.items() if task in done and task.exception() is None}
     if of_query in late:
         raise Degraded("embeddings took too long")
+    found = dict(zip(excerpts, _vectors(of_excerpts), strict=False))
+    made: dict[int, bytes] = {}
+    for some, task in zip(groups, of_past, strict=True):
+        rest = iter(_vectors(task))
+        own = {number: list(itertools.islice(rest, len(texts[number]))) for number in some}
+        made |= {number: to_int8(vectors) for number, vectors in own.items() if vectors}
     (vector,) = of_query.result()
-    has_excerpts = of_excerpts in done and of_excerpts.exception() is None
-    found = dict(zip(excerpts, of_excerpts.result(), strict=True)) if has_excerpts else {}
-    return Vectors(vector, {key: task.result() for key, task in made.items()}, found)
+    return Vectors(vector, made, found)
 
 
-def _keep(made: Vectors, index: Index, running: Running, stores: SearchStores, model: str) -> None:
-    """Store the vectors of stored segments."""
-    writes = [
-        write
-        for key in sorted(made.segments.keys() & index.kept)
-        for write in stores.search_index.vector_writes(
-            running.user, running.conversation_id, model, key, made.segments[key]
-        )
-    ]
-    if writes:
-        keep(stores, running, writes)
+def _vectors(task: asyncio.Task[tuple[bytes, ...]]) -> tuple[bytes, ...]:
+    """What a call has returned; nothing if it failed or was late."""
+    return task.result() if task.done() and not task.cancelled() and task.exception() is None else ()
 
 
-def _scores(query: bytes, segments: Sequence[Segment], vectors: Mapping[str, bytes]) -> dict[str, float]:
-    """Scores by record id. Vectors whose length differs from the query's are left out."""
+def _keep(
+    made: Vectors,
+    known: Mapping[int, bytes],
+    found: Found,
+    index: Index,
+    running: Running,
+    stores: ToolStores,
+    model: str,
+) -> None:
+    """Store the vectors."""
+    sizes = {number: len(vectors) for number, vectors in known.items()}
+    groups = blocks_to_write(sizes, found.blocks, made.queries.keys(), index.last)
+    keep(
+        stores,
+        running,
+        (
+            stores.search_index.vectors_writes(
+                running.user, running.conversation_id, model, {number: known[number] for number in group}
+            )
+            for group in groups
+        ),
+    )
+
+
+def _closest(query: bytes, index: Index, vectors: Mapping[int, bytes], part_malus: float) -> dict[str, Match]:
+    """The closest spot of each record by its id. Vectors whose length differs from the query's are left out."""
     size = len(query) // 4
-    usable = [
-        segment for segment in segments if len(vectors.get(segment.key, b"")) == size * len(segment.passages)
-    ]
-    ids = [passage.record_id for segment in usable for passage in segment.passages]
-    rows = [
-        from_int8(vectors[segment.key][start : start + size])
-        for segment in usable
-        for start in range(0, size * len(segment.passages), size)
-    ]
-    return dict(zip(ids, vector_scores(query, rows, "cosine"), strict=True))
+    spots = {number: own.spots() for number, own in index.queries.items() if number in vectors}
+    usable = [number for number, own in spots.items() if len(vectors[number]) == size * len(own)]
+    flat = [spot for number in usable for spot in spots[number]]
+    scores = int8_scores(query, b"".join(vectors[number] for number in usable))
+    close: dict[str, Match] = {}
+    for spot, similarity in zip(flat, scores, strict=True):
+        score = similarity if spot.offset == PASSAGE else max(0.0, similarity - part_malus)
+        if spot.passage.record_id not in close or close[spot.passage.record_id].score < score:
+            close[spot.passage.record_id] = Match(score, spot.offset, spot.end)
+    return close

@@ -1,6 +1,6 @@
 """`search_conversation`: the records of the current conversation that match a query, best first.
 
-stored words ─► new ones ─► BM25 ─► excerpts of the best ─► vectors (passages': stored) ─► rank fusion ─► ids, excerpts
+stored words ─► BM25 ─► excerpts of the best ─► vectors (spots': stored) ─► rank fusion ─► ids, excerpts
 """
 
 from __future__ import annotations
@@ -10,29 +10,31 @@ from typing import TYPE_CHECKING, Annotated, Final
 from annotated_types import Ge, Le, MaxLen, MinLen
 
 from dualtrack import tool
+from dualtrack.memory.condensed import condensed
 from dualtrack.memory.passages import RECORD_LIMIT, window_at
+from dualtrack.memory.query_index import PASSAGE
+from dualtrack.search_terms import words
 from dualtrack.text import clean
 from dualtrack.tool_values import ToolResult, failed
 from dualtrack.tools.conversation.excerpt import excerpt
 from dualtrack.tools.conversation.index import up_to_date
 from dualtrack.tools.conversation.meaning import closeness
-from dualtrack.tools.conversation.postings import PASSAGE, matches
+from dualtrack.tools.conversation.postings import matches
 from dualtrack.tools.conversation.settings import DEFAULT
 from dualtrack.tools.documentation.dependencies import SearchNeeds
 from dualtrack.tools.documentation.fusion import ranked, reciprocal_rank_scores
-from dualtrack.tools.documentation.keywords import words
 from dualtrack.tools.running import Running
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from dualtrack.memory.passages import Passage
-    from dualtrack.storage.stores import SearchStores
+    from dualtrack.storage.stores import ToolStores
     from dualtrack.tools.conversation.index import Index
     from dualtrack.tools.conversation.postings import Match
     from dualtrack.tools.conversation.settings import ConversationSearch
 
-DEFAULT_HITS: Final = 8
+DEFAULT_HITS: Final = 12
 MAX_HITS: Final = 20
 MAX_QUERY_CHARACTERS: Final = 1_000
 _CUT_NAMED: Final = 5
@@ -71,71 +73,94 @@ def found(
     if not query:
         return failed("the query is empty")
     index = up_to_date(needs.stores, running, settings)
-    said = matches(query, index.segments, settings.k1, settings.b)
-    within = excerpts_within(needs.stores, running, query, said, settings)
+    said = matches(query, index.queries.values(), settings.k1, settings.b)
+    places = {record_id: said[record_id].offset for record_id in list(said)[: settings.windows]}
+    within = excerpts_at(needs.stores, running, query, places, settings)
     close = None
-    by_meaning = bool(index.segments) and settings.ranking != "keywords"
+    by_meaning = bool(index.queries) and settings.ranking != "keywords"
     if by_meaning:
         close = closeness(index, query, within, running, needs, settings)
     hits = best(index, said, close, settings)[:limit]
     left_out = ("meaning",) if by_meaning and needs.embedder and close is None else ()
-    lines, notes = _lines(query, hits, said, within, settings), _notes(index, close)
+    meant = {hit.record_id: close[hit.record_id] for hit in hits if close and hit.record_id in close}
+    within = _excerpts_by_meaning(needs.stores, running, query, meant, settings) | within
+    offsets = {record_id: match.offset for record_id, match in meant.items()} | places
+    lines, notes = _lines(query, hits, offsets, within, settings), _notes(index, close)
     # the first line is for the model alone
     preview = "\n".join(lines[1:])
     return ToolResult("\n".join((*lines, *notes)), left_out=left_out, preview=preview)
 
 
-def excerpts_within(
-    stores: SearchStores,
+def excerpts_at(
+    stores: ToolStores,
     running: Running,
     query: str,
-    said: Mapping[str, Match],
+    places: Mapping[str, int],
     settings: ConversationSearch,
 ) -> dict[str, str]:
-    """Excerpts of the windows in which records match best in words, by record id: of the best ``settings.windows``
-    records those that do not match best in their passage. Reads these records."""
-    found = {record_id: said[record_id].offset for record_id in list(said)[: settings.windows]}
-    offsets = {record_id: offset for record_id, offset in found.items() if offset != PASSAGE}
-    history = stores.across(running.chat.ancestry).history
-    records = history.records(running.user, running.conversation_id, offsets) if offsets else ()
+    """Excerpts of the windows at these offsets, by record id; not of passages. Reads the records."""
+    offsets = {record_id: offset for record_id, offset in places.items() if offset != PASSAGE}
     wanted = frozenset(words(query))
     return {
-        record.record_id: excerpt(
-            window_at(record.content, offsets[record.record_id]), wanted, settings.excerpt
-        )
-        for record in records
+        record_id: excerpt(window_at(content, offsets[record_id]), wanted, settings.excerpt)
+        for record_id, content in _contents(stores, running, offsets).items()
     }
+
+
+def _excerpts_by_meaning(
+    stores: ToolStores,
+    running: Running,
+    query: str,
+    found: Mapping[str, Match],
+    settings: ConversationSearch,
+) -> dict[str, str]:
+    """Excerpts of the parts that are closest in meaning, condensed as they were compared; not of passages. Reads the
+    records."""
+    parts = {record_id: match for record_id, match in found.items() if match.offset != PASSAGE}
+    wanted = frozenset(words(query))
+    return {
+        record_id: excerpt("".join(condensed(content, [(part.offset, part.end)])), wanted, settings.excerpt)
+        for record_id, content in _contents(stores, running, parts).items()
+        for part in [parts[record_id]]
+    }
+
+
+def _contents(stores: ToolStores, running: Running, record_ids: Collection[str]) -> dict[str, str]:
+    """The texts of records, as far as they are searched."""
+    history = stores.across(running.chat.ancestry).history
+    records = history.records(running.user, running.conversation_id, record_ids) if record_ids else ()
+    return {record.record_id: record.content[:RECORD_LIMIT] for record in records}
 
 
 def best(
     index: Index,
     said: Mapping[str, Match],
-    close: Mapping[str, float] | None,
+    close: Mapping[str, Match] | None,
     settings: ConversationSearch,
 ) -> tuple[Passage, ...]:
     """The passages of the records that match in words or in meaning, best first.
 
-    ``said``: the matches in words, by record id; ``close``: the similarity in meaning; None without embeddings.
+    ``said``: the matches in words, by record id; ``close``: those in meaning; None without embeddings.
     """
     passages = index.passages
     lists: list[Sequence[float]] = []
     if close is None or settings.ranking == "both":
-        scores = {record_id: match.score for record_id, match in said.items()}
-        lists.append(_in_order(scores, passages))
+        lists.append(_in_order(said, passages))
     if close is not None:
         lists += [_in_order(close, passages)] * settings.meaning_weight
     fused = lists[0] if len(lists) == 1 else reciprocal_rank_scores(lists, settings.rrf_k)
     return tuple(passages[position] for position in ranked(fused) if fused[position] > 0)
 
 
-def _in_order(scores: Mapping[str, float], passages: Sequence[Passage]) -> tuple[float, ...]:
-    return tuple(scores.get(passage.record_id, 0.0) for passage in passages)
+def _in_order(found: Mapping[str, Match], passages: Sequence[Passage]) -> tuple[float, ...]:
+    matched = (found.get(passage.record_id) for passage in passages)
+    return tuple(match.score if match else 0.0 for match in matched)
 
 
 def _lines(
     query: str,
     hits: Sequence[Passage],
-    said: Mapping[str, Match],
+    offsets: Mapping[str, int],
     within: Mapping[str, str],
     settings: ConversationSearch,
 ) -> list[str]:
@@ -148,21 +173,21 @@ def _lines(
     lines = [head]
     for hit in hits:
         if shown := within.get(hit.record_id, ""):
-            lines.append(f"{hit.record_id} ({hit.kind}, offset {said[hit.record_id].offset}): {shown}")
+            lines.append(f"{hit.record_id} ({hit.kind}, offset {offsets[hit.record_id]}): {shown}")
         else:
             lines.append(f"{hit.record_id} ({hit.kind}): {excerpt(hit.text, wanted, settings.excerpt)}")
     return lines
 
 
-def _notes(index: Index, close: Mapping[str, float] | None) -> list[str]:
+def _notes(index: Index, close: Mapping[str, Match] | None) -> list[str]:
     """Notes on the parts of a very long conversation that were not searched, or only by keywords."""
     notes = []
-    first = int(index.segments[0].key[:6]) if index.segments else 1
-    if first > 1:
-        notes.append(f"(Only the queries from q{first} on were searched.)")
-    if index.through < index.last:
+    if index.after:
+        notes.append(f"(Only the queries from q{index.after + 1} on were searched.)")
+    if index.unread:
         notes.append(
-            f"(Only the queries up to q{index.through} were searched. Repeat the same search to continue.)"
+            f"({len(index.unread)} queries from q{index.unread[0]} on were not searched. Repeat the same search to "
+            "continue.)"
         )
     if cut := [passage.record_id for passage in index.passages if passage.is_cut]:
         more = f" and {len(cut) - _CUT_NAMED} more" if len(cut) > _CUT_NAMED else ""

@@ -13,12 +13,13 @@ class ConversationSearch:
     """``ranking``: what decides the order; without vectors, keywords do. ``k1`` and ``b`` are BM25's, ``rrf_k`` that of
     reciprocal rank fusion, in which meaning counts ``meaning_weight`` times.
 
-    A search of a long conversation is limited, and the next one continues. It reads at most ``queries`` that are not
-    indexed yet, oldest first, for about ``read_seconds``, and embeds at most ``segments`` (`SEGMENT_PASSAGES` records
-    each), newest first and ``segments_at_once`` at a time, for ``embed_seconds``.
+    A search is limited, and the next one continues. It reads at most ``queries`` that were not indexed when they ended,
+    oldest first, for about ``read_seconds``, and embeds about ``texts`` of the past, newest queries first, for
+    ``embed_seconds``.
 
     Of the ``windows`` records that match best in words, an excerpt of ``excerpt`` characters of the window that does is
     compared in meaning too, and shown: a whole window says too much else, and its vector too little of what was found.
+    ``part_malus`` is taken from the similarity of a part of a long record: it has many, and one of them is always near.
     """
 
     ranking: Ranking = "both"
@@ -28,11 +29,11 @@ class ConversationSearch:
     meaning_weight: int = 2
     read_seconds: float = 15.0
     queries: int = 2_000
-    embed_seconds: float = 15.0
-    segments: int = 32
-    segments_at_once: int = 8
+    embed_seconds: float = 10.0
+    texts: int = 480
     windows: int = 12
     excerpt: int = 240
+    part_malus: float = 0.04
 
 
 DEFAULT = ConversationSearch()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualtrack.tools.documentation.keywords import Terms, words
+from dualtrack.search_terms import Terms, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

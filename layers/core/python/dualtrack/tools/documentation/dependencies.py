@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dualtrack.models.protocol import Model
     from dualtrack.settings import Settings
     from dualtrack.storage.cache import CacheStore
-    from dualtrack.storage.stores import SearchStores
+    from dualtrack.storage.stores import ToolStores
     from dualtrack.tool_values import Kind
     from dualtrack.tools.courses.library import CourseLibrary
     from dualtrack.tools.documentation.embeddings import Embedder
@@ -59,7 +59,7 @@ class SearchNeeds(Provided):
     kind: ClassVar[Kind] = "search"
 
     documentation: Dependencies
-    stores: SearchStores
+    stores: ToolStores
     courses: CourseLibrary
     local: Embedder | None = None
 
