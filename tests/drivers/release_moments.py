@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
+from dualtrack.chat import regroup
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.profiles import all_profiles
@@ -149,9 +150,11 @@ def _second_query() -> Moment:
 
 
 def _fork() -> Moment:
-    """A query in a fork of a conversation that has been folded and searched; another one is deleted."""
+    """A query in a fork of a conversation that has been folded and searched, its first two queries regrouped; another
+    one is deleted."""
     assistant = replace(all_profiles()["assistant"], track_tokens=400)
-    with patch.dict(all_profiles(), assistant=assistant):
+    blocks = patch.multiple("dualtrack.storage.search_index", BLOCK=2), patch.object(regroup, "BLOCK", 2)
+    with patch.dict(all_profiles(), assistant=assistant), blocks[0], blocks[1]:
         world = _posted()
         world.look().ledger.grant(USER, "pack-1", 100, "a pack", world.clock())
         world.machine(ref_of(world.chats()[0]))

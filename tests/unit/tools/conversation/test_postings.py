@@ -43,7 +43,7 @@ def test_a_record_is_as_good_as_its_best_part_and_the_best_comes_first() -> None
 
 
 def test_nothing_is_found_in_nothing() -> None:
-    assert matches("oak", [], 1.5, 0.75) == {}
+    assert matches("oak", [], 1.5, 0.75) == matches("oak", [query(1)], 1.5, 0.75) == {}
     assert matches("", [query(1, [(PASSAGE, "oak")], [(PASSAGE, "")]), query(2)], 1.5, 0.75) == {}
 
 

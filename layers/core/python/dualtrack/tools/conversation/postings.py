@@ -55,7 +55,7 @@ def matches(query: str, queries: Iterable[QueryIndex], k1: float, b: float) -> d
         read.append(_read(index.words, wanted, len(ids), first))
         first += len(read[-1].offsets)
         ids += [passage.record_id for passage in index.passages]
-    if not read:
+    if not ids:
         return {}
     every = _Read(*(np.concatenate(column) for column in zip(*map(_columns, read), strict=True)))
     return _best(every, _scores(every, k1, b), ids)
