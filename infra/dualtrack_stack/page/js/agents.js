@@ -42,6 +42,11 @@ export class Agents {
     return this.#chosen;
   }
 
+  /** What a tool does, by its name; empty if no agent has it. */
+  describe(name) {
+    return this.#agents.flatMap((agent) => agent.tools).find((tool) => tool.name === name)?.description ?? "";
+  }
+
   /** Takes the server's tools and profiles. */
   set offered(listed) {
     this.#agents = agentsOf(listed);

@@ -89,6 +89,21 @@ export class Api {
     return this.#json("DELETE", `/v1/chats/${chatId}`);
   }
 
+  /** Decides about calls of a paused chat. */
+  decide(chatId, decisions) {
+    return this.#json("POST", `/v1/chats/${chatId}/decisions`, { body: { decisions } });
+  }
+
+  /** The chats that wait for this user. */
+  pauses() {
+    return this.#json("GET", "/v1/pauses");
+  }
+
+  /** A tool needs approval again in this conversation. */
+  disallow(conversationId, tool) {
+    return this.#json("DELETE", `/v1/conversations/${conversationId}/allowed/${encodeURIComponent(tool)}`);
+  }
+
   /** A page of the conversations by their last query; with `searched` only those that contain its words. */
   conversations(cursor = "", searched = "") {
     const after = cursor && `&cursor=${encodeURIComponent(cursor)}`;

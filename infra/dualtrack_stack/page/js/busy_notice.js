@@ -1,11 +1,15 @@
-/** The notice that a chat is already running in the conversation, with buttons to follow or stop it. */
+/** The notice that a chat runs in the conversation or waits for a decision, with buttons to follow or stop it. */
 import { h } from "./dom.js";
+
+const WAITS =
+  "This conversation waits for your decision. Decide, or stop that chat, and send your message again.";
 
 /**
  * `refusal`: the API's 409; `follow(chatId)` shows the conversation with that chat; `notice(...)` shows a
  * notice.
  */
 export async function tellBusy(api, refusal, conversationId, { follow, notice }) {
+  const isPaused = refusal.code === "conversation_paused";
   const chatId = await runningChat(api, refusal, conversationId);
   if (!chatId)
     return notice("A chat was running in this conversation and has just ended. Send your message again.");
@@ -19,11 +23,11 @@ export async function tellBusy(api, refusal, conversationId, { follow, notice })
   };
   const button = (text, act) => h("button", { type: "button", class: "link-button", onclick: act }, text);
   notice(
-    h("p", {}, "A chat is still running in this conversation: ", h("code", {}, chatId)),
+    h("p", {}, isPaused ? WAITS : ["A chat is still running in this conversation: ", h("code", {}, chatId)]),
     h(
       "p",
       { class: "notice-actions" },
-      button("Follow it", () => follow(chatId)),
+      button(isPaused ? "Decide" : "Follow it", () => follow(chatId)),
       button("Stop it", stop),
     ),
   );

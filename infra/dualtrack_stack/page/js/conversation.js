@@ -15,6 +15,7 @@ import { ExchangeView, tick } from "./exchange_view.js";
 const ATTEMPTS = 3;
 const TICK = 200;
 const CHATS_SHOWN = 20; // chat objects fetched for the figures of past answers
+const DECIDED = new Set(["already_decided", "not_paused", "expired"]); // refusals of a decision that came too late
 const RUNNING = "An answer is being written in this conversation.";
 
 export class Conversation {
@@ -29,7 +30,8 @@ export class Conversation {
 
   /**
    * `listener`: onRunning(boolean), onAdmitted(chat), onAnswered(exchange), onEnded(exchange),
-   * onCredits(number), onRefused(problem, message, conversationId), onEmpty(boolean).
+   * onCredits(number), onRefused(problem, message, conversationId), onEmpty(boolean),
+   * onPaused(), onDecided(conversationId), describe(tool).
    */
   constructor(api, files, listener) {
     this.#api = api;
@@ -103,7 +105,10 @@ export class Conversation {
   }
 
   #add(exchange) {
-    const view = new ExchangeView(exchange);
+    const view = new ExchangeView(exchange, {
+      describe: (tool) => this.#listener.describe(tool),
+      decide: (decided, decision) => this.#decide(decided, decision),
+    });
     this.#views.push(view);
     this.#list.append(view.element);
     return view;
@@ -207,8 +212,33 @@ export class Conversation {
     view.update(next);
     if (event.event === "credits") this.#listener.onCredits(event.data.available);
     if (event.event === "answer") this.#listener.onAnswered(next);
-    if (!isOpen(next)) this.#setRunning(null);
+    if (!isOpen(next) || next.status === "paused") this.#setRunning(null);
+    if (event.event === "paused") this.#listener.onPaused();
     if (event.event === "done" || event.event === "error") this.#listener.onEnded(next);
+  }
+
+  /** Sends a decision. What was decided elsewhere meanwhile is shown as it is now. */
+  async #decide(view, decision) {
+    const { conversationId, signal } = this;
+    const { chatId } = view.exchange;
+    try {
+      const chat = await this.#api.decide(chatId, [decision]);
+      this.#listener.onDecided(conversationId);
+      if (chat.status === "paused") return view.update(withChat(view.exchange, chat));
+    } catch (problem) {
+      if (!DECIDED.has(problem.code)) throw problem;
+    }
+    if (!signal.aborted) this.#resume(view, chatId, signal);
+  }
+
+  /** Shows what has become of a paused chat: another tab, or somebody else, may have decided. */
+  async lookAgain() {
+    const { signal } = this;
+    const view = this.#views.find(({ exchange }) => exchange.status === "paused");
+    const chat = view && (await this.#api.chat(view.exchange.chatId, signal).catch(() => null));
+    if (!chat || signal.aborted || view.exchange.status !== "paused") return;
+    if (chat.status === "paused") view.update(withChat(view.exchange, chat));
+    else this.#resume(view, chat.chat_id, signal);
   }
 
   stop() {

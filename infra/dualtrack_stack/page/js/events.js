@@ -1,5 +1,6 @@
 /**
- * Follows a chat's events by fetch (EventSource cannot send a token) until the terminal one.
+ * Follows a chat's events by fetch (EventSource cannot send a token) until the terminal one, or until the chat
+ * waits for a decision: then nothing more comes before somebody has decided.
  *
  * A connection that drops, ends early or is silent is reopened with `Last-Event-ID`, so no event is lost or
  * repeated.
@@ -21,7 +22,7 @@ const CROWDED = "Too many answers are open in other windows. This one continues 
  * Throws the Refusal of a chat without available events, and AbortError when `signal` aborts.
  */
 export async function follow(api, chatId, { signal, onEvent, onTrouble = () => {} }) {
-  const seen = { id: 0, ended: false };
+  const seen = { id: 0, ended: false, paused: false };
   let pause = FIRST_PAUSE;
   while (!seen.ended) {
     const before = seen.id;
@@ -32,7 +33,7 @@ export async function follow(api, chatId, { signal, onEvent, onTrouble = () => {
       if (signal.aborted || isFinal(caught)) throw caught;
       problem = caught;
     }
-    if (seen.ended) return;
+    if (seen.ended || seen.paused) return;
     if (seen.id > before) pause = FIRST_PAUSE;
     else if (problem) onTrouble(isCrowded(problem) ? CROWDED : LOST);
     await wait(Math.max(pause, secondsAsked(problem) * 1000), signal);
@@ -75,6 +76,7 @@ function accept(message, seen, onEvent) {
   if (!(id > seen.id)) return;
   seen.id = id;
   seen.ended = TERMINAL.has(message.event);
+  seen.paused = message.event === "paused";
   onEvent({ id, event: message.event, data: JSON.parse(message.data) });
 }
 

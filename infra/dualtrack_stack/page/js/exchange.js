@@ -4,7 +4,8 @@
  * It is built from events (`reduce`) or from stored records (`fromRecords`); a chat object adds what records
  * lack (`withChat`).
  *
- * status: sending | running | answered | done | failed | cancelled
+ * status: sending | running | paused | answered | done | failed | cancelled
+ * pause: null, or what a paused chat waits for: {calls: [{id, tool, input, kind}], expiresAt}
  * branches: null, or the conversations that branch here (`branchesOf`)
  * turns: [{turn, maxTurns, final, text, began, ended, calls: [id], retry?: {tries, at, seconds, until}}],
  * calls: {id: {…, state}}
@@ -30,6 +31,7 @@ export function ask(question, attachments = []) {
     credits: null,
     shortage: null,
     memory: null,
+    pause: null,
     fictional: false,
     error: null,
     trouble: "",
@@ -45,7 +47,8 @@ export const admitted = (exchange, { chat_id: chatId, message_id: messageId }) =
   status: "running",
 });
 
-export const isOpen = (exchange) => exchange.status === "sending" || exchange.status === "running";
+/** Whether the chat has not ended. */
+export const isOpen = ({ status }) => status === "sending" || status === "running" || status === "paused";
 
 /** The text that is streaming: the last turn's, until its tool calls. */
 export function writing(exchange) {
@@ -125,6 +128,18 @@ const HANDLERS = {
       },
     },
   }),
+  paused: (exchange, data) => ({
+    ...exchange,
+    status: "paused",
+    pause: { calls: data.calls, expiresAt: data.expires_at },
+    calls: withStates(exchange.calls, data.calls, "waiting"),
+  }),
+  resumed: (exchange, data) => ({
+    ...exchange,
+    status: "running",
+    pause: null,
+    calls: withStates(exchange.calls, data.decisions, "running"),
+  }),
   credits: (exchange, data) => ({
     ...exchange,
     credits: { used: data.used, held: data.held, available: data.available },
@@ -155,11 +170,16 @@ const asked = (before) =>
 
 const closed = (turns, at) => turns.map((turn) => (turn.ended ? turn : { ...turn, ended: at }));
 
+const withStates = (calls, changed, state) => ({
+  ...calls,
+  ...Object.fromEntries(changed.map(({ id, ...call }) => [id, { ...calls[id], ...call, id, state }])),
+});
+
 const halted = (calls) =>
   Object.fromEntries(
     Object.entries(calls).map(([id, call]) => [
       id,
-      call.state === "running" ? { ...call, state: "stopped" } : call,
+      call.state === "running" || call.state === "waiting" ? { ...call, state: "stopped" } : call,
     ]),
   );
 
@@ -183,6 +203,7 @@ export function withChat(exchange, chat) {
     memory: chat.memory,
     fictional: chat.fictional,
     error: chat.error ?? null,
+    pause: chat.pause ? { calls: chat.pause.calls, expiresAt: chat.pause.expires_at } : null,
     credits: { used: chat.credits_used, held: 0, available: chat.credits_remaining },
     calls: ended ? halted(exchange.calls) : exchange.calls,
   };

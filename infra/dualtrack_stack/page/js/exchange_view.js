@@ -8,6 +8,7 @@ import { isOpen, writing } from "./exchange.js";
 import { piecesOf } from "./fences.js";
 import { fileChips } from "./file_chip.js";
 import { between, count, plural, seconds, soFar, start } from "./format.js";
+import { pauseCard } from "./pause_card.js";
 import { resultPreview } from "./result_preview.js";
 import { sourceList } from "./source_list.js";
 
@@ -23,7 +24,13 @@ const STOPS = {
 
 const MOST_CODE = 20; // coloured blocks of a question
 
-const STATES = { running: "running", ok: "done", error: "failed", stopped: "stopped" };
+const STATES = {
+  running: "running",
+  waiting: "waiting for you",
+  ok: "done",
+  error: "failed",
+  stopped: "stopped",
+};
 
 export class ExchangeView {
   element = h("li", { class: "exchange" });
@@ -36,14 +43,27 @@ export class ExchangeView {
   #stepsHead = h("summary", {});
   #stepList = h("ol", { class: "turns" });
   #trouble = h("p", { class: "connection", hidden: true });
+  #pause = h("div", { hidden: true });
   #answer = h("div", { class: "answer prose", hidden: true });
   #text = new AnswerText(this.#answer);
   #foot = h("div", { class: "exchange-foot" });
   #heading = h("h2", { class: "visually-hidden" });
 
-  constructor(exchange) {
+  #decisions;
+
+  /** `decisions`: describe(tool) and decide(view, decision), for a chat that waits. */
+  constructor(exchange, decisions) {
+    this.#decisions = decisions;
     this.#steps.append(this.#stepsHead, this.#stepList);
-    this.element.append(this.#heading, this.#question, this.#steps, this.#trouble, this.#answer, this.#foot);
+    this.element.append(
+      this.#heading,
+      this.#question,
+      this.#steps,
+      this.#trouble,
+      this.#pause,
+      this.#answer,
+      this.#foot,
+    );
     this.update(exchange);
   }
 
@@ -58,6 +78,7 @@ export class ExchangeView {
     this.element.dataset.status = exchange.status;
     if (changed("messageId", "question", "attachments", "branches")) this.#drawQuestion();
     if (changed("status", "turns", "calls", "shortage", "turnCount")) this.#drawSteps(before);
+    if (changed("pause")) this.#drawPause();
     if (changed("status", "turns", "response")) this.#drawAnswer();
     if (changed("status", "sources", "memory", "stop", "error", "credits", "responseId", "response"))
       this.#drawFoot();
@@ -124,11 +145,12 @@ export class ExchangeView {
   }
 
   #summary(running) {
-    const { turns, turnCount, calls } = this.#exchange;
+    const { status, turns, turnCount, calls } = this.#exchange;
     const all = Object.values(calls);
     if (running) {
       const last = turns.at(-1);
       if (!last) return [spinner(), "Starting"];
+      if (status === "paused") return ["Waiting for you"];
       if (last.retry) return [spinner(), busyLine(last.retry)];
       const busy = all.filter((call) => call.state === "running");
       const doing =
@@ -178,6 +200,13 @@ export class ExchangeView {
           )
         : "",
     );
+  }
+
+  #drawPause() {
+    const { pause } = this.#exchange;
+    this.#pause.hidden = !pause;
+    const decide = (decision) => this.#decisions.decide(this, decision);
+    this.#pause.replaceChildren(pause ? pauseCard(pause, { ...this.#decisions, decide }) : "");
   }
 
   #drawAnswer() {
@@ -256,6 +285,7 @@ export class ExchangeView {
         answered: "The answer is there.",
         failed: "The chat failed.",
         cancelled: "The chat was stopped.",
+        paused: "The chat waits for your decision.",
       };
       if (words[status]) announce(words[status]);
     } else if (last && last.calls.length > 0 && this.#said.turn !== last.turn) {
@@ -312,7 +342,7 @@ function call(toolCall) {
   const time =
     toolCall.state === "running"
       ? clock(toolCall.began)
-      : toolCall.seconds !== null
+      : isDone(toolCall) && toolCall.seconds !== null
         ? seconds(toolCall.seconds)
         : "";
   return h(
@@ -327,11 +357,11 @@ function call(toolCall) {
         { class: "call-head" },
         h("span", { class: "tool" }, toolCall.tool),
         h("span", { class: "visually-hidden" }, ` ${STATES[toolCall.state]} `),
-        toolCall.state === "running" ? "" : recordButton(toolCall.id),
+        isDone(toolCall) ? recordButton(toolCall.id) : "",
         time && h("span", { class: "time" }, time),
       ),
       input && h("p", { class: "input" }, input),
-      toolCall.state !== "running" && toolCall.preview
+      isDone(toolCall) && toolCall.preview
         ? h("p", { class: "preview" }, resultPreview(toolCall.preview))
         : "",
       fileChips(toolCall.attachments ?? []),
@@ -339,8 +369,11 @@ function call(toolCall) {
   );
 }
 
+const isDone = ({ state }) => state !== "running" && state !== "waiting";
+
 function mark(state) {
   if (state === "running") return spinner();
+  if (state === "waiting") return h("span", { class: "waiting-mark", "aria-hidden": "true" });
   return h("span", { class: "state" }, icon(state === "ok" ? "check" : "cross"));
 }
 

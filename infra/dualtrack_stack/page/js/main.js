@@ -25,6 +25,7 @@ import { claimDrafts, dropDrafts } from "./drafts.js";
 import { FollowText } from "./follow_text.js";
 import { MemoryPanel } from "./memory_panel.js";
 import { OpenTabs } from "./open_tabs.js";
+import { PausesList } from "./pauses_list.js";
 import { QuestionEditor } from "./question_editor.js";
 import { openRecord } from "./record_dialog.js";
 import { Relatives } from "./relatives.js";
@@ -48,6 +49,7 @@ class Page {
   #profile = ""; // the agent of the open conversation, once known
   #relatives;
   #grants; // the command that gives more credits, on a local stack
+  #pauses;
   #stored = null; // the open conversation as the API shows it, once it is stored
 
   constructor(api, session, tabs) {
@@ -58,6 +60,13 @@ class Page {
     this.#composer = new Composer({
       onSend: (message) => this.#send(message),
       onStop: () => this.#conversation.stop(),
+    });
+    this.#pauses = new PausesList(api, {
+      nameOf: (id) => this.#sidebar.find(id)?.title,
+      onDecided: (id) => id === this.#conversation.conversationId && this.#conversation.lookAgain(),
+      onListed: (ids) => {
+        this.#sidebar.waiting = ids;
+      },
     });
     this.#sidebar = new Sidebar(api, {
       onRenamed: (conversation) =>
@@ -78,6 +87,9 @@ class Page {
       onAnswered: () => this.#answered(),
       onEnded: (exchange) => this.#ended(exchange),
       onCredits: showCredits,
+      onPaused: () => this.#paused(),
+      onDecided: (conversationId) => this.#pauses.decided(conversationId),
+      describe: (tool) => this.#agents.describe(tool),
       onRefused: (problem, message, conversationId) => this.#refused(problem, message, conversationId),
       onEmpty: (empty) => {
         byId("welcome").hidden = !empty;
@@ -119,10 +131,24 @@ class Page {
     });
     document.addEventListener("click", (event) => this.#clicked(event));
     window.addEventListener("hashchange", () => this.#show());
+    document.addEventListener("visibilitychange", () => this.#lookAgain());
+  }
+
+  /** What was decided elsewhere while this tab was hidden. */
+  #lookAgain() {
+    if (document.visibilityState !== "visible") return;
+    this.#conversation.lookAgain();
+    this.#pauses.refresh();
   }
 
   async start() {
-    await Promise.all([this.#sidebar.refresh(), loadCredits(this.#api), this.#loadAgents(), this.#show()]);
+    await Promise.all([
+      this.#sidebar.refresh(),
+      this.#pauses.refresh(),
+      loadCredits(this.#api),
+      this.#loadAgents(),
+      this.#show(),
+    ]);
   }
 
   async #settings() {
@@ -390,6 +416,12 @@ class Page {
     if (!byId("memory-view").hidden) this.#memory.draw();
   }
 
+  #paused() {
+    this.#pauses.refresh();
+    this.#sidebar.refresh();
+    loadCredits(this.#api);
+  }
+
   #dropChatFromAddress() {
     const { conversationId, chatId } = addressOf(location.hash);
     if (chatId) history.replaceState(null, "", `#${conversationId}`);
@@ -402,7 +434,8 @@ class Page {
       this.#composer.notice(`${problem.message} Your message was kept in its conversation.`);
     else if (problem.code === "insufficient_credits")
       this.#composer.notice(...shortageNotice(problem.detail, this.#grants));
-    else if (problem.code === "conversation_busy") this.#busy(problem, conversationId);
+    else if (problem.code === "conversation_busy" || problem.code === "conversation_paused")
+      this.#busy(problem, conversationId);
     else this.#composer.notice(problem.message);
     this.#composer.focus();
     loadCredits(this.#api);

@@ -23,6 +23,7 @@ export class Sidebar {
   #searched = "";
   #current = "";
   #namesAgents = false;
+  #waiting = new Set(); // conversations that wait for the reader
   #search;
   #unfolded = new Set(); // conversations whose branches are all shown
 
@@ -43,7 +44,7 @@ export class Sidebar {
     setInterval(
       () =>
         this.#items.some(
-          (conversation) => conversation.running_chat_id && conversation.conversation_id !== this.#current,
+          (conversation) => this.#runs(conversation) && conversation.conversation_id !== this.#current,
         ) && this.#lookAgain(),
       RUNNING_MS,
     );
@@ -121,6 +122,16 @@ export class Sidebar {
   set namesAgents(named) {
     this.#namesAgents = named;
     this.#draw();
+  }
+
+  /** The conversations that wait for the reader: nothing runs in them. */
+  set waiting(conversationIds) {
+    this.#waiting = new Set(conversationIds);
+    this.#draw();
+  }
+
+  #runs({ running_chat_id: chatId, conversation_id: id }) {
+    return chatId && !this.#waiting.has(id);
   }
 
   set current(conversationId) {
@@ -206,7 +217,13 @@ export class Sidebar {
   }
 
   #running(conversation) {
-    return conversation.running_chat_id
+    if (this.#waiting.has(conversation.conversation_id))
+      return h(
+        "span",
+        { class: "waiting-mark" },
+        h("span", { class: "visually-hidden" }, "Waiting for you: "),
+      );
+    return this.#runs(conversation)
       ? h("span", { class: "running-mark" }, h("span", { class: "visually-hidden" }, "Running: "))
       : "";
   }

@@ -1,0 +1,161 @@
+/** A chat that waits for the reader: what is about to happen, and the ways to decide. */
+import { h } from "./dom.js";
+import { moment } from "./format.js";
+
+/**
+ * `pause`: `{calls, expiresAt}`; `describe(tool)`: what the tool does; `decide(decision)` sends one decision and
+ * rejects with the API's error.
+ */
+export function pauseCard(pause, { describe, decide }) {
+  return h(
+    "section",
+    { class: "pause-card", "aria-label": "Waiting for you" },
+    pause.calls.map((call) => waiting(call, { describe, decide })),
+    h(
+      "p",
+      { class: "fine muted" },
+      `Nothing runs meanwhile. Without a decision by ${moment(pause.expiresAt)} the chat goes on without it.`,
+    ),
+  );
+}
+
+function waiting(call, actions) {
+  const problem = h("p", { class: "problem", role: "alert", hidden: true });
+  const group = h("div", { class: "pause-call", role: "group", "aria-label": call.tool });
+  const decide = async (decision) => {
+    group.inert = true;
+    problem.hidden = true;
+    try {
+      await actions.decide({ id: call.id, ...decision });
+    } catch (refused) {
+      problem.textContent = refused.message;
+      problem.hidden = false;
+    } finally {
+      group.inert = false;
+    }
+  };
+  group.append(...KINDS[call.kind](call, { ...actions, decide }), problem);
+  return group;
+}
+
+const KINDS = { approval, client_tool: clientTool, question };
+
+function approval(call, { describe, decide }) {
+  const remember = h("input", { type: "checkbox" });
+  const body = h("div", {});
+  const approve = (input) => {
+    const more = remember.checked ? { for: "conversation" } : {};
+    decide({ ...(input ? { input } : { approve: true }), ...more });
+  };
+  const choices = () =>
+    body.replaceChildren(
+      argumentTable(call),
+      h("label", { class: "check" }, remember, `Allow ${call.tool} for the rest of this conversation`),
+      buttons(
+        button("Approve", () => approve(), "primary", call),
+        button("Edit", edit, "", call),
+        button("Decline", decline, "", call),
+      ),
+    );
+  const edit = () => {
+    const field = h("textarea", { rows: 6, spellcheck: "false", class: "pause-input" });
+    field.value = JSON.stringify(call.input, null, 2);
+    const send = () => {
+      const input = parsed(field.value);
+      field.setCustomValidity(input ? "" : "These are no JSON arguments: write {…}.");
+      if (field.reportValidity()) decide({ input });
+    };
+    body.replaceChildren(
+      h("label", {}, "Arguments", field),
+      buttons(button("Approve as edited", send, "primary", call), button("Back", choices, "", call)),
+    );
+    field.addEventListener("input", () => field.setCustomValidity(""));
+    field.focus();
+  };
+  const decline = () => {
+    const field = h("input", {
+      maxlength: 500,
+      placeholder: "Optional: it tells the model what to do instead",
+    });
+    const send = () => decide({ approve: false, ...(field.value.trim() && { reason: field.value.trim() }) });
+    field.addEventListener("keydown", (event) => event.key === "Enter" && send());
+    body.replaceChildren(
+      h("label", {}, "Reason", field),
+      buttons(button("Decline", send, "danger", call), button("Back", choices, "", call)),
+    );
+    field.focus();
+  };
+  choices();
+  return [heading("May it run ", call), description(describe(call.tool)), body];
+}
+
+/** A tool that the program which started the chat runs; its result may be given by hand. */
+function clientTool(call, { decide }) {
+  const field = h("textarea", { rows: 3 });
+  return [
+    heading("Your program runs ", call),
+    argumentTable(call),
+    h("label", {}, "Its result, if you give it by hand", field),
+    buttons(button("Send the result", () => decide({ result: field.value }), "", call)),
+  ];
+}
+
+function question(call, { decide }) {
+  const { question: asked, options = [] } = call.input;
+  const field = h("textarea", { rows: 2 });
+  return [
+    h("h3", {}, String(asked)),
+    options.length > 0 &&
+      buttons(...options.map((option) => button(String(option), () => decide({ answer: option }), "", null))),
+    h("label", {}, options.length > 0 ? "Or in your own words" : "Your answer", field),
+    buttons(
+      button("Answer", () => field.value.trim() && decide({ answer: field.value.trim() }), "primary", null),
+    ),
+  ].filter(Boolean);
+}
+
+const heading = (words, call) =>
+  h("h3", {}, words, h("code", {}, call.tool), words.startsWith("May") ? "?" : "");
+
+const description = (text) => (text ? h("p", { class: "muted" }, text) : "");
+
+const buttons = (...all) => h("div", { class: "buttons" }, all);
+
+/** `call`: named for those who hear the button alone. */
+const button = (text, onclick, kind, call) =>
+  h(
+    "button",
+    { type: "button", class: `button ${kind}`, "aria-label": call && `${text}: ${call.tool}`, onclick },
+    text,
+  );
+
+function argumentTable({ tool, input }) {
+  const entries = Object.entries(input ?? {});
+  if (entries.length === 0) return h("p", { class: "muted" }, "Without arguments.");
+  return h(
+    "div",
+    { class: "table-scroll", tabindex: "0", role: "region", "aria-label": `Arguments of ${tool}` },
+    h(
+      "table",
+      { class: "pause-arguments" },
+      h(
+        "tbody",
+        {},
+        entries.map(([name, value]) =>
+          h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, shown(value))),
+        ),
+      ),
+    ),
+  );
+}
+
+const shown = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 1));
+
+function parsed(text) {
+  try {
+    const value = JSON.parse(text);
+    return value && typeof value === "object" && !Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
