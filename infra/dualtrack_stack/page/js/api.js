@@ -208,6 +208,27 @@ export class Api {
     return this.#json("DELETE", "/v1/connections/github");
   }
 
+  keys() {
+    return this.#json("GET", "/v1/keys");
+  }
+
+  /** A new API key; only this answer has its secret. */
+  makeKey(body) {
+    return this.#json("POST", "/v1/keys", { body });
+  }
+
+  changeKey(keyId, body) {
+    return this.#json("PATCH", `/v1/keys/${keyId}`, { body });
+  }
+
+  rotateKey(keyId) {
+    return this.#json("POST", `/v1/keys/${keyId}/rotate`, { body: {} });
+  }
+
+  revokeKey(keyId) {
+    return this.#json("DELETE", `/v1/keys/${keyId}`);
+  }
+
   corpus(name, signal) {
     return this.#json("GET", `/v1/admin/corpora/${name}`, { signal });
   }

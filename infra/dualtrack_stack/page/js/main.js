@@ -153,7 +153,7 @@ class Page {
 
   async #settings() {
     const { openSettings } = await import("./settings_dialog.js");
-    openSettings(this.#api, this.#profile || this.#agents.chosen);
+    openSettings(this.#api, this.#profile || this.#agents.chosen, !byId("corpora").hidden);
   }
 
   /**

@@ -1,8 +1,9 @@
 /**
- * The settings: theme, agent with its tools and model, connections, keyboard shortcuts. Loaded when it is
+ * The settings: theme, agent with its tools and model, connections, API keys, keyboard shortcuts. Loaded when it is
  * opened.
  */
 import { agentName, agentsOf } from "./agents.js";
+import { apiKeys } from "./api_keys.js";
 import { connections } from "./connections.js";
 import { show } from "./dialogs.js";
 import { byId, h } from "./dom.js";
@@ -10,17 +11,21 @@ import { plural, start } from "./format.js";
 import { SHORTCUTS } from "./shortcuts.js";
 import { chooseTheme, chosenTheme, THEMES } from "./theme.js";
 
-/** `profile`: that of the open conversation, or of a new one; its details are shown first. */
-export async function openSettings(api, profile) {
+/**
+ * `profile`: that of the open conversation, or of a new one; its details are shown first. `admin`: whether the reader
+ * is an administrator.
+ */
+export async function openSettings(api, profile, admin) {
   const element = h("div", { class: "settings-loaded" }, h("p", { class: "muted" }, "Loading…"));
   show("Settings", themes(), element, shortcuts());
-  const [offered, github] = await Promise.all(
-    [api.tools(), api.githubConnection()].map((reading) => reading.catch((problem) => problem)),
+  const [offered, github, keys] = await Promise.all(
+    [api.tools(), api.githubConnection(), api.keys()].map((reading) => reading.catch((problem) => problem)),
   );
   const agent = offered instanceof Error ? problemOf("Agent", offered) : agents(agentsOf(offered), profile);
   element.replaceChildren(
     agent,
     github instanceof Error ? problemOf("GitHub", github) : connections(api, github),
+    keys instanceof Error ? problemOf("API keys", keys) : apiKeys(api, keys, admin),
   );
 }
 

@@ -1,0 +1,266 @@
+/** API keys in the settings: make one and copy it once, see what it uses, change its caps, rotate, revoke. */
+import { copy } from "./copy.js";
+import { h } from "./dom.js";
+import { count, moment } from "./format.js";
+
+const SCOPES = {
+  chat: "start chats, and read those",
+  read: "read all of your conversations",
+  decide: "decide for paused chats",
+  hooks: "webhooks and schedules",
+  erase: "erase end users",
+  "admin:read": "read every user's figures",
+  "admin:grant": "grant credits and plans",
+};
+const CAPS = {
+  credits_day: "Credits a day",
+  credits_total: "Credits in total",
+  dollars_day: "Dollars a day",
+  dollars_total: "Dollars in total",
+};
+const MOST = 20; // keys of a user
+const DAY = 86_400;
+
+/** `listed`: the API's keys; `admin`: whether the reader may give a key an administrator's scopes. */
+export function apiKeys(api, listed, admin) {
+  const section = h("section", { class: "api-keys" });
+  draw({ api, section, admin, keys: listed.keys });
+  return section;
+}
+
+/** `made`: a key that was made or rotated just now, shown this once; `problem`: what the API has refused. */
+function draw(view, { made = null, problem = "" } = {}) {
+  const { keys } = view;
+  view.section.replaceChildren(
+    h("h3", {}, "API keys"),
+    h(
+      "p",
+      { class: "fine muted" },
+      "For programs that call this API in your name and on your credits. ",
+      h("a", { href: "docs.html" }, "API"),
+    ),
+    ...[
+      problem && h("p", { class: "problem", role: "alert" }, problem),
+      made && secret(made),
+      keys.length > 0 &&
+        h(
+          "ul",
+          { class: "key-list" },
+          keys.map((key) => line(view, key)),
+        ),
+      keys.length < MOST
+        ? maker(view)
+        : h("p", { class: "fine muted" }, `You have ${MOST}, which is the most: revoke one to make another.`),
+    ].filter(Boolean),
+  );
+}
+
+/** Does something with the API, reads the keys again and draws them; the key of `act`'s result is shown. */
+async function change(view, act) {
+  try {
+    const done = await act();
+    view.keys = (await view.api.keys()).keys;
+    draw(view, { made: done?.key ? done : null });
+  } catch (problem) {
+    draw(view, { problem: problem.message });
+  }
+  view.section.querySelector("[data-focus], h3")?.focus();
+}
+
+function secret({ name, key }) {
+  const field = h("input", { readonly: true, value: key, "data-focus": true, spellcheck: "false" });
+  field.addEventListener("focus", () => field.select());
+  return h(
+    "div",
+    { class: "key-secret" },
+    h("label", {}, `The key “${name}”. Copy it now: it is not shown again.`, field),
+    h(
+      "div",
+      { class: "buttons" },
+      h(
+        "button",
+        { type: "button", class: "button primary", onclick: (event) => copy(event.currentTarget, key) },
+        "Copy",
+      ),
+    ),
+  );
+}
+
+function line(view, key) {
+  const { api } = view;
+  const act = (text, onclick) =>
+    h("button", { type: "button", class: "link-button", "aria-label": `${text} ${key.name}`, onclick }, text);
+  const item = h("li", {});
+  const show = (...content) => item.replaceChildren(...head(key), ...content);
+  const actions = () =>
+    show(
+      h(
+        "p",
+        { class: "notice-actions" },
+        act("Change", () => show(capsForm(view, key, actions))),
+        act("Rotate", () =>
+          show(
+            sure("Make a new secret? The old one works for another 24 hours.", "Rotate", actions, () =>
+              change(view, () => api.rotateKey(key.key_id)),
+            ),
+          ),
+        ),
+        act("Revoke", () =>
+          show(
+            sure("Revoke it? Its next request is refused; this cannot be undone.", "Revoke", actions, () =>
+              change(view, () => api.revokeKey(key.key_id)),
+            ),
+          ),
+        ),
+      ),
+    );
+  actions();
+  return item;
+}
+
+function head({ name, scopes, acts_for: service, last_used_at: used, expires_at: expires, ...figures }) {
+  const facts = [
+    scopes.join(", "),
+    service && "for end users of a service",
+    used ? `last used ${moment(used)}` : "never used",
+    expires && `expires ${moment(expires)}`,
+  ];
+  return [
+    h("strong", {}, name),
+    h("p", { class: "fine muted" }, facts.filter(Boolean).join(" · ")),
+    h(
+      "p",
+      { class: "fine" },
+      Object.keys(CAPS)
+        .map((cap) => spent(cap, figures))
+        .filter(Boolean)
+        .join(" · "),
+    ),
+  ];
+}
+
+/** `Dollars a day: $0.12 of $2, $0.25 held`; caps that there are not are left out, but the totals. */
+function spent(name, { caps, used, held }) {
+  const cap = caps[name];
+  if (cap === undefined && !name.endsWith("_total")) return "";
+  const of = cap === undefined ? "" : ` of ${amount(name, cap)}`;
+  const holds = held[name] > 0 ? `, ${amount(name, held[name])} held` : "";
+  return `${CAPS[name]}: ${amount(name, used[name])}${of}${holds}`;
+}
+
+const amount = (name, value) => (name.startsWith("dollars") ? `$${Number(value.toFixed(4))}` : count(value));
+
+const sure = (text, verb, back, act) =>
+  h(
+    "div",
+    { role: "group", "aria-label": verb },
+    h("p", {}, text),
+    h(
+      "div",
+      { class: "buttons" },
+      h("button", { type: "button", class: "button", onclick: back }, "Cancel"),
+      h("button", { type: "button", class: "button danger", onclick: act }, verb),
+    ),
+  );
+
+const capFields = (caps = {}) =>
+  Object.entries(CAPS).map(([name, label]) =>
+    h(
+      "label",
+      {},
+      label,
+      h("input", {
+        name,
+        type: "number",
+        min: 0,
+        step: name.startsWith("dollars") ? "any" : 1,
+        value: caps[name],
+        placeholder: "no cap",
+      }),
+    ),
+  );
+
+/** The caps in a form; an empty field is no cap. */
+const capsOf = (form) =>
+  Object.fromEntries(
+    Object.keys(CAPS).map((name) => [
+      name,
+      form.elements[name].value === "" ? null : form.elements[name].valueAsNumber,
+    ]),
+  );
+
+function capsForm(view, key, back) {
+  const save = (event) => {
+    event.preventDefault();
+    const name = event.target.elements.key_name.value.trim();
+    change(view, () => view.api.changeKey(key.key_id, { name, caps: capsOf(event.target) }));
+  };
+  return h(
+    "form",
+    { class: "dialog-form", onsubmit: save },
+    h("label", {}, "Name", h("input", { name: "key_name", required: true, maxlength: 100, value: key.name })),
+    h("div", { class: "key-caps" }, capFields(key.caps)),
+    h(
+      "div",
+      { class: "buttons" },
+      h("button", { type: "button", class: "button", onclick: back }, "Cancel"),
+      h("button", { class: "button primary" }, "Save"),
+    ),
+  );
+}
+
+function maker(view) {
+  const make = (event) => {
+    event.preventDefault();
+    const { elements } = event.target;
+    const caps = Object.fromEntries(Object.entries(capsOf(event.target)).filter(([, cap]) => cap !== null));
+    const days = elements.days.valueAsNumber;
+    change(view, () =>
+      view.api.makeKey({
+        name: elements.key_name.value.trim(),
+        scopes: Object.keys(SCOPES).filter((scope) => elements[scope]?.checked),
+        ...(Object.keys(caps).length > 0 && { caps }),
+        ...(days > 0 && { expires_in: Math.round(days * DAY) }),
+        ...(elements.acts_for.checked && { acts_for: "any" }),
+      }),
+    );
+  };
+  const scopes = Object.entries(SCOPES).filter(([scope]) => view.admin || !scope.startsWith("admin:"));
+  return h(
+    "details",
+    { class: "agent-details" },
+    h("summary", {}, "Make a key"),
+    h(
+      "form",
+      { class: "dialog-form", onsubmit: make },
+      h("label", {}, "Name", h("input", { name: "key_name", required: true, maxlength: 100 })),
+      h(
+        "fieldset",
+        { class: "choices" },
+        h("legend", {}, "It may"),
+        scopes.map(([scope, may]) =>
+          h(
+            "label",
+            { class: "check" },
+            h("input", { type: "checkbox", name: scope, checked: scope === "chat" }),
+            may,
+          ),
+        ),
+      ),
+      h("div", { class: "key-caps" }, capFields()),
+      h(
+        "label",
+        {},
+        "Days until it expires; empty: never",
+        h("input", { name: "days", type: "number", min: 0, step: "any" }),
+      ),
+      h(
+        "label",
+        { class: "check" },
+        h("input", { type: "checkbox", name: "acts_for" }),
+        "For a service: each request names one of its own users (X-Dualtrack-User)",
+      ),
+      h("button", { class: "button primary" }, "Make the key"),
+    ),
+  );
+}
