@@ -1,0 +1,117 @@
+"""A chat that waits for its reader: the card, the list, a reload, two tabs, a phone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.clients.browser import axe_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Locator
+
+    from tests.clients.page_reader import Reader
+    from tests.e2e.conftest import Script
+
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+def waits(reader: Reader, script: Script, **arguments: Any) -> Locator:
+    """The card of a call that needs approval, in a new conversation."""
+    reader.page.get_by_role("radio", name="Careful", exact=True).check()
+    script.asks(("kit_write", arguments or {"name": "to all"}), text="I will send this to all.")
+    reader.send(script.question())
+    card = reader.page.get_by_label("Waiting for you", exact=True)
+    card.get_by_role("button", name="Approve: kit_write").wait_for()
+    return card
+
+
+def results(script: Script) -> list[dict[str, Any]]:
+    """The tool results that the model was sent last."""
+    return [block for block in script.requests()[-1]["messages"][-1]["content"] if block["type"] == "tool_result"]
+
+
+def test_a_call_is_shown_and_approved(reader: Reader, script: Script) -> None:
+    card = waits(reader, script)
+    assert card.get_by_role("row").all_inner_texts() == ["name\tto all"]
+    assert "I will send this to all." in reader.page.locator(".interim").inner_text()
+    assert reader.page.locator("#pauses").inner_text() == "Waiting for you: 1"
+    assert reader.page.locator(".waiting-mark").count() > 0
+    script.says("Sent.")
+    card.get_by_role("button", name="Approve: kit_write").click()
+    reader.exchange("done")
+    assert reader.answer() == "Sent."
+    assert "to all" in str(results(script))
+    reader.follow_up("() => document.getElementById('pauses').hidden")
+    assert len(reader.event_requests) == 2, "one stream until the pause, one from the decision on"
+
+
+def test_an_input_is_edited_and_the_model_is_told(reader: Reader, script: Script) -> None:
+    card = waits(reader, script)
+    card.get_by_role("button", name="Edit: kit_write").click()
+    card.get_by_label("Arguments").fill('{"name": 7}')
+    card.get_by_role("button", name="Approve as edited: kit_write").click()
+    assert "name" in card.get_by_role("alert").inner_text(), "the server's words about the input"
+    script.says("Sent to Ann.")
+    card.get_by_label("Arguments").fill('{"name": "to Ann"}')
+    card.get_by_role("button", name="Approve as edited: kit_write").click()
+    reader.exchange("done")
+    assert "to Ann" in str(results(script))
+
+
+def test_a_declined_call_tells_the_reason(reader: Reader, script: Script) -> None:
+    card = waits(reader, script)
+    card.get_by_role("button", name="Decline: kit_write").click()
+    card.get_by_label("Reason").fill("Too many people.")
+    script.says("I did not send it.")
+    card.get_by_role("button", name="Decline: kit_write").click()
+    reader.exchange("done")
+    assert "The user declined this call: Too many people." in str(results(script))
+
+
+def test_a_pause_survives_a_reload_and_two_tabs_agree(reader: Reader, script: Script) -> None:
+    waits(reader, script)
+    reader.page.reload()
+    card = reader.page.get_by_label("Waiting for you", exact=True)
+    card.get_by_role("button", name="Approve: kit_write").wait_for()
+    other = reader.page.context.new_page()
+    other.goto(reader.page.url)
+    other.get_by_role("button", name="Approve: kit_write").wait_for()
+    script.says("Sent.")
+    card.get_by_role("button", name="Approve: kit_write").click()
+    reader.exchange("done")
+    other.locator('li.exchange[data-status="done"]').wait_for()
+    assert other.get_by_label("Waiting for you", exact=True).count() == 0
+
+
+def test_a_message_to_a_waiting_conversation_says_what_to_do(reader: Reader, script: Script) -> None:
+    waits(reader, script)
+    reader.send(script.question("And then?"))
+    reader.sees("This conversation waits for your decision.")
+    reader.page.get_by_role("button", name="Stop it").click()
+    reader.exchange("cancelled")
+    assert reader.field.input_value() == script.question("And then?")
+
+
+@pytest.mark.parametrize("look", [{}, {**PHONE, "color_scheme": "dark"}], ids=["desk", "phone, dark"])
+def test_the_card_fits_and_has_no_findings(
+    visit: Callable[..., Reader], script: Script, look: dict[str, Any]
+) -> None:
+    """Also with arguments that have no place to break; every control can be reached by keyboard."""
+    reader = visit(**look)
+    reader.sign_in()
+    card = waits(reader, script, name="W" * 400)
+    width = reader.page.locator("#thread").evaluate("thread => [thread.scrollWidth, thread.clientWidth]")
+    assert width[0] == width[1]
+    reader.page.evaluate(axe_source())
+    report = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    assert [one["id"] for one in report["violations"]] == []
+    card.get_by_role("button", name="Decline: kit_write").focus()
+    reader.page.keyboard.press("Enter")
+    reader.page.keyboard.type("No.")
+    script.says("Then not.")
+    reader.page.keyboard.press("Enter")
+    reader.exchange("done")
