@@ -195,6 +195,9 @@ class Scenario:
     max_cost: float = 0.0
     """The deployment's cap in dollars a chat."""
 
+    caches: bool = False
+    """Whether the model's service caches prompts; then summaries are made jointly where that is cheaper."""
+
     window: int | None = None
     """The model's context window in tokens, during the first query."""
 
@@ -454,9 +457,18 @@ class World:
         rounds = self.scenario.rounds if query == 1 or self.scenario.always_asks else ()
         last = request.tool_choice is not None and request.tool_choice.type == "none"
         if turn > len(rounds) or last:
-            return _stream(Reply(({"type": "text", "text": f"({number}) {ANSWER}"},)))
+            return self._stream(Reply(({"type": "text", "text": f"({number}) {ANSWER}"},)))
         said = {"type": "text", "text": f"({number}) Let me look."}
-        return _stream(Reply((said, *map(_tool_use, rounds[turn - 1])), "tool_use"))
+        return self._stream(Reply((said, *map(_tool_use, rounds[turn - 1])), "tool_use"))
+
+    def _stream(self, reply: Reply) -> httpx2.Response:
+        usage = tokens.Usage(0, cache_written_5m=PROMPT) if self.scenario.caches else tokens.Usage(PROMPT)
+        events = sse.events(reply, fresh_id("msg"), MODEL, usage, 10_000)
+        return httpx2.Response(
+            200,
+            headers={"content-type": "text/event-stream"},
+            content=b"".join(event.encode() for event in events),
+        )
 
     def _refusal(self, query: int, request: wire.Request) -> str:
         """Why the scenario's service refuses the request; empty if it does not."""
@@ -968,16 +980,5 @@ def _tool_use(asked: Asked) -> dict[str, Any]:
     return {"type": "tool_use", "id": fresh_id("toolu"), "name": asked.tool, "input": asked.input}
 
 
-def _stream(reply: Reply) -> httpx2.Response:
-    events = sse.events(reply, fresh_id("msg"), MODEL, tokens.Usage(0, cache_written_5m=PROMPT), 10_000)
-    return httpx2.Response(
-        200,
-        headers={"content-type": "text/event-stream"},
-        content=b"".join(event.encode() for event in events),
-    )
-
-
 def _json_response(reply: Reply) -> httpx2.Response:
-    return httpx2.Response(
-        200, json=sse.message(reply, fresh_id("msg"), MODEL, tokens.Usage(0, cache_written_5m=PROMPT))
-    )
+    return httpx2.Response(200, json=sse.message(reply, fresh_id("msg"), MODEL, tokens.Usage(PROMPT)))

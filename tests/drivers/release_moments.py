@@ -42,6 +42,7 @@ CHAT: Final = Scenario(
     rounds=((DOCUMENTATION, NOTE, UNKNOWN), (READ,)),
     charged=20,
     always_asks=True,
+    caches=True,
 )
 SEARCHING: Final = Scenario("a search", rounds=((SEARCH,),), always_asks=True)
 
