@@ -31,7 +31,9 @@ def waits(reader: Reader, script: Script, **arguments: Any) -> Locator:
 
 def results(script: Script) -> list[dict[str, Any]]:
     """The tool results that the model was sent last."""
-    return [block for block in script.requests()[-1]["messages"][-1]["content"] if block["type"] == "tool_result"]
+    return [
+        block for block in script.requests()[-1]["messages"][-1]["content"] if block["type"] == "tool_result"
+    ]
 
 
 def test_a_call_is_shown_and_approved(reader: Reader, script: Script) -> None:

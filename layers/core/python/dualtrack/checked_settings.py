@@ -57,6 +57,13 @@ def allowed(entry: Entry) -> tuple[str, ...]:
     return () if check is None or callable(check) else check
 
 
+def header_names(names: tuple[str, ...], _: Settings) -> tuple[str, ...]:
+    """Names of HTTP headers. Raises ValueError."""
+    if not all(re.fullmatch(r"[A-Za-z0-9-]{1,64}", name) for name in names):
+        raise ValueError("must be names of headers, separated by commas")
+    return names
+
+
 def origins(pages: tuple[str, ...], _: Settings) -> tuple[str, ...]:
     """The origins of pages, ``https://page.example``; ``*`` stays."""
     split = [(page, urlsplit(page)) for page in pages if page != "*"]

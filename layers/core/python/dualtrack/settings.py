@@ -310,8 +310,7 @@ class Settings:
         "headers that may name a service's [end user](docs/keys.md#end-users) besides `X-Dualtrack-User`, separated by"
         " commas",
         used_by=("api", "stream"),
-        form=r"[A-Za-z0-9-]{1,64}(,[A-Za-z0-9-]{1,64})*",
-        expects="names of headers, separated by commas",
+        check="dualtrack.checked_settings:header_names",
         example="X-OpenWebUI-User-Id",
     )
     dualtrack_key_requests: int = setting(
