@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from dualtrack.profiles import PLACEHOLDER, AfterMaxTurns
+from dualtrack.profiles import PLACEHOLDER, AfterMaxTurns, WhenSummarised
 from dualtrack.requests import MAX_PAUSE_SECONDS
 from dualtrack.settings import declared
 from dualtrack.tools.mcp.config import NAME_PATTERN, parse_servers
@@ -58,6 +58,7 @@ class DualTrackFile(BaseModel):
 
     policy: Literal["dual_track"] = "dual_track"
     whole_characters: Annotated[int, Field(ge=0, le=100_000)] = 1_000
+    summaries: WhenSummarised = "at_once"
 
 
 class WindowFile(BaseModel):

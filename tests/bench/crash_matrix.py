@@ -96,10 +96,10 @@ if __name__ == "__main__":
     parser.add_argument("scenario", nargs="?", default="")
     asked = parser.parse_args()
     known: Sequence[Scenario] = worker_world.SCENARIOS if asked.workers else crash_matrix.SCENARIOS
-    sys.exit(
-        main(
+    with crash_matrix.with_waiting_profile():
+        broken = main(
             [scenario for scenario in known if asked.scenario in scenario.name],
             on_the_emulator if asked.workers else in_memory,
             asked.workers,
         )
-    )
+    sys.exit(broken)

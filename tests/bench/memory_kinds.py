@@ -17,9 +17,10 @@ import itertools
 import logging
 import random
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from dualtrack.models.protocol import CALL_SECONDS, ignore
+from dualtrack.profiles import DEFAULT_PROFILE, WhenSummarised, all_profiles, profile_named
 from dualtrack.tool_values import ToolResult
 from dualtrack_stack.local.offline_model.tokens import PromptCache
 from rich.console import Console
@@ -147,7 +148,7 @@ class Charged:
 
 
 def dual_track(
-    exchanges: Sequence[Exchange], pause: float, tell: Callable[[str], None]
+    exchanges: Sequence[Exchange], summaries: WhenSummarised, pause: float, tell: Callable[[str], None]
 ) -> tuple[Remembered, Mapping[str, Any]]:
     """The conversation through the product's steps, and the body of its first call."""
     texts = {
@@ -160,6 +161,8 @@ def dual_track(
         return ToolResult(texts[running.call.id])
 
     done = Remembered()
+    profile = profile_named(DEFAULT_PROFILE)
+    all_profiles()[DEFAULT_PROFILE] = replace(profile, history=replace(profile.history, summaries=summaries))
     with make_world(**{TOOL: found}) as made:
         made.model.state.cache = PromptCache(made.clock)
         made.stores.ledger.grant("ann", "g", 1_000_000, "bench", made.clock())
@@ -207,12 +210,16 @@ def totals(way: Remembered) -> list[float]:
 def measure(name: str, queries: int, pause: float, tell: Callable[[str], None]) -> dict[str, list[float]]:
     """The totals of each strategy in a conversation of this kind, as multiples of the full history's."""
     exchanges = conversation(name, queries)
-    own, first = dual_track(exchanges, pause, tell)
+    ours = {
+        f"dual track, {summaries}": dual_track(exchanges, summaries, pause, tell)
+        for summaries in get_args(WhenSummarised)
+    }
+    first = next(iter(ours.values()))[1]
     others = {label: totals(way(Service(first, WINDOW, pause), exchanges)) for label, way in WAYS.items()}
     full = others.pop(FULL)
     return {
         label: [cost / whole for cost, whole in zip(costs, full, strict=False)]
-        for label, costs in {"dual track": totals(own), **others}.items()
+        for label, costs in {**{own: totals(way) for own, (way, _) in ours.items()}, **others}.items()
     }
 
 

@@ -5,9 +5,12 @@ The calls are recorded from runs without faults, so a new call enters the matrix
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from dualtrack.profiles import DEFAULT_PROFILE, all_profiles, profile_named
 
 from tests.drivers.crash_world import (
     BIG,
@@ -46,6 +49,22 @@ LONG: Final = "What the documentation says. " * 5_000
 """A tool result of which a request contains only the beginning."""
 
 TWO_ROUNDS: Final = ((DOCUMENTATION, NOTE, UNKNOWN), (READ,))
+WAITING: Final = "waiting"
+"""The assistant whose queries are sent whole until their summaries pay (`with_waiting_profile`)."""
+
+
+@contextlib.contextmanager
+def with_waiting_profile() -> Iterator[None]:
+    """The deployment has it meanwhile."""
+    assistant = profile_named(DEFAULT_PROFILE)
+    history = replace(assistant.history, summaries="when_they_pay")
+    all_profiles()[WAITING] = replace(assistant, name=WAITING, history=history)
+    try:
+        yield
+    finally:
+        del all_profiles()[WAITING]
+
+
 SCENARIOS: Final = (
     Scenario("no tools"),
     Scenario("a key", keyed=True),
@@ -87,6 +106,9 @@ SCENARIOS: Final = (
     Scenario("summaries while a follow-up waits", follow_up="while it waits"),
     Scenario("a follow-up after the summaries", follow_up="after"),
     Scenario("past tool rounds", rounds=TWO_ROUNDS, charged=20, profile="sessions", follow_up="after", always_asks=True),
+    Scenario("stands whole", rounds=TWO_ROUNDS, charged=20, profile=WAITING, follow_up="before", always_asks=True),
+    Scenario("stands whole from the start", rounds=((DOCUMENTATION,),), charged=15, profile=WAITING, follow_up="while it waits", always_asks=True),
+    Scenario("a batch", rounds=((DOCUMENTATION,),), charged=15, profile=WAITING, follow_up="after", pause=400.0, always_asks=True),
     Scenario("courses", rounds=((OUTLINE,), (COURSE_SEARCH,)), charged=9, profile="courses"),
     Scenario("approved", rounds=((NOTE,), (READ,)), charged=10, asks=(NOTE.tool,)),
     Scenario("approved with a call beside it", rounds=((NOTE, READ), (NOTE,)), charged=13, asks=(NOTE.tool,)),
@@ -105,7 +127,7 @@ SCENARIOS: Final = (
 SAID: Final = "What is it?"
 """What `World.post` asks."""
 
-EXTRACTS: Final = ("sessions", "courses")
+EXTRACTS: Final = ("sessions", "courses", WAITING)
 """Profiles whose summaries are always extracts."""
 
 NEVER_STRUCK: Final = "the fault never struck"

@@ -143,7 +143,8 @@ def _turns_cost(stores: Stores, chat: Chat) -> int:
 
 
 def prefix_faults(starts: Mapping[int, Sequence[str]]) -> list[str]:
-    """What a query sends, itself included, is a prefix of what every later one sends, except across folds.
+    """What a query sends, itself included, is a prefix of what every later one sends, except across folds and batches
+    of summaries.
 
     ``starts``: by query, block by block; short queries only.
     """
@@ -154,7 +155,14 @@ def prefix_faults(starts: Mapping[int, Sequence[str]]) -> list[str]:
         for number, later in pairs
         if [*starts[later]][: len(starts[number])] != [*starts[number]]
         and _digest_sent(starts[later]) <= _digest_sent(starts[number])
+        and not _summarised_since(starts[number], starts[later])
     ]
+
+
+def _summarised_since(before: Sequence[str], now: Sequence[str]) -> bool:
+    """Whether a query that was sent whole before is sent as its summaries now."""
+    whole = {match[1] for text in before if (match := re.match(r"assistant \[ID:(q\d+)-r\] ", text))}
+    return any(text.startswith(f"assistant [ID:{name}-r-sum") for text in now for name in whole)
 
 
 def _digest_sent(start: Sequence[str]) -> int:

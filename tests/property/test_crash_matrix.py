@@ -14,15 +14,32 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.drivers.crash_matrix import SCENARIOS, TWO_ROUNDS, Case, cases, judge, run, table
+from tests.drivers.crash_matrix import (
+    SCENARIOS,
+    TWO_ROUNDS,
+    Case,
+    cases,
+    judge,
+    run,
+    table,
+    with_waiting_profile,
+)
 from tests.drivers.crash_world import Scenario, World, ref_of
 from tests.drivers.faults import PATIENCE, Fault, Process, Site
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dualtrack.requests import ChatRef
 
 SEED = int(os.environ.get("DUALTRACK_CRASH_SEED", "20261121"))
+
+
+@pytest.fixture(autouse=True)
+def _with_every_profile() -> Iterator[None]:
+    with with_waiting_profile():
+        yield
 
 
 def sample(scenario: Scenario) -> list[Case]:

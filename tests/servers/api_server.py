@@ -98,6 +98,7 @@ def chat_object(**changed: Any) -> Any:
         "stop": "complete",
         "response": "Use **OAuth 2.0**.",
         "summary": "OAuth.",
+        "summary_made": True,
         "sources": [
             {"title": "Auth guide", "url": "https://docs.example/auth"},
             {"title": "Earlier", "record_id": "q1-r"},

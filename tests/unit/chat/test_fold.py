@@ -192,7 +192,7 @@ def test_a_chat_that_has_ended_puts_no_digest_in_force(world: World) -> None:
     chat = world.start("Again?", conversation_id=first.conversation_id)
     world.abort(chat)
     late = replace(chat, status="running")
-    past = read_past(world.stores, late, is_fixed=False)
+    past = read_past(world.stores, late, all_profiles()["assistant"], is_fixed=False)
     with pytest.raises(ChatClosed):
         fix_past(world.stores, late, past, all_profiles()["assistant"], Pin())
     assert newest(world, chat)[0] == past.digest

@@ -232,7 +232,10 @@ class Chat(TypedDict):
         "Why the answer ended; null until then, and if the chat failed",
     ]
     response: Annotated[str | None, "The answer in Markdown; null until there is one"]
-    summary: Annotated[str | None, "The answer's summary; null until the chat is done"]
+    summary: Annotated[str | None, "The answer's summary or an extract of it; null until the chat is done"]
+    summary_made: Annotated[
+        bool, "Whether the next query is sent the summaries; if not, the records themselves"
+    ]
     sources: Annotated[Sequence[Source], "The answer's sources, distinct, in order of first use"]
     tool_calls: Annotated[Sequence[ToolCall], "Its tool calls in order"]
     turns: Annotated[Count, "Number of model calls"]

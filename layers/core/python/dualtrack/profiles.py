@@ -21,6 +21,7 @@ PLACEHOLDER: Final = "{query}"
 """The placeholder of the query in a profile's ``query_template``."""
 
 
+WhenSummarised = Literal["at_once", "when_they_pay"]
 AfterMaxTurns = Literal["limit", "complete"]
 DUAL_TRACK: Final[Policy] = "dual_track"
 WINDOW: Final[Policy] = "window"
@@ -33,12 +34,14 @@ class History:
     """How past queries are sent: a policy of `dualtrack.memory.policies`, by name.
 
     ``whole_characters`` belongs to `DUAL_TRACK`: a record of at most so many stands whole on the summarised track.
-    ``exchanges`` belongs to `WINDOW`, ``rounds`` to `TOOL_ROUNDS`. ``as_written``: past queries are sent without the
-    profile's ``query_template``; a pin without the field has them in it.
+    ``summaries``: when they are made. ``exchanges`` belongs to `WINDOW`, ``rounds`` to `TOOL_ROUNDS`.
+    ``as_written``: past queries are sent without the profile's ``query_template``; a pin without the field has them in
+    it.
     """
 
     policy: Policy = DUAL_TRACK
     whole_characters: int = 1_000
+    summaries: WhenSummarised = "at_once"
     exchanges: int = 2
     rounds: int = 10
     as_written: bool = False
@@ -47,6 +50,11 @@ class History:
     def is_summarised(self) -> bool:
         """Whether the past is sent as the summarised track; every other policy sends records."""
         return self.policy == DUAL_TRACK
+
+    @property
+    def waits(self) -> bool:
+        """Whether queries are sent whole until their summaries pay."""
+        return self.is_summarised and self.summaries == "when_they_pay"
 
 
 @stored(whole=True)

@@ -294,6 +294,10 @@ def _summarised_track(
 ) -> list[Record]:
     """Reads the track before the records: the records that it names are written with it or before it."""
     track = stores.history.track(user, conversation_id, number)
+    if track and track.whole_tokens:
+        sent = {block.ref or block.record_id for block in track.blocks}
+        records = stores.history.query_records(user, conversation_id, number, texts=sent)
+        return [record for record in records if record.record_id in sent]
     blocks = track.blocks if track else ()
     verbatim = {block.record_id for block in blocks if not block.ref} if track else {query_id(number)}
     records = stores.history.query_records(user, conversation_id, number, texts=verbatim)

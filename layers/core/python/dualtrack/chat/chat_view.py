@@ -36,6 +36,7 @@ def chat_json(
         "stop": chat.stop or None,
         "response": _response(chat, records),
         "summary": _summary(chat, track) if chat.status == "done" else None,
+        "summary_made": chat.status == "done" and track is not None and not track.whole_tokens,
         "sources": [source_json(source) for source in sources_of(records)],
         "tool_calls": [_call(record.record_id, record.call) for record in records if record.call],
         "turns": chat.turn,

@@ -43,10 +43,10 @@ from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.chats import ENDED, with_summaries, with_usage
 from dualtrack.storage.conversations import aside_action
 from dualtrack.storage.dynamo import Lost
-from dualtrack.storage.history import TRACK
+from dualtrack.storage.history import TRACK, WHOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
@@ -125,7 +125,7 @@ def end_chat(
         try:
             if chat.status == "answered":
                 records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
-                finish(stores, chat, records, {}, whole_characters(chat.profile), None)
+                finish(stores, chat, records, _mechanical(stores, chat, records), None)
             else:
                 fence = _retry if left and isinstance(how, Cancelled) else _retry_unless_delta
                 _end_running(stores, log, chat, how, fence)
@@ -149,13 +149,13 @@ def finish(
     stores: PaidStores,
     chat: Chat,
     records: tuple[Record, ...],
-    summaries: Mapping[str, str],
-    whole: int,
+    track: QueryTrack,
     spent: Side | None,
+    also: Sequence[Write] = (),
     kept: int = 0,
 ) -> None:
-    """Answered → done: the summarised track of the query's ``records``, and the terminal event with the chat object.
-    A record of at most ``whole`` characters needs no summary.
+    """Answered → done: the query's summarised ``track``, and the terminal event with the chat object.
+    ``also`` is written with the track.
 
     A follow-up may have made the track final before (query_state.py): then the chat closes with that track.
     What was ``spent`` on summaries counts either way; None if unknown, because the step that asked for them died. It is
@@ -165,16 +165,12 @@ def finish(
     after = replace(after, spent=replace(after.spent, summaries=spent))
     cost = side_nanodollars(spent) if spent else _unknown_cost(stores, chat)
     after = with_aside(stores, after, cost)
-    # there are none if the conversation was deleted meanwhile: then the closed log rejects the next write
-    track = (
-        track_of(records, summaries, whole, iso(stores.clock())) if records else QueryTrack(chat.query, ())
-    )
     try:
-        writes = stores.history.track_writes(chat.user, chat.conversation_id, track)
+        writes = [*stores.history.track_writes(chat.user, chat.conversation_id, track), *also]
         _close_answered(stores, chat, after, records, track, writes, kept)
     except Lost as lost:
         stored = stores.history.track(chat.user, chat.conversation_id, chat.query)
-        if lost.items.keys() != {TRACK} or stored is None:
+        if not lost.items.keys() <= {TRACK, WHOLE} or stored is None:
             raise
         _close_answered(stores, chat, after, records, stored, [], kept)
 
@@ -193,6 +189,14 @@ def _index_writes(
         return ()
     index = {chat.query: index_of(records, track)}
     return stores.search_index.words_writes(chat.user, chat.conversation_id, index)
+
+
+def _mechanical(stores: PaidStores, chat: Chat, records: tuple[Record, ...]) -> QueryTrack:
+    """The track without a model. There are no records if the conversation was deleted meanwhile: then the closed log
+    rejects the next write."""
+    if not records:
+        return QueryTrack(chat.query, ())
+    return track_of(records, {}, whole_characters(chat.profile), iso(stores.clock()))
 
 
 def _close_answered(

@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.clock import epoch_of, iso
 from dualtrack.errors import Contended, Gone, Superseded
 from dualtrack.memory.digests import Past, TrackBudget, past_to_send
 from dualtrack.models.prices import CACHE_SECONDS
+from dualtrack.models.windows import LEAST_WINDOW
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.past_writes import write_past
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dualtrack.memory.records import QueryTrack
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat, Pin
     from dualtrack.storage.stores import ToolStores
 
 _TRIES: Final = 6
 
+RUNNING_SHARE: Final = 4
+"""The part of a call, as its reciprocal, that queries that are sent whole leave to the running one."""
+
 
 def track_budget(profile: Profile) -> TrackBudget:
-    """The token budget of the past in this profile."""
-    return TrackBudget(profile.track_tokens, profile.query_template)
+    """The token budget of the past in this profile. Where queries wait for their summaries, what `context_tokens`
+    leaves beside an answer and the running query's own part, if that is more; in the smallest window of a model."""
+    tokens = profile.track_tokens
+    if profile.history.waits:
+        context = min(profile.context_tokens, LEAST_WINDOW)
+        tokens = max(tokens, context - profile.max_tokens - context // RUNNING_SHARE)
+    return TrackBudget(tokens, profile.query_template)
 
 
-def read_past(stores: ToolStores, chat: Chat, *, is_fixed: bool) -> Past:
-    """The digest and the tracks after it: the pinned ones, or for a new query the current ones.
+def read_past(stores: ToolStores, chat: Chat, profile: Profile, *, is_fixed: bool) -> Past:
+    """The digest and the tracks after it: the pinned ones, or for a new query the current ones. A batch that was
+    written after the pin does not count.
 
     Only what follows the digest is read, however long the conversation is. Raises `Gone`.
     """
@@ -39,7 +53,17 @@ def read_past(stores: ToolStores, chat: Chat, *, is_fixed: bool) -> Past:
     elif chat.pin is None and not is_fixed:
         digest, ahead = stores.digests.newest(user, conversation_id)
     after = digest.through if digest else 0
-    return Past(digest, stores.history.tracks(user, conversation_id, chat.query - 1, after), ahead)
+    tracks = stores.history.tracks(user, conversation_id, chat.query - 1, after)
+    if not profile.history.waits:
+        return Past(digest, tracks, ahead)
+    first = chat.pin.whole_from if chat.pin else first_whole(tracks)
+    whole = stores.history.whole(user, conversation_id, first - 1, chat.query) if first else {}
+    return Past(digest, tracks, ahead, MappingProxyType(whole))
+
+
+def first_whole(tracks: Sequence[QueryTrack]) -> int:
+    """The number of the first query that is sent whole; 0 if there is none."""
+    return next((track.query for track in tracks if track.whole_tokens), 0)
 
 
 def fix_past(stores: ToolStores, chat: Chat, past: Past, profile: Profile, pin: Pin) -> tuple[Past, Chat]:
@@ -52,15 +76,17 @@ def fix_past(stores: ToolStores, chat: Chat, past: Past, profile: Profile, pin: 
     for _ in range(_TRIES):
         now = stores.clock()
         sent = past_to_send(past, track_budget(profile), iso(now), cold=_is_cold(past, now))
-        pin = replace(pin, digest=sent.digest.number if sent.digest else 0)
+        digest = sent.digest.number if sent.digest else 0
+        pin = replace(pin, digest=digest, whole_from=min(sent.whole, default=0))
         if sent.digest == past.digest:
             fixed = stores.chats.pin(chat, pin)
-            return (sent if fixed.pin == pin else read_past(stores, fixed, is_fixed=True)), fixed
+            is_ours = fixed.pin == pin
+            return (sent if is_ours else read_past(stores, fixed, profile, is_fixed=True)), fixed
         try:
             _take(stores, chat, past, sent, pin)
         except Lost:
             chat = _reloaded(stores, chat)
-            past = read_past(stores, chat, is_fixed=False)
+            past = read_past(stores, chat, profile, is_fixed=False)
             if chat.pin:
                 return past, chat
         else:

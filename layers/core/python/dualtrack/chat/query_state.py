@@ -6,31 +6,27 @@ queries, folds the past if it is too long, keeps the agent, and pins all of it.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from dualtrack.chat.keep_whole import kept
 from dualtrack.chat.past import fix_past, read_past
+from dualtrack.chat.query_view import required, view_of_query
 from dualtrack.chat.replay import read_replay
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.clock import iso
-from dualtrack.errors import Gone, Superseded
+from dualtrack.errors import Superseded
 from dualtrack.ids import response_id
-from dualtrack.memory.blocks import Result
 from dualtrack.memory.digests import Past
 from dualtrack.memory.full_history import RETRIEVE_FULL_CONTEXT
-from dualtrack.memory.records import block_of
-from dualtrack.memory.sending import Cuts
 from dualtrack.memory.summaries import track_of
-from dualtrack.memory.view import PastTurn, Replay, TextFile, View
+from dualtrack.memory.view import Replay, View
 from dualtrack.storage.chats import Pin
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.past_writes import write_past
-from dualtrack.tools.full_context import result_text
 from dualtrack.tools.mcp.catalogue import load_catalogue
 from dualtrack.tools.registry import IN_HOUSE, offered_tools
 
@@ -38,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.chat.agent import Agent
-    from dualtrack.memory.records import Attachment, QueryTrack, Record
+    from dualtrack.memory.records import QueryTrack, Record, Whole
     from dualtrack.models.turn import Limit
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat, RecordedTurn
@@ -117,25 +113,17 @@ def _state(
     stores: QueryStores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], limit: Limit, read: _Read
 ) -> QueryState:
     profile = agent.profile
-    asked = (record for record in read.records if record.type == "message" and record.role == "user")
-    query: Record = _required(next(asked, None))
     offered = offered_tools(profile, agent.tools, read.catalogue)
+    own = view_of_query(stores, chat, profile, turns, limit, read.records)
     tracks, replay = _tracks(chat, profile, read.past), _replay(stores, chat, profile, offered)
-    if query.attachments or _names_files(read.past, tracks, replay):
+    if own.attachments or own.files or _names_files(read.past, tracks, replay):
         offered = MappingProxyType({**offered, RETRIEVE_FULL_CONTEXT: IN_HOUSE[RETRIEVE_FULL_CONTEXT]})
-    view = View(
+    view = replace(
+        own,
         digest=read.past.digest,
         tracks=tracks,
-        query=block_of(query),
-        attachments=_files(stores, chat, [file for file in query.attachments if not file.record_id]),
-        files=tuple(_text_file(file, read.records) for file in query.attachments if file.record_id),
-        turns=tuple(_past_turn(stores, chat, turn, read.records) for turn in turns),
-        limit=limit,
-        max_turns=profile.max_turns,
-        result_limit=profile.result_limit,
+        whole=_whole(chat, offered, read.past),
         replay=replay,
-        template=profile.query_template,
-        cuts=turns[-1].sending.cuts if turns else Cuts(),
     )
     return QueryState(chat, view, offered, read.records)
 
@@ -144,6 +132,15 @@ def _names_files(past: Past, tracks: Sequence[QueryTrack], replay: Replay) -> bo
     """Whether files of the past are named, or may be in a digest: every agent can then read them again."""
     named = any(block.names_files for track in tracks for block in track.blocks)
     return past.digest is not None or named or replay.names_files
+
+
+def _whole(chat: Chat, offered: Mapping[str, ToolSpec], past: Past) -> Mapping[int, Whole]:
+    """The past queries that are sent whole: those that call tools only if there still are tools."""
+    before = (chat.pin or Pin()).before(chat.query)
+    sent = {number: whole.sent_after(before) for number, whole in past.whole.items()}
+    return MappingProxyType(
+        {number: whole for number, whole in sent.items() if offered or not whole.uses_tools}
+    )
 
 
 def _is_new(chat: Chat, turns: Sequence[RecordedTurn]) -> bool:
@@ -174,7 +171,9 @@ def _read(stores: QueryStores, chat: Chat, profile: Profile, turns: Sequence[Rec
 
 
 def _read_past(stores: QueryStores, chat: Chat, profile: Profile, *, is_fixed: bool) -> Past:
-    return read_past(stores, chat, is_fixed=is_fixed) if profile.history.is_summarised else Past(None, ())
+    if not profile.history.is_summarised:
+        return Past(None, ())
+    return read_past(stores, chat, profile, is_fixed=is_fixed)
 
 
 def _pin(
@@ -202,7 +201,7 @@ def _with_every_track(
     """Wait briefly for missing tracks; then write the rest of them here, mechanically."""
 
     def reread() -> _Read:
-        return replace(read, past=read_past(stores, chat, is_fixed=False))
+        return replace(read, past=read_past(stores, chat, profile, is_fixed=False))
 
     deadline = stores.clock() + _TRACK_WAIT_SECONDS
     while read.missing(chat.query) and stores.clock() < deadline:
@@ -210,67 +209,40 @@ def _with_every_track(
         read = reread()
     missing = read.missing(chat.query)
     for number in missing:
-        _make_final(stores, chat, number, profile.history.whole_characters)
+        _make_final(stores, chat, profile, number, read.past.tracks)
     return reread() if missing else read
 
 
-def _make_final(stores: QueryStores, chat: Chat, number: int, whole: int) -> None:
-    """Write the mechanical track of an earlier query. If another run was first, its track counts.
+def _make_final(
+    stores: QueryStores, chat: Chat, profile: Profile, number: int, tracks: Sequence[QueryTrack]
+) -> None:
+    """Write the mechanical track of an earlier query, and the query whole if queries wait for their summaries. If
+    another run was first, its track counts.
 
     The earlier chat may be answered and not yet done: it is then closed with this track.
     """
     user, conversation_id = chat.user, chat.conversation_id
     records = stores.history.query_records(user, conversation_id, number)
-    _required(next((record for record in records if record.record_id == response_id(number)), None))
-    track = track_of(records, {}, whole, iso(stores.clock()))
+    required(next((record for record in records if record.record_id == response_id(number)), None))
+    track, also = track_of(records, {}, profile.history.whole_characters, iso(stores.clock())), []
+    earlier = _answered(stores, chat, number) if profile.history.waits else None
+    if earlier:
+        own = kept(stores, *earlier, profile, records, [each for each in tracks if each.query < number])
+        track = own.on(track, whole=bool(own.whole.messages))
+        also = own.writes(stores.history, chat, number) if own.whole.messages else []
     with contextlib.suppress(Lost):
-        write_past(stores, chat, stores.history.track_writes(user, conversation_id, track))
+        write_past(stores, chat, [*stores.history.track_writes(user, conversation_id, track), *also])
 
 
-def _past_turn(stores: QueryStores, chat: Chat, turn: RecordedTurn, records: tuple[Record, ...]) -> PastTurn:
-    by_id = {record.record_id: record for record in records}
-    results = {call.id: _result(stores, chat, _required(by_id.get(call.id))) for call in turn.calls}
-    return PastTurn(turn.content, turn.calls, MappingProxyType(results))
+def _answered(stores: QueryStores, chat: Chat, number: int) -> tuple[Chat, tuple[RecordedTurn, ...]] | None:
+    """The chat of an earlier query with its turns, if it has an answer."""
+    chat_id = stores.history.chat_of_query(chat.user, chat.conversation_id, number)
+    loaded = stores.chats.load_with_turns(chat.user, chat_id) if chat_id else None
+    return loaded if loaded and loaded[1] and loaded[0].status in ("answered", "done") else None
 
 
 def _tracks(chat: Chat, profile: Profile, past: Past) -> tuple[QueryTrack, ...]:
     if not profile.history.is_summarised:
         return ()
     written = {track.query: track for track in past.tracks}
-    return tuple(_required(written.get(number)) for number in _sent_one_by_one(past, chat.query))
-
-
-def _required(value: T | None) -> T:
-    if value is None:
-        raise Gone
-    return value
-
-
-def _result(stores: QueryStores, chat: Chat, record: Record) -> Result:
-    """What the model gets from a call's record."""
-    call = record.call
-    if call is None:
-        raise ValueError(record.record_id)
-    text = result_text(stores, chat.user, chat.conversation_id, record)
-    return Result(text, call.is_error, _files(stores, chat, call.media))
-
-
-def _text_file(file: Attachment, records: tuple[Record, ...]) -> TextFile:
-    of_file = (candidate for candidate in records if candidate.record_id == file.record_id)
-    record: Record = _required(next(of_file, None))
-    return TextFile(record.record_id, file.name, record.content)
-
-
-def _files(
-    stores: QueryStores, chat: Chat, attachments: Sequence[Attachment]
-) -> tuple[Mapping[str, str], ...]:
-    load = partial(stores.history.load_file, chat.user, chat.conversation_id, chat.query)
-    return tuple(
-        MappingProxyType(
-            {
-                "media_type": file.media_type,
-                "data": base64.b64encode(load(file)).decode(),
-            }
-        )
-        for file in attachments
-    )
+    return tuple(required(written.get(number)) for number in _sent_one_by_one(past, chat.query))

@@ -19,9 +19,10 @@ from dualtrack.chat.end_chat import finish
 from dualtrack.chat.fold_ahead import fold_ahead, free_rest
 from dualtrack.chat.regroup import regroup
 from dualtrack.chat.summarise_jointly import joint_request, joint_summaries, new_mark
+from dualtrack.chat.summary_plan import Plan, plan_of, write_batch
 from dualtrack.clock import iso
 from dualtrack.errors import Gone, ModelRefused, ModelUnavailable, Superseded
-from dualtrack.memory.summaries import SummaryRequest, fitted, summary_call, summary_requests
+from dualtrack.memory.summaries import SummaryRequest, fitted, summary_call
 from dualtrack.models.protocol import ignore
 from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.spent import Side
@@ -99,7 +100,8 @@ def summarise(
     """Write the query's summarised track and close the chat. Idempotent.
 
     No model is asked for a track that a follow-up has made final, or that is never sent: other policies than
-    `dual_track` send records. ``serve`` opens the model of a provider; ``provider``: the deployment's; ``made`` is
+    `dual_track` send records. Where queries wait for their summaries, those of earlier queries may be made here, too,
+    or none (`when_they_pay`). ``serve`` opens the model of a provider; ``provider``: the deployment's; ``made`` is
     called with what the summaries took, by the run that has recorded them. ``embedder``: see `regroup`.
     """
     chat = stores.chats.load(ref.user, ref.chat_id)
@@ -113,8 +115,8 @@ def summarise(
     is_final = stores.history.track(chat.user, chat.conversation_id, chat.query) is not None
     at, clock, tries = iso(stores.clock()), time.monotonic(), _Tries(sleep)
     whole = agent.profile.history.whole_characters if agent else whole_characters(chat.profile)
-    requests = summary_requests(records, whole) if agent and not is_final else ()
-    found = _Made({})
+    plan = plan_of(stores, chat, agent, records, settings) if agent and not is_final else Plan()
+    requests, found = plan.requests, _Made({})
     if agent and model and requests:
         jointly = _jointly(stores, chat, agent, requests, model, settings, tries)
         single = affordable(requests, settings, chat.costs.summaries) if chat.costs else requests
@@ -127,7 +129,8 @@ def summarise(
     kept = chat.costs.digest if chat.costs and agent else 0
     summaries = {record_id: fitted(text, settings.characters) for record_id, text in found.texts.items()}
     try:
-        finish(stores, chat, records, summaries, whole, spent, kept)
+        track, also = write_batch(stores, chat, records, plan, summaries, whole)
+        finish(stores, chat, records, track, spent, also, kept)
     except (Superseded, Lost):
         return {}
     made(spent)

@@ -9,7 +9,9 @@ prompt cache has expired anyway. If a query must fold and no digest is ready, it
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final
 
 from dualtrack.codec import APART, As, stored
@@ -19,9 +21,9 @@ from dualtrack.profiles import PLACEHOLDER
 from dualtrack.text import cautious_tokens, clean, neutralise, one_line, preview, within_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from dualtrack.memory.records import QueryTrack
+    from dualtrack.memory.records import QueryTrack, Whole
 
 DIGEST_LIMIT: Final = 4_000
 """Maximum length of a digest in characters."""
@@ -84,6 +86,8 @@ class Past:
     digest: Digest | None
     tracks: tuple[QueryTrack, ...]
     ahead: Digest | None = None
+    whole: Mapping[int, Whole] = field(default_factory=lambda: MappingProxyType({}))
+    """The queries after it that are sent whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,9 @@ class TrackBudget:
         return min(_DIGEST_TOKENS, self.tokens // 4)
 
     def of_track(self, track: QueryTrack) -> int:
-        """The tokens of a query's track."""
+        """The tokens of a query: of its track, or of its messages if it is sent whole."""
+        if track.whole_tokens:
+            return track.whole_tokens
         framed = cautious_tokens(self.template) if self.template != PLACEHOLDER else 0
         return framed + sum(cautious_tokens(block.text) for block in track.blocks)
 
@@ -122,25 +128,31 @@ def past_to_send(past: Past, budget: TrackBudget, now: str, *, cold: bool) -> Pa
     kept = replace(past, ahead=None)
     forced = budget.of(past.digest, past.tracks) > budget.tokens
     if past.ahead and (forced or cold):
-        kept = Past(past.ahead, _tracks_after(past.ahead, past.tracks))
+        kept = _after(past.ahead, past)
         forced = forced and budget.of(kept.digest, kept.tracks) > budget.half
     if not forced or not kept.tracks:
         return kept
     folded = _to_fold(kept.tracks, budget.half - budget.room, budget)
     digest = digest_of(kept.digest, folded, None, budget, now)
-    return Past(digest, kept.tracks[len(folded) :])
+    return _after(digest, kept)
 
 
 def to_fold_ahead(past: Past, budget: TrackBudget) -> tuple[QueryTrack, ...]:
     """What a digest written now would fold, oldest first; nothing while the past is small or a digest is waiting.
 
-    It folds so much that at least half of the budget will be free after another query like these.
+    It folds so much that at least half of the budget will be free after another query like these. What is sent whole is
+    summarised before it is folded.
     """
     taken = budget.of(past.digest, past.tracks)
     if past.ahead or not past.tracks or taken < budget.tokens * AHEAD_SHARE:
         return ()
     last = max(map(budget.of_track, past.tracks))
-    return _to_fold(past.tracks, min(taken, budget.tokens) - last - budget.half - budget.room, budget)
+    leave = min(taken, budget.tokens) - last - budget.half - budget.room
+    return tuple(itertools.takewhile(_is_summarised, _to_fold(past.tracks, leave, budget)))
+
+
+def _is_summarised(track: QueryTrack) -> bool:
+    return not track.whole_tokens
 
 
 def _to_fold(tracks: Sequence[QueryTrack], leave: int, budget: TrackBudget) -> tuple[QueryTrack, ...]:
@@ -155,8 +167,10 @@ def _to_fold(tracks: Sequence[QueryTrack], leave: int, budget: TrackBudget) -> t
     return tuple(folded)
 
 
-def _tracks_after(digest: Digest, tracks: Sequence[QueryTrack]) -> tuple[QueryTrack, ...]:
-    return tuple(track for track in tracks if track.query > digest.through)
+def _after(digest: Digest, past: Past) -> Past:
+    tracks = tuple(track for track in past.tracks if track.query > digest.through)
+    whole = {number: messages for number, messages in past.whole.items() if number > digest.through}
+    return Past(digest, tracks, whole=MappingProxyType(whole))
 
 
 def digest_of(

@@ -109,6 +109,15 @@ def is_cheaper_jointly(
     return _joint(last, requests, characters) < _fresh(requests, summary_model, characters)
 
 
+def cheapest(
+    last: LastCall, requests: Sequence[SummaryRequest], summary_model: str, characters: int
+) -> float:
+    """The dollars of these summaries, jointly or one by one as `is_cheaper_jointly` says."""
+    if is_cheaper_jointly(last, requests, summary_model, characters):
+        return _joint(last, requests, characters)
+    return _fresh(requests, summary_model, characters)
+
+
 def is_cheaper_cached(
     model: str,
     fixed_tokens: int,

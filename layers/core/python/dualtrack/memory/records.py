@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
 from dualtrack.codec import APART, As, stored
 from dualtrack.memory.full_history import Sums
+from dualtrack.models.prices import CACHE_SECONDS
 from dualtrack.models.spent import Asked
 from dualtrack.text import clean, neutralise, one_line
 from dualtrack.tool_rules import name_of
@@ -15,6 +17,8 @@ from dualtrack.tool_values import Source
 from dualtrack.vocabulary import RecordType, Role, Stop
 
 _ATTACHED: Final = "(Attached file"
+THINKING: Final = ("thinking", "redacted_thinking")
+"""The types of the blocks in which a model thinks."""
 
 
 @stored
@@ -122,12 +126,59 @@ class Block:
         return f"{self.header} {neutralise(self.said)}"
 
 
+@stored
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Running sums over a conversation's answered queries: their model ``calls``; ``cold``: those that found the past
+    no longer in the prompt cache; ``at``: the moment of the last call, epoch seconds."""
+
+    queries: int = 0
+    calls: int = 0
+    cold: int = 0
+    at: float = 0.0
+
+    def after(self, first: float, last: float, calls: int) -> Pace:
+        """The sums with one more query, whose calls were made from ``first`` to ``last``."""
+        is_cold = self.queries > 0 and first - self.at > CACHE_SECONDS
+        return Pace(self.queries + 1, self.calls + calls, self.cold + is_cold, last)
+
+
+@stored
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An ended query as it was sent: its frozen messages, its response last. ``after`` names what preceded them then:
+    behind anything else the model's service refuses the thinking in them."""
+
+    messages: tuple[Mapping[str, Any], ...] = ()
+    after: str = ""
+
+    def sent_after(self, now: str) -> Whole:
+        """The messages as they are sent behind this: without thinking if something else preceded them."""
+        return self if now == self.after else replace(self, messages=tuple(map(_unthought, self.messages)))
+
+    @property
+    def uses_tools(self) -> bool:
+        """Whether a tool is called in them: the service then wants tools in the request."""
+        return any(block["type"] == "tool_use" for message in self.messages for block in message["content"])
+
+
+def _unthought(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    content = tuple(block for block in message["content"] if block["type"] not in THINKING)
+    return MappingProxyType({**message, "content": content})
+
+
 @dataclass(frozen=True, slots=True)
 class QueryTrack:
-    """The summarised track of an ended query, in order: query or its summary, tool summaries, response summary."""
+    """The summarised track of an ended query, in order: query or its summary, tool summaries, response summary.
+
+    ``whole_tokens``: those of its messages by the cautious estimate, if its summaries are not made and it is sent
+    whole; the blocks are extracts then.
+    """
 
     query: int
     blocks: tuple[Block, ...]
+    whole_tokens: int = 0
+    pace: Pace = Pace()
 
 
 def block_of(record: Record) -> Block:

@@ -6,6 +6,7 @@ Pure. The cuts are decided in `dualtrack.memory.budget`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import thaw
@@ -24,16 +25,17 @@ from dualtrack.memory.blocks import (
 from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.full_history import is_recall
 from dualtrack.memory.policies import asked, dual_track
-from dualtrack.memory.records import Block, QueryTrack, file_data
+from dualtrack.memory.records import THINKING, Block, QueryTrack, file_data
 from dualtrack.memory.sending import Cut, Cuts
 from dualtrack.profiles import PLACEHOLDER
 from dualtrack.text import cautious_tokens, estimate_tokens, neutralise
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from dualtrack.memory.blocks import Message
     from dualtrack.memory.digests import Digest
+    from dualtrack.memory.records import Whole
     from dualtrack.models.turn import Limit, ToolCall
 
 _FINAL_NOTES: Final[Mapping[str, str]] = {
@@ -54,7 +56,6 @@ _FINAL_NOTES: Final[Mapping[str, str]] = {
         "found, and say what is missing.)"
     ),
 }
-_THINKING: Final = ("thinking", "redacted_thinking")
 _FILES_REFUSED: Final = "(The files could not be shown: one of them is broken or too large.)"
 
 
@@ -94,6 +95,8 @@ class View:
     tracks: tuple[QueryTrack, ...]
     """The tracks of the past queries after the digest, if the policy is `dual_track`."""
     query: Block
+    whole: Mapping[int, Whole] = field(default_factory=lambda: MappingProxyType({}))
+    """The messages of those queries that are sent whole in place of their track, by number."""
     attachments: tuple[Mapping[str, str], ...] = ()
     """Images and PDFs of the query: ``{"media_type", "data"}``, base64."""
     files: tuple[TextFile, ...] = ()
@@ -132,17 +135,30 @@ def build(view: View) -> Sent:
     cuts = cuts_in_force(view)
     attachments = _attachments(view)
     past = _past(view)
-    messages = [message for track in past for message in track]
-    before = len(messages)
-    messages.append(user_message(_query_blocks(view, attachments, cuts)))
-    before_that = sum(len(sent_as) for sent_as in past[:-1]) - 1
+    own, before_turn = _own(view, attachments, cuts)
+    messages = [*(message for sent_as in past for message in sent_as), *own]
+    before = len(messages) - len(own)
+    _mark_breakpoints(messages, _breakpoints(view, past, before_turn, len(messages) - 1))
+    return Sent(tuple(messages), before, _files_in(messages))
+
+
+def own_messages(view: View) -> tuple[Message, ...]:
+    """The messages of the query itself, without breakpoints."""
+    return tuple(_own(view, _attachments(view), cuts_in_force(view))[0])
+
+
+def _own(
+    view: View, attachments: tuple[Mapping[str, str], ...], cuts: Mapping[str, Cut]
+) -> tuple[list[Message], int]:
+    """The query and its turns, and how many of these messages precede the last turn (0: there is none)."""
+    messages = [user_message(_query_blocks(view, attachments, cuts))]
+    before_turn = 0
     for turn in view.turns:
-        before_that = len(messages) - 1
+        before_turn = len(messages)
         messages += _turn_messages(turn, cuts, view.cuts)
     if note := _FINAL_NOTES.get(view.limit):
         _append_note(messages, note.format(turns=view.max_turns))
-    _mark_breakpoints(messages, _breakpoints(view, before_that, before - 1, len(messages) - 1))
-    return Sent(tuple(messages), before, _files_in(messages))
+    return messages, before_turn
 
 
 def _files_in(messages: list[Message]) -> int:
@@ -154,7 +170,12 @@ def _past(view: View) -> list[list[Message]]:
     """The messages before the query: a list for the digest, if there is one, and for each past query that is sent."""
     folded = [[user_message([text_block(view.digest.text)])]] if view.digest else []
     replayed: list[list[Message]] = [thaw(sent_as) for sent_as in view.replay.messages]
-    return folded + dual_track(view.tracks, view.template) + replayed
+    tracks = dual_track(view.tracks, view.template)
+    sent: list[list[Message]] = [
+        thaw(view.whole[track.query].messages) if track.query in view.whole else messages
+        for track, messages in zip(view.tracks, tracks, strict=True)
+    ]
+    return folded + sent + replayed
 
 
 def _turn_messages(turn: PastTurn, cuts: Mapping[str, Cut], decided: Cuts) -> list[Message]:
@@ -213,13 +234,13 @@ def _said(turn: PastTurn, cuts: Cuts) -> tuple[Mapping[str, Any], ...]:
     """A turn's blocks. Thinking is dropped if other messages are sent now than then: the service would refuse it."""
     if not cuts.without_thinking:
         return turn.content
-    return tuple(block for block in turn.content if block["type"] not in _THINKING)
+    return tuple(block for block in turn.content if block["type"] not in THINKING)
 
 
 def thoughts(view: View) -> list[dict[str, Any]]:
     """The thinking of the query's turns."""
     blocks = (block for turn in view.turns for block in turn.content)
-    return [thaw(block) for block in blocks if block["type"] in _THINKING]
+    return [thaw(block) for block in blocks if block["type"] in THINKING]
 
 
 def _query_blocks(
@@ -268,21 +289,37 @@ def _block_tokens(block: Mapping[str, Any]) -> int:
     return estimate_tokens(str(block))
 
 
-def _breakpoints(view: View, before_that: int, track: int, last: int) -> set[int]:
+def _breakpoints(view: View, past: Sequence[Sequence[Message]], before_turn: int, last: int) -> set[int]:
     """The messages that end with a cache breakpoint: only where another call has read or will read (DESIGN 2.7, 2.15).
 
-    ``before_that``: the last breakpoint of the previous call, at the end of the track or of the turn before. It is
-    marked again, because the service searches at most 20 blocks back, and a turn may add more. ``track``: the end of
-    what the next query begins with. With that of the system these are 4, the service's maximum. The last call of a
-    chat may not use tools, so the service caches its messages apart: they share nothing.
+    The last breakpoint of the previous call, at the end of the past or of the turn before, is marked again, because the
+    service searches at most 20 blocks back, and a turn may add more. So is the end of what the next query begins with:
+    that of the summarised part, if queries after it are sent whole, since a batch begins a new prefix there. With that
+    of the system these are 4, the service's maximum. The last call of a chat may not use tools, so the service caches
+    its messages apart: they share nothing.
     """
     if view.limit:
         return {last} if view.is_read_again else set()
-    return {index for index in (before_that, track, last) if index >= 0}
+    lengths = [len(sent_as) for sent_as in past]
+    count = sum(lengths)
+    first_whole = min(view.whole, default=0)
+    summarised = sum(lengths[: len(past) - _queries_from(view, first_whole)]) if first_whole else count
+    if before_turn:
+        before = count + before_turn
+    elif view.tracks and view.tracks[-1].query in view.whole:
+        before = count - 1  # its response was not in the last call
+    else:
+        before = sum(lengths[:-1])
+    return {end - 1 for end in (before, summarised, last + 1) if end > 0}
+
+
+def _queries_from(view: View, first: int) -> int:
+    """How many queries are sent from this one on."""
+    return sum(track.query >= first for track in view.tracks)
 
 
 def _mark_breakpoints(messages: list[Message], indexes: set[int]) -> None:
     for index in indexes:
         block = messages[index]["content"][-1]
-        if block["type"] not in _THINKING:
+        if block["type"] not in THINKING:
             block["cache_control"] = {"type": "ephemeral"}

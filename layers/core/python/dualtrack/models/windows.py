@@ -6,11 +6,13 @@ from typing import Final
 
 from dualtrack.models.thinking import line_and_version
 
-_USUAL: Final = 200_000
+LEAST_WINDOW: Final = 200_000
+"""The smallest window of a model."""
+
 _FROM_GENERATION_5: Final = 1_000_000
 
 
 def context_window(model: str) -> int:
     """The model's context window in tokens, by its name: 200,000 unless known to be larger."""
     named = line_and_version(model)
-    return _FROM_GENERATION_5 if named and named[1] >= (5, 0) else _USUAL
+    return _FROM_GENERATION_5 if named and named[1] >= (5, 0) else LEAST_WINDOW

@@ -18,7 +18,7 @@ from botocore.exceptions import ClientError
 
 from dualtrack.errors import Gone
 from dualtrack.memory.records import Attachment
-from dualtrack.storage.dynamo import Action, batch_get, get, put, put_absent, transact
+from dualtrack.storage.dynamo import ABSENT, Action, batch_get, get, put, put_absent, transact
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -85,12 +85,14 @@ def with_text(pk: str, text: str) -> tuple[dict[str, str], list[Write]]:
     return {"body": body.pointer}, [body]
 
 
-def put_packed(name: str, table: str, item: Mapping[str, Any], pk: str, text: str) -> list[Write]:
-    """The put of an item that must not exist yet, with its ``text`` compressed, or the pointer to an object."""
+def put_packed(
+    name: str, table: str, item: Mapping[str, Any], pk: str, text: str, condition: str = ABSENT
+) -> list[Write]:
+    """The put of an item under a condition, with its ``text`` compressed, or the pointer to an object."""
     body = body_of(pk, text.encode())
     if body.is_object:
-        return [body, put_absent(name, table, {**item, "body": body.pointer})]
-    return [put_absent(name, table, {**item, "z": body.packed})]
+        return [body, put(name, table, {**item, "body": body.pointer}, condition)]
+    return [put(name, table, {**item, "z": body.packed}, condition)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,11 +76,19 @@ class Pin:
     ``catalogue``: the version of the MCP tool catalogue whose tools are offered.
     ``digest``: the number of the digest that is sent; 0 for none.
     ``agent``: the hash of the chat's agent (agents.py).
+    ``whole_from``: the first past query that is sent whole; 0 if all are sent as tracks.
     """
 
     catalogue: str = ""
     digest: int = 0
     agent: str = ""
+    whole_from: int = 0
+
+    def before(self, query: int) -> str:
+        """A name for all that precedes the first whole query, or this query if none is sent whole: system and tools,
+        the digest, the summarised queries."""
+        summarised = self.whole_from - 1 if self.whole_from else query - 1
+        return f"{self.agent} {self.catalogue} {self.digest} {summarised}"
 
 
 @stored
@@ -300,6 +308,13 @@ class ChatStore:
         condition = "attribute_exists(pk) AND attribute_not_exists(pin) AND #turn = :none"
         values = {":pin": dump(pin), ":none": 0}
         return update("pin", self.table, key, "SET pin = :pin", condition, values, {"#turn": "turn"})
+
+    def answered_check(self, chat: Chat) -> Action:
+        """The condition that the chat is answered and not yet done."""
+        key = {"pk": chat.pk, "sk": "STATE"}
+        return check(
+            "answered", self.table, key, "#status = :was", {":was": "answered"}, {"#status": "status"}
+        )
 
     def fold_action(self, chat: Chat, fold: Side) -> Action:
         """Store the usage of the digest written after the chat, on condition that the chat exists: then its

@@ -104,6 +104,10 @@ def writer_token() -> str:
     return secrets.token_hex(6)
 
 
+ABSENT: Final = "attribute_not_exists(pk)"
+"""The condition that an item does not exist yet."""
+
+
 def put(
     name: str,
     table: str,
@@ -120,7 +124,7 @@ def put(
 
 def put_absent(name: str, table: str, item: Mapping[str, Any]) -> Action:
     """Put an item that must not exist yet."""
-    return put(name, table, item, "attribute_not_exists(pk)")
+    return put(name, table, item, ABSENT)
 
 
 def update(

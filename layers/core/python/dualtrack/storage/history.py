@@ -6,7 +6,9 @@ pk CONV#<user>#<conv.>    sk F#000003               query 3           full track
                           sk F#000003#t#0002        its second tool call
                           sk F#000003#z             its response
                           sk S#000003               query 3 in the summarised track: all its
-                                                    blocks in one item that never changes, compressed
+                                                    blocks in one item, compressed
+                          sk W#000003               query 3 in the messages in which it was sent,
+                                                    if it is sent whole until it is summarised
                           sk B#<hash>               bodies
 """
 
@@ -20,9 +22,9 @@ from dualtrack.codec import dump, load
 from dualtrack.errors import Gone
 from dualtrack.ids import RecordId, parse_record_id
 from dualtrack.memory.ancestry import Ancestry
-from dualtrack.memory.records import Block, QueryTrack, Record
+from dualtrack.memory.records import Block, Pace, QueryTrack, Record, Whole
 from dualtrack.storage.bodies import attach, partition, put_packed, put_with_text
-from dualtrack.storage.dynamo import batch_get, delete_all, get, query
+from dualtrack.storage.dynamo import ABSENT, batch_get, delete_all, get, query
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from dualtrack.memory.records import Attachment
     from dualtrack.storage.bodies import Body, BodyStore, Write
     from dualtrack.storage.dynamo import Item
+
+WHOLE: Final = "whole"
+"""The name of the put of a query's messages."""
 
 TRACK: Final = "track"
 """The name of the put of a track, by which a lost put is recognised."""
@@ -272,7 +277,7 @@ class HistoryStore:
     def pointers(self, user: str, conversation_id: str, through: int) -> set[str]:
         """The pointers of all bodies that the records and tracks up to a query need, and their search index."""
         pk, pointers = partition(user, conversation_id), set[str]()
-        for kind in ("F#", "S#", "K#", "L#"):
+        for kind in ("F#", "S#", "W#", "K#", "L#"):
             end = f"{kind}{through + 1:06d}"
             for item in query(self.client, self.table, pk, prefix=kind, before=end, only=("body", "meta")):
                 files = _files_of(_record("", item)) if "meta" in item else ()
@@ -283,11 +288,33 @@ class HistoryStore:
         """Delete these items."""
         delete_all(self.client, self.table, ({"pk": item["pk"], "sk": item["sk"]} for item in items))
 
-    def track_writes(self, user: str, conversation_id: str, track: QueryTrack) -> list[Write]:
+    def track_writes(
+        self, user: str, conversation_id: str, track: QueryTrack, condition: str = ABSENT
+    ) -> list[Write]:
         """The conditional put of a query's summarised track, which is compressed."""
         pk = partition(user, conversation_id)
-        item: dict[str, Any] = {"pk": pk, "sk": f"S#{track.query:06d}"}
-        return put_packed(TRACK, self.table, item, pk, dump(track.blocks))
+        return put_packed(TRACK, self.table, _track_item(pk, track), pk, dump(track.blocks), condition)
+
+    def whole_writes(self, user: str, conversation_id: str, query: int, whole: Whole) -> list[Write]:
+        """The conditional put of the messages of a query that is sent whole, to be written with its track."""
+        pk = partition(user, conversation_id)
+        return put_packed(WHOLE, self.table, {"pk": pk, "sk": f"W#{query:06d}"}, pk, dump(whole))
+
+    def whole(self, user: str, conversation_id: str, after: int, before: int) -> dict[int, Whole]:
+        """The queries between two numbers that were stored whole, by number. Raises `Gone`."""
+        found: dict[int, Whole] = {}
+        for run in self.ancestry.runs(conversation_id, after, before):
+            pk, end = partition(user, run.conversation_id), f"W#{run.before:06d}"
+            items = list(query(self.client, self.table, pk, after=f"W#{run.after:06d}#", before=end))
+            for item, text in zip(items, self.bodies.load_texts(pk, items), strict=True):
+                if text is None:
+                    raise Gone(item["sk"])
+                found[query_number(item["sk"])] = load(Whole, text)
+        return found
+
+    def summaries_writes(self, user: str, conversation_id: str, track: QueryTrack) -> list[Write]:
+        """The put of the summarised track of a query that was whole so far: once."""
+        return self.track_writes(user, conversation_id, track, "attribute_exists(whole)")
 
     def tracks(self, user: str, conversation_id: str, through: int, after: int = 0) -> tuple[QueryTrack, ...]:
         """The summarised tracks of the queries after ``after`` up to ``through``, as far as they are written."""
@@ -388,4 +415,13 @@ def _files_of(record: Record) -> tuple[Attachment, ...]:
 
 
 def _track(item: Item, text: str) -> QueryTrack:
-    return QueryTrack(int(item["sk"].removeprefix("S#")), load(tuple[Block, ...], text))
+    number, blocks = query_number(item["sk"]), load(tuple[Block, ...], text)
+    pace = load(Pace, item["pace"]) if "pace" in item else Pace()
+    return QueryTrack(number, blocks, item.get("whole", 0), pace)
+
+
+def _track_item(pk: str, track: QueryTrack) -> dict[str, Any]:
+    """The item of a track, without its blocks."""
+    item: dict[str, Any] = {"pk": pk, "sk": f"S#{track.query:06d}"}
+    item |= {"whole": track.whole_tokens} if track.whole_tokens else {}
+    return item | ({"pace": dump(track.pace)} if track.pace.queries else {})

@@ -1,0 +1,86 @@
+"""A query as it is sent whole: in its own messages, until its summaries pay (CONTRACT 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.chat.query_view import required, view_of_query
+from dualtrack.clock import epoch_of
+from dualtrack.frozen import freeze
+from dualtrack.ids import response_id
+from dualtrack.memory.blocks import text_block
+from dualtrack.memory.estimate import message_tokens
+from dualtrack.memory.records import Pace, Whole, block_of
+from dualtrack.memory.view import own_messages
+from dualtrack.memory.when_they_pay import newest_pace
+from dualtrack.models.turn import limit_from_stop
+from dualtrack.storage.chats import Pin
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dualtrack.memory.records import QueryTrack, Record
+    from dualtrack.profiles import Profile
+    from dualtrack.storage.bodies import Write
+    from dualtrack.storage.chats import Chat, RecordedTurn
+    from dualtrack.storage.history import HistoryStore
+    from dualtrack.storage.stores import ToolStores
+
+_NOT_KEPT: Final = ("refusal", "context_window")
+"""Stop reasons after which the messages are not sent again: the model has declined them, or they were too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A query as it is sent whole, its cautious tokens, and the running sums up to it. Without messages the query
+    cannot be sent whole: files of past queries are not sent again."""
+
+    whole: Whole
+    tokens: int
+    pace: Pace
+
+    def on(self, track: QueryTrack, *, whole: bool = True) -> QueryTrack:
+        """The query's track with the sums; ``whole``: and marked as sent whole."""
+        return replace(track, whole_tokens=self.tokens if whole else 0, pace=self.pace)
+
+    def writes(self, history: HistoryStore, chat: Chat, query: int) -> list[Write]:
+        """The messages, to be written with the track."""
+        return history.whole_writes(chat.user, chat.conversation_id, query, self.whole)
+
+
+def kept(
+    stores: ToolStores,
+    chat: Chat,
+    turns: Sequence[RecordedTurn],
+    profile: Profile,
+    records: tuple[Record, ...],
+    before: Sequence[QueryTrack],
+) -> Kept:
+    """The query of an answered chat with its recorded turns; ``before``: the tracks of the queries before it.
+    Raises `Gone`."""
+    made = [turn.made for turn in turns]
+    first, last = epoch_of(made[0].at), epoch_of(made[-1].at) + made[-1].seconds
+    pace = (newest_pace(before) or Pace()).after(first, last, len(turns))
+    messages = _messages(stores, chat, profile, turns, records)
+    return Kept(Whole(messages, (chat.pin or Pin()).before(chat.query)), message_tokens(messages), pace)
+
+
+def _messages(
+    stores: ToolStores,
+    chat: Chat,
+    profile: Profile,
+    turns: Sequence[RecordedTurn],
+    records: tuple[Record, ...],
+) -> tuple[Mapping[str, Any], ...]:
+    limit = limit_from_stop(chat.stop, is_after_rounds=turns[-1].number > profile.max_turns)
+    has_files = any(record.call.media if record.call else record.attachments for record in records)
+    if has_files or chat.stop in _NOT_KEPT:
+        return ()
+    view = view_of_query(stores, chat, profile, turns[:-1], limit, records)
+    said = own_messages(replace(view, cuts=turns[-1].sending.cuts))
+    wanted = response_id(chat.query)
+    response: Record = required(next((record for record in records if record.record_id == wanted), None))
+    answer = {"role": "assistant", "content": [text_block(block_of(response).text)]}
+    messages: tuple[Mapping[str, Any], ...] = freeze([*said, answer])
+    return messages
