@@ -88,6 +88,7 @@ def moments() -> Iterator[Moment]:
     """Moments with everything that this release stores."""
     yield from _chats()
     yield _second_query()
+    yield _behind_a_whole_query()
     yield _fork()
     yield _erasure()
     yield _job()
@@ -148,6 +149,15 @@ def _second_query() -> Moment:
     world.post("And now?", world.chats()[0].conversation_id)
     calls = _turn(world, 0)
     return _moment("a second query", world, "RunTools", 1, calls)
+
+
+def _behind_a_whole_query() -> Moment:
+    """The same in a profile whose queries wait for their summaries: the first one is sent whole."""
+    assistant = all_profiles()["assistant"]
+    history = replace(assistant.history, summaries="when_they_pay")
+    with patch.dict(all_profiles(), assistant=replace(assistant, history=history)):
+        moment = _second_query()
+    return replace(moment, name="behind a whole query")
 
 
 def _fork() -> Moment:

@@ -13,7 +13,7 @@ from dualtrack.chat.chat_view import chat_json
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.end_chat import Cancelled, end_chat
 from dualtrack.chat.fork_conversation import fork_conversation
-from dualtrack.profiles import all_profiles
+from dualtrack.profiles import WhenSummarised, all_profiles
 from dualtrack.tool_values import ToolResult
 
 from tests.drivers.counted_calls import FullHistory, Recorder, spent
@@ -54,7 +54,7 @@ def world() -> Iterator[World]:
 @dataclass(frozen=True)
 class Kind:
     """A kind of conversation. ``pause``: seconds before every third query; ``recalls``: every third query reads the
-    past back before it answers; ``track_tokens``: the budget of the past."""
+    past back before it answers; ``track_tokens``: the budget of the past; ``summaries``: when they are made."""
 
     queries: int = 9
     query: int = 120
@@ -63,6 +63,7 @@ class Kind:
     pause: int = 0
     recalls: bool = False
     track_tokens: int = 24_000
+    summaries: WhenSummarised = "at_once"
 
 
 KINDS = {
@@ -74,6 +75,8 @@ KINDS = {
     "reads the past back": Kind(tools=1, answer=1_000, recalls=True),
     "folded": Kind(14, answer=1_500, track_tokens=600),
     "long queries": Kind(query=6_000, answer=600),
+    "whole": Kind(tools=1, answer=1_500, summaries="when_they_pay"),
+    "whole until a batch": Kind(tools=2, answer=2_500, pause=400, summaries="when_they_pay"),
 }
 
 
@@ -124,7 +127,9 @@ def figures(chat: Chat) -> Any:
 
 def use(monkeypatch: pytest.MonkeyPatch, kind: Kind) -> None:
     """The profile with the kind's budget."""
-    profile = replace(all_profiles()["assistant"], track_tokens=kind.track_tokens)
+    profile = all_profiles()["assistant"]
+    history = replace(profile.history, summaries=kind.summaries)
+    profile = replace(profile, track_tokens=kind.track_tokens, history=history)
     monkeypatch.setitem(all_profiles(), "assistant", profile)
 
 

@@ -18,7 +18,7 @@ from dualtrack.tools.graph.schema import Schema
 from dualtrack.tools.mcp.catalogue import load_catalogue
 
 from tests.drivers.corpus_world import CorpusWorld
-from tests.drivers.crash_matrix import SCENARIOS, WAITING
+from tests.drivers.crash_matrix import SCENARIOS, with_waiting_profile
 from tests.drivers.crash_world import USER, World
 from tests.drivers.erasure_world import SCENARIO as ERASED
 from tests.drivers.erasure_world import USER as LEAVER
@@ -46,8 +46,6 @@ GIT: Final = {
     **{f"GIT_{who}_{what}": "test@test" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
 }
 WITHOUT_FIXTURE: Final = {
-    "Pace": "stored where summaries wait until they pay, which no profile of the library asks for",
-    "Whole": "as Pace",
     "_Plan": "in a cache, of which an entry that cannot be read is none",
 }
 
@@ -100,6 +98,7 @@ def read_all(moment: Moment) -> None:
         agent_of(stores.agents, chat, Deployed("another model"))
         for number in range(1, chat.query):
             stores.across(chat.ancestry).history.track(USER, chat.conversation_id, number)
+        stores.across(chat.ancestry).history.whole(USER, chat.conversation_id, 0, chat.query)
     load_catalogue(stores.cache, moment.now)
     stores.requests.first(USER, KEY, moment.now)
     stores.deletions.due()
@@ -164,11 +163,10 @@ def _kinds(aws: MemoryAws) -> set[Kind]:
 def _written() -> set[Kind]:
     """By every scenario of the crash matrix, by an erasure, and by a job."""
     account = Account()
-    for scenario in SCENARIOS:
-        if scenario.profile == WAITING:  # no profile of the library
-            continue
-        World(scenario, aws=account).run()
-        account.tables.clear()
+    with with_waiting_profile():
+        for scenario in SCENARIOS:
+            World(scenario, aws=account).run()
+            account.tables.clear()
     Erased(world=World(ERASED, user=LEAVER, aws=account)).run()
     CorpusWorld(aws=account).live({"boats.txt": BOATS})
     return account.seen

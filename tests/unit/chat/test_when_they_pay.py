@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat import summarise as summarise_module
+from dualtrack.chat.agent import Deployed, agent_of
 from dualtrack.chat.chat_view import chat_json
+from dualtrack.chat.cost_hold import CostSettings, cost_hold
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.fork_conversation import fork_conversation
+from dualtrack.chat.summary_plan import plan_of
 from dualtrack.memory.records import Pace
+from dualtrack.memory.summaries import SummarySettings, track_of
+from dualtrack.models.cost_cap import CostHold
 from dualtrack.profiles import all_profiles
+from dualtrack.storage.past_writes import write_summaries
 from dualtrack.tool_values import Media, ToolResult
 
 from tests.drivers.images import png
@@ -169,6 +175,62 @@ def test_a_batch_that_is_written_meanwhile_does_not_change_what_a_running_query_
     assert now[: len(before)] == before
 
 
+def test_two_batches_at_once_summarise_each_query_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The chat before writes its batch after this one has planned its own."""
+    first = ask(world, "", 1_500)
+    ask(world, first.conversation_id, 1_500)
+    third = ask(world, first.conversation_id, 40_000, 40_000, summed=False)
+    write_batch = summarise_module.write_batch
+
+    def after_another(*planned: Any) -> Any:
+        stores, chat, _, plan, _, whole = planned
+        track, query = plan.earlier[0]
+        other = replace(track_of(query.records, {}, whole, "now"), pace=track.pace)
+        write_summaries(stores, chat, [other])
+        return write_batch(*planned)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(summarise_module, "write_batch", after_another)
+        world.summarise(third)
+    assert world.load(third).status == "done"
+    tracks = world.stores.history.tracks("ann", first.conversation_id, 3)
+    assert [track.whole_tokens for track in tracks] == [0, 0, 0]
+    written = [track.blocks[1].created_at == "now" for track in tracks]
+    assert written == [True, False, False], "the first to write counts"
+
+
+@pytest.mark.parametrize("pause", [0.0, 400.0], ids=["jointly", "one by one"])
+def test_a_model_that_makes_no_summary_leaves_the_queries_whole(world: World, pause: float) -> None:
+    first = ask(world, "", 1_500)
+    second = ask(world, first.conversation_id, 40_000, 40_000, summed=False)
+    world.model.script.add({"match": "summary", "status": 400, "always": True})
+    world.clock.sleep(pause)
+    world.summarise(second)
+    assert world.load(second).status == "done"
+    tracks = world.stores.history.tracks("ann", first.conversation_id, 2)
+    assert all(track.whole_tokens for track in tracks)
+
+
+def test_a_batch_costs_no_more_than_the_chat_holds_for_summaries(world: World) -> None:
+    """Under a key. What the chat cannot pay for, newest first, stays whole; what it holds is enough for all."""
+    first = ask(world, "", 1_500, 1_500)
+    second = ask(world, first.conversation_id, 40_000, 40_000, summed=False)
+    agent = agent_of(world.stores.agents, second, Deployed(MODEL))
+    records = world.stores.history.query_records("ann", first.conversation_id, 2)
+
+    def summarised(held: int) -> tuple[str, ...]:
+        chat = replace(world.load(second), costs=CostHold(10**9, held))
+        planned = plan_of(world.stores, chat, agent, records, SummarySettings(MODEL))
+        return tuple(request.record_id.split("-")[0] for request in planned.requests)
+
+    everything = ("q1", "q1", "q1", "q2", "q2", "q2")
+    costs = cost_hold(agent.profile, CostSettings(MODEL, SummarySettings(MODEL)))
+    assert summarised(costs.summaries) == everything
+    step = costs.summaries // 100
+    assert {summarised(held) for held in range(0, costs.summaries, step)} <= {(), everything[:3], everything}
+    assert summarised(0) == ()
+
+
 def test_a_batch_that_dies_halfway_is_made_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     first = ask(world, "", 1_500)
     second = ask(world, first.conversation_id, 40_000, 40_000, summed=False)
@@ -217,9 +279,11 @@ def test_a_fork_sends_what_its_parent_sent_and_leaves_the_parents_tracks(world: 
     ask(world, parent.conversation_id, 1_500)
     before = turns_sent(world)[3]
     fork = fork_conversation(world.stores, "ann", parent.conversation_id, 3)
-    ask(world, fork.conversation_id, 40_000, 40_000)
+    assert ask(world, fork.conversation_id, 40_000, 40_000).status == "done"
     sent = turns_sent(world)[4]
     assert sent[: len(before)] == before
+    own = world.stores.across(fork.ancestry).history.tracks("ann", fork.conversation_id, 3)
+    assert [bool(track.whole_tokens) for track in own] == [True, True, True], "what it shares is its parent's"
     tracks = world.stores.history.tracks("ann", parent.conversation_id, 2)
     assert [bool(track.whole_tokens) for track in tracks] == [True, True]
     ask(world, parent.conversation_id, 1_500)

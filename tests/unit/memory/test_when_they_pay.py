@@ -58,6 +58,20 @@ def test_a_batch_is_the_oldest_queries_of_at_most_one_joint_call(
     assert bool(chosen) or not (is_forced and listed)
 
 
+@given(some_queries, paces(), st.booleans(), st.integers(0, 100))
+def test_a_batch_is_no_more_than_the_chat_can_pay_for(
+    listed: list[WholeQuery], pace: Pace, is_forced: bool, paid: int
+) -> None:
+    """A past that no longer fits takes its oldest query all the same: the step pays for as much of it as it can."""
+    chosen = batch(
+        listed, pace, summariser(), is_forced=is_forced, most=lambda requests: min(paid, len(requests))
+    )
+    assert [*chosen] == listed[: len(chosen)]
+    asked = sum(len(query.requests) for query in chosen)
+    assert asked <= paid or (is_forced and len(chosen) == 1)
+    assert bool(chosen) or not (is_forced and listed)
+
+
 @given(some_queries, paces())
 def test_a_colder_or_busier_conversation_summarises_at_least_as_early(
     listed: list[WholeQuery], pace: Pace

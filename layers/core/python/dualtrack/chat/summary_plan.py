@@ -4,8 +4,10 @@ those that stand whole, or nothing (CONTRACT 6)."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.chat.cost_hold import affordable
 from dualtrack.chat.keep_whole import Kept, kept
 from dualtrack.clock import epoch_of, iso
 from dualtrack.errors import Gone
@@ -14,6 +16,7 @@ from dualtrack.memory.records import QueryTrack
 from dualtrack.memory.summaries import summary_requests, track_of
 from dualtrack.memory.when_they_pay import Summariser, WholeQuery, batch, whole_query
 from dualtrack.models.windows import LEAST_WINDOW
+from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.past_writes import write_summaries
 
 if TYPE_CHECKING:
@@ -76,7 +79,9 @@ def _waiting(
     if not own.whole.messages:
         return replace(at_once, own=own)
     whole, characters = profile.history.whole_characters, settings.characters
-    mine = [track for track in tracks if track.whole_tokens and track.query > chat.ancestry.through]
+    mine = [track for track in tracks if track.whole_tokens]
+    if mine and mine[0].query <= chat.ancestry.through:
+        return Plan(own=own, stays=True)  # a batch takes the oldest, and that is the parent's to summarise
     earlier = [
         whole_query(_records(stores, chat, track.query), track.whole_tokens, whole, characters)
         for track in mine
@@ -88,10 +93,16 @@ def _waiting(
         own.pace,
         Summariser(last, settings.model, characters, _scale(turns[-1].sending)),
         is_forced=_is_full(profile, turns[-1].sending.estimated),
+        most=partial(_affordable, chat, settings),
     )
     requests = tuple(request for query in chosen for request in query.requests)
     pairs = tuple(zip(mine, earlier, strict=True))[: len(chosen)]
     return Plan(requests, pairs, own, stays=len(chosen) <= len(earlier))
+
+
+def _affordable(chat: Chat, settings: SummarySettings, requests: Sequence[SummaryRequest]) -> int:
+    """How many of these requests the chat can pay for, from the first on."""
+    return len(affordable(requests, settings, chat.costs.summaries) if chat.costs else requests)
 
 
 def _scale(sent: Sending) -> float:
@@ -128,11 +139,22 @@ def write_batch(
     own = track_of(records, summaries, whole, now)
     if plan.own is None:
         return own, ()
-    is_made = bool(summaries) or not plan.requests
+    is_made = any(summaries.values()) or not plan.requests
     if is_made and plan.earlier:
-        write_summaries(stores, chat, [_summarised(*pair, summaries, whole, now) for pair in plan.earlier])
+        made = [_summarised(*pair, summaries, whole, now) for pair in plan.earlier]
+        try:
+            write_summaries(stores, chat, made)
+        except Lost:  # the chat before, which is summarised at the same time, has made some of them
+            write_summaries(stores, chat, _still_whole(stores, chat, made))
     stays = bool(plan.own.whole.messages) and (plan.stays or not is_made)
     return plan.own.on(own, whole=stays), plan.own.writes(stores.history, chat, chat.query) if stays else ()
+
+
+def _still_whole(stores: QueryStores, chat: Chat, made: Sequence[QueryTrack]) -> list[QueryTrack]:
+    first, last = made[0].query, made[-1].query
+    written = stores.history.tracks(chat.user, chat.conversation_id, last, first - 1)
+    whole = {track.query for track in written if track.whole_tokens}
+    return [track for track in made if track.query in whole]
 
 
 def _summarised(

@@ -11,6 +11,7 @@ begins a new prefix, like a fold.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.memory.joint_summaries import MOST_AT_ONCE, cheapest
@@ -19,7 +20,7 @@ from dualtrack.models.prices import CACHE_READ, CACHE_WRITE, price_of
 from dualtrack.text import cautious_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from dualtrack.memory.joint_summaries import LastCall
     from dualtrack.memory.records import Pace, QueryTrack, Record
@@ -59,15 +60,22 @@ class Summariser:
 
 
 def batch(
-    queries: Sequence[WholeQuery], pace: Pace, summariser: Summariser, *, is_forced: bool
+    queries: Sequence[WholeQuery],
+    pace: Pace,
+    summariser: Summariser,
+    *,
+    is_forced: bool,
+    most: Callable[[Sequence[SummaryRequest]], int] = len,
 ) -> tuple[WholeQuery, ...]:
     """The queries to summarise now, the oldest of those that stand whole, oldest first; none if that does not pay.
 
-    ``is_forced``: the budget for the past needs it.
+    ``is_forced``: the budget for the past needs it. ``most``: how many of these requests, from the first on, the chat
+    can pay for, even one by one. A query of which it cannot pay for all waits with those after it; if the past needs
+    it and it is the oldest, some of its records get extracts.
     """
-    oldest = _within_a_call(queries)
+    oldest = _within(queries, most)
     if not oldest:
-        return ()
+        return tuple(queries[:1]) if is_forced else ()
     later = sum(query.tokens for query in queries[len(oldest) :])
     spared = sum(query.tokens - query.summarised_tokens for query in oldest)
     written = sum(query.summarised_tokens for query in oldest) + later
@@ -79,16 +87,19 @@ def batch(
     return oldest if is_forced or (spared > 0 and saved >= cost) else ()
 
 
-def _within_a_call(queries: Sequence[WholeQuery]) -> tuple[WholeQuery, ...]:
-    """The oldest queries whose records one joint call can summarise; at least one query."""
-    taken: list[WholeQuery] = []
-    left = MOST_AT_ONCE
-    for query in queries:
-        left -= len(query.requests)
-        if taken and left < 0:
-            break
-        taken.append(query)
-    return tuple(taken)
+def _within(
+    queries: Sequence[WholeQuery], most: Callable[[Sequence[SummaryRequest]], int]
+) -> tuple[WholeQuery, ...]:
+    """The oldest queries whose records one joint call can summarise, or the oldest one alone; of these the oldest whose
+    summaries can be paid for."""
+    requests = [request for query in queries for request in query.requests]
+    counts = list(accumulate(len(query.requests) for query in queries))
+    paid = most(requests)
+    return tuple(
+        query
+        for index, (query, count) in enumerate(zip(queries, counts, strict=True))
+        if count <= paid and (count <= MOST_AT_ONCE or not index)
+    )
 
 
 def read_factor(pace: Pace) -> float:
