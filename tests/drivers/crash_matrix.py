@@ -108,6 +108,7 @@ SCENARIOS: Final = (
     Scenario("past tool rounds", rounds=TWO_ROUNDS, charged=20, profile="sessions", follow_up="after", always_asks=True),
     Scenario("stands whole", rounds=TWO_ROUNDS, charged=20, profile=WAITING, follow_up="before", always_asks=True),
     Scenario("stands whole from the start", rounds=((DOCUMENTATION,),), charged=15, profile=WAITING, follow_up="while it waits", always_asks=True),
+    Scenario("stands whole behind a pause", rounds=((DOCUMENTATION,), (NOTE,)), charged=18, asks=(NOTE.tool,), profile=WAITING, follow_up="before", always_asks=True),
     Scenario("a batch", rounds=((DOCUMENTATION,),), charged=15, profile=WAITING, follow_up="after", pause=400.0, always_asks=True),
     Scenario("courses", rounds=((OUTLINE,), (COURSE_SEARCH,)), charged=9, profile="courses"),
     Scenario("approved", rounds=((NOTE,), (READ,)), charged=10, asks=(NOTE.tool,)),

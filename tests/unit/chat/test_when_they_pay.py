@@ -357,3 +357,19 @@ def test_calls_of_tools_are_not_sent_to_an_agent_that_has_none_left(
     ask(world, chat.conversation_id)
     assert "tool_use" not in str(turns_sent(world)[-1])
     assert "[ID:q1-t1-sum" in str(turns_sent(world)[-1])
+
+
+def test_a_profile_that_is_set_back_sends_extracts_of_what_stood_whole(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And they count as such: a past that is short again is not folded."""
+    chat = ask(world, "", 3_500, 3_500, 3_500, 3_500, answer=100)
+    assistant = all_profiles()["assistant"]
+    back = replace(assistant, history=replace(assistant.history, summaries="at_once"), track_tokens=4_000)
+    monkeypatch.setitem(all_profiles(), "assistant", back)
+    ask(world, chat.conversation_id, answer=100)
+    sent = str(turns_sent(world)[-1])
+    assert world.stores.history.tracks("ann", chat.conversation_id, 1)[0].whole_tokens > 4_000
+    assert "[ID:q1-t1-sum, ref:q1-t1" in sent
+    assert "[ID:d1" not in sent
+    assert "tool_use" not in sent

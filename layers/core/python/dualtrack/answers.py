@@ -234,7 +234,7 @@ class Chat(TypedDict):
     response: Annotated[str | None, "The answer in Markdown; null until there is one"]
     summary: Annotated[str | None, "The answer's summary or an extract of it; null until the chat is done"]
     summary_made: Annotated[
-        bool, "Whether the next query is sent the summaries; if not, the records themselves"
+        bool, "False until the chat is done, and while its query is sent whole in place of its summaries"
     ]
     sources: Annotated[Sequence[Source], "The answer's sources, distinct, in order of first use"]
     tool_calls: Annotated[Sequence[ToolCall], "Its tool calls in order"]

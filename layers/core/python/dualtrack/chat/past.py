@@ -35,7 +35,7 @@ def track_budget(profile: Profile) -> TrackBudget:
     if profile.history.waits:
         context = min(profile.context_tokens, LEAST_WINDOW)
         tokens = max(tokens, context - profile.max_tokens - context // RUNNING_SHARE)
-    return TrackBudget(tokens, profile.query_template)
+    return TrackBudget(tokens, profile.query_template, profile.history.waits)
 
 
 def read_past(stores: ToolStores, chat: Chat, profile: Profile, *, is_fixed: bool) -> Past:

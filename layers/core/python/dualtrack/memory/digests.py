@@ -92,10 +92,12 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class TrackBudget:
-    """``tokens`` is a profile's ``track_tokens``, by the cautious estimate; ``template`` its ``query_template``."""
+    """``tokens`` is a profile's ``track_tokens``, by the cautious estimate; ``template`` its ``query_template``;
+    ``sends_whole``: whether its queries are sent whole until their summaries are made."""
 
     tokens: int
     template: str = PLACEHOLDER
+    sends_whole: bool = False
 
     @property
     def half(self) -> int:
@@ -107,9 +109,13 @@ class TrackBudget:
         """The tokens for a digest with its id."""
         return min(_DIGEST_TOKENS, self.tokens // 4)
 
+    def is_whole(self, track: QueryTrack) -> bool:
+        """Whether the query is sent whole."""
+        return self.sends_whole and track.whole_tokens > 0
+
     def of_track(self, track: QueryTrack) -> int:
         """The tokens of a query: of its track, or of its messages if it is sent whole."""
-        if track.whole_tokens:
+        if self.is_whole(track):
             return track.whole_tokens
         framed = cautious_tokens(self.template) if self.template != PLACEHOLDER else 0
         return framed + sum(cautious_tokens(block.text) for block in track.blocks)
@@ -148,11 +154,8 @@ def to_fold_ahead(past: Past, budget: TrackBudget) -> tuple[QueryTrack, ...]:
         return ()
     last = max(map(budget.of_track, past.tracks))
     leave = min(taken, budget.tokens) - last - budget.half - budget.room
-    return tuple(itertools.takewhile(_is_summarised, _to_fold(past.tracks, leave, budget)))
-
-
-def _is_summarised(track: QueryTrack) -> bool:
-    return not track.whole_tokens
+    folded = _to_fold(past.tracks, leave, budget)
+    return tuple(itertools.takewhile(lambda track: not budget.is_whole(track), folded))
 
 
 def _to_fold(tracks: Sequence[QueryTrack], leave: int, budget: TrackBudget) -> tuple[QueryTrack, ...]:
