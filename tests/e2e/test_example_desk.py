@@ -76,6 +76,7 @@ def test_a_customers_tickets_on_the_local_stack(desk: Path) -> None:
     assert "The replacement has not arrived" in printed
     assert "The note is with ticket 1004." in printed
     assert "week,closed,open" in printed
+    assert "is ordered for ticket" not in printed  # before somebody has approved it
 
 
 def test_its_function_may_use_its_table_and_its_secret_alone() -> None:
