@@ -42,8 +42,8 @@ from dualtrack.events import delta, turn_begins
 from dualtrack.frozen import freeze
 from dualtrack.ids import execution_name, new_conversation_id, parse_record_id, query_id
 from dualtrack.memory.digests import Digest
-from dualtrack.memory.full_history import RETRIEVE_FULL_CONTEXT
 from dualtrack.memory.passages import SEARCH_TOOL
+from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT
 from dualtrack.memory.records import Block, QueryTrack
 from dualtrack.memory.standing import Instruction, Standing
 from dualtrack.memory.summaries import SummarySettings

@@ -27,11 +27,11 @@ from dualtrack.memory.digests import (
     digest_of,
     past_to_send,
 )
-from dualtrack.memory.full_history import RETRIEVE_FULL_CONTEXT, history_tokens
 from dualtrack.memory.headings import contents_of
 from dualtrack.memory.joint_summaries import summaries_in
 from dualtrack.memory.passages import passages_of, windows
 from dualtrack.memory.query_index import index_of
+from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT, history_tokens
 from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail, data_of
 from dualtrack.memory.summaries import extract, fitted, summary_requests, track_of
 from dualtrack.memory.view import PastTurn, TextFile, View, build

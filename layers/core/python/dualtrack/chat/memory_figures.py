@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from dualtrack.clock import epoch_of
 from dualtrack.memory.estimate import message_tokens
-from dualtrack.memory.full_history import Call, history_tokens, is_recall
+from dualtrack.memory.full_history import Call
+from dualtrack.memory.recall import history_tokens, is_recall
 from dualtrack.memory.view import whole_tokens
 from dualtrack.models.prices import nanodollars
 from dualtrack.models.spent import lost_usage

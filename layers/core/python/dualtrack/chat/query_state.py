@@ -21,7 +21,7 @@ from dualtrack.clock import iso
 from dualtrack.errors import Superseded
 from dualtrack.ids import response_id
 from dualtrack.memory.digests import Past
-from dualtrack.memory.full_history import RETRIEVE_FULL_CONTEXT
+from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT
 from dualtrack.memory.summaries import track_of
 from dualtrack.memory.view import Replay, View
 from dualtrack.storage.chats import Pin

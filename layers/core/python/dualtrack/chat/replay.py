@@ -13,7 +13,6 @@ from dualtrack.errors import Gone
 from dualtrack.frozen import freeze
 from dualtrack.ids import query_id, response_id
 from dualtrack.memory.blocks import Result
-from dualtrack.memory.full_history import RETRIEVE_FULL_CONTEXT
 from dualtrack.memory.policies import (
     PastCall,
     Wire,
@@ -29,6 +28,7 @@ from dualtrack.memory.policies import (
     with_texts_cut,
     within_budget,
 )
+from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT
 from dualtrack.memory.records import files_named
 from dualtrack.memory.view import Replay
 from dualtrack.profiles import PLACEHOLDER, WINDOW

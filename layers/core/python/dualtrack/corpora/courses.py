@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from dualtrack.storage.vector_indexes import VectorIndexes
     from dualtrack.tools.courses.index import Index
 
+NAME: Final = "courses"
+
 MAX_CHUNKS: Final = 50_000
 """Maximum chunks of all courses together. The index then takes 70 to 100 MB in every function that searches it."""
 
@@ -40,7 +42,7 @@ class Courses:
     """
 
     bound: int = MAX_CHUNKS
-    name: str = field(default="courses", init=False)
+    name: str = field(default=NAME, init=False)
     bounded: str = field(default="chunks", init=False)
 
     def read(self, name: str, data: bytes) -> Read:
@@ -93,7 +95,7 @@ def put_vectors(indexes: VectorIndexes, version: str, index: bytes) -> int:
     """`Ingest.vectors_beside` for courses: writes a version's vectors to a vector index, if it has any."""
     size = head(index)
     if size:
-        vector_index.write(indexes, Courses.name, version, load(index))
+        vector_index.write(indexes, NAME, version, load(index))
     return size
 
 

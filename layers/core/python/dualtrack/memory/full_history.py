@@ -1,4 +1,4 @@
-"""What a conversation's model calls cost, beside what a full history would have cost (CONTRACT 4, "Memory"). Pure.
+"""What a conversation's model calls cost, beside a full history (CONTRACT 4, "What memory costs"). Pure.
 
 A full history sends every record whole in the messages of every call, with the same system, tools and breakpoints, and
 makes no summaries. Its calls are made at the moments of ours and cached by the service's rules; calls that only read
@@ -14,29 +14,13 @@ The sums run on from query to query, so nothing of the past is read for them aga
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from dualtrack.codec import stored
-from dualtrack.frozen import dumps
-from dualtrack.ids import parse_record_id
-from dualtrack.memory.estimate import FRAME_TOKENS, tokens_of_files
-from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.models.prices import nanodollars
 from dualtrack.models.prompt_cache import Cached, cached_prompt
 from dualtrack.models.turn import Usage
 from dualtrack.models.windows import context_window
-from dualtrack.text import cautious_tokens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from dualtrack.memory.records import Record
-
-RETRIEVE_FULL_CONTEXT: Final = "retrieve_full_context"
-"""The tool (`dualtrack.tools.retrieve_full_context`) that reads a record again."""
-
-RECALL_TOOLS: Final = frozenset({RETRIEVE_FULL_CONTEXT, SEARCH_TOOL})
-"""The tools that read the past back."""
 
 _LONGEST_MINIMUM: Final = 4_096
 """A service that caches nothing of a longer prompt has no cache. Shorter ones may be below the model's minimum (page
@@ -131,7 +115,7 @@ class Memory:
         return self._with(Costs(lost, lost))
 
     def ended(self, model: str, estimated: int) -> Memory:
-        """After the end of the query, whose records have this many tokens by `history_tokens`."""
+        """After the end of the query, whose records have this many tokens by `recall.history_tokens`."""
         tokens = self.sums.tokens + round((self.sums.ratio or _RATIO) * estimated)
         return replace(self, sums=replace(self.sums, tokens=min(tokens, context_window(model))))
 
@@ -192,37 +176,3 @@ def _is_cached(call: Call, tokens: int) -> bool:
     if call.usage.cache_read_tokens + call.usage.cache_write_tokens:
         return True
     return call.prompt_tokens <= _LONGEST_MINIMUM < tokens
-
-
-# ── records ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def is_recall(tools: Iterable[str]) -> bool:
-    """Whether a call that asked for these tools only read the past back."""
-    asked = set(tools)
-    return bool(asked) and asked <= RECALL_TOOLS
-
-
-def history_tokens(records: Sequence[Record], result_limit: int) -> int:
-    """What an ended query adds to a full history, by the cautious estimate: its records whole, a result as long as the
-    profile sends one; without the turns that only read the past back."""
-    asked: dict[int, set[str]] = {}
-    for record in records:
-        if record.call:
-            asked.setdefault(record.turn, set()).add(record.call.tool)
-    recalled = {turn for turn, tools in asked.items() if is_recall(tools)}
-    return sum(_tokens(record, result_limit) for record in records if record.turn not in recalled)
-
-
-def _tokens(record: Record, result_limit: int) -> int:
-    files = record.attachments + (record.call.media if record.call else ())
-    tokens = FRAME_TOKENS + tokens_of_files(
-        [{"media_type": file.media_type} for file in files if not file.record_id]
-    )
-    if record.call:
-        asked = cautious_tokens(dumps(record.call.input)) + 3 * FRAME_TOKENS
-        return tokens + asked + cautious_tokens(record.content[:result_limit])
-    parsed = parse_record_id(record.record_id)
-    is_thought = parsed is not None and parsed.kind == "thought"
-    said = record.content[len(record.content) - record.said :] if is_thought else record.content
-    return tokens + cautious_tokens(f"[ID:{record.record_id}] {said}")

@@ -23,8 +23,8 @@ from dualtrack.memory.blocks import (
     user_message,
 )
 from dualtrack.memory.estimate import message_tokens
-from dualtrack.memory.full_history import is_recall
 from dualtrack.memory.policies import asked, dual_track
+from dualtrack.memory.recall import is_recall
 from dualtrack.memory.records import THINKING, Block, QueryTrack, file_data
 from dualtrack.memory.sending import Cut, Cuts
 from dualtrack.profiles import PLACEHOLDER
