@@ -267,7 +267,8 @@ def _allowed(case: Case) -> set[str]:
         allowed.add("failed")
     if case.meanwhile == "cancel":
         allowed.add("cancelled")
-    if case.scenario.stopped_after and (case.fault.always or case.meanwhile):
+    is_stopped = case.scenario.stopped_after or case.scenario.decided == "cancel"
+    if is_stopped and (case.fault.always or case.meanwhile):
         # A request from outside that is too late, or given up, changes nothing.
         allowed.add("done")
     return allowed
@@ -280,6 +281,11 @@ def _price(case: Case, chat: Chat) -> Iterator[str]:
     if chat.stop == "timeout" and case.fault.site.step.startswith("start") and case.meanwhile == "deadline":
         # A follow-up whose admission is held past its deadline begins with its last call, which may use no tools.
         wanted = "timeout", 5
+    if scenario.max_cost and case.fault.site.step == "turn 1" and case.fault.kind in ("cut", "malformed"):
+        # What the lost reply has cost reaches the limit: the next attempt may use no tools.
+        wanted = "max_cost", 5
+    if scenario.decided == "cancel":  # its pause ends in time, without the calls
+        wanted = "complete", scenario.charged
     if scenario.stopped_after and not scenario.rounds:
         wanted = "complete", 5
     elif scenario.stopped_after:

@@ -108,6 +108,7 @@ _NOTE: Final = ToolSpec(
     server="kit",
     remote_name="note",
 )
+_LIMIT: Final = re.compile(r"\(The (time|cost) limit of this chat is reached\.")
 _RUNNING_QUERY: Final = re.compile(r"\[ID:q(\d+)\] ")
 
 
@@ -800,8 +801,9 @@ class World:
             for chat in self.open_chats():
                 if self.execution(chat.chat_id) == "RUNNING" and not self.scenario.vanishes_after:
                     self.machine(ref_of(chat))
-        if any(chat.status == "paused" for chat in self.chats()):
-            self._end_pauses()
+        for _ in self.scenario.rounds:  # each may end in a pause
+            if any(chat.status == "paused" for chat in self.chats()):
+                self._end_pauses()
 
     def _end_pauses(self) -> None:
         """Nobody has decided, or no decision got through: every pause has an end."""
@@ -977,10 +979,11 @@ def _position_of(request: wire.Request) -> tuple[int, int]:
 
 
 def _messages(request: wire.Request) -> str:
-    """The messages as every attempt must send them; only a late one is told that the time is up."""
+    """The messages as every attempt must send them; only a late one, or one behind an attempt that was lost and has
+    cost too much, is told that the limit is reached."""
     blocks = (block for message in request.messages for block in message.content)
     said = [tokens.canonical(block) for block in blocks]
-    return "\n".join(text for text in said if "(The time limit of this chat is reached." not in text)
+    return "\n".join(text for text in said if not _LIMIT.search(text))
 
 
 def _tool_use(asked: Asked) -> dict[str, Any]:
