@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 KEY = {"pk": {"S": "LEASE#least-privilege"}, "sk": {"S": "PROBE"}}
 """A lease's key. `api` and `stream` may update only leases of the cache, `turn` and `github` only what MCP servers
-offer; the emulator does not enforce that condition (tests/infra/test_permissions.py does).
+offer, `stream` only API keys of the chats; the emulator does not enforce that condition
+(tests/infra/test_permissions.py does).
 """
 
 NEVER = "attribute_exists(pk) AND attribute_not_exists(pk)"
@@ -185,8 +186,9 @@ ALLOWED: dict[str, set[str]] = {
     | {"run the local model"},
     "Mcp": _tables_of({"chats": APPEND, "history": APPEND, "cache": CHANGE})
     | {*BODIES, "secret github", "decrypt connections"},
-    "Summarise": _tables_of({"chats": CHANGE, "history": CHANGE, "cache": LOOK})
-    | {*BODIES, "secret anthropic", "secret bedrock", "secret otlp"},
+    "Summarise": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": APPEND, "cache": LOOK})
+    | {*BODIES, "secret anthropic", "secret bedrock", "secret voyage", "secret otlp"}
+    | {"run the local model"},
     "Abort": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": APPEND}) | {*BODIES, "secret otlp"},
     "Sweep": _tables_of({"chats": OWN, "history": OWN, "credits": (*APPEND, "delete")})
     | {*BODIES, "delete bodies", "list bodies", "look users up", "delete users"}
@@ -196,7 +198,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"secret voyage", "read corpora", "put corpora", "run the local model"},
     "GraphLoad": _tables_of({"history": OWN}) | {"read corpora", "put corpora"},
     "CreditReset": _tables_of({"credits": APPEND}) | {"find used accounts"},
-    "Stream": _tables_of({"chats": LOOK, "cache": ("update",)}),
+    "Stream": _tables_of({"chats": ("read", "update"), "cache": ("update",)}),
 }
 
 
