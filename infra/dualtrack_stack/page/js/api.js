@@ -99,11 +99,6 @@ export class Api {
     return this.#json("GET", "/v1/pauses");
   }
 
-  /** A tool needs approval again in this conversation. */
-  disallow(conversationId, tool) {
-    return this.#json("DELETE", `/v1/conversations/${conversationId}/allowed/${encodeURIComponent(tool)}`);
-  }
-
   /** A page of the conversations by their last query; with `searched` only those that contain its words. */
   conversations(cursor = "", searched = "") {
     const after = cursor && `&cursor=${encodeURIComponent(cursor)}`;

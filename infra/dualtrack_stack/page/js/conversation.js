@@ -189,11 +189,26 @@ export class Conversation {
     const onTrouble = (trouble) =>
       view.exchange.trouble !== trouble && view.update({ ...view.exchange, trouble });
     try {
-      await follow(this.#api, chatId, { signal, onEvent, onTrouble });
+      do await follow(this.#api, chatId, { signal, onEvent, onTrouble });
+      while (await this.#wasDecided(view, chatId, signal));
     } catch (problem) {
       if (signal.aborted) return;
       await this.#settle(view, chatId, problem);
     }
+  }
+
+  /** Whether a chat whose events end with a pause has been resumed: the stream may not have had that event yet. */
+  async #wasDecided(view, chatId, signal) {
+    if (view.exchange.status !== "paused") return false;
+    const { status } = await this.#api.chat(chatId, signal);
+    if (status === "paused") {
+      this.#setRunning(null);
+      this.#listener.onPaused();
+      return false;
+    }
+    const { question, attachments, messageId } = view.exchange;
+    view.update({ ...ask(question, attachments), messageId, chatId, status: "running" });
+    return true;
   }
 
   /** There are no events (any more, 24 hours after the end): the chat object has the outcome. */
@@ -212,8 +227,7 @@ export class Conversation {
     view.update(next);
     if (event.event === "credits") this.#listener.onCredits(event.data.available);
     if (event.event === "answer") this.#listener.onAnswered(next);
-    if (!isOpen(next) || next.status === "paused") this.#setRunning(null);
-    if (event.event === "paused") this.#listener.onPaused();
+    if (!isOpen(next)) this.#setRunning(null);
     if (event.event === "done" || event.event === "error") this.#listener.onEnded(next);
   }
 

@@ -101,7 +101,7 @@ const HANDLERS = {
     ...exchange,
     turns: exchange.turns.map((turn) =>
       turn.turn === data.turn
-        ? { ...turn, ended: data.at, retry: null, calls: data.calls.map((call) => call.id) }
+        ? { ...turn, ended: data.at, retry: null, calls: joined(turn.calls, data.calls) }
         : turn,
     ),
     calls: {
@@ -132,6 +132,9 @@ const HANDLERS = {
     ...exchange,
     status: "paused",
     pause: { calls: data.calls, expiresAt: data.expires_at },
+    turns: exchange.turns.map((turn) =>
+      turn.turn === data.turn ? { ...turn, ended: data.at, calls: joined(turn.calls, data.calls) } : turn,
+    ),
     calls: withStates(exchange.calls, data.calls, "waiting"),
   }),
   resumed: (exchange, data) => ({
@@ -169,6 +172,9 @@ const asked = (before) =>
   before?.retry ? { retry: { ...before.retry, tries: before.retry.tries + 1, seconds: 0 } } : {};
 
 const closed = (turns, at) => turns.map((turn) => (turn.ended ? turn : { ...turn, ended: at }));
+
+/** The ids of a turn's calls, those that were known first. */
+const joined = (ids, calls) => [...new Set([...ids, ...calls.map((call) => call.id)])];
 
 const withStates = (calls, changed, state) => ({
   ...calls,

@@ -34,25 +34,17 @@ function waiting(call, actions) {
       group.inert = false;
     }
   };
-  group.append(...KINDS[call.kind](call, { ...actions, decide }), problem);
+  group.append(...approval(call, { ...actions, decide }), problem);
   return group;
 }
 
-const KINDS = { approval, client_tool: clientTool, question };
-
 function approval(call, { describe, decide }) {
-  const remember = h("input", { type: "checkbox" });
   const body = h("div", {});
-  const approve = (input) => {
-    const more = remember.checked ? { for: "conversation" } : {};
-    decide({ ...(input ? { input } : { approve: true }), ...more });
-  };
   const choices = () =>
     body.replaceChildren(
       argumentTable(call),
-      h("label", { class: "check" }, remember, `Allow ${call.tool} for the rest of this conversation`),
       buttons(
-        button("Approve", () => approve(), "primary", call),
+        button("Approve", () => decide({ approve: true }), "primary", call),
         button("Edit", edit, "", call),
         button("Decline", decline, "", call),
       ),
@@ -86,36 +78,10 @@ function approval(call, { describe, decide }) {
     field.focus();
   };
   choices();
-  return [heading("May it run ", call), description(describe(call.tool)), body];
+  return [heading(call), description(describe(call.tool)), body];
 }
 
-/** A tool that the program which started the chat runs; its result may be given by hand. */
-function clientTool(call, { decide }) {
-  const field = h("textarea", { rows: 3 });
-  return [
-    heading("Your program runs ", call),
-    argumentTable(call),
-    h("label", {}, "Its result, if you give it by hand", field),
-    buttons(button("Send the result", () => decide({ result: field.value }), "", call)),
-  ];
-}
-
-function question(call, { decide }) {
-  const { question: asked, options = [] } = call.input;
-  const field = h("textarea", { rows: 2 });
-  return [
-    h("h3", {}, String(asked)),
-    options.length > 0 &&
-      buttons(...options.map((option) => button(String(option), () => decide({ answer: option }), "", null))),
-    h("label", {}, options.length > 0 ? "Or in your own words" : "Your answer", field),
-    buttons(
-      button("Answer", () => field.value.trim() && decide({ answer: field.value.trim() }), "primary", null),
-    ),
-  ].filter(Boolean);
-}
-
-const heading = (words, call) =>
-  h("h3", {}, words, h("code", {}, call.tool), words.startsWith("May") ? "?" : "");
+const heading = (call) => h("h3", {}, "May it run ", h("code", {}, call.tool), "?");
 
 const description = (text) => (text ? h("p", { class: "muted" }, text) : "");
 
