@@ -105,10 +105,11 @@ ROLES: Final[Mapping[str, Role]] = MappingProxyType(
         role.name: role
         for role in (
             Role("base"),
+            Role("arguments", above=("base",)),
             Role("claude", above=("base",)),
             Role("search", above=("base", "claude")),
             Role("documents", above=("base", "claude", "search")),
-            Role("mcp", above=("base",)),
+            Role("mcp", above=("base", "arguments")),
             Role("graph", above=("base",)),
             Role("embed", above=("base",)),
             Role("stream"),

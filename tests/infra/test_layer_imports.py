@@ -78,9 +78,10 @@ def test_a_function_finds_every_module_that_it_imports(built: dict[str, Path], f
 @pytest.mark.parametrize(
     ("function", "role", "module"),
     [
-        ("turn", "claude", "jsonschema"),
+        ("turn", "arguments", "jsonschema"),
         ("turn", "claude", "anthropic"),
-        ("mcp", "mcp", "jsonschema"),
+        ("mcp", "arguments", "jsonschema"),
+        ("api", "arguments", "jsonschema"),
         ("mcp", "mcp", "mcp"),
         ("search", "search", "voyageai"),
         ("api", "base", "pydantic"),

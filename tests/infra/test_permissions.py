@@ -59,7 +59,12 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "History": {"GetItem", "PutItem", "BatchGetItem"},
         "Cache": {"GetItem", "PutItem", "UpdateItem"},
     },
-    "Summarise": {"Chats": CHANGE, "History": {*CHANGE, *PAST}, "Cache": {"GetItem"}},
+    "Summarise": {
+        "Chats": CHANGE,
+        "History": {*CHANGE, *PAST},
+        "Credits": {"GetItem", "PutItem"},
+        "Cache": {"GetItem"},
+    },
     "Abort": {"Chats": CHANGE, "History": {*CHANGE, *PAST}, "Credits": {"GetItem", "PutItem"}},
     "Sweep": {
         "Chats": OWN,

@@ -75,7 +75,7 @@ _SPECS: Final = (
         "Answers the HTTP API",
         seconds=29,  # API Gateway waits 29 s
         memory=1280,  # the first token waits for its cold start (dualtrack_stack.first_token)
-        layers=("base",),
+        layers=("base", "arguments"),
         environment=(
             *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "CONNECTIONS_KEY", "USER_POOL_ID", "STATE_MACHINE_ARN",
             "CORPUS_MACHINE_ARN", "LEDGER_RETENTION_DAYS", "TOKEN_HOURS", "AWS_PRICES", "FUNCTION_SIZES",
@@ -108,7 +108,7 @@ _SPECS: Final = (
         "Makes one model call of a chat",
         seconds=140,  # state Turn: 150 s
         memory=640,  # a cold start of 2.2 s, half as long again on other measurements (dualtrack_stack.first_token)
-        layers=("base", "claude"),
+        layers=("base", "arguments", "claude"),
         environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "BEDROCK_SECRET", "ERROR_DETAILS"),
         permissions=lambda allow: [
             allow.table("chats", *CHANGE),
@@ -211,7 +211,7 @@ _SPECS: Final = (
         "Runs one call of an MCP tool",
         seconds=58,  # state Tool: 60 s
         memory=512,
-        layers=("base", "mcp"),
+        layers=("base", "arguments", "mcp"),
         environment=(*MEMORY, "CACHE_TABLE", "CONNECTIONS_KEY"),
         permissions=lambda allow: [
             allow.table("chats", *APPEND),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.cancel_chat import cancel_chat
-from dualtrack.chat.decide_calls import EXPIRED
 from dualtrack.chat.delete_conversation import delete_conversation
+from dualtrack.chat.expire_pause import EXPIRED
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.pauses import MAX_OF_CHAT, MAX_OF_USER

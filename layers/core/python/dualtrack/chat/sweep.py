@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.chat.decide_calls import expire_pause
 from dualtrack.chat.end_chat import INCOMPLETE, TIMED_OUT, end_chat, failure_of
 from dualtrack.chat.executions import start_execution, status_of, stop_execution
+from dualtrack.chat.expire_pause import expire_pause
 from dualtrack.errors import Gone
 from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.runtime.time_limit import within

@@ -1,0 +1,120 @@
+"""What follows from decisions on a paused chat's calls, whoever made them (DESIGN 2.20).
+
+some calls stay open    ─► one transaction { the decisions with their turn }
+every call is decided   ─► one transaction { the decisions, credits of what was approved, chat running, `resumed` }
+                           ─► the next execution enters where the last one ended; if it is not started, the sweep
+                              starts it
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.chat.executions import start_execution
+from dualtrack.chat.move_credits import lines_of, move_credits
+from dualtrack.chat.pauses import resumed
+from dualtrack.chat.pay_calls import Paid, calls_begin, pay_calls
+from dualtrack.events import resumed as resumed_event
+from dualtrack.requests import ChatRef
+from dualtrack.storage.past_writes import write_past
+
+if TYPE_CHECKING:
+    from dualtrack.chat.move_credits import Recorded
+    from dualtrack.credits.account import Account
+    from dualtrack.credits.account import Decision as Credits
+    from dualtrack.event_data import DecidedCall
+    from dualtrack.models.turn import ToolCall
+    from dualtrack.runtime.executions import Executions
+    from dualtrack.storage.chats import Chat, RecordedTurn
+    from dualtrack.storage.stores import ChatStores
+    from dualtrack.vocabulary import DecidedBy
+
+_log: Final = logging.getLogger(__name__)
+
+
+def record_decisions(
+    stores: ChatStores,
+    executions: Executions,
+    chat: Chat,
+    turn: RecordedTurn,
+    after: RecordedTurn,
+    by: DecidedBy,
+) -> Chat:
+    """Commit the decisions; the chat goes on if they are the last. Raises `Lost` and `Superseded` if it has moved."""
+    if after.waits:
+        writes = stores.chats.decide_writes(chat, turn, after)
+        write_past(stores, chat, [*writes, stores.chats.same_check(chat)])
+        return chat
+    resumed_chat = _resume(stores, chat, turn, after, by)
+    start_again(executions, resumed_chat)
+    return resumed_chat
+
+
+def _resume(stores: ChatStores, chat: Chat, turn: RecordedTurn, decided: RecordedTurn, by: DecidedBy) -> Chat:
+    now, log = stores.clock(), stores.log(chat)
+    approved = [call for call in decided.calls if call.asks and call.may_run]
+    classes = [call.price_class for call in approved]
+
+    def hold(account: Account) -> Credits:
+        return account.resume(chat.chat_id, classes, chat.documentation_paid, now)
+
+    def paid(credits: Credits) -> tuple[Paid, Chat]:  # noqa: A002
+        calls = pay_calls(decided.calls, approved, credits.fits)
+        return calls, _goes_on(chat, replace(decided, calls=calls.calls), calls, credits, by, now)
+
+    def recorded(credits: Credits) -> Recorded:  # noqa: A002
+        calls, after = paid(credits)
+        waited = [call for call in calls.calls if call.asks]
+        events = [
+            resumed_event(turn.number, by, [_shown(call) for call in waited if call.verdict]),
+            calls_begin(turn.number, waited),
+            calls.credits_event(after),
+        ]
+        writes = [
+            *stores.chats.decide_writes(chat, turn, replace(decided, calls=calls.calls)),
+            stores.chats.change_action(chat, after),
+            stores.conversations.hold_action(chat.user, chat.conversation_id, chat.chat_id, after.deadline),
+            stores.paused.delete_action(chat.payer, chat),
+        ]
+        return events, writes
+
+    return paid(move_credits(stores.ledger, log, chat.payer, hold, recorded))[1]
+
+
+def _goes_on(
+    chat: Chat,
+    turn: RecordedTurn,
+    paid: Paid,
+    credits: Credits,  # noqa: A002
+    by: DecidedBy,
+    now: float,
+) -> Chat:
+    """The chat after the pause. If no call of the turn ran for lack of credits, the next model call is the last."""
+    is_idle, after = not any(call.may_run for call in turn.calls), resumed(chat, turn, by, now)
+    return replace(
+        after,
+        held=chat.held + credits.amount,
+        credits_remaining=credits.account.available(now),
+        spent=after.spent.moved(lines_of(credits, chat.chat_id)),
+        documentation_paid=chat.documentation_paid or paid.has_documentation,
+        limit="insufficient_credits" if paid.unpaid and is_idle else chat.limit,
+    )
+
+
+def _shown(call: ToolCall) -> DecidedCall:
+    assert call.verdict
+    return {"id": call.id, "outcome": call.verdict.outcome}
+
+
+def start_again(executions: Executions, chat: Chat) -> None:
+    """Start the execution that goes on after the pause, unless the chat has moved on. If that fails, the sweep does it:
+    the decision is recorded."""
+    if chat.status != "running" or chat.pause is None or chat.turn != chat.pause.turn:
+        return
+    ref = ChatRef(chat.user, chat.chat_id, chat.conversation_id, chat.entry)
+    try:
+        start_execution(executions, ref, chat.execution)
+    except Exception:  # noqa: BLE001 - whatever it is
+        _log.exception("%s goes on with the next sweep", chat.chat_id)
