@@ -281,8 +281,8 @@ def _price(case: Case, chat: Chat) -> Iterator[str]:
     if chat.stop == "timeout" and case.fault.site.step.startswith("start") and case.meanwhile == "deadline":
         # A follow-up whose admission is held past its deadline begins with its last call, which may use no tools.
         wanted = "timeout", 5
-    if scenario.max_cost and case.fault.site.step == "turn 1" and case.fault.kind in ("cut", "malformed"):
-        # What the lost reply has cost reaches the limit: the next attempt may use no tools.
+    if scenario.max_cost and case.fault.site.step == "turn 1" and chat.turn == 1:
+        # A reply was lost, and what it has cost reaches the limit: the next attempt may use no tools.
         wanted = "max_cost", 5
     if scenario.decided == "cancel":  # its pause ends in time, without the calls
         wanted = "complete", scenario.charged
