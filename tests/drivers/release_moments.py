@@ -6,15 +6,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
+from dualtrack.api.key_format import digest_of
 from dualtrack.chat import regroup
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.cache import StoredToken
+from dualtrack.storage.keys import ApiKey
 from dualtrack.tools.mcp.catalogue import LeftOut, ServerTools, store_listing
 
 from tests.drivers.corpus_world import CorpusWorld, course, limited
 from tests.drivers.crash_world import (
+    API_KEY,
+    CAPS,
     DOCUMENTATION,
     IMAGE,
     NOTE,
@@ -136,6 +140,7 @@ def _chats() -> Iterator[Moment]:
     yield _moment("a long result", world, "Turn", 2)
 
     world = _posted(by_api_key=True)
+    _store_key(world)
     _run_tools(world, 1, _turn(world, 0))
     _run_tools(world, 2, _turn(world, 1))
     _turn(world, 2)
@@ -190,6 +195,16 @@ def _posted(fault: Fault | None = None, **changes: Any) -> World:
     world = World(replace(CHAT, **changes), fault)
     world.post()
     return world
+
+
+def _store_key(world: World) -> None:
+    """The item of the key, as making it writes it."""
+    stores, now = world.look(), int(world.clock())
+    key = ApiKey(API_KEY, USER, "nightly report", digest_of("old"), ("chat", "read"), now, ("assistant",))
+    used = replace(
+        key.rotated(digest_of("new"), now + 60), last_used_at=now, window=now - now % 60, requests=1
+    )
+    stores.ledger.set_caps(USER, API_KEY, CAPS, now, [stores.keys.create_action(used)])
 
 
 def _paused() -> World:

@@ -101,6 +101,7 @@ def read_all(moment: Moment) -> None:
         stores.across(chat.ancestry).history.whole(USER, chat.conversation_id, 0, chat.query)
     load_catalogue(stores.cache, moment.now)
     stores.requests.first(USER, KEY, moment.now)
+    stores.keys.named(stores.ledger.load(USER).keys)
     stores.deletions.due()
     for corpus in CORPORA:
         _read_corpus(stores, corpus)
