@@ -13,9 +13,11 @@ import threading
 import uuid
 from collections import Counter
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from dualtrack.api.models import DecisionsBody, ForkBody, KeyChangeBody, RotationBody, TitleBody
 from dualtrack.api.parameters import TRACK
 from dualtrack.api.table import ROUTES
 
@@ -94,6 +96,20 @@ BAD_QUERIES: Final = (
 )
 OWNED: Final = [route for route in ROUTES if route.access == "user" and route.path_parameters]
 """The routes whose resources belong to one user."""
+
+NOBODYS: Final = {"record_id": "q1", "place": "1", "key_id": f"key_{'0' * 16}", "name": "nobody"}
+"""Path parameters besides a chat and a conversation: no user makes keys, or has end users."""
+
+CHANGES: Final[Mapping[type, bytes]] = MappingProxyType(
+    {
+        TitleBody: b'{"title": "mine now"}',
+        ForkBody: b'{"before": "q1"}',
+        DecisionsBody: b'{"decisions": [{"id": "q1-t1", "approve": true}]}',
+        KeyChangeBody: b'{"name": "mine now"}',
+        RotationBody: b"{}",
+    }
+)
+"""A valid body of each of them."""
 
 RECORDS: Final = (
     "q1",
@@ -335,10 +351,9 @@ class Author:
         chat = self.drawn.choice(chats or ["ch_01k0000000000000000000000a"])
         conversation = self.drawn.choice(conversations or ["cv_01k0000000000000000000000a"])
         route = self.drawn.choice(OWNED)
-        path = route.path.format(chat_id=chat, conversation_id=conversation, record_id="q1", place="1")
+        path = route.path.format(**NOBODYS, chat_id=chat, conversation_id=conversation)
         track = self.drawn.choice(("", "?track=summarised")) if TRACK in route.parameters else ""
-        change = b'{"before": "q1"}' if route.path.endswith("/fork") else b'{"title": "mine now"}'
-        body = change if route.body else None
+        body = CHANGES[route.body] if route.body else None
         return Asked(route.method.upper(), path + track, frozenset({404}), body)
 
     def not_an_administrator(self) -> Asked:
