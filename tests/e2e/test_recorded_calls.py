@@ -268,6 +268,8 @@ KEYED: Final = (
     # takes leases, and nothing else of the cache
     (("Api", "Stream"), ("UpdateItem",), "Cache", ("mcp#catalogue",)),
     (("Api", "Stream"), ("UpdateItem",), "Cache", ("LEASE#a", "TOKEN#ann")),
+    # counts an API key's requests, and changes no chat
+    (("Stream",), ("UpdateItem",), "Chats", ("USER#ann",)),
     # pins agents, and changes what servers offer
     (("Turn",), ("PutItem", "UpdateItem"), "Cache", ("TOKEN#ann",)),
     (("Turn",), ("UpdateItem",), "Cache", ("agent#a",)),
