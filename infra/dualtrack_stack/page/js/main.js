@@ -19,7 +19,6 @@ import { Conversation } from "./conversation.js";
 import { copy } from "./copy.js";
 import { CORPORA } from "./corpora.js";
 import { loadCredits, showCredits } from "./credits_button.js";
-import { openCredits, shortageNotice } from "./credits_view.js";
 import { announce, byId, h } from "./dom.js";
 import { claimDrafts, dropDrafts } from "./drafts.js";
 import { FollowText } from "./follow_text.js";
@@ -30,6 +29,7 @@ import { QuestionEditor } from "./question_editor.js";
 import { openRecord } from "./record_dialog.js";
 import { Relatives } from "./relatives.js";
 import { isAdmin, sessionFor } from "./session.js";
+import { shortageNotice } from "./shortage_notice.js";
 import { listenForShortcuts } from "./shortcuts.js";
 import { Sidebar, titleOf } from "./sidebar.js";
 import { showSignIn } from "./sign_in_view.js";
@@ -116,7 +116,10 @@ class Page {
       ),
     );
     byId("show-memory").addEventListener("click", () => this.#switchTo("memory"));
-    byId("credits").addEventListener("click", () => openCredits(this.#api, signOut));
+    byId("credits").addEventListener("click", async () => {
+      const { openCredits } = await import("./credits_view.js");
+      openCredits(this.#api, signOut);
+    });
     byId("settings").addEventListener("click", () => this.#settings());
     listenForShortcuts({
       new: () => this.#go(""),

@@ -1,7 +1,5 @@
-/** The view of a conversation's memory: both tracks, and their cost by question. */
+/** The view of a conversation's memory: both tracks, and their cost by question. Its drawing is loaded with it. */
 import { byId, h } from "./dom.js";
-import { drawMemory } from "./memory_view.js";
-import { chatsOfAll, costsOf, usageChart, usageOf } from "./usage_chart.js";
 
 export class MemoryPanel {
   #api;
@@ -18,7 +16,9 @@ export class MemoryPanel {
     const drawing = ++this.#drawn;
     const element = byId("memory-view");
     try {
-      const [full, summarised, offered] = await Promise.all([
+      const [{ drawMemory }, chart, full, summarised, offered] = await Promise.all([
+        import("./memory_view.js"),
+        import("./usage_chart.js"),
         this.#api.conversation(conversationId, "full"),
         this.#api.conversation(conversationId, "summarised"),
         this.#api.tools(),
@@ -26,9 +26,11 @@ export class MemoryPanel {
       if (drawing !== this.#drawn) return;
       drawMemory(element, full, summarised, offered);
       const chats = this.#conversation.exchanges.map((exchange) => exchange.chatId).filter(Boolean);
-      const ended = await chatsOfAll(this.#api, chats, signal);
+      const ended = await chart.chatsOfAll(this.#api, chats, signal);
       if (drawing === this.#drawn && ended.length > 0)
-        element.querySelector(".overview")?.after(usageChart(usageOf(ended), costsOf(ended)));
+        element
+          .querySelector(".overview")
+          ?.after(chart.usageChart(chart.usageOf(ended), chart.costsOf(ended)));
     } catch (problem) {
       if (problem.name !== "AbortError")
         element.replaceChildren(h("p", { class: "problem" }, problem.message));
