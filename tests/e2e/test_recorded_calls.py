@@ -83,6 +83,8 @@ def _tell(root: Root, script: Script, tools: ToolServer) -> None:
     admin = Person(root.stack.url, root.stack.token("admin", admin=True))
     root.grant(ann.id)
     _chats(ann, script)
+    _approval(ann, script, tools)
+    _by_key(ann, script)
     _ends(ann, script, tools)
     _left_behind(root, ann, script, tools)
     _corpora(admin)
@@ -110,6 +112,34 @@ def _chats(ann: Person, script: Script) -> None:
     script.says("Another way.")
     ann.ask(script.question("Otherwise."), fork["conversation_id"])
     assert script.left == 0
+
+
+def _approval(ann: Person, script: Script, tools: ToolServer) -> None:
+    """A chat that waits for its call's approval, and goes on."""
+    tools.gate("approved").released.set()
+    script.asks((f"{NAME}_write", {"name": "approved"}))
+    script.says("Written.")
+    chat = ann.start(script.question("Write."))
+    ann.until(chat["chat_id"], lambda event: event.kind == "paused")
+    (paused,) = ann.get("/v1/pauses")["pauses"]
+    decision = {"id": paused["calls"][0]["id"], "approve": True}
+    assert ann.http.post(f"{chat['url']}/decisions", json=decision).is_success
+    assert ann.finish(chat["chat_id"])["status"] == "done"
+
+
+def _by_key(ann: Person, script: Script) -> None:
+    """A chat by an API key, which is charged for it and then revoked."""
+    made = ann.http.post("/v1/keys", json={"name": "report", "scopes": ["chat", "read"]}).json()
+    by_key, where = {"Authorization": f"Bearer {made['key']}"}, f"/v1/keys/{made['key_id']}"
+    script.says("Reported.")
+    body = {"message": script.question("Report.")}
+    chat = ann.http.post("/v1/chats", json=body, headers=by_key).json()
+    assert ann.http.get(chat["events_url"], headers=by_key).is_success
+    assert ann.finish(chat["chat_id"])["status"] == "done"
+    assert ann.http.patch(where, json={"name": "nightly"}).is_success
+    assert ann.http.post(f"{where}/rotate", json={"overlap": 60}).is_success
+    assert ann.get("/v1/keys")["keys"]
+    assert ann.http.delete(where).status_code == 204
 
 
 def _ends(ann: Person, script: Script, tools: ToolServer) -> None:
