@@ -332,6 +332,7 @@ def test_a_late_step_changes_nothing(root: Root, ann: Person, script: Script, st
         "turn": 1,
         "call": {"id": "q1-t1", "fn": "tool"},
         "error": {"Error": "States.TaskFailed", "Cause": ""},
+        "execution": f"{chat['chat_id']}.1",
     }
     answer = root.invoke(step, payload)
     if step == "Turn":

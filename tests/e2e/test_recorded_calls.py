@@ -123,7 +123,7 @@ def _approval(ann: Person, script: Script, tools: ToolServer) -> None:
     ann.until(chat["chat_id"], lambda event: event.kind == "paused")
     (paused,) = ann.get("/v1/pauses")["pauses"]
     decision = {"id": paused["calls"][0]["id"], "approve": True}
-    assert ann.http.post(f"{chat['url']}/decisions", json=decision).is_success
+    assert ann.http.post(f"{chat['url']}/decisions", json={"decisions": [decision]}).is_success
     assert ann.finish(chat["chat_id"])["status"] == "done"
 
 
@@ -410,6 +410,13 @@ UNUSED: Final[Mapping[str, frozenset[str]]] = {
     ),
     "A tool that the model's service refuses": frozenset(
         {"Turn dynamodb:PutItem cache mcp#catalogue", "Turn dynamodb:UpdateItem cache mcp#catalogue"}
+    ),
+    "Administrators' keys ask the pool at each use": frozenset({"Api cognito-idp:AdminListGroupsForUser users"}),
+    "Several chats that wait, and a decision beside another": frozenset(
+        {"Api dynamodb:BatchGetItem chats", "Api dynamodb:ConditionCheckItem chats"}
+    ),
+    "Passages of a long conversation, regrouped after each 16th query": frozenset(
+        {"Summarise lambda:InvokeFunction embed:live", "Summarise ssm:GetParameter voyage"}
     ),
     "The deployment's own token, for users without one": frozenset({"Mcp ssm:GetParameter github"}),
 }  # fmt: skip
