@@ -32,6 +32,7 @@ from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.storage.stores import build_stores
 from dualtrack_stack.local.sample_docs.server import serve_sample_docs
 from dualtrack_stack.local.stack import LocalStack
+from dualtrack_stack.profiles import LIBRARY
 
 from tests.clients.stack_client import Person, Root, chats_of
 from tests.drivers.conversations import Fork, Told, shown
@@ -472,9 +473,15 @@ class _Stack(LocalStack):
 @contextlib.contextmanager
 def storm(state_dir: Path, *, seed: int, chats: int) -> Iterator[Storm]:
     """A fresh stack with its model, tools and proxy, ready to run."""
+    profiles = state_dir.with_name("profiles")
+    profiles.mkdir(parents=True)
+    assistant = json.loads((LIBRARY / "assistant.json").read_text(encoding="utf-8"))
+    allowed = assistant | {"approval": {"allow": [f"{NAME}_*"]}}  # nobody is there to approve what is written
+    (profiles / "assistant.json").write_text(json.dumps(allowed), encoding="utf-8")
     with serve_model() as model, serve_tools() as tools, serve_sample_docs() as documents:
         environment = {
             **model_settings(model),
+            "DUALTRACK_PROFILES": str(profiles),
             "CONTEXT7_BASE_URL": documents,
             "MCP_SERVERS": json.dumps([{"name": NAME, "url": tools.url, "price_class": "other"}]),
         }

@@ -38,7 +38,7 @@ def weather(city: str, days: int = 1) -> str:
     return f"{city}: 3 °C for {days} days"
 
 
-@tool
+@tool(approval="never")
 def order(item: str) -> str:
     """Orders an item."""
     if item == "nothing":
@@ -144,7 +144,7 @@ def test_a_follow_up_is_sent_the_summarised_track_and_reads_the_full_one() -> No
     assert forecast in first.calls[0].result
     sent = said(second)
     assert "[ID:q1] The weather in Ottawa?" in sent
-    assert "[ID:q1-t1-sum, ref:q1-t1]" in sent
+    assert "[ID:q1-t1-sum, ref:q1-t1, 2 KB]" in sent
     assert f"[ID:q1-r-sum, ref:q1-r] {COLD}" in sent
     assert forecast not in sent
     assert forecast in second.calls[0].result
@@ -385,7 +385,7 @@ sys.addaudithook(outside)
 from dualtrack import Media, ToolResult, tool
 from dualtrack.testing import calls, local_chat
 
-@tool
+@tool(approval="never")
 def chart() -> ToolResult:
     '''Draws.'''
     return ToolResult(os.urandom(400_000).hex(), media=(Media("image/png", sys.argv[1]),))
@@ -427,7 +427,7 @@ def test_the_documented_tests_pass() -> None:
         test()
 
 
-@tool
+@tool(approval="never")
 def refused_by_aws() -> str:
     """Reads a table that is not there."""
     raise ClientError({"Error": {"Code": "ResourceNotFoundException", "Message": "a secret"}}, "Query")
