@@ -75,10 +75,13 @@ def test_a_running_chat_is_shown_whole(api: Api) -> None:
         "credits_used": 0,
         "credits_remaining": 45,
         "usage": dict.fromkeys(chat["usage"], 0),
+        "memory": chat["memory"],
+        "summary_made": chat["summary_made"],
         "fictional": False,
         "created_at": chat["created_at"],
         "ended_at": None,
     }
+    assert not any(chat["memory"][name] for name in ("dollars", "full_history_dollars", "beyond_window"))
     assert chat["created_at"].endswith("Z")
 
 

@@ -37,6 +37,7 @@ FOR_OPERATORS: Final = {
     "models/bedrock.py": "an exception, whose text is the operator's",
     "runtime/secrets.py": "an exception, whose text is the operator's",
     "extras.py": "a command that says what to install",
+    "settings.py": "the table of settings",
     "tools/mcp/config.py": "the refusal of a stage's settings",
     "tools/documentation/embeddings.py": "the log of a search, and an administrator's job",
     "tools/documentation/context7.py": "the log of a search",
