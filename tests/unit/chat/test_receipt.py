@@ -166,7 +166,7 @@ def test_the_ledger_and_the_receipts_of_many_chats_agree(world: World) -> None:
 
 @pytest.mark.parametrize("name", ["no tools", "two tools in parallel"])
 def test_the_aws_part_agrees_with_the_cost_bench(world: World, name: str) -> None:
-    """The same states; units and dollars within a tenth of the counted ones, but for waiting."""
+    """The same states; read units within a tenth, write units within a fifth, but for waiting."""
     calls = sum(map(len, counted()[name].rounds))
     if calls:
         world.model.script.add({"match": "turn", "content": [READ] * calls})
@@ -179,7 +179,8 @@ def test_the_aws_part_agrees_with_the_cost_bench(world: World, name: str) -> Non
         assert mine[item]["dollars"] == pytest.approx(theirs[item].dollars), item
     flowing = counted()[name].model_calls * 2.0 / 0.13
     assert mine["DynamoDB, write units"]["amount"] == pytest.approx(
-        theirs["DynamoDB, write units"].amount - flowing, rel=0.1
+        theirs["DynamoDB, write units"].amount - flowing,
+        rel=0.2,  # the search's index of the query is not in the estimate
     )
     assert mine["DynamoDB, read units"]["amount"] == pytest.approx(
         theirs["DynamoDB, read units"].amount, rel=0.1

@@ -70,7 +70,7 @@ def function(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def running(tool: str) -> Running:
-    of: Any = SimpleNamespace(chat_id="ch_1", tool=tool, input=freeze({"query": QUESTION}))
+    of: Any = SimpleNamespace(chat_id="ch_1", tool=tool, input=freeze({"query": QUESTION}), spec={})
     return Running("ann", "cv_1", of, of)
 
 

@@ -196,7 +196,7 @@ def _is_kept(sk: str, kept: Kept) -> bool:
     """Whether an item is a record, track or digest that a fork shows, or what it searches them by."""
     if sk.startswith("D#"):
         return digest_number(sk) <= kept.digests
-    return sk.startswith(("F#", "S#", "W#", "K#", "L#")) and query_number(sk) <= kept.through
+    return sk.startswith(("F#", "S#", "M#", "K#", "L#")) and query_number(sk) <= kept.through
 
 
 def _empty(stores: DeletionStores, user: str, conversation_id: str, has_time: Callable[[], bool]) -> bool:

@@ -7,7 +7,7 @@ pk CONV#<user>#<conv.>    sk F#000003               query 3           full track
                           sk F#000003#z             its response
                           sk S#000003               query 3 in the summarised track: all its
                                                     blocks in one item, compressed
-                          sk W#000003               query 3 in the messages in which it was sent,
+                          sk M#000003               query 3 in the messages in which it was sent,
                                                     if it is sent whole until it is summarised
                           sk B#<hash>               bodies
 """
@@ -277,7 +277,7 @@ class HistoryStore:
     def pointers(self, user: str, conversation_id: str, through: int) -> set[str]:
         """The pointers of all bodies that the records and tracks up to a query need, and their search index."""
         pk, pointers = partition(user, conversation_id), set[str]()
-        for kind in ("F#", "S#", "W#", "K#", "L#"):
+        for kind in ("F#", "S#", "M#", "K#", "L#"):
             end = f"{kind}{through + 1:06d}"
             for item in query(self.client, self.table, pk, prefix=kind, before=end, only=("body", "meta")):
                 files = _files_of(_record("", item)) if "meta" in item else ()
@@ -298,14 +298,14 @@ class HistoryStore:
     def whole_writes(self, user: str, conversation_id: str, query: int, whole: Whole) -> list[Write]:
         """The conditional put of the messages of a query that is sent whole, to be written with its track."""
         pk = partition(user, conversation_id)
-        return put_packed(WHOLE, self.table, {"pk": pk, "sk": f"W#{query:06d}"}, pk, dump(whole))
+        return put_packed(WHOLE, self.table, {"pk": pk, "sk": f"M#{query:06d}"}, pk, dump(whole))
 
     def whole(self, user: str, conversation_id: str, after: int, before: int) -> dict[int, Whole]:
         """The queries between two numbers that were stored whole, by number. Raises `Gone`."""
         found: dict[int, Whole] = {}
         for run in self.ancestry.runs(conversation_id, after, before):
-            pk, end = partition(user, run.conversation_id), f"W#{run.before:06d}"
-            items = list(query(self.client, self.table, pk, after=f"W#{run.after:06d}#", before=end))
+            pk, end = partition(user, run.conversation_id), f"M#{run.before:06d}"
+            items = list(query(self.client, self.table, pk, after=f"M#{run.after:06d}#", before=end))
             for item, text in zip(items, self.bodies.load_texts(pk, items), strict=True):
                 if text is None:
                     raise Gone(item["sk"])
