@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import pytest
 from dualtrack.models.prices import dollars
-from dualtrack.models.prompt_cache import Cached, cached_prompt, prefix_factor
+from dualtrack.models.prompt_cache import Cached, cached_prompt
 from dualtrack.models.turn import Usage
 
 BEFORE = Cached(1_000, at=500.0)
 
 
 @pytest.mark.parametrize(
-    ("at", "factor", "usage"),
+    ("at", "usage"),
     [
-        (501.0, 0.1, Usage(cache_read_tokens=1_000, cache_write_tokens=200)),
-        (800.0, 0.1, Usage(cache_read_tokens=1_000, cache_write_tokens=200)),
-        (800.1, 1.25, Usage(cache_write_tokens=1_200)),
+        (501.0, Usage(cache_read_tokens=1_000, cache_write_tokens=200)),
+        (800.0, Usage(cache_read_tokens=1_000, cache_write_tokens=200)),
+        (800.1, Usage(cache_write_tokens=1_200)),
     ],
 )
-def test_a_prefix_is_read_for_five_minutes_and_then_written_anew(
-    at: float, factor: float, usage: Usage
-) -> None:
-    assert prefix_factor(BEFORE, at) == factor
+def test_a_prefix_is_read_for_five_minutes_and_then_written_anew(at: float, usage: Usage) -> None:
     assert cached_prompt(BEFORE, 1_200, at) == usage
 
 
 def test_the_first_call_writes_its_whole_prompt() -> None:
     assert cached_prompt(Cached(), 1_200, at=1.0) == Usage(cache_write_tokens=1_200)
-    assert prefix_factor(Cached(), at=1.0) == 1.25
 
 
 def test_no_more_is_read_than_the_call_sends() -> None:

@@ -91,7 +91,7 @@ const buttons = (...all) => h("div", { class: "buttons" }, all);
 const button = (text, onclick, kind, call) =>
   h(
     "button",
-    { type: "button", class: `button ${kind}`, "aria-label": call && `${text}: ${call.tool}`, onclick },
+    { type: "button", class: `button ${kind}`, "aria-label": `${text}: ${call.tool}`, onclick },
     text,
   );
 

@@ -24,7 +24,7 @@ from dualtrack.storage.deletions import Deletion
 from dualtrack.storage.digests import digest_number
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.forks import Kept
-from dualtrack.storage.history import query_number, sort_key_of
+from dualtrack.storage.history import OF_QUERIES, query_number, sort_key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -196,7 +196,7 @@ def _is_kept(sk: str, kept: Kept) -> bool:
     """Whether an item is a record, track or digest that a fork shows, or what it searches them by."""
     if sk.startswith("D#"):
         return digest_number(sk) <= kept.digests
-    return sk.startswith(("F#", "S#", "M#", "K#", "L#")) and query_number(sk) <= kept.through
+    return sk.startswith(OF_QUERIES) and query_number(sk) <= kept.through
 
 
 def _empty(stores: DeletionStores, user: str, conversation_id: str, has_time: Callable[[], bool]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dualtrack.codec import stored
-from dualtrack.models.prices import CACHE_READ, CACHE_SECONDS, CACHE_WRITE
+from dualtrack.models.prices import CACHE_SECONDS
 from dualtrack.models.turn import Usage
 
 
@@ -25,12 +25,6 @@ class Cached:
     def is_warm(self, at: float) -> bool:
         """Whether a call ``at`` that moment still reads it."""
         return self.tokens > 0 and at - self.at <= CACHE_SECONDS
-
-
-def prefix_factor(before: Cached, at: float) -> float:
-    """The price of the prefix in a call ``at`` that moment, as a multiple of the price of input: `CACHE_READ` if it is
-    warm, else `CACHE_WRITE`."""
-    return CACHE_READ if before.is_warm(at) else CACHE_WRITE
 
 
 def cached_prompt(before: Cached, tokens: int, at: float) -> Usage:

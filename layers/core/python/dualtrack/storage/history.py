@@ -42,6 +42,9 @@ WHOLE: Final = "whole"
 TRACK: Final = "track"
 """The name of the put of a track, by which a lost put is recognised."""
 
+OF_QUERIES: Final = ("F#", "S#", "M#", "K#", "L#")
+"""How the sort keys of a query's items begin, before its number. A deletion leaves of them what forks show."""
+
 _TEXTS_AT_ONCE: Final = 8
 """Maximum number of bodies in memory while records are read in order: a tool result has up to 2 MB."""
 
@@ -277,7 +280,7 @@ class HistoryStore:
     def pointers(self, user: str, conversation_id: str, through: int) -> set[str]:
         """The pointers of all bodies that the records and tracks up to a query need, and their search index."""
         pk, pointers = partition(user, conversation_id), set[str]()
-        for kind in ("F#", "S#", "M#", "K#", "L#"):
+        for kind in OF_QUERIES:
             end = f"{kind}{through + 1:06d}"
             for item in query(self.client, self.table, pk, prefix=kind, before=end, only=("body", "meta")):
                 files = _files_of(_record("", item)) if "meta" in item else ()
