@@ -128,6 +128,7 @@ def bills_of(templates: Sequence[Template], region: str) -> Mapping[str, list[Li
     """The lines of each bill by its title, at the prices of a region."""
     from dualtrack_stack.costs import (  # noqa: PLC0415
         GROWN,
+        TWO_TOOLS,
         alarms_apart,
         chat_lines,
         cold_lines,
@@ -142,10 +143,11 @@ def bills_of(templates: Sequence[Template], region: str) -> Mapping[str, list[Li
     idle = idle_lines(templates, region)
     without = alarms_apart(idle)
     bills = {f"A chat, {name}": chat_lines(chat, megabytes, region) for name, chat in counted().items()}
-    bills[f"A chat, {GROWN}, every function cold"] = [
-        *chat_lines(counted()[GROWN], megabytes, region),
-        *cold_lines(counted()[GROWN], megabytes, region),
-    ]
+    for name in (TWO_TOOLS, GROWN):
+        bills[f"A chat, {name}, every function cold"] = [
+            *bills[f"A chat, {name}"],
+            *cold_lines(counted()[name], megabytes, region),
+        ]
     bills["A month without chats"] = without
     if alarms := [line for line in idle if line not in without]:
         bills["Alarms of the stage, a month"] = alarms
