@@ -13,7 +13,7 @@ import json
 import os
 import re
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -22,9 +22,11 @@ import boto3
 import pytest
 from dualtrack.api import models
 from dualtrack.api.route import KEY_PATH
+from dualtrack.chat.agent import Deployed
+from dualtrack.profiles import ApprovalPolicy, all_profiles
 
 from tests.clients.documented import operation_of, validator_of
-from tests.drivers.world import SETTINGS, World, make_world
+from tests.drivers.world import SETTINGS, World, make_world, ref_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 HANDLER = Path(__file__).parents[2] / "functions" / "api" / "handler.py"
 ORIGIN = "https://chat.example.com"
 OTHER_ORIGIN = "https://admin.example.com"
+ASKED = "retrieve_full_context"
+"""The tool whose calls wait in `Api.pause`."""
 
 BODIES: dict[type, dict[str, Any]] = {
     models.ChatBody: {"message": "Hello.", "profile": "assistant", "attachments": []},
@@ -235,6 +239,29 @@ class Api:
     def run(self, chat_id: str) -> None:
         """Run the workflow of a chat."""
         self.world.run(self.chat(chat_id))
+
+    def pause(self, calls: int = 1) -> dict[str, Any]:
+        """A chat whose calls wait for approval, as POST /v1/chats has answered it."""
+        message = f"Read it again, {uuid.uuid4()}."
+        uses = [
+            {"type": "tool_use", "id": f"toolu_{number}", "name": ASKED, "input": {"id": "q1"}}
+            for number in range(calls)
+        ]
+        self.world.model.script.add(
+            {"match": message, "content": uses}, {"match": message, "text": "I have."}
+        )
+        started = self.start(message)
+        assert self.turn(started, 0) == "paused"
+        return started
+
+    def turn(self, started: Mapping[str, Any], recorded: int) -> str:
+        """The Turn state behind a turn, of profiles that ask before they read again; what follows."""
+        profiles = {
+            name: replace(profile, approval=ApprovalPolicy("never", ask=(ASKED,)))
+            for name, profile in all_profiles().items()
+        }
+        ref = replace(ref_of(self.chat(started["chat_id"])), turn=recorded)
+        return self.world.take_turn(ref, deployed=Deployed(self.world.model_name, profiles=profiles))["next"]
 
     def chat_ids(self) -> list[str]:
         """The ids of the user's chats, unordered."""

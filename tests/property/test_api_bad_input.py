@@ -44,7 +44,7 @@ def api() -> Iterator[Api]:
 
 @pytest.fixture(scope="module")
 def existing(api: Api) -> dict[str, str]:
-    """Ids that exist, for the paths."""
+    """Ids that exist, for the paths; the chat waits for a decision."""
     return made_ids(api)
 
 
@@ -56,12 +56,16 @@ def at_risk(api: Api) -> dict[str, str]:
 
 def made_ids(api: Api) -> dict[str, str]:
     chat = api.ask()
+    service = api.make_key("read", acts_for="any")
+    api.by_key(service["key"], "customer-1").get("/v1/conversations")
     return {
-        "chat_id": chat["chat_id"],
+        "chat_id": api.pause()["chat_id"],
         "conversation_id": chat["conversation_id"],
         "record_id": "q1",
         "place": "1",
         "user_id": api.of_new_user().user,
+        "name": "customer-1",
+        "key_id": service["key_id"],
         "corpus": "courses",
         "job_id": api.call("POST", "/v1/admin/corpora/courses/jobs", {"reset": True}).json["job_id"],
         "document_id": "0" * 32,
@@ -103,7 +107,8 @@ def wrong_values(schema: dict[str, Any], *, is_required: bool) -> Iterator[Any]:
     if "integer" in kinds:
         yield from [plain["minimum"] - 1] if "minimum" in plain else []
         yield from [plain["maximum"] + 1] if "maximum" in plain else []
-        yield from ["5", 5.5, -0.0]
+        yield from ["5", 5.5]
+        yield from [-0.0] if plain.get("minimum") else []  # the integer 0
     if "array" in kinds:
         yield [{}] * (plain["maxItems"] + 1)
         yield from [[None], ["x"], [[]], [{}]]
@@ -188,7 +193,8 @@ def test_an_unknown_id_is_a_404(
         answer = called(
             api, method, path.format(**{**existing, wrong: nasty}), BODIES[kind] if kind else None
         )
-        assert (answer.status, answer.code) == (404, "not_found"), nasty
+        refused = {(404, "not_found")} | ({(400, "invalid_request")} if wrong == "name" else set())
+        assert (answer.status, answer.code) in refused, nasty
     assert stored(api) == before
 
 

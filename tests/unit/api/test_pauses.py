@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.chat.agent import Deployed
-from dualtrack.profiles import ApprovalPolicy, all_profiles
 
 from tests.clients.api_client import Api, make_api
-from tests.drivers.world import ref_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-ASKING = {
-    name: replace(profile, approval=ApprovalPolicy("never", ask=("retrieve_full_context",)))
-    for name, profile in all_profiles().items()
-}
 
 
 @pytest.fixture(scope="module")
@@ -33,31 +24,12 @@ def api(shared: Api, request: pytest.FixtureRequest) -> Api:
     return shared.of(f"user-{request.node.name}")
 
 
-def paused(api: Api, calls: int = 1) -> dict[str, Any]:
-    """A chat whose calls wait for approval, as POST /v1/chats has answered it."""
-    message = f"Read it again, {api.user}."
-    uses = [
-        {"type": "tool_use", "id": f"toolu_{number}", "name": "retrieve_full_context", "input": {"id": "q1"}}
-        for number in range(calls)
-    ]
-    api.world.model.script.add({"match": message, "content": uses}, {"match": message, "text": "I have."})
-    started = api.start(message)
-    assert turn(api, started, 0) == "paused"
-    return started
-
-
-def turn(api: Api, started: dict[str, Any], recorded: int) -> str:
-    """The Turn state behind a turn; what follows."""
-    ref = replace(ref_of(api.chat(started["chat_id"])), turn=recorded)
-    return api.world.take_turn(ref, deployed=Deployed("claude-haiku-4-5-20251001", profiles=ASKING))["next"]
-
-
 def decide(api: Api, started: dict[str, Any], *decisions: dict[str, Any]) -> Any:
     return api.call("POST", f"{started['url']}/decisions", {"decisions": [*decisions]})
 
 
 def test_a_paused_chat_says_what_it_waits_for(api: Api) -> None:
-    started = paused(api)
+    started = api.pause()
     chat = api.get(started["url"])
     call = {"id": "q1-t1", "tool": "retrieve_full_context", "input": {"id": "q1"}, "kind": "approval"}
     assert (chat["status"], chat["pause"]["calls"]) == ("paused", [call])
@@ -74,24 +46,24 @@ def test_a_paused_chat_says_what_it_waits_for(api: Api) -> None:
 
 
 def test_other_users_see_and_decide_nothing(api: Api) -> None:
-    started, other = paused(api), api.of("somebody-else")
+    started, other = api.pause(), api.of("somebody-else")
     assert other.get("/v1/pauses") == {"pauses": []}
     assert decide(other, started, {"id": "q1-t1", "approve": True}).status == 404
     assert api.get(started["url"])["status"] == "paused"
 
 
 def test_a_decided_chat_goes_on_and_a_repeat_shows_it_again(api: Api) -> None:
-    started = paused(api)
+    started = api.pause()
     for _ in range(2):
         answer = decide(api, started, {"id": "q1-t1", "approve": False, "reason": "No."})
         assert (answer.status, answer.json["status"], "pause" in answer.json) == (200, "running", False)
     assert api.get("/v1/pauses") == {"pauses": []}
-    assert turn(api, started, 1) == "answered"
+    assert api.turn(started, 1) == "answered"
     assert decide(api, started, {"id": "q1-t1", "approve": True}).json["error"]["code"] == "already_decided"
 
 
 def test_a_wait_returns_at_the_pause(api: Api) -> None:
-    started = paused(api)
+    started = api.pause()
     again = api.call("GET", started["url"])
     assert again.json["status"] == "paused"
     refused = api.call(
@@ -122,7 +94,7 @@ def test_a_wait_returns_at_the_pause(api: Api) -> None:
 def test_a_wrong_decision_is_refused_by_its_field(shared: Api, decision: dict[str, Any], field: str) -> None:
     api = shared.of("wrong-decisions")
     (listed,) = api.get("/v1/pauses")["pauses"] or [None]
-    started = paused(api) if listed is None else {"url": f"/v1/chats/{listed['chat_id']}"}
+    started = api.pause() if listed is None else {"url": f"/v1/chats/{listed['chat_id']}"}
     answer = decide(api, started, decision)
     assert (answer.status, answer.json["error"]["message"].split(":")[0]) == (400, field)
 
