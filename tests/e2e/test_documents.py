@@ -63,7 +63,8 @@ def test_the_readme_s_commands_work_as_they_stand(copy: Copy) -> None:
 
 @pytest.mark.skipif(not LONG, reason="the short form runs the README's commands alone")
 def test_the_commands_of_docs_work_as_they_stand(copy: Copy) -> None:
-    """After the README's question and its follow-ups, which documents show; ``ch_…`` is that follow-up's chat."""
+    """After the README's question and its follow-ups, which documents show; ``ch_…`` is that follow-up's chat,
+    ``key_…`` a key."""
     readme = blocks_of(ROOT / "README.md")
     start = next(block for block in readme if "dualtrack dev &" in block)
     follow_up = next(block for block in readme if "field()" in block)
@@ -75,10 +76,12 @@ def test_the_commands_of_docs_work_as_they_stand(copy: Copy) -> None:
     )
     assert len(blocks) >= 8
     assert len(lines) >= 4
-    chat = '"$(field chat_id <.dualtrack/answer.json)"'
-    done = copy.run(
-        [start, readme[0], follow_up, *(text.replace("ch_…", chat) for text in (*blocks, *lines))]
+    made = "uv run dualtrack keys create documents --json >.dualtrack/key.json"
+    chat, key = (
+        f'"$(field {name}_id <.dualtrack/{file}.json)"' for name, file in (("chat", "answer"), ("key", "key"))
     )
+    shown = [text.replace("ch_…", chat).replace("key_…", key) for text in (*blocks, *lines)]
+    done = copy.run([start, readme[0], follow_up, made, *shown])
     assert done.returncode == 0, done.stdout[-6_000:]
     assert "Traceback" not in done.stdout
 

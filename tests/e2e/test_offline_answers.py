@@ -53,7 +53,8 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 def examples() -> list[tuple[str, str, bool]]:
     """(profile, message, whether it goes on) of the ``dualtrack chat`` commands in the documents, in order.
 
-    Without those that need a file or an agent of the reader's own: `test_documents` and `test_extend` run them.
+    Without those that need a file or an agent of the reader's own (`test_documents` and `test_extend` run them), or
+    another stack.
     """
     commands = []
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
@@ -63,7 +64,12 @@ def examples() -> list[tuple[str, str, bool]]:
         for line in re.findall(r"^[^|\n]*\bdualtrack (chat [^`\n]*)", path.read_text(), re.MULTILINE):
             words = shlex.split(line, comments=True) if line.count('"') % 2 == 0 else []
             words = [word for word in words if not word.startswith((">", "<"))]
-            if len(words) < 2 or words[-1] in {"…", "MESSAGE"} or '"' not in line or "--file" in words:
+            if (
+                len(words) < 2
+                or words[-1] in {"…", "MESSAGE"}
+                or '"' not in line
+                or {"--file", "--url"} & {*words}
+            ):
                 continue
             profile = words[words.index("--profile") + 1] if "--profile" in words else "assistant"
             if profile in all_profiles():
