@@ -113,6 +113,7 @@ def _served(route: Route, serve: Callable[..., Answer[object]]) -> Callable[...,
             settings.dualtrack_model,
             costs,
             settings.upgrade_message,
+            settings.alarm_key_percent,
         )
         request = admit(app.current_event, services, route)
         app.append_context(user=request.user)

@@ -354,7 +354,7 @@ class World:
 
     def _use_before(self, stores: Stores) -> None:
         if self.scenario.by_api_key:
-            stores.ledger.set_caps(self.user, API_KEY, CAPS, self.clock())
+            stores.ledger.add_key(self.user, API_KEY, CAPS, self.clock())
         if self.scenario.used_before:
             now = self.clock()
             account = stores.ledger.load(self.user)

@@ -532,12 +532,12 @@ class World:
     def _make_keys(self) -> None:
         for user in self.users:
             for key_id in KEYS:
-                self.ledger.set_caps(user, key_id, self._some_caps(), self.now)
+                self.ledger.add_key(user, key_id, Caps().changed(self._some_caps()), self.now)
 
-    def _some_caps(self) -> Caps:
-        """Caps that a world can reach."""
-        limits = ((None, 30, 80), (None, 100, 400), (None, 15, 30), (None, 50, 100))
-        return Caps(*(self.rng.choice(limit) for limit in limits))
+    def _some_caps(self) -> dict[str, float | None]:
+        """Caps that a world can reach, in credits and dollars."""
+        limits = ((None, 30, 80), (None, 100e-9, 400e-9), (None, 15, 30), (None, 50e-9, 100e-9))
+        return {name: self.rng.choice(limit) for name, limit in zip(CAPS, limits, strict=True)}
 
     def _open(self) -> list[Chat]:
         return [chat for chat in self.admitted if self.watcher.status.get(chat.id) == "running"]
@@ -664,8 +664,8 @@ class World:
         user, now = self.rng.choice(self.users), self._clock()
         match self.rng.choice(("grant", "plan", "reset", "rest", "expire", "caps", "caps", "revoke")):
             case "caps":
-                key_id, caps = self.rng.choice(KEYS), self._some_caps()
-                step = self._move(user, lambda account: _with_caps(account, key_id, caps, now))
+                key_id, said = self.rng.choice(KEYS), self._some_caps()
+                step = self._move(user, lambda account: _with_caps(account, key_id, said, now))
             case "revoke" if self.rng.random() < 0.1:
                 key_id = self.rng.choice(KEYS)
                 step = self._move(user, lambda account: account.revoke(key_id, now))
@@ -856,10 +856,10 @@ class World:
             raise RuleBroken(otherwise)
 
 
-def _with_caps(account: Account, key_id: str, caps: Caps, now: float) -> Decision:
+def _with_caps(account: Account, key_id: str, said: Mapping[str, float | None], now: float) -> Decision:
     """Other caps for a key that was not revoked."""
     use = account.keys.get(key_id)
-    return Decision(account) if use is None or use.is_revoked else account.set_caps(key_id, caps, now)
+    return Decision(account) if use is None or use.is_revoked else account.change_caps(key_id, said, now)
 
 
 def _calls(text: str) -> tuple[Any, ...]:

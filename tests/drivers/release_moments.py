@@ -204,7 +204,7 @@ def _store_key(world: World) -> None:
     used = replace(
         key.rotated(digest_of("new"), now + 60), last_used_at=now, window=now - now % 60, requests=1
     )
-    stores.ledger.set_caps(USER, API_KEY, CAPS, now, [stores.keys.create_action(used)])
+    stores.ledger.add_key(USER, API_KEY, CAPS, now, [stores.keys.create_action(used)])
 
 
 def _paused() -> World:

@@ -17,8 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 import boto3
 import pytest
 from aws_lambda_powertools.utilities.parameters import clear_caches
+from dualtrack.api.identity import Identity
+from dualtrack.api.key_alarm import KeyAlarm
 from dualtrack.chat.credit_reset import Report
 from dualtrack.chat.sweep import sweep
+from dualtrack.errors import ApiError
 from dualtrack.frozen import freeze
 from dualtrack.models.spent import Asked, Side
 from dualtrack.models.turn import Usage
@@ -32,13 +35,13 @@ from dualtrack.tools.mcp.specs import ListedTool, specs_of
 from dualtrack_stack.costs import CHAT_METRICS, EVENT_METRICS
 
 from tests.drivers.documents import ROOT
-from tests.drivers.templates import STACKS, readable
+from tests.drivers.synthesised import synthesised
+from tests.drivers.templates import STACKS, Stage, readable
 from tests.drivers.world import SETTINGS, World, make_world
+from tests.infra.rules.registry import ALL_SET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from tests.drivers.templates import Stage
 
 Metric = tuple[str, frozenset[tuple[str, str]]]
 """The name and the dimensions."""
@@ -163,6 +166,8 @@ def emitted() -> set[Metric]:
             module._count(ToolResult("", left_out=PARTS), [Asked("embedding", side)])
         with function("summarise", capture) as module:
             module._count_summaries(Side("2026-11-22T00:00:00Z", "claude-haiku-5-5", 0.1, 1, 1, missing=2))
+        capture.setenv("POWERTOOLS_SERVICE_NAME", "api")
+        KeyAlarm(80, Identity("ann", "ann"), world.clock()).refused(ApiError("key_cap_reached", "No."))
         capture.setenv("POWERTOOLS_SERVICE_NAME", "stream")
         count_broken_stream()
         with function("sweep", capture) as module:
@@ -223,8 +228,9 @@ def closed(metric: Metric) -> Metric:
     return name, frozenset((key, key if value in sets.get(key, ()) else value) for key, value in dimensions)
 
 
-def test_metrics_of_alarms_and_dashboard_are_written(prod: Stage, emitted: set[Metric]) -> None:
-    wanted = asked(prod)
+def test_metrics_of_alarms_and_dashboard_are_written(emitted: set[Metric]) -> None:
+    """With every optional alarm."""
+    wanted = asked(Stage("prod", synthesised("prod", ALL_SET)))
     assert len(wanted) > 25
     assert {closed(metric) for metric in wanted} - {closed(metric) for metric in emitted} == set()
 

@@ -15,7 +15,8 @@ def test_without_settings_nobody_is_told() -> None:
 
 def test_what_is_set_is_taken_unchanged() -> None:
     values = {"ALARM_EMAIL": "ops@example.org", "ALARM_TOPIC_ARN": TOPIC, "ALARM_DAILY_DOLLARS": "12.5"}
-    assert watch_from(checked(values)) == Watch("ops@example.org", TOPIC, 12.5)
+    values |= {"ALARM_KEY_PERCENT": "80"}
+    assert watch_from(checked(values)) == Watch("ops@example.org", TOPIC, 12.5, 80)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,7 @@ def test_what_is_set_is_taken_unchanged() -> None:
             for text in ("on-call", f"{TOPIC}.fifo", TOPIC.replace("sns", "sqs"), " ")
         ),
         *(("ALARM_DAILY_DOLLARS", text) for text in ("-1", "nan", "inf", "1e9", "ten", "$5")),
+        *(("ALARM_KEY_PERCENT", text) for text in ("-1", "101", "80.5", "80%", "nan")),
     ],
 )
 def test_what_aws_would_refuse_is_refused(name: str, wrong: str) -> None:

@@ -22,13 +22,13 @@ from dualtrack.credits.account import (
 )
 from dualtrack.credits.audit import audit
 from dualtrack.credits.keys import CAPS as CAP_NAMES
-from dualtrack.credits.keys import Caps, UnderKey
+from dualtrack.credits.keys import NANO, Caps, UnderKey
 from dualtrack.credits.plans import CHAT_PRICE, DOCUMENTATION_PRICE, price_calls, price_chat
 from hypothesis import given
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from dualtrack.tool_values import PriceClass
     from dualtrack.vocabulary import PlanName
@@ -40,12 +40,10 @@ BEGIN = 1_798_700_000.0  # 2026-12-31 06:53 UTC: near a month's end
 CHATS = st.sampled_from(["a", "b", "c"])
 KEYS = st.sampled_from(["k", "l"])
 NANODOLLARS = st.integers(0, 400)
-CAPS = st.builds(
-    Caps,
-    st.none() | st.integers(0, 60),
-    st.none() | st.integers(0, 1_000),
-    st.none() | st.integers(0, 60),
-    st.none() | st.integers(0, 1_000),
+CREDITS = st.none() | st.integers(0, 60)
+DOLLARS = st.none() | st.integers(0, 1_000).map(lambda parts: parts / NANO)
+SAID = st.fixed_dictionaries(
+    {}, optional={name: CREDITS if name.startswith("credits") else DOLLARS for name in CAP_NAMES}
 )
 CALLS = st.lists(st.sampled_from(["documentation", "github", "other"]), max_size=5)
 
@@ -79,10 +77,10 @@ def _charge(chat: str, cost: Cost) -> Move:
     return move
 
 
-def _set_caps(key_id: str, caps: Caps) -> Move:
+def _change_caps(key_id: str, said: Mapping[str, float | None]) -> Move:
     def move(account: Account, now: float) -> object:
         use = account.keys.get(key_id)
-        return None if use is None or use.is_revoked else account.set_caps(key_id, caps, now)
+        return None if use is None or use.is_revoked else account.change_caps(key_id, said, now)
 
     return move
 
@@ -111,7 +109,7 @@ MOVES = st.one_of(
     st.builds(_settle, CHATS, st.integers(0, 90), COSTS),
     st.builds(_release, CHATS, COSTS),
     st.builds(_charge, CHATS, COSTS),
-    st.builds(_set_caps, KEYS, CAPS),
+    st.builds(_change_caps, KEYS, SAID),
     st.builds(_revoke, KEYS),
     st.builds(_grant, st.integers(1, 600)),
     st.builds(_plan, st.sampled_from(["free", "pro"])),
@@ -132,7 +130,7 @@ def test_the_ledger_always_explains_the_account(at_once: int, story: list[tuple[
 def _tell(story: list[tuple[float, Move]]) -> None:
     account, lines, now = Account("ann"), list[Movement](), BEGIN
     for key_id in ("k", "l"):
-        made = account.set_caps(key_id, Caps(), now)
+        made = account.add_key(key_id, Caps(), now)
         account, lines = made.account, [*lines, *made.movements]
     for wait, move in story:
         now += wait

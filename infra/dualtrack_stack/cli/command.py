@@ -120,9 +120,8 @@ def refusal(error: Refused) -> str:
         elif hasattr(upgrade, "get") and upgrade.get("message"):
             parts.append(str(upgrade["message"]))
     if error.code == "key_cap_reached":
-        parts.append(f"{error.extra.get('used')} used, {error.extra.get('held')} held")
-        if error.extra.get("resets_at"):
-            parts.append(f"again from {moment(error.extra['resets_at'])}")
+        resets_at = error.extra.get("resets_at")
+        parts.append(f"again from {moment(resets_at)}" if resets_at else "the key's owner can raise it")
     if error.code == "conversation_busy" and error.extra.get("chat_id"):
         parts.append(f"follow it: dualtrack watch {error.extra['chat_id']}")
         parts.append(f"stop it: dualtrack cancel {error.extra['chat_id']}")

@@ -13,7 +13,7 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 from dualtrack.api.request_log import MESSAGE
-from dualtrack.runtime.metrics import CHAT_ENDS, CHATS, DEGRADED, ENDS, MODEL_DOLLARS, PARTS
+from dualtrack.runtime.metrics import CHAT_ENDS, CHATS, DEGRADED, ENDS, KEY_CAPS_NEAR, MODEL_DOLLARS, PARTS
 from dualtrack.runtime.plain_log import BROKEN_STREAMS, NAMESPACE
 
 if TYPE_CHECKING:
@@ -317,6 +317,7 @@ class Observability(Construct):
             **self._background(),
             **self._limits(),
             **self._dollars(),
+            **self._key_caps(),
         }
         for name, (metric, threshold, description) in watched.items():
             self._alarm(name, metric, threshold, description, topics)
@@ -503,6 +504,15 @@ class Observability(Construct):
         }
         description = f"Models have cost more than ${self._watch.daily_dollars:g} within a day"
         return {"DailyDollars": (_sum(spent, _DAY), self._watch.daily_dollars, description)}
+
+    def _key_caps(self) -> Watched:
+        if not self._watch.key_percent:
+            return {}
+        description = (
+            f"An API key has used or holds {self._watch.key_percent} % of one of its caps, or a chat did not fit one;"
+            " the log of the function api names key and cap"
+        )
+        return {"KeyCapsNear": (self._own("api", KEY_CAPS_NEAR, period=_PERIOD), 1, description)}
 
     def _alarm(
         self,

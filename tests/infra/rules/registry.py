@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 ALL_SET: Final = {
     **WITH_MCP,
     "ALARM_DAILY_DOLLARS": "25",
+    "ALARM_KEY_PERCENT": "80",
     "ALARM_EMAIL": "operators@example.org",
     "ALARM_TOPIC_ARN": "arn:aws:sns:us-east-1:123456789012:on-call",
     "DUALTRACK_COURSE_INDEX": "s3vectors",

@@ -6,24 +6,33 @@ import contextlib
 import re
 import string
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pytest
+from dualtrack.api import key_alarm
 from dualtrack.api.end_users import end_user_id
 from dualtrack.api.key_format import digest_of, new_key, new_key_id, parse_key
+from dualtrack.api.keys import change_key, revoke_key
+from dualtrack.api.models import CapsBody, KeyChangeBody
 from dualtrack.api.openapi import samples
 from dualtrack.api.table import ROUTES
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.credits.account import MOST_KEYS
+from dualtrack.credits.audit import audit
+from dualtrack.credits.keys import CAPS
+from dualtrack.errors import ApiError
 from dualtrack.storage.keys import KEY_REQUESTS
+from dualtrack.storage.leases import WAITS
 
 from tests.clients.api_client import BODIES, Api, items, make_api
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from dualtrack.api.route import Route
 
@@ -409,6 +418,38 @@ def test_chats_of_end_users_are_paid_by_the_owner_under_the_key(api: Api) -> Non
     assert (entry["kind"], entry["key_id"]) == ("hold", made["key_id"])
 
 
+def test_operators_are_told_from_the_set_share_of_a_cap_on(
+    api: Api,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = api.make_key("chat", caps={"credits_total": 19, "dollars_day": 100})
+    by_key = api.by_key(made["key"])
+
+    def told() -> list[Any]:
+        """For each line its message, the cap, and what is held of credits; as many metrics are written."""
+        lines = [vars(line) for line in caplog.records if hasattr(line, "owner_hash")]
+        assert capsys.readouterr().out.count('"KeyCapsNear":') == len(lines)
+        assert {line["key_id"] for line in lines} <= {made["key_id"]}
+        caplog.clear()
+        return [(line["message"], line["cap"], line["held"]) for line in lines]
+
+    by_key.start()
+    by_key.start()
+    assert told() == [], "without the setting"
+    monkeypatch.setattr(api.module, "settings", replace(api.module.settings, alarm_key_percent=78))
+    by_key.call("DELETE", by_key.start()["url"])
+    ((message, cap, held),) = told()
+    assert (message, cap, held["credits_total"]) == (key_alarm.NEAR, "credits_total", 15)
+    monkeypatch.setattr(api.module, "settings", replace(api.module.settings, alarm_key_percent=79))
+    by_key.start()
+    api.start()
+    assert told() == []
+    assert refused(by_key, "POST", "/v1/chats", {"message": "One more."})[0] == 402
+    assert told() == [(key_alarm.REACHED, "credits_total", 15)]
+
+
 def test_revoking_cancels_running_chats_if_asked(api: Api) -> None:
     made = api.make_key("chat", "read")
     by_key = api.by_key(made["key"])
@@ -432,6 +473,48 @@ def test_a_name_and_caps_can_be_changed_and_taken_away(api: Api) -> None:
     assert api.call("PATCH", where, {}).json == changed
     assert refused(api, "PATCH", where, {"caps": {"credits_total": -1}}) == (400, "invalid_request")
     assert refused(api.of_new_user(), "PATCH", where, {"name": "mine"}) == (404, "not_found")
+
+
+def at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """What each returns, or the `ApiError` that it raises."""
+
+    def outcome(call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except ApiError as refusal:
+            return refusal
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(outcome, calls))
+
+
+def test_changes_of_different_caps_at_once_all_stand(api: Api) -> None:
+    made, stores = api.make_key("chat"), api.module.stores
+    for number in range(1, 6):
+        wanted = dict.fromkeys(CAPS, number)
+        changes = [
+            partial(
+                change_key, stores, api.user, made["key_id"], KeyChangeBody(caps=CapsBody(**{name: number}))
+            )
+            for name in CAPS
+        ]
+        at_once(*changes)
+        (listed,) = api.get("/v1/keys")["keys"]
+        assert listed["caps"] == wanted
+
+
+def test_two_revocations_at_once_are_one(api: Api) -> None:
+    stores, executions = api.module.stores, api.module.executions
+    made = api.make_key("chat", "read", acts_for="any")
+    chat = api.by_key(made["key"], "ann").start("Hello.")
+    revoked = at_once(*[partial(revoke_key, stores, executions, api.user, made["key_id"], cancels=True)] * 4)
+    assert {getattr(outcome, "status", 204) for outcome in revoked} <= {204, 404}
+    assert stores.chats.load(end_user_id(api.user, "ann"), chat["chat_id"]).status == "cancelled"
+    lines = stores.ledger.movements(api.user)
+    assert [line.reason for line in lines if line.kind == "caps"] == ["none", "revoked"]
+    assert audit(stores.ledger.load(api.user), lines) == ()
+    for change in ({"caps": {"credits_day": 9}}, {"name": "late"}):
+        assert refused(api, "PATCH", f"/v1/keys/{made['key_id']}", change) == (404, "not_found")
 
 
 def test_a_rotated_key_holds_for_as_long_as_it_says(api: Api) -> None:
@@ -538,6 +621,25 @@ def test_each_end_user_has_a_limit_beside_that_of_the_key(api: Api, monkeypatch:
         ann.get("/v1/tools")
     assert refused(ann) == (429, "rate_limited")
     bob.get("/v1/tools")
+
+
+def test_each_end_user_has_waiting_requests_of_their_own(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = api.make_key("chat", acts_for="any", caps={"credits_total": 1_000})["key"]
+    users = {name: replace(api, user=end_user_id(api.user, name)) for name in ("ann", "bob")}
+
+    def ask(name: str) -> int:
+        def answer(_: float) -> None:
+            for chat_id in users[name].chat_ids():
+                users[name].run(chat_id)
+
+        monkeypatch.setattr("dualtrack.api.chats.time.sleep", answer)
+        return api.by_key(key, name).call("POST", "/v1/chats?wait=25", {"message": "Hello."}).status
+
+    leases = api.world.stores.leases
+    held = [leases.take(users["ann"].user, WAITS) for _ in range(WAITS.limit)]
+    assert (ask("ann"), ask("bob")) == (202, 200)
+    leases.free(held[0])
+    assert ask("ann") == 200
 
 
 def test_the_key_of_a_service_has_a_limit_of_all_together(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -610,6 +610,27 @@ def test_a_key_of_a_service_follows_its_end_users_chats(stream: Stream) -> None:
     assert code(stream.get(chat.chat_id, {**named, "Authorization": token})) == (400, "invalid_request")
 
 
+def test_each_end_user_has_streams_of_their_own(stream: Stream) -> None:
+    """And none of the key's owner, whose own are counted apart."""
+    key, ann, bob = (made_key(stream, "owner", "read", for_end_users=True), *map(end_user, ("ann", "bob")))
+    chats = {user: ended_now(stream, user).chat_id for user in (ann, bob, "owner")}
+    leases, held = take_all(stream, ann)
+
+    def read(name: str) -> httpx.Response:
+        named = {"Authorization": f"Bearer {key}", "X-Dualtrack-User": name}
+        return stream.get(chats[end_user(name)], named)
+
+    assert code(read("ann")) == (429, "rate_limited")
+    assert read("bob").status_code == 200
+    assert stream.get(chats["owner"], bearer("owner")).status_code == 200
+    leases.free(held[0])
+    assert read("ann").status_code == 200
+
+
+def end_user(name: str) -> str:
+    return end_user_id("owner", name)
+
+
 def test_the_path_of_keys_takes_no_token(stream: Stream, done: Chat) -> None:
     for sent in (f"Bearer {signed(claims())}", f"Bearer {new_key(new_key_id())}", "Bearer dt_x"):
         response = stream.get(done.chat_id, {"Authorization": sent}, path=f"/key{EVENTS_PATH}")

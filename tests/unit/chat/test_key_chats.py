@@ -36,12 +36,12 @@ LONG = "This is the answer, with facts such as 42 and DynamoDB. " * 40
 def world() -> Iterator[World]:
     with make_world() as new_world:
         new_world.model_name = "claude-haiku-5-5"
-        set_caps(new_world)
+        new_world.stores.ledger.add_key(OWNER, KEY, Caps(), new_world.clock())
         yield new_world
 
 
 def set_caps(world: World, **caps: float) -> None:
-    world.stores.ledger.set_caps(OWNER, KEY, Caps().changed(caps), world.clock())
+    world.stores.ledger.change_caps(OWNER, KEY, caps, world.clock())
 
 
 def start(world: World, message: str = "Hello?", user: str = END_USER, conversation_id: str = "") -> Chat:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.credits.account import Account, Cost, Decision, Refused
 from dualtrack.credits.audit import audit
-from dualtrack.credits.keys import MAX_CREDITS, MAX_DOLLARS, NANO, Caps, KeyUse, UnderKey
+from dualtrack.credits.keys import MAX_CREDITS, MAX_DOLLARS, NANO, Caps, UnderKey
 from dualtrack.errors import ApiError
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ class Owner:
     def __init__(self, **caps: float) -> None:
         self.account: Account = Account("ann")
         self.lines: list[Movement] = []
+        self.take(self.account.add_key("k1", Caps(), NOON))
         self.set_caps(**caps)
 
     def set_caps(self, **caps: float | None) -> None:
-        use = self.account.keys.get("k1", KeyUse())
-        self.take(self.account.set_caps("k1", use.caps.changed(caps), NOON))
+        self.take(self.account.change_caps("k1", caps, NOON))
 
     def take(self, decision: Decision | Refused) -> Decision:
         assert isinstance(decision, Decision), decision
@@ -167,7 +167,7 @@ def test_a_revoked_key_starts_nothing_and_is_forgotten_with_its_last_hold() -> N
     assert _error(owner.start("c2"))["code"] == "unauthorized"
     assert owner.account.hold_tools("c1", ["other"], False, NOON).fits == (True,), "what runs goes on"
     with pytest.raises(ApiError, match="no such key"):
-        owner.account.set_caps("k1", Caps(), NOON)
+        owner.account.change_caps("k1", {"credits_day": 1}, NOON)
     owner.take(owner.account.settle("c1", 5, NOON, Cost(1, "k1", kept=1)))
     assert "k1" in owner.account.keys
     owner.take(owner.account.charge("c1", NOON, Cost(1, "k1")))

@@ -447,6 +447,16 @@ class Settings:
         least=0,
         most=1_000_000,
     )
+    alarm_key_percent: int = setting(
+        0,
+        "an alarm while an [API key](../keys.md#when-a-cap-is-near) has used or holds so many percent of one of its"
+        " caps, or a chat does not fit one",
+        used_by=("api",),
+        table="alarms",
+        unset="no alarm",
+        least=0,
+        most=100,
+    )
 
     # Commands
     dualtrack_token: str = setting(

@@ -66,7 +66,7 @@ def make_key(stores: ApiStores, user: str, body: KeyBody) -> answers.NewKey:
     caps = Caps().changed(body.caps.said() if body.caps else {})
     also = [stores.keys.create_action(key), stores.deletions.not_refused(user)]
     try:
-        account = stores.ledger.set_caps(user, key_id, caps, now, also)
+        account = stores.ledger.add_key(user, key_id, caps, now, also)
     except Lost as lost:
         raise ApiError("unauthorized", "This user was erased.") from lost
     return {**key_json(key, account, now), "key": text}
@@ -88,10 +88,10 @@ def list_keys(stores: ApiStores, user: str) -> Sequence[answers.Key]:
 def change_key(stores: ApiStores, user: str, key_id: str, body: KeyChangeBody) -> answers.Key:
     """The key with another name or other caps. Raises 400, 404."""
     now, key = stores.clock(), stores.keys.find(user, key_id)
-    account = stores.ledger.load(user)
-    if body.caps and key_id in account.keys:
-        caps = account.keys[key_id].caps.changed(body.caps.said())
-        account = stores.ledger.set_caps(user, key_id, caps, now)
+    if body.caps:
+        account = stores.ledger.change_caps(user, key_id, body.caps.said(), now)
+    else:
+        account = stores.ledger.load(user)
     if body.name is not None:
         key = stores.keys.rename(key, body.name)
     return key_json(key, account, now)

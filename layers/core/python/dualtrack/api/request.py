@@ -52,6 +52,8 @@ class Services:
     costs: CostSettings = field(default_factory=CostSettings)
     upgrade_message: str = ""
     """What a 402 says about getting more credits; empty for the prices."""
+    key_percent: int = 0
+    """The share of a cap of an API key from which on operators are told; 0 for never."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.storage.dynamo import Action, Lost
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dualtrack.chat.attached_files import Attached, File
     from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
@@ -116,15 +118,16 @@ def start_chat(
     *,
     costs: CostSettings = _NO_COSTS,
     upgrade_message: str = "",
+    held: Callable[[Account], None] = lambda _: None,
 ) -> Chat:
     """Admit the chat and start it. Raises `ApiError`: 400, 401 for a key that was just revoked, 402, 404, 409, 503.
 
     ``costs``: what decides how much a chat by a key may cost; ``upgrade_message``: what a 402 says about getting more
-    credits (`dualtrack_stack.stages.StageSettings`).
+    credits (`dualtrack_stack.stages.StageSettings`); ``held`` is called with the account once the chat is admitted.
     """
     for _ in range(_TRIES):
         try:
-            chat = _admit(stores, new, repeat, costs, upgrade_message)
+            chat, account = _admit(stores, new, repeat, costs, upgrade_message)
         except (Lost, ApiError) as refusal:
             # the same request may have arrived twice at once: then return the chat of the other
             first = first_chat(stores, executions, new.user, repeat) if repeat else None
@@ -133,6 +136,7 @@ def start_chat(
             if isinstance(refusal, ApiError):
                 raise
             continue
+        held(account)
         _start(stores, executions, chat, repeat)
         return chat
     raise Contended("The conversation changed too often.")
@@ -184,7 +188,7 @@ class _Admission:
 
 def _admit(
     stores: AdmissionStores, new: NewChat, repeat: Repeat | None, costs: CostSettings, upgrade_message: str
-) -> Chat:
+) -> tuple[Chat, Account]:
     """Commit the new chat or raise an error; `Lost` if the conversation has changed since it was read."""
     admission = _admission(stores, new, repeat, costs)
     chat = admission.chat
@@ -205,7 +209,7 @@ def _admit(
         raise
     if isinstance(held, Refused):
         raise held.error(upgrade_message.replace("{user}", chat.payer))
-    return admission.paid(held)
+    return admission.paid(held), held.account
 
 
 def _admission(

@@ -36,7 +36,7 @@ from dualtrack.credits.keys import (
 from dualtrack.credits.plans import CHAT_PRICE, DEFAULT_PLAN, PLANS, Plan, price_calls, upgrade
 from dualtrack.errors import ApiError, invalid_request, not_found
 from dualtrack.requests import CHAT_SECONDS
-from dualtrack.vocabulary import MovementKind, PlanName
+from dualtrack.vocabulary import CapName, MovementKind, PlanName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -504,17 +504,22 @@ class Account:
             return Decision(self)
         return replace(self.at(now), plan=plan)._moved(Movement("plan", 0, 0, now, reason=plan))
 
-    def set_caps(self, key_id: str, caps: Caps, now: float) -> Decision:
-        """Make a key's use, or change its caps at once; what was used and what is held stay. Raises 404 for a key that
-        was revoked, 400 for one key too many."""
-        use = self.keys.get(key_id)
-        if use and use.is_revoked:
-            raise not_found("There is no such key.")
-        if use is None and sum(not other.is_revoked for other in self.keys.values()) >= MOST_KEYS:
+    def add_key(self, key_id: str, caps: Caps, now: float) -> Decision:
+        """Make a new key's use. Raises 400 for one key too many."""
+        if sum(not other.is_revoked for other in self.keys.values()) >= MOST_KEYS:
             raise invalid_request(f"You have {MOST_KEYS} keys already: revoke one first.")
-        if use and use.caps == caps:
+        return self._with_use(key_id, KeyUse(caps), caps.text(), now)
+
+    def change_caps(self, key_id: str, said: Mapping[str, float | None], now: float) -> Decision:
+        """Change the caps that are ``said`` at once (`Caps.changed`), the others not: of two changes at the same time
+        both count. What was used and what is held stay. Raises 404 for a key that was revoked."""
+        use = self.keys.get(key_id)
+        if use is None or use.is_revoked:
+            raise not_found("There is no such key.")
+        caps = use.caps.changed(said)
+        if use.caps == caps:
             return Decision(self)
-        return self._with_use(key_id, replace(use or KeyUse(), caps=caps), caps.text(), now)
+        return self._with_use(key_id, replace(use, caps=caps), caps.text(), now)
 
     def revoke(self, key_id: str, now: float) -> Decision:
         """Admit no more chats under a key; those that run are not touched."""
@@ -534,6 +539,12 @@ class Account:
         after = replace(self, seq=self.seq + 1)
         written = replace(line, available_after=after.available(line.at))
         return Decision(after, (written,), line.amount)
+
+    def near_cap(self, key_id: str, percent: int, now: float) -> CapName | None:
+        """The first cap of a key of which so many percent are used or held; None if there is none."""
+        current = self.at(now)
+        use = current.keys.get(key_id)
+        return use.near(current.held_under(key_id, now), percent) if use else None
 
     # ── views ─────────────────────────────────────────────────────────────────────────────────
 

@@ -131,6 +131,15 @@ class KeyUse:
         )
         return max(0, min(left, default=math.inf))
 
+    def near(self, held: Sums, percent: int) -> CapName | None:
+        """The first cap of which so many percent are used or held, if there is one; a cap of 0 is no limit to come
+        near to."""
+        for name in CAPS:
+            cap = getattr(self.caps, name)
+            if cap and 100 * (getattr(self.used, name) + getattr(held, name)) >= percent * cap:
+                return name
+        return None
+
     def reached(self, held: Sums, wanted: KeyPart, resets_at: float) -> CapReached | None:
         """The first cap that does not leave what is wanted, if there is one."""
         for name in CAPS:

@@ -28,6 +28,9 @@ PARTS: Final = ("understand", "choose", "meaning", "rerank", "context7")
 """What a degraded search may lack: the model's reading of the question, its choice of the library, embeddings,
 the model's order of the sections, or the documentation itself."""
 
+KEY_CAPS_NEAR: Final = "KeyCapsNear"
+"""Chats that found a cap of their API key nearly reached, or did not fit it; written where a setting asks for it."""
+
 CHAT_ENDS: Final = "ChatEnds"
 CHATS: Final = "chat"
 """The service dimension of the metrics of chats, whichever function counts."""

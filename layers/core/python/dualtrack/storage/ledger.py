@@ -111,12 +111,15 @@ class Ledger:
         """Change the plan at once. Returns the new account."""
         return self._move(user, lambda account: account.set_plan(plan, now))
 
-    def set_caps(
-        self, user: str, key_id: str, caps: Caps, now: float, also: Sequence[Action] = ()
-    ) -> Account:
-        """Make the use of an API key, or change its caps at once, in one transaction with ``also``. Raises `Lost` for
-        a condition of these, and 404 for a revoked key. Returns the new account."""
-        return self._move(user, lambda account: account.set_caps(key_id, caps, now), also)
+    def add_key(self, user: str, key_id: str, caps: Caps, now: float, also: Sequence[Action] = ()) -> Account:
+        """Make the use of a new API key, in one transaction with ``also``. Raises `Lost` for a condition of these, and
+        400 for one key too many. Returns the new account."""
+        return self._move(user, lambda account: account.add_key(key_id, caps, now), also)
+
+    def change_caps(self, user: str, key_id: str, said: Mapping[str, float | None], now: float) -> Account:
+        """Change the caps of an API key that are ``said`` at once. Raises 404 for a revoked key. Returns the new
+        account."""
+        return self._move(user, lambda account: account.change_caps(key_id, said, now))
 
     def revoke_key(self, user: str, key_id: str, now: float, also: Sequence[Action] = ()) -> Account:
         """Admit no more chats under an API key, in one transaction with ``also``. Returns the new account."""

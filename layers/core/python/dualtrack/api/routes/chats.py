@@ -9,6 +9,7 @@ from aws_lambda_powertools import Logger
 from dualtrack.api import models
 from dualtrack.api.chats import await_answer, find_chat, show_chat, started_json
 from dualtrack.api.conversations import find_conversation
+from dualtrack.api.key_alarm import KeyAlarm
 from dualtrack.api.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, WAIT
 from dualtrack.api.route import CHAT_READERS, EVENTS_PATH, Accepted, Ok, Route
 from dualtrack.chat.cancel_chat import cancel_chat
@@ -17,6 +18,7 @@ from dualtrack.chat.executions import owner_of
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import receipt_of
 from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
+from dualtrack.errors import ApiError
 from dualtrack.profiles import DEFAULT_PROFILE
 from dualtrack.runtime.metrics import count
 
@@ -76,14 +78,20 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
         key_id=request.identity.key_id,
         cancels_pause=body.on_pause == "cancel",
     )
-    chat = start_chat(
-        request.stores,
-        request.services.executions,
-        new,
-        repeat,
-        costs=request.services.costs,
-        upgrade_message=request.services.upgrade_message,
-    )
+    alarm = KeyAlarm(request.services.key_percent, request.identity, request.stores.clock())
+    try:
+        chat = start_chat(
+            request.stores,
+            request.services.executions,
+            new,
+            repeat,
+            costs=request.services.costs,
+            upgrade_message=request.services.upgrade_message,
+            held=alarm.admitted,
+        )
+    except ApiError as refusal:
+        alarm.refused(refusal)
+        raise
     logger.info("Chat admitted", chat_id=chat.chat_id, correlation_id=chat.chat_id, profile=chat.profile)
     count("ChatsStarted")
     return chat
