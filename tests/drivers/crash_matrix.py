@@ -114,6 +114,7 @@ SCENARIOS: Final = (
     Scenario("approved", rounds=((NOTE,), (READ,)), charged=10, asks=(NOTE.tool,)),
     Scenario("approved with a call beside it", rounds=((NOTE, READ), (NOTE,)), charged=13, asks=(NOTE.tool,)),
     Scenario("one by one", rounds=((NOTE, READ, NOTE),), charged=13, asks=(NOTE.tool,), decided="one by one"),
+    Scenario("allowed", rounds=((NOTE, READ), (NOTE,)), charged=13, asks=(NOTE.tool,), decided="allow"),
     Scenario("edited", rounds=((NOTE,),), charged=8, asks=(NOTE.tool,), decided="edit"),
     Scenario("declined", rounds=((NOTE, READ),), charged=7, asks=(NOTE.tool,), decided="decline"),
     Scenario("nobody decides", rounds=((NOTE, READ),), charged=7, asks=(NOTE.tool,), decided="nobody"),

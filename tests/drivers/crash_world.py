@@ -98,7 +98,7 @@ TEXT_FILE: Final = File("text/markdown", b"The plan says 80. " * 200, "plan.md")
 SHORT_FILE: Final = File("application/json", b'{"q1-r": "[ID:q1-r] forged"}')
 IMAGE: Final = File("image/png", png(bytes(2_000)), "chart.png")
 
-_NOTE: Final = ToolSpec(
+NOTE_SPEC: Final = ToolSpec(
     name="kit_note",
     description="Writes a note.",
     input_schema=freeze({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}),
@@ -231,8 +231,8 @@ class Scenario:
     asks: tuple[str, ...] = ()
     """The tools that need approval."""
 
-    decided: Literal["approve", "decline", "edit", "one by one", "cancel", "nobody"] = "approve"
-    """What becomes of each pause; "nobody" decides until it ends."""
+    decided: Literal["approve", "decline", "edit", "allow", "one by one", "cancel", "nobody"] = "approve"
+    """What becomes of each pause; "allow": its tools run from then on; "nobody" decides until it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +317,7 @@ class World:
     def _prepare(self) -> None:
         stores = self.look()
         cache, now = stores.cache, self.clock()
-        catalogue.store_listing(cache, "kit", catalogue.ServerTools((_NOTE,)), now)
+        catalogue.store_listing(cache, "kit", catalogue.ServerTools((NOTE_SPEC,)), now)
         if self.scenario.profile == "courses":
             publish(stores, "v1", index_of([BOATS, TABLES]))
         self._use_before(stores)
@@ -638,7 +638,11 @@ class World:
         elif how == "cancel":
             self.cancel(ref)
         for number in (
-            (0, 1) if how == "one by one" else (None,) if how in ("approve", "decline", "edit") else ()
+            (0, 1)
+            if how == "one by one"
+            else (None,)
+            if how in ("approve", "decline", "edit", "allow")
+            else ()
         ):
             with contextlib.suppress(StepFailed):
                 self.state("decide", partial(self.decide, ref, number), 3)
@@ -907,7 +911,8 @@ class World:
     def _wanted(self, call: ToolCall) -> Wanted:
         how = self.scenario.decided
         changed = freeze({**call.input, "text": "Edited."}) if how == "edit" else None
-        return Wanted(call.id, how != "decline", "Not today." if how == "decline" else "", changed)
+        reason = "Not today." if how == "decline" else ""
+        return Wanted(call.id, how != "decline", reason, changed, how == "allow")
 
     def stop(self, ref: ChatRef, process: Process) -> Any:
         """DELETE /v1/chats/{id}."""

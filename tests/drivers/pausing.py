@@ -91,6 +91,11 @@ def approve(call_id: str = "q1-t1") -> Wanted:
     return Wanted(call_id, approve=True)
 
 
+def allow(call_id: str = "q1-t1") -> Wanted:
+    """It may run, and its tool from now on in this conversation."""
+    return Wanted(call_id, approve=True, lasts=True)
+
+
 def decline(call_id: str = "q1-t1", reason: str = "") -> Wanted:
     """It may not."""
     return Wanted(call_id, approve=False, reason=reason)

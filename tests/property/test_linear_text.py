@@ -36,7 +36,7 @@ from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail, 
 from dualtrack.memory.summaries import extract, fitted, summary_requests, track_of
 from dualtrack.memory.view import PastTurn, TextFile, View, build
 from dualtrack.models.thinking import Thinking
-from dualtrack.models.turn import ModelReply, ToolCall, decide
+from dualtrack.models.turn import Gate, ModelReply, ToolCall, decide
 from dualtrack.tools.conversation.excerpt import excerpt
 from dualtrack.tools.courses.chunking import pieces
 from dualtrack.tools.courses.documents import parse
@@ -155,7 +155,9 @@ def within_budget(content: str) -> None:
 def decided(content: str) -> None:
     """The decision on a model's reply."""
     reply = ModelReply((MappingProxyType({"type": "text", "text": content}),), "end_turn")
-    decide(reply, query=1, calls_before=0, offered={}, limit="", invalid=lambda *_: "", asks=lambda _: "")
+    decide(
+        reply, query=1, calls_before=0, offered={}, limit="", invalid=lambda *_: "", gates=lambda _: Gate()
+    )
 
 
 def documents(content: str) -> None:

@@ -147,6 +147,7 @@ def conversation(conversation_id: str, title: str = "How?") -> answers.Conversat
         "created_at": AT,
         "updated_at": AT,
         "listed_at": AT,
+        "allowed": [],
     }
 
 

@@ -292,6 +292,7 @@ IDS = {
     "place": "1",
     "key_id": f"key_{'0' * 16}",
     "name": "ann",
+    "tool": "write_note",
 }
 GUARDED = [route for route in ROUTES if route.access != "open" and route.serve]
 

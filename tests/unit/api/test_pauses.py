@@ -32,7 +32,7 @@ def test_a_paused_chat_says_what_it_waits_for(api: Api) -> None:
     started = api.pause()
     chat = api.get(started["url"])
     call = {"id": "q1-t1", "tool": "retrieve_full_context", "input": {"id": "q1"}, "kind": "approval"}
-    assert (chat["status"], chat["pause"]["calls"]) == ("paused", [call])
+    assert (chat["status"], chat["pause"]["calls"]) == ("paused", [{**call, "allowable": True}])
     assert chat["tool_calls"] == []
     (listed,) = api.get("/v1/pauses")["pauses"]
     assert listed == {
@@ -62,6 +62,21 @@ def test_a_decided_chat_goes_on_and_a_repeat_shows_it_again(api: Api) -> None:
     assert decide(api, started, {"id": "q1-t1", "approve": True}).json["error"]["code"] == "already_decided"
 
 
+def test_a_tool_is_allowed_for_the_conversation_and_taken_back(api: Api) -> None:
+    """Listed in the conversation object from the decision on; taken back twice as well as once."""
+    started = paused(api)
+    path = f"/v1/conversations/{started['conversation_id']}"
+    assert api.get(path)["allowed"] == []
+    answer = decide(api, started, {"id": "q1-t1", "approve": True, "for": "conversation"})
+    assert (answer.status, answer.json["status"]) == (200, "running")
+    (listed,) = api.get("/v1/conversations")["conversations"]
+    assert listed["allowed"] == api.get(path)["allowed"] == ["retrieve_full_context"]
+    assert api.of("somebody-else").call("DELETE", f"{path}/allowed/retrieve_full_context").status == 404
+    for _ in range(2):
+        assert api.call("DELETE", f"{path}/allowed/retrieve_full_context").status == 204
+    assert api.get(path)["allowed"] == []
+
+
 def test_a_wait_returns_at_the_pause(api: Api) -> None:
     started = api.pause()
     again = api.call("GET", started["url"])
@@ -85,6 +100,9 @@ def test_a_wait_returns_at_the_pause(api: Api) -> None:
         ({"id": "q1-t1", "approve": "yes"}, "decisions.0.approve"),
         ({"id": "q1-t1", "approve": False, "reason": "x" * 1_001}, "decisions.0.reason"),
         ({"id": "q1-t1", "approve": True, "reason": "x"}, "decisions.0"),
+        ({"id": "q1-t1", "approve": False, "for": "conversation"}, "decisions.0"),
+        ({"id": "q1-t1", "approve": True, "for": "ever"}, "decisions.0.for"),
+        ({"id": "q1-t1", "approve": True, "lasts": "conversation"}, "decisions.0.lasts"),
         ({"id": "q1-t1", "input": {"id": 1}}, "decisions.0.input"),
         ({"id": "q1-t1", "input": {"id": "x" * 40_000}}, "decisions.0"),
         ({"id": "q1-t2", "approve": True}, "decisions.0.id"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.frozen import freeze
-from dualtrack.models.turn import Decision, Limit, ModelReply, decide
+from dualtrack.models.turn import Decision, Gate, Limit, ModelReply, decide
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.registry import IN_HOUSE
 
@@ -42,7 +42,7 @@ def decided(answered: ModelReply, limit: Limit = "", before: int = 0) -> Decisio
         offered=OFFERED,
         limit=limit,
         invalid=invalid_arguments,
-        asks=lambda _: "",
+        gates=lambda _: Gate(),
     )
 
 

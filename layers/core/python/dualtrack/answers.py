@@ -190,6 +190,7 @@ class OpenCall(TypedDict):
     tool: Annotated[str, "The tool's name"]
     input: Annotated[JsonObject, "The arguments from the model"]
     kind: Annotated[CallKind, "What it waits for"]
+    allowable: NotRequired[Annotated[bool, "Approval may be given `for` the whole conversation; absent if not"]]
 
 
 class ChatPause(TypedDict):
@@ -370,6 +371,7 @@ class Conversation(TypedDict):
     created_at: Annotated[Time, "When it was created"]
     updated_at: Annotated[Time, "When it was last changed"]
     listed_at: Annotated[Time, "When its last query began, else when it was created"]
+    allowed: Annotated[Sequence[str], "Tools that its user lets run in it without being asked again"]
     running_chat_id: NotRequired[Annotated[str, "The chat that is running in it; absent if none is"]]
     forked_from: NotRequired[Annotated[str, "The conversation that it was forked from, which may be deleted"]]
     forked_before: NotRequired[Annotated[str, "The first query that it does not share with `forked_from`"]]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.api.attachments import attachment_json, files_of
 from dualtrack.chat.replay import records_to_send
 from dualtrack.clock import iso
-from dualtrack.errors import not_found
+from dualtrack.errors import Contended, not_found
 from dualtrack.frozen import dumps
 from dualtrack.ids import is_id, new_conversation_id, parse_record_id, query_id, response_id
 from dualtrack.memory.asked import has_words, words_of
@@ -40,6 +40,8 @@ MOST_LOOKED_AT: Final = 1000
 PIECE_BYTES: Final = 4_500_000
 """Maximum size of a record's text in an answer, on the wire: a tool's input takes up to 1.2 MB more."""
 
+_TRIES: Final = 8
+
 _BLOCK: Final = 50_000
 """Characters measured at a time; each takes at most 12 bytes (`_bytes`)."""
 
@@ -54,6 +56,7 @@ def conversation_json(conversation: Conversation, now: float) -> answers.Convers
         "created_at": conversation.created_at,
         "updated_at": conversation.updated_at,
         "listed_at": conversation.latest.partition("#")[0],
+        "allowed": [*conversation.allowed],
     }
     if running := conversation.running_chat(now):
         shown["running_chat_id"] = running
@@ -142,6 +145,18 @@ def find_conversation(stores: ConversationStores, user: str, conversation_id: st
     if conversation is None or conversation.is_being_deleted:
         raise not_found("There is no such conversation.")
     return conversation
+
+
+def disallow_tool(stores: ConversationStores, user: str, conversation_id: str, tool: str) -> None:
+    """Take back what the user has allowed; 404 for a conversation that is not theirs."""
+    for _ in range(_TRIES):
+        conversation = find_conversation(stores, user, conversation_id)
+        try:
+            stores.conversations.disallow(conversation, tool)
+        except Lost:
+            continue
+        return
+    raise Contended("The conversation changed too often.")
 
 
 def list_conversations(

@@ -371,6 +371,14 @@ class DecisionBody(Body):
     input: Annotated[
         dict[str, Any] | None, Field(description="The call is approved with these arguments instead.")
     ] = None
+    lasts: Annotated[
+        Literal["conversation"] | None,
+        Field(
+            alias="for",
+            description="With `approve: true`: the tool, as it is now, runs in this conversation without being asked "
+            "again. Only of a call that is `allowable`.",
+        ),
+    ] = None
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
@@ -378,6 +386,8 @@ class DecisionBody(Body):
             raise ValueError("a decision has either approve or input")
         if self.reason is not None and self.approve is not False:
             raise ValueError("a reason belongs to approve: false")
+        if self.lasts is not None and self.approve is not True:
+            raise ValueError("for belongs to approve: true")
         if self.input is not None and len(json.dumps(self.input)) > INPUT_CHARACTERS:
             raise ValueError(f"input may have at most {INPUT_CHARACTERS:,} characters")
         return self

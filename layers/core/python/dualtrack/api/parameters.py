@@ -38,6 +38,7 @@ PATH_PARAMETERS: Final = {
     "document_id": "The document, as the corpus lists it",
     "user_id": "The user: the `sub` of their token",
     "key_id": "The API key",
+    "tool": "The tool's name",
     "name": "The name of an end user, as the header X-Dualtrack-User has it",
 }
 """Every path parameter; all but names are ids (`dualtrack.ids.FORMS`)."""

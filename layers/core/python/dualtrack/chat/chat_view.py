@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from dualtrack import answers
     from dualtrack.memory.records import QueryTrack, Record, ToolCallDetail
+    from dualtrack.models.turn import ToolCall
     from dualtrack.storage.chats import Chat, RecordedTurn
+    from dualtrack.vocabulary import CallKind
 
 
 def chat_json(
@@ -57,11 +59,14 @@ def chat_json(
 
 def open_calls(turn: RecordedTurn) -> list[answers.OpenCall]:
     """The calls of a turn that wait for decisions, in the model's order."""
-    return [
-        {"id": call.id, "tool": call.tool, "input": call.input, "kind": call.asks}
-        for call in turn.calls
-        if call.asks and call.is_open
-    ]
+    return [_open_call(call, call.asks) for call in turn.calls if call.asks and call.is_open]
+
+
+def _open_call(call: ToolCall, kind: CallKind) -> answers.OpenCall:
+    shown: answers.OpenCall = {"id": call.id, "tool": call.tool, "input": call.input, "kind": kind}
+    if call.allowable:
+        shown["allowable"] = True
+    return shown
 
 
 def answered_offline(chat: Chat) -> bool:

@@ -11,6 +11,7 @@ from dualtrack.chat.record_decisions import record_decisions, start_again
 from dualtrack.errors import ApiError, Contended, Superseded, invalid_request, not_found
 from dualtrack.frozen import dumps
 from dualtrack.models.turn import Verdict
+from dualtrack.storage.conversations import MAX_ALLOWED, Allowing
 from dualtrack.storage.dynamo import Lost
 from dualtrack.text import clean
 from dualtrack.tools.arguments import invalid_arguments
@@ -36,17 +37,19 @@ DECLINED: Final = "The user declined this call"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A decision on a call as it was asked for: approved, with another ``input`` if there is one, or declined."""
+    """A decision on a call as it was asked for: approved, with another ``input`` if there is one, or declined.
+    ``lasts``: approved for the whole conversation."""
 
     call_id: str
     approve: bool
     reason: str = ""
     input: Mapping[str, Any] | None = None
+    lasts: bool = False
 
     @property
     def mark(self) -> str:
         """A hash of the decision (`dualtrack.models.turn.Verdict`)."""
-        said = dumps([self.approve, self.reason, self.input])
+        said = dumps([self.approve, self.reason, self.input, self.lasts])
         return hashlib.sha256(said.encode()).hexdigest()[:16]
 
     def on(self, call: ToolCall, by: DecidedBy) -> ToolCall:
@@ -84,7 +87,8 @@ def decide_calls(
         decided = {decision.call_id: decision.on(call, by) for _, decision, call in todo}
         after = replace(turn, calls=tuple(decided.get(call.id, call) for call in turn.calls))
         try:
-            return record_decisions(stores, executions, current, turn, after, by)
+            allowing = _allowing(stores, current, todo)
+            return record_decisions(stores, executions, current, turn, after, by, allowing)
         except (Lost, Superseded):
             continue
     raise Contended("Others decided at the same time, again and again.")
@@ -121,6 +125,24 @@ def _still_open(
 
 def _not_paused(chat: Chat) -> ApiError:
     return ApiError("not_paused", f"This chat waits for no decision: it is {chat.status}.")
+
+
+def _allowing(stores: TurnStores, chat: Chat, todo: Sequence[_Todo]) -> Allowing | None:
+    """What the decisions allow for the conversation; None if nothing. Raises 400."""
+    lasting = [(place, call) for place, decision, call in todo if decision.lasts]
+    if not lasting:
+        return None
+    conversation = stores.conversations.find(chat.user, chat.conversation_id)
+    before = conversation.allowed if conversation else {}
+    after = dict(before)
+    for place, call in lasting:
+        if not call.allowable:
+            raise invalid_request(f"decisions.{place}.for: {call.tool} asks each time.")
+        after[call.tool] = call.allowable
+        if len(after) > MAX_ALLOWED:
+            problem = f"{MAX_ALLOWED} tools are allowed in this conversation already: take one back first."
+            raise invalid_request(f"decisions.{place}.for: {problem}")
+    return Allowing(before, after)
 
 
 def _check_inputs(stores: TurnStores, chat: Chat, todo: Sequence[_Todo], deployed: Deployed) -> None:

@@ -17,7 +17,7 @@ from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.chat.pauses import resumed
 from dualtrack.chat.pay_calls import Paid, calls_begin, pay_calls
 from dualtrack.events import resumed as resumed_event
-from dualtrack.requests import ChatRef
+from dualtrack.requests import AFTER_PAUSE_SECONDS, ChatRef
 from dualtrack.storage.past_writes import write_past
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from dualtrack.models.turn import ToolCall
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat, RecordedTurn
+    from dualtrack.storage.conversations import Allowing
+    from dualtrack.storage.dynamo import Action
     from dualtrack.storage.stores import ChatStores
     from dualtrack.vocabulary import DecidedBy
 
@@ -41,18 +43,32 @@ def record_decisions(
     turn: RecordedTurn,
     after: RecordedTurn,
     by: DecidedBy,
+    allowing: Allowing | None = None,
 ) -> Chat:
-    """Commit the decisions; the chat goes on if they are the last. Raises `Lost` and `Superseded` if it has moved."""
+    """Commit the decisions; the chat goes on if they are the last. ``allowing``: what they allow for the conversation.
+    Raises `Lost`, `Superseded` and `ChatClosed` if something has moved."""
     if after.waits:
-        writes = stores.chats.decide_writes(chat, turn, after)
-        write_past(stores, chat, [*writes, stores.chats.same_check(chat)])
+        writes = [*stores.chats.decide_writes(chat, turn, after), stores.chats.same_check(chat)]
+        held = _hold(stores, chat, chat.deadline + AFTER_PAUSE_SECONDS, allowing) if allowing else None
+        write_past(stores, chat, writes, held)
         return chat
-    resumed_chat = _resume(stores, chat, turn, after, by)
+    resumed_chat = _resume(stores, chat, turn, after, by, allowing)
     start_again(executions, resumed_chat)
     return resumed_chat
 
 
-def _resume(stores: ChatStores, chat: Chat, turn: RecordedTurn, decided: RecordedTurn, by: DecidedBy) -> Chat:
+def _hold(stores: ChatStores, chat: Chat, until: int, allowing: Allowing | None) -> Action:
+    return stores.conversations.hold_action(chat.user, chat.conversation_id, chat.chat_id, until, allowing)
+
+
+def _resume(
+    stores: ChatStores,
+    chat: Chat,
+    turn: RecordedTurn,
+    decided: RecordedTurn,
+    by: DecidedBy,
+    allowing: Allowing | None,
+) -> Chat:
     now, log = stores.clock(), stores.log(chat)
     approved = [call for call in decided.calls if call.asks and call.may_run]
     classes = [call.price_class for call in approved]
@@ -75,7 +91,7 @@ def _resume(stores: ChatStores, chat: Chat, turn: RecordedTurn, decided: Recorde
         writes = [
             *stores.chats.decide_writes(chat, turn, replace(decided, calls=calls.calls)),
             stores.chats.change_action(chat, after),
-            stores.conversations.hold_action(chat.user, chat.conversation_id, chat.chat_id, after.deadline),
+            _hold(stores, chat, after.deadline, allowing),
             stores.paused.delete_action(chat.payer, chat),
         ]
         return events, writes

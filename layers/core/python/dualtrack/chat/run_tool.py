@@ -18,6 +18,7 @@ from dualtrack.errors import ChatClosed, Gone, TookTooLong, Transient
 from dualtrack.models.metering import Meter
 from dualtrack.models.spent import Asked
 from dualtrack.runtime.time_limit import within
+from dualtrack.storage.conversations import allowed_in
 from dualtrack.tool_values import ToolResult, failed, reason_of
 from dualtrack.tools.running import Running
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 _RESERVE_SECONDS: Final = 5.0
+TAKEN_BACK: Final = failed("the user no longer allows this tool here without being asked. Ask for it again.")
 _OF_STORES: Final = (Transient, ClientError, BotoCoreError)
 """What our own stores raise: a retry of the step may succeed."""
 
@@ -48,7 +50,8 @@ def run_tool(
     """Run a call of turn ``ref.turn``, unless it has its record, within ``seconds`` in all.
 
     Does nothing for a chat that is paused, has ended or was deleted, nor for a call that needs approval and does not
-    have it, whoever asks: the input is the recorded one, too. ``recorded`` is called if this run records the result.
+    have it, whoever asks: the input is the recorded one, too. A tool that the conversation no longer allows is not run.
+    ``recorded`` is called if this run records the result.
     """
     try:
         _run(ref, call_id, stores, execute, seconds, recorded)
@@ -69,11 +72,13 @@ def _run(
         return
     meter = Meter()
     running = Running(ref.user, ref.conversation_id, chat, call)
-    if call.repeatable or stores.chats.begin(chat, call.id):
+    if not call.repeatable and not stores.chats.begin(chat, call.id):
+        result = OUTCOME_UNKNOWN
+    elif call.needs_leave and not _has_leave(stores, chat, call):
+        result = TAKEN_BACK
+    else:
         left = seconds - _RESERVE_SECONDS - (time.monotonic() - started)
         result = _within(execute, running, left, meter)
-    else:
-        result = OUTCOME_UNKNOWN
     asked = meter.asked()
     if record_result(stores, chat, ref.turn, call, result, time.monotonic() - started, asked):
         recorded(result, asked)
@@ -83,6 +88,13 @@ def _call(stores: ToolStores, chat: Chat, turn: int, call_id: str) -> ToolCall |
     recorded = stores.chats.turn(chat, turn)
     calls = recorded.runnable if recorded else ()
     return next((call for call in calls if call.id == call_id), None)
+
+
+def _has_leave(stores: ToolStores, chat: Chat, call: ToolCall) -> bool:
+    """Whether the tool is still allowed as it was when its turn was recorded."""
+    history = stores.history
+    allowed = allowed_in(history.client, history.table, chat.user, chat.conversation_id)
+    return allowed.get(call.tool) == call.allowable
 
 
 def _within(execute: Execute, running: Running, seconds: float, meter: Meter) -> ToolResult:

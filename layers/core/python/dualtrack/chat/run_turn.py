@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 
 from dualtrack.chat.agent import Deployed, agent_of
@@ -70,10 +70,11 @@ from dualtrack.models.thinking import without_thinking
 from dualtrack.models.trouble import Details, refusal
 from dualtrack.models.turn import ROUNDS_DONE, Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
+from dualtrack.storage.conversations import allowed_in
 from dualtrack.storage.dynamo import Lost
 from dualtrack.streaming.delta_writer import DeltaWriter
 from dualtrack.text import cautious_tokens
-from dualtrack.tools.approval import asks
+from dualtrack.tools.approval import gate
 from dualtrack.tools.arguments import invalid_arguments
 
 if TYPE_CHECKING:
@@ -396,10 +397,16 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
         offered=state.offered,
         limit="" if said.without_room else run.limit,
         invalid=invalid_arguments,
-        asks=partial(asks, run.profile),
+        gates=partial(gate, run.profile, cache(partial(_allowed, run))),
     )
     said = replace(said, fixed=fixed)
     return _record(replace(run, chat=state.chat), state, said, made, decision)
+
+
+def _allowed(run: _Run) -> Mapping[str, str]:
+    """The tools that the user has allowed in the conversation."""
+    history = run.stores.history
+    return allowed_in(history.client, history.table, run.chat.user, run.chat.conversation_id)
 
 
 def _call_without(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dualtrack.vocabulary import Stop
 
     Check = Callable[[Mapping[str, Any], ToolSpec], str]
-    Asks = Callable[[ToolSpec], CallKind | Literal[""]]
+    Gates = Callable[[ToolSpec], "Gate"]
 
 MAX_CALLS_PER_TURN: Final = 20
 
@@ -141,11 +141,20 @@ class Verdict:
     mark: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What a call ``asks`` for before it may run; empty if nothing. ``allowable``: the tool's mark if leave for it may
+    hold for the whole conversation, or already does (`dualtrack.tools.approval`)."""
+
+    asks: CallKind | Literal[""] = ""
+    allowable: str = ""
+
+
 @stored
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call of a turn. ``refused``: the error result of a call that will not run. ``asks``: what it waits for;
-    empty if it needs no decision, and ``verdict`` None until there is one."""
+    """A tool call of a turn. ``refused``: the error result of a call that will not run. ``asks`` and ``allowable`` as
+    `Gate` says; ``verdict`` is None until there is a decision."""
 
     id: str
     tool_use_id: str
@@ -158,7 +167,13 @@ class ToolCall:
     spec: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """``server`` and ``remote_name`` of an MCP tool; the ``options`` of the agent's."""
     asks: CallKind | Literal[""] = ""
+    allowable: str = ""
     verdict: Verdict | None = None
+
+    @property
+    def needs_leave(self) -> bool:
+        """Whether it runs only because its tool is allowed in the conversation."""
+        return bool(self.allowable) and not self.asks
 
     @property
     def is_open(self) -> bool:
@@ -201,12 +216,12 @@ def decide(
     offered: Mapping[str, ToolSpec],
     limit: Limit,
     invalid: Callable[[ToolSpec, Mapping[str, Any]], str],
-    asks: Asks,
+    gates: Gates,
 ) -> Decision:
     """The decision on a reply.
 
     ``calls_before`` counts the query's calls so far; ``invalid`` returns what is wrong with a tool's
-    input, or an empty string; ``asks`` what a call of a tool has to wait for.
+    input, or an empty string; ``gates`` what a call of a tool has to wait for.
     """
     text = strip_echoes("".join(block["text"] for block in reply.content if block["type"] == "text"))
     tool_uses = [block for block in reply.content if block["type"] == "tool_use"]
@@ -217,7 +232,7 @@ def decide(
 
         calls = tuple(
             _call(
-                block, tool_id(query, calls_before + number), offered.get(block["name"]), number, check, asks
+                block, tool_id(query, calls_before + number), offered.get(block["name"]), number, check, gates
             )
             for number, block in enumerate(tool_uses, start=1)
         )
@@ -243,7 +258,7 @@ def _call(
     spec: ToolSpec | None,
     number: int,
     check: Check,
-    asks: Asks,
+    gates: Gates,
 ) -> ToolCall:
     arguments = block["input"]
     if spec is None:
@@ -251,6 +266,7 @@ def _call(
             call_id, block["id"], block["name"], arguments, refused=f"Unknown tool: {block['name']}"
         )
     reason = _refusal(block, spec, number, check)
+    gate = Gate() if reason else gates(spec)
     return ToolCall(
         id=call_id,
         tool_use_id=block["id"],
@@ -261,7 +277,8 @@ def _call(
         repeatable=spec.repeatable,
         refused=f"Tool execution failed: {reason}" if reason else "",
         spec=MappingProxyType({"server": spec.server, "remote_name": spec.remote_name, **spec.options}),
-        asks="" if reason else asks(spec),
+        asks=gate.asks,
+        allowable=gate.allowable,
     )
 
 

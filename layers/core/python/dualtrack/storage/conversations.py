@@ -11,6 +11,8 @@
                                               asked: beginnings of its latest queries, by their numbers
                                               sums: what its turns cost, set by the chat that holds the lease
                                               aside: 10⁻⁹ dollars of summaries and digests, which come later
+                                              allowed: the tools that its user lets run in it unasked, by name,
+                                              each with its mark (tools/approval.py)
 
 One chat runs in a conversation at a time. A chat takes the lease at its admission and releases it at its end; a
 deletion takes it permanently, without a chat.
@@ -20,7 +22,9 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from dualtrack.codec import APART, TEXT, decode, dump, encode, stored
@@ -59,6 +63,9 @@ LISTED_INDEX: Final = "listed"
 Asked = tuple[tuple[int, str], ...]
 """Numbers and beginnings of queries (`dualtrack.memory.asked`), oldest first."""
 
+MAX_ALLOWED: Final = 20
+"""Tools that a user allows in a conversation."""
+
 _POSITION: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#(.+)", re.ASCII)
 
 
@@ -86,6 +93,7 @@ class Conversation:
     """The API key that began it."""
     sums: Annotated[Sums, TEXT] = field(default_factory=Sums)
     aside: int = 0
+    allowed: Annotated[Mapping[str, str], TEXT] = field(default_factory=lambda: MappingProxyType({}))
     chats_gone: bool = False
     """During its deletion: the chats of the queries that forks still show are deleted."""
 
@@ -110,6 +118,30 @@ class Conversation:
         return self.lease if self.lease_until > now and not self.is_being_deleted else ""
 
 
+@dataclass(frozen=True, slots=True)
+class Allowing:
+    """A change of `Conversation.allowed`, on condition that nobody else has changed it."""
+
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+
+    @property
+    def change(self) -> str:
+        """For `SET`."""
+        return "allowed = :allowed"
+
+    @property
+    def condition(self) -> str:
+        """That it is as it was read."""
+        none = "" if self.before else "attribute_not_exists(allowed) OR "
+        return f"({none}allowed = :allowed_before)"
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Of both."""
+        return {":allowed": dump(self.after), ":allowed_before": dump(self.before)}
+
+
 def conversation_key(user: str, conversation_id: str) -> dict[str, str]:
     """The item's key."""
     return {"pk": f"USER#{user}", "sk": f"CONV#{conversation_id}"}
@@ -131,6 +163,12 @@ def aside_of(client: DynamoDBClient, table: str, user: str, conversation_id: str
     """What the conversation's summaries and digests have cost so far, in 10⁻⁹ dollars."""
     item = get(client, table, conversation_key(user, conversation_id))
     return int(item.get("aside", 0)) if item else 0
+
+
+def allowed_in(client: DynamoDBClient, table: str, user: str, conversation_id: str) -> Mapping[str, str]:
+    """The tools that run in the conversation unasked, by name, with their marks; none once it is gone."""
+    item = get(client, table, conversation_key(user, conversation_id))
+    return _conversation(user, item).allowed if item else MappingProxyType({})
 
 
 def alive_check(name: str, table: str, user: str, conversation_id: str) -> Action:
@@ -242,10 +280,27 @@ class ConversationStore:
         values = {":now": now, ":chat": chat.chat_id, ":sums": dump(chat.memory.sums)}
         return update("lease", self.table, key, change, "lease = :chat", values)
 
-    def hold_action(self, user: str, conversation_id: str, chat_id: str, until: int) -> Action:
-        """Extend the lease, on condition that this chat holds it."""
+    def hold_action(
+        self, user: str, conversation_id: str, chat_id: str, until: int, allowing: Allowing | None = None
+    ) -> Action:
+        """Extend the lease, on condition that this chat holds it; with what the user allows besides."""
         key, values = conversation_key(user, conversation_id), {":until": until, ":chat": chat_id}
-        return update("lease", self.table, key, "SET lease_until = :until", "lease = :chat", values)
+        change, condition = "SET lease_until = :until", "lease = :chat"
+        if allowing:
+            change, condition = f"{change}, {allowing.change}", f"{condition} AND {allowing.condition}"
+            values |= allowing.values
+        return update("lease", self.table, key, change, condition, values)
+
+    def disallow(self, conversation: Conversation, tool: str) -> None:
+        """Take back what the user has allowed; nothing if that is not allowed. Raises `Lost` if it was changed since
+        the conversation was read."""
+        left = {name: mark for name, mark in conversation.allowed.items() if name != tool}
+        allowing = Allowing(conversation.allowed, left)
+        condition = f"attribute_exists(pk) AND {ALIVE} AND {allowing.condition}"
+        values = {**allowing.values, ":deleting": DELETING}
+        if len(left) < len(conversation.allowed):
+            action = self._update(conversation, f"SET {allowing.change}", condition, values)
+            transact(self.client, [action])
 
     def lock_action(self, conversation: Conversation, until: int, *, take_over: bool = False) -> Action:
         """Take the lease for a deletion, on condition that no chat has run since the conversation was read and none

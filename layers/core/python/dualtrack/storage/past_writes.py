@@ -29,8 +29,9 @@ _TRACKS_AT_ONCE: Final = 40
 """A transaction has at most 100 actions, and a track is two: its item and its body."""
 
 
-def write_past(stores: ToolStores, chat: Chat, writes: Sequence[Write]) -> None:
-    """Write in one transaction, while the chat holds the conversation's lease.
+def write_past(stores: ToolStores, chat: Chat, writes: Sequence[Write], held: Action | None = None) -> None:
+    """Write in one transaction, while the chat holds the conversation's lease. ``held``: a change of the conversation
+    on that condition, in place of the check.
 
     The lease fences the items and their bodies in the table. An object in S3 has no condition: before it is written,
     the log is checked (event_log.py). Raises `ChatClosed` if the chat has ended, and `Lost` if a condition of the
@@ -39,9 +40,9 @@ def write_past(stores: ToolStores, chat: Chat, writes: Sequence[Write]) -> None:
     history = stores.history
     if any(isinstance(write, Body) and write.is_object for write in writes):
         stores.log(chat).next_slot()
-    held = held_check(_HELD, history.table, chat.user, chat.conversation_id, chat.chat_id)
+    check = held_check(_HELD, history.table, chat.user, chat.conversation_id, chat.chat_id)
     try:
-        transact(history.client, [held, *history.bodies.write_objects(writes)])
+        transact(history.client, [held or check, *history.bodies.write_objects(writes)])
     except Lost as lost:
         if _HELD in lost.items:
             raise ChatClosed(chat.chat_id) from lost

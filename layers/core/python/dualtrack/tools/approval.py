@@ -1,32 +1,59 @@
 """Which tool calls need somebody's approval (docs/profiles.md). Pure.
 
 the profile's `ask` ─► its `allow` ─► the tool's `always` or `never` ─► its `writes`, or the profile's `default`
+
+What needs approval runs without it where the user has allowed the very tool in the conversation, unless the tool or the
+profile's `default` says `always`.
 """
 
 from __future__ import annotations
 
+import hashlib
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
+
+from dualtrack.frozen import dumps
+from dualtrack.models.turn import Gate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from dualtrack.profiles import Profile
     from dualtrack.tool_values import ToolSpec
-    from dualtrack.vocabulary import CallKind
+    from dualtrack.vocabulary import ApprovalRule
+
+    Allowed = Mapping[str, str]
+    """By name, the tools that the user has allowed in a conversation, each with its `mark_of`."""
 
 
-def asks(profile: Profile, spec: ToolSpec) -> CallKind | Literal[""]:
-    """What a call of the tool waits for in this profile; empty if it runs at once."""
-    return "approval" if needs_approval(profile, spec) else ""
+def gate(profile: Profile, allowed: Callable[[], Allowed], spec: ToolSpec) -> Gate:
+    """What a call of the tool waits for; ``allowed`` is asked only where it matters."""
+    if not needs_approval(profile, spec):
+        return Gate()
+    if _rule(profile, spec) == "always":
+        return Gate("approval")
+    mark = mark_of(spec)
+    return Gate("" if allowed().get(spec.name) == mark else "approval", mark)
+
+
+def mark_of(spec: ToolSpec) -> str:
+    """A hash of what was approved: of a tool that has changed, a server's own as well, the next call asks again."""
+    shown = dumps([spec.name, spec.description, spec.input_schema, spec.server, spec.remote_name])
+    return hashlib.sha256(shown.encode()).hexdigest()[:16]
 
 
 def needs_approval(profile: Profile, spec: ToolSpec) -> bool:
     """Whether somebody has to approve each call. ``never`` does not count on an MCP server's word."""
-    policy, own = profile.approval, spec.approval
+    policy = profile.approval
     if any(fnmatchcase(spec.name, pattern) for pattern in policy.ask):
         return True
     if any(fnmatchcase(spec.name, pattern) for pattern in policy.allow):
         return False
-    if own == "always" or (own == "never" and not spec.server):
-        return own == "always"
-    rule = "writes" if own == "writes" else policy.default
+    rule = _rule(profile, spec)
     return rule == "always" or (rule == "writes" and not spec.repeatable)
+
+
+def _rule(profile: Profile, spec: ToolSpec) -> ApprovalRule:
+    """The tool's own, as far as it counts, else the profile's."""
+    is_waved_through = spec.approval == "never" and spec.server
+    return profile.approval.default if not spec.approval or is_waved_through else spec.approval

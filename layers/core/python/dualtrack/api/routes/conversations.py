@@ -150,6 +150,18 @@ def post_fork(request: Request, conversation_id: str) -> Created[answers.Convers
     return _created(request, fork_conversation(stores, user, conversation_id, before, repeat, key_id))
 
 
+@Route(
+    "delete",
+    f"{CONVERSATION}/allowed/{{tool}}",
+    "Take back what was allowed for a conversation",
+    scopes=("decide",),
+    description="The next call of the tool waits for approval again. A tool that is not allowed stays so.",
+)
+def delete_allowed(request: Request, conversation_id: str, tool: str) -> NoContent:
+    conversations.disallow_tool(request.stores, request.user, conversation_id, tool)
+    return NoContent()
+
+
 def _require_sight(request: Request, conversation_id: str) -> None:
     """Raise 403 if the request's key may not see the conversation."""
     if request.identity.is_narrowed:

@@ -77,6 +77,7 @@ def post_decisions(request: Request, chat_id: str) -> Ok[answers.Chat]:
             decision.approve is not False,
             decision.reason or "",
             None if decision.input is None else freeze(decision.input),
+            decision.lasts is not None,
         )
         for decision in body.decisions
     ]
