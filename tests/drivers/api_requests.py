@@ -97,7 +97,13 @@ BAD_QUERIES: Final = (
 OWNED: Final = [route for route in ROUTES if route.access == "user" and route.path_parameters]
 """The routes whose resources belong to one user."""
 
-NOBODYS: Final = {"record_id": "q1", "place": "1", "key_id": f"key_{'0' * 16}", "name": "nobody", "tool": "nothing"}
+NOBODYS: Final = {
+    "record_id": "q1",
+    "place": "1",
+    "key_id": f"key_{'0' * 16}",
+    "name": "nobody",
+    "tool": "nothing",
+}
 """Path parameters besides a chat and a conversation: no user makes keys, or has end users."""
 
 CHANGES: Final[Mapping[type, bytes]] = MappingProxyType(

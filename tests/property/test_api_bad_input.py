@@ -63,6 +63,7 @@ def made_ids(api: Api) -> dict[str, str]:
         "conversation_id": chat["conversation_id"],
         "record_id": "q1",
         "place": "1",
+        "tool": "write_note",
         "user_id": api.of_new_user().user,
         "name": "customer-1",
         "key_id": service["key_id"],
@@ -188,8 +189,8 @@ def test_an_unknown_id_is_a_404(
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
     before = stored(api)
     for wrong, nasty in itertools.product(names, NASTY_IDS):
-        if wrong == "user_id" or (wrong == "record_id" and nasty == "q1"):
-            continue  # any text may be a user's id
+        if wrong in ("user_id", "tool") or (wrong == "record_id" and nasty == "q1"):
+            continue  # any text may be a user's id, and whatever is not allowed stays so
         answer = called(
             api, method, path.format(**{**existing, wrong: nasty}), BODIES[kind] if kind else None
         )

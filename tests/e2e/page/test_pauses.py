@@ -73,6 +73,30 @@ def test_an_input_is_edited_and_the_model_is_told(reader: Reader, script: Script
     assert "to Ann" in str(results(script))
 
 
+def test_a_tool_is_allowed_for_the_conversation_and_taken_back(reader: Reader, script: Script) -> None:
+    """Its next call runs unasked; the button in the head says so, and is the way back."""
+    card = waits(reader, script)
+    allowed = reader.page.locator("#allowed")
+    assert allowed.is_hidden()
+    script.says("Sent.")
+    card.get_by_role("button", name="Allow in this conversation: kit_write").click()
+    reader.exchange("done")
+    allowed.wait_for()
+    assert allowed.inner_text() == "Allowed here: 1"
+    script.asks(("kit_write", {"name": "to Ann"}))
+    script.says("Sent again.")
+    reader.send(script.question("And to Ann."))
+    reader.sees("Sent again.")
+    reader.page.reload()
+    allowed.click()
+    dialog = reader.page.get_by_role("dialog", name="Allowed in this conversation")
+    dialog.get_by_role("button", name="Take back: kit_write").click()
+    allowed.wait_for(state="hidden")
+    script.asks(("kit_write", {"name": "to Ann"}))
+    reader.send(script.question("Once more."))
+    reader.page.get_by_role("button", name="Approve: kit_write").wait_for()
+
+
 def test_a_declined_call_tells_the_reason(reader: Reader, script: Script) -> None:
     card = waits(reader, script)
     card.get_by_role("button", name="Decline: kit_write").click()

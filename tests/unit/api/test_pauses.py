@@ -64,7 +64,7 @@ def test_a_decided_chat_goes_on_and_a_repeat_shows_it_again(api: Api) -> None:
 
 def test_a_tool_is_allowed_for_the_conversation_and_taken_back(api: Api) -> None:
     """Listed in the conversation object from the decision on; taken back twice as well as once."""
-    started = paused(api)
+    started = api.pause()
     path = f"/v1/conversations/{started['conversation_id']}"
     assert api.get(path)["allowed"] == []
     answer = decide(api, started, {"id": "q1-t1", "approve": True, "for": "conversation"})

@@ -94,6 +94,11 @@ export class Api {
     return this.#json("POST", `/v1/chats/${chatId}/decisions`, { body: { decisions } });
   }
 
+  /** Takes back what a decision has allowed for a conversation. */
+  disallow(conversationId, tool) {
+    return this.#json("DELETE", `/v1/conversations/${conversationId}/allowed/${encodeURIComponent(tool)}`);
+  }
+
   /** The chats that wait for this user. */
   pauses() {
     return this.#json("GET", "/v1/pauses");

@@ -31,7 +31,7 @@ export class Conversation {
   /**
    * `listener`: onRunning(boolean), onAdmitted(chat), onAnswered(exchange), onEnded(exchange),
    * onCredits(number), onRefused(problem, message, conversationId), onEmpty(boolean),
-   * onPaused(), onDecided(conversationId), describe(tool).
+   * onPaused(), onDecided(conversationId), onAllowed(conversationId), describe(tool).
    */
   constructor(api, files, listener) {
     this.#api = api;
@@ -238,6 +238,7 @@ export class Conversation {
     try {
       const chat = await this.#api.decide(chatId, [decision]);
       this.#listener.onDecided(conversationId);
+      if (decision.for && !signal.aborted) this.#listener.onAllowed(conversationId);
       if (chat.status === "paused") return view.update(withChat(view.exchange, chat));
     } catch (problem) {
       if (!DECIDED.has(problem.code)) throw problem;

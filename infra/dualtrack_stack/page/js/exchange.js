@@ -5,7 +5,7 @@
  * lack (`withChat`).
  *
  * status: sending | running | paused | answered | done | failed | cancelled
- * pause: null, or what a paused chat waits for: {calls: [{id, tool, input, kind}], expiresAt}
+ * pause: null, or what a paused chat waits for: {calls: [{id, tool, input, kind, allowable}], expiresAt}
  * branches: null, or the conversations that branch here (`branchesOf`)
  * turns: [{turn, maxTurns, final, text, began, ended, calls: [id], retry?: {tries, at, seconds, until}}],
  * calls: {id: {…, state}}

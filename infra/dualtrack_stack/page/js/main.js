@@ -8,6 +8,7 @@
 
 import { addressOf } from "./address.js";
 import { Agents, agentName } from "./agents.js";
+import { AllowedTools } from "./allowed_tools.js";
 import { Api, Refusal, Unreachable } from "./api.js";
 import { placeIn } from "./branch_links.js";
 import { branchesOf, numberOf } from "./branches.js";
@@ -50,6 +51,7 @@ class Page {
   #relatives;
   #grants; // the command that gives more credits, on a local stack
   #pauses;
+  #allowed;
   #stored = null; // the open conversation as the API shows it, once it is stored
 
   constructor(api, session, tabs) {
@@ -68,6 +70,7 @@ class Page {
         this.#sidebar.waiting = ids;
       },
     });
+    this.#allowed = new AllowedTools(api);
     this.#sidebar = new Sidebar(api, {
       onRenamed: (conversation) =>
         conversation.conversation_id === this.#conversation.conversationId &&
@@ -89,6 +92,7 @@ class Page {
       onCredits: showCredits,
       onPaused: () => this.#paused(),
       onDecided: (conversationId) => this.#pauses.decided(conversationId),
+      onAllowed: (conversationId) => this.#allowed.refresh(conversationId),
       describe: (tool) => this.#agents.describe(tool),
       onRefused: (problem, message, conversationId) => this.#refused(problem, message, conversationId),
       onEmpty: (empty) => {
@@ -268,6 +272,7 @@ class Page {
 
   #setOpen(conversation) {
     this.#stored = conversation;
+    this.#allowed.show(conversation);
     this.#showBranches();
   }
 

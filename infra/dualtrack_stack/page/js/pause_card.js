@@ -2,6 +2,8 @@
 import { h } from "./dom.js";
 import { moment } from "./format.js";
 
+const ALLOW = "Allow in this conversation";
+
 /**
  * `pause`: `{calls, expiresAt}`; `describe(tool)`: what the tool does; `decide(decision)` sends one decision and
  * rejects with the API's error.
@@ -47,6 +49,7 @@ function approval(call, { describe, decide }) {
         button("Approve", () => decide({ approve: true }), "primary", call),
         button("Edit", edit, "", call),
         button("Decline", decline, "", call),
+        call.allowable ? button(ALLOW, () => decide({ approve: true, for: "conversation" }), "", call) : "",
       ),
     );
   const edit = () => {

@@ -190,7 +190,9 @@ class OpenCall(TypedDict):
     tool: Annotated[str, "The tool's name"]
     input: Annotated[JsonObject, "The arguments from the model"]
     kind: Annotated[CallKind, "What it waits for"]
-    allowable: NotRequired[Annotated[bool, "Approval may be given `for` the whole conversation; absent if not"]]
+    allowable: NotRequired[
+        Annotated[bool, "Approval may be given `for` the whole conversation; absent if not"]
+    ]
 
 
 class ChatPause(TypedDict):
