@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dualtrack.chat.agent import Deployed
     from dualtrack.events import StoredEvent
     from dualtrack.storage.chats import Chat
+    from dualtrack.vocabulary import ApprovalRule
 
     from tests.drivers.faults import Process
 
@@ -26,17 +27,18 @@ PAUSES: Final = Scenario("pauses", rounds=((NOTE,),), asks=(NOTE.tool,))
 @dataclass
 class Pausing(World):
     """A world in which nobody decides by itself. ``prompt``: the system prompt of the deployment; ``seconds``: how long
-    its chats wait."""
+    its chats wait; ``default``: what its profiles ask for besides the scenario's tools."""
 
     prompt: str = "The first release's prompt."
     seconds: int = 7 * 86_400
+    default: ApprovalRule = "never"
     sent: list[dict[str, Any]] = field(default_factory=list)
     """Every request to the model, whole."""
 
     def deployed(self) -> Deployed:
         """The deployment."""
         deployed = super().deployed()
-        approval = ApprovalPolicy("never", ask=self.scenario.asks)
+        approval = ApprovalPolicy(self.default, ask=self.scenario.asks)
         profiles = {
             name: replace(profile, approval=approval, system=self.prompt, pause_seconds=self.seconds)
             for name, profile in all_profiles().items()

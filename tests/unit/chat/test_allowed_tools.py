@@ -12,6 +12,7 @@ from dualtrack.chat.run_tool import TAKEN_BACK
 from dualtrack.errors import ApiError
 from dualtrack.profiles import ApprovalPolicy, all_profiles
 from dualtrack.storage.conversations import MAX_ALLOWED
+from dualtrack.storage.dynamo import Lost
 from dualtrack.tools.approval import gate, mark_of
 from dualtrack.tools.mcp import catalogue
 
@@ -98,8 +99,7 @@ def test_a_call_does_not_run_once_its_tool_is_taken_back() -> None:
 
 
 def test_one_of_two_is_allowed_while_the_other_is_open() -> None:
-    """It counts from that moment, but runs nothing before the other is decided, and survives what was taken back
-    between reading and writing."""
+    """It counts from that moment, and runs nothing before the other is decided."""
     world = Pausing(replace(PAUSES, rounds=((NOTE, READ, NOTE),)))
     chat = world.pause()
     assert world.decide_on(chat, allow("q1-t1")).status == "paused"
@@ -119,6 +119,25 @@ def test_the_same_decision_again_changes_nothing_and_a_narrower_one_is_another()
     assert allowed_in(world, chat) == []
     with pytest.raises(ApiError, match="was decided: approved"):
         world.decide_on(chat, approve())
+
+
+def test_what_has_changed_since_it_was_read_is_read_again() -> None:
+    """What was taken back meanwhile does not come back with what another decision allows."""
+    world, done = allowing()
+    store = world.look().conversations
+    read = store.find(done.user, done.conversation_id)
+    assert read
+    store.disallow(read, NOTE.tool)
+    with pytest.raises(Lost):
+        store.disallow(read, NOTE.tool)
+
+
+def test_each_call_of_what_always_asks_is_asked_for() -> None:
+    world = Pausing(replace(PAUSES, asks=()), default="always")
+    chat = world.pause()
+    with pytest.raises(ApiError, match=f"decisions.0.for: {NOTE.tool} asks each time"):
+        world.decide_on(chat, allow())
+    assert (world.now(chat).status, allowed_in(world, chat)) == ("paused", [])
 
 
 def test_so_many_tools_are_allowed_and_no_more() -> None:
