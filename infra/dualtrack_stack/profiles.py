@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+from dualtrack.output_schema import refused_schema
 from dualtrack.profiles import PLACEHOLDER, AfterMaxTurns, WhenSummarised
 from dualtrack.requests import MAX_PAUSE_SECONDS
 from dualtrack.settings import declared
@@ -95,6 +96,20 @@ class ApprovalFile(BaseModel):
     allow: Annotated[list[ToolPattern], Field(max_length=100)] = []
 
 
+def _checkable(schema: dict[str, Any]) -> dict[str, Any]:
+    if problem := refused_schema(schema):
+        raise ValueError(problem)
+    return schema
+
+
+class OutputFile(BaseModel):
+    """The form of the answers."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    schema_: Annotated[dict[str, Any], Field(alias="schema"), AfterValidator(_checkable)]
+
+
 class ProfileFile(BaseModel):
     """A profile's file, with the fields of `dualtrack.profiles.Profile`; ``system`` and lists as JSON has them."""
 
@@ -123,6 +138,7 @@ class ProfileFile(BaseModel):
     rerank: bool = True
     approval: ApprovalFile = ApprovalFile()
     pause_seconds: Annotated[int, Field(ge=60, le=MAX_PAUSE_SECONDS)] = 7 * 86_400
+    output: OutputFile | None = None
 
 
 def profiles_folder(settings: Settings, root: Path) -> Path:

@@ -19,6 +19,7 @@ from dualtrack.events import TERMINAL
 from dualtrack.ids import response_id
 from dualtrack.memory.digests import DIGEST_LIMIT
 from dualtrack.models.cost_cap import side_nanodollars
+from dualtrack.output_schema import written_json
 from dualtrack.storage.bodies import partition
 from dualtrack.storage.chats import turn_key
 from dualtrack.storage.dynamo import query
@@ -326,8 +327,15 @@ def _turns(
     shown = _shown(events)
     for turn in turns:
         said = strip_echoes("".join(block["text"] for block in turn.content if block["type"] == "text"))
-        if shown.get(turn.number, "") != said:
+        if shown.get(turn.number, "") != _told(chat, turn, said):
             yield f"turn {turn.number} showed {shown.get(turn.number, '')!r:.80} and recorded {said!r:.80}"
+
+
+def _told(chat: Chat, turn: RecordedTurn, said: str) -> str:
+    """What of a turn's text is shown: an answer that has to fit a schema once it does, without its code fence."""
+    if turn.calls or not (chat.output or chat.fits or chat.misfit):
+        return said
+    return written_json(said) if chat.fits and turn.number == chat.turn else ""
 
 
 def _waits(events: Sequence[StoredEvent]) -> Iterator[str]:

@@ -97,6 +97,7 @@ def chat_object(**changed: Any) -> Any:
         "status": "done",
         "stop": "complete",
         "response": "Use **OAuth 2.0**.",
+        "output": None,
         "summary": "OAuth.",
         "summary_made": True,
         "sources": [

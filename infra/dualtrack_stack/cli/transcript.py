@@ -301,6 +301,7 @@ _STOPS: Final = {
     "max_cost": "the chat reached its cost limit; the answer uses what was found so far",
     "timeout": "the chat ran out of time; the answer uses what was found so far",
     "refusal": "the model declined to answer",
+    "invalid_output": "the answer does not fit the schema that was asked for",
     "cancelled": "the chat was cancelled; this is what was written so far",
 }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import answer, signing, structured, summary, tool_picking, transcript, wire
 from .models import limits_of
+from .smallest import smallest
 from .tokens import estimate
 from .tool_picking import Call
 
@@ -57,13 +58,15 @@ def decide(request: wire.Request, *, only_samples: bool = False) -> Reply:
 
 
 def _unlimited(request: wire.Request, *, only_samples: bool) -> Reply:
-    if request.output_config and request.output_config.format:
+    if request.output_config and request.output_config.format and not request.stream:
         return _text(request, _structured(request, request.output_config.format))
     if summary.is_summary_request(request):
         return _text(request, summary.summarise(request))
     seen = transcript.read(request)
     calls = _calls(request, seen, only_samples=only_samples)
     thinking = _thinking(request, calls)
+    if not calls and seen.schema is not None:
+        return _text(request, json.dumps(smallest(seen.schema), ensure_ascii=False))
     if not calls:
         offered = [tool.name for tool in request.tools if isinstance(tool, wire.Tool)]
         text = answer.write(seen, offered, only_samples=only_samples)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ _ATTACHED = re.compile(
     r"^\(Attached file \d+: (?:\"([^\"\n]{0,200})\", )?[^,\n]{1,200}, \d+ bytes, record (q\d+(?:-[ft]\d+)?)\.\)$",
     re.MULTILINE,
 )
+_READ_BY_A_PROGRAM = "(The answer to this query is read by a program."
 _IS_QUERY = re.compile(r"q\d+")
 _ANY_ID_LINE = re.compile(r"^[^\S\n]*+\[ ?ID:[^\]\n]*+\]\s*+", re.MULTILINE)
 
@@ -64,6 +66,8 @@ class Transcript:
     outcomes: tuple[Outcome, ...]
     media: int = 0
     files: tuple[AttachedText, ...] = ()
+    schema: dict[str, Any] | None = None
+    """The JSON Schema that the answer has to fit."""
 
 
 def without_ids(text: str) -> str:
@@ -86,7 +90,16 @@ def read(request: wire.Countable) -> Transcript:
         outcomes=_outcomes(request.messages[start:]),
         media=media,
         files=tuple(_files(texts(request.messages[start].content))),
+        schema=_schema(texts(request.messages[start].content)),
     )
+
+
+def _schema(sent: list[str]) -> dict[str, Any] | None:
+    """The schema that stands behind the query: the last line of its last block."""
+    if not sent[-1:] or not sent[-1].startswith(_READ_BY_A_PROGRAM):
+        return None
+    schema: dict[str, Any] = json.loads(sent[-1].rsplit("\n", 1)[-1])
+    return schema
 
 
 def _files(sent: list[str]) -> Iterator[AttachedText]:

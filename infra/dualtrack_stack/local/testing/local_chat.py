@@ -17,6 +17,7 @@ from dualtrack.frozen import thaw
 from dualtrack.ids import new_conversation_id
 from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.trouble import Details
+from dualtrack.output_schema import refused_schema
 from dualtrack.requests import chat_ref
 from dualtrack.settings import DEFAULTS
 from dualtrack.storage.conversations import Conversation, list_position
@@ -51,7 +52,7 @@ class Call:
 class Answer:
     """A chat that has ended. ``status``: ``done`` or ``failed``; ``stop``: why it ended, such as ``complete`` or
     ``max_turns``; ``error``: the message of one that failed; ``credits``: what it was charged; ``sent``: the bodies of
-    its turns' requests to the model, in order."""
+    its turns' requests to the model, in order; ``output``: the answer as a JSON value, if it fits a schema."""
 
     text: str
     status: str
@@ -60,6 +61,7 @@ class Answer:
     calls: tuple[Call, ...]
     credits: int
     sent: tuple[dict[str, Any], ...]
+    output: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +74,20 @@ class LocalChat:
     _script: ItemsScript
     _workflow: LocalWorkflow
 
-    def ask(self, message: str) -> Answer:
-        """Send a message, take the chat to its end, and return its answer.
+    def ask(self, message: str, *, output: Mapping[str, Any] | None = None) -> Answer:
+        """Send a message, take the chat to its end, and return its answer. ``output``: the JSON Schema that it has to
+        fit.
 
-        Raises `ScriptError` if the script does not fit, and `dualtrack.errors.ApiError` for what the API refuses: too
-        few credits (``insufficient_credits``), or another chat that runs (``conversation_busy``).
+        Raises ValueError for a schema that the API does not take, `ScriptError` if the script does not fit, and
+        `dualtrack.errors.ApiError` for what the API refuses: too few credits (``insufficient_credits``), or another
+        chat that runs (``conversation_busy``).
         """
+        if output is not None and (problem := refused_schema(output)):
+            raise ValueError(f"output: {problem}")
         first = len(self._script.sent)
         executions: Any = _AtOnce(self._workflow)
-        chat = start_chat(
-            self._stores, executions, NewChat(self.user, message, self.conversation_id), repeat=None
-        )
+        new = NewChat(self.user, message, self.conversation_id, output=output)
+        chat = start_chat(self._stores, executions, new, repeat=None)
         if self._script.problem:
             raise ScriptError(self._script.problem)
         return self._answer(chat.chat_id, self._script.sent[first:])
@@ -100,6 +105,7 @@ class LocalChat:
             calls=tuple(self._call(record) for record in records if record.call),
             credits=chat.credits_used,
             sent=tuple(sent),
+            output=shown_to_user["output"],
         )
 
     def _call(self, record: Record) -> Call:

@@ -20,6 +20,7 @@ const STOPS = {
   max_cost: "The chat reached its cost limit; the answer uses what was found so far.",
   timeout: "The chat ran out of time; the answer uses what was found so far.",
   refusal: "The model declined to answer.",
+  invalid_output: "The answer does not fit the schema that was asked for.",
 };
 
 const MOST_CODE = 20; // coloured blocks of a question

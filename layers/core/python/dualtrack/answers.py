@@ -235,6 +235,10 @@ class Chat(TypedDict):
         "Why the answer ended; null until then, and if the chat failed",
     ]
     response: Annotated[str | None, "The answer in Markdown; null until there is one"]
+    output: Annotated[
+        Any,
+        "The answer as a JSON value, where it had to fit a schema and does; else null",
+    ]
     summary: Annotated[str | None, "The answer's summary or an extract of it; null until the chat is done"]
     summary_made: Annotated[
         bool, "False until the chat is done, and while its query is sent whole in place of its summaries"

@@ -35,6 +35,9 @@ class TurnEvent(TypedDict):
     turn: TurnNumber
     max_turns: Annotated[Count, "Maximum model calls that may use tools"]
     final: Annotated[bool, "Whether this is the last call, which may not use tools"]
+    misfit: NotRequired[
+        Annotated[str, "Why the answer before it does not fit its schema: this call answers once more"]
+    ]
 
 
 class DeltaEvent(TypedDict):

@@ -62,9 +62,12 @@ def record_stored(record_id: str, role: Role, kind: RecordType) -> Event:
     return _event("record", data)
 
 
-def turn_begins(turn: int, max_turns: int, *, final: bool) -> Event:
-    """A model call begins; a repeat of the number voids that turn's deltas so far."""
+def turn_begins(turn: int, max_turns: int, *, final: bool, misfit: str = "") -> Event:
+    """A model call begins; a repeat of the number voids that turn's deltas so far. ``misfit``: why the answer before it
+    has to be given again."""
     data: TurnEvent = {"turn": turn, "max_turns": max_turns, "final": final}
+    if misfit:
+        data["misfit"] = misfit
     return _event("turn", data)
 
 

@@ -7,6 +7,7 @@ read checked files and need not load the checks.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -82,7 +83,8 @@ class Profile:
     the user wrote. ``suggestions``: first questions that a page may offer. ``max_cost``: US dollars that the model
     calls of a chat may cost before the next call is its last; 0 for no cap. ``rerank``: whether the model ranks the
     sections of a documentation search once more, a call that each search pays for. ``pause_seconds``:
-    how long a chat waits for a decision.
+    how long a chat waits for a decision. ``output``: the JSON Schema that its answers fit, unless a request
+    brings one.
     """
 
     name: str
@@ -104,6 +106,7 @@ class Profile:
     rerank: bool = True
     approval: ApprovalPolicy = ApprovalPolicy()
     pause_seconds: int = 7 * 86_400
+    output: Mapping[str, Any] | None = None
 
 
 @cache
@@ -142,5 +145,6 @@ def profile_from(data: dict[str, Any]) -> Profile:
             "system": "\n".join(data["system"]),
             "history": {**history, "as_written": history.get("policy") == WINDOW},
             "model": data.get("model") or "",
+            "output": (data.get("output") or {}).get("schema"),
         },
     )

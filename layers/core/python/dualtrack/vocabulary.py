@@ -24,6 +24,7 @@ Stop = Literal[
     "timeout",
     "max_cost",
     "refusal",
+    "invalid_output",
     "cancelled",
 ]
 """Why an answer ended."""

@@ -38,6 +38,7 @@ from dualtrack.message_files import (
     not_text,
 )
 from dualtrack.models.turn import MAX_CALLS_PER_TURN
+from dualtrack.output_schema import refused_schema
 from dualtrack.profiles import all_profiles
 from dualtrack.text import preview
 from dualtrack.tools.mcp.tokens import MAX_TOKEN, TOKEN_PATTERN
@@ -159,6 +160,26 @@ class AttachmentBody(Body):
     ]
 
 
+class OutputBody(Body):
+    """The form of the answer."""
+
+    schema_: Annotated[
+        dict[str, Any],
+        Field(
+            alias="schema",
+            description="A JSON Schema (2020-12) of at most 32 KB, which the answer fits as JSON.",
+            examples=[{"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}],
+        ),
+    ]
+
+    @field_validator("schema_")
+    @classmethod
+    def _can_be_checked(cls, schema: dict[str, Any]) -> dict[str, Any]:
+        if problem := refused_schema(schema):
+            raise ValueError(problem)
+        return schema
+
+
 class ChatBody(Body):
     """The user's message, its conversation and its files."""
 
@@ -177,6 +198,12 @@ class ChatBody(Body):
         Literal["cancel"] | None,
         Field(
             description="`cancel` cancels a chat of the conversation that waits for decisions; by default a 409."
+        ),
+    ] = None
+    output: Annotated[
+        OutputBody | None,
+        Field(
+            description="The form of the answer, in place of the profile's; by default the profile's or text."
         ),
     ] = None
 

@@ -83,6 +83,8 @@ def _schema(kind: Any) -> Schema:
     origin, args = get_origin(kind), get_args(kind)
     if origin in _OF_PARTS:
         return _OF_PARTS[origin](*args)
+    if kind is Any:
+        return {}
     return {"$ref": REF + kind.__name__} if is_typeddict(kind) else {"type": _NAMES[kind]}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.clock import iso
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dualtrack import answers
+    from dualtrack.frozen import Json
     from dualtrack.memory.records import QueryTrack, Record, ToolCallDetail
     from dualtrack.models.turn import ToolCall
     from dualtrack.storage.chats import Chat, RecordedTurn
@@ -37,6 +39,7 @@ def chat_json(
         "status": chat.status,
         "stop": chat.stop or None,
         "response": _response(chat, records),
+        "output": _output(chat, records),
         "summary": _summary(chat, track) if chat.status == "done" else None,
         "summary_made": chat.status == "done" and track is not None and not track.whole_tokens,
         "sources": [source_json(source) for source in sources_of(records)],
@@ -86,6 +89,11 @@ def _response(chat: Chat, records: tuple[Record, ...]) -> str | None:
         return None
     wanted = response_id(chat.query)
     return next((record.content for record in records if record.record_id == wanted and record.stop), None)
+
+
+def _output(chat: Chat, records: tuple[Record, ...]) -> Json:
+    response = _response(chat, records) if chat.fits else None
+    return json.loads(response) if response else None
 
 
 def _summary(chat: Chat, track: QueryTrack | None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.chat.query_view import required, view_of_query
+from dualtrack.chat.query_view import before_answer, required, view_of_query
 from dualtrack.clock import epoch_of
 from dualtrack.frozen import freeze
 from dualtrack.ids import response_id
@@ -14,7 +14,6 @@ from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.records import Pace, Whole, block_of
 from dualtrack.memory.view import own_messages
 from dualtrack.memory.when_they_pay import newest_pace
-from dualtrack.models.turn import limit_from_stop
 from dualtrack.storage.chats import Pin
 
 if TYPE_CHECKING:
@@ -73,11 +72,10 @@ def _messages(
     turns: Sequence[RecordedTurn],
     records: tuple[Record, ...],
 ) -> tuple[Mapping[str, Any], ...]:
-    limit = limit_from_stop(chat.stop, is_after_rounds=turns[-1].number > profile.max_turns)
     has_files = any(record.call.media if record.call else record.attachments for record in records)
     if has_files or chat.stop in _NOT_KEPT:
         return ()
-    view = view_of_query(stores, chat, profile, turns[:-1], limit, records)
+    view = view_of_query(stores, chat, profile, *before_answer(chat, turns, profile), records)
     said = own_messages(replace(view, cuts=turns[-1].sending.cuts))
     wanted = response_id(chat.query)
     response: Record = required(next((record for record in records if record.record_id == wanted), None))

@@ -12,6 +12,7 @@ from dualtrack.memory.blocks import Result
 from dualtrack.memory.records import block_of
 from dualtrack.memory.sending import Cuts
 from dualtrack.memory.view import PastTurn, TextFile, View
+from dualtrack.models.turn import limit_from_stop
 from dualtrack.tools.full_context import result_text
 
 if TYPE_CHECKING:
@@ -49,6 +50,16 @@ def view_of_query(
         template=profile.query_template,
         cuts=turns[-1].sending.cuts if turns else Cuts(),
     )
+
+
+def before_answer(
+    chat: Chat, turns: Sequence[RecordedTurn], profile: Profile
+) -> tuple[Sequence[RecordedTurn], Limit]:
+    """The turns before a chat's answer, and the limit of that call; before the first answer, if it had to be given
+    again."""
+    place = len(turns) - (2 if chat.misfit else 1)
+    is_after_rounds = turns[place].number > profile.max_turns
+    return turns[:place], chat.limit or limit_from_stop(chat.stop, is_after_rounds=is_after_rounds)
 
 
 def _past_turn(stores: ToolStores, chat: Chat, turn: RecordedTurn, records: tuple[Record, ...]) -> PastTurn:

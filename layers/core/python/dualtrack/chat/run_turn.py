@@ -13,6 +13,7 @@ Each of these steps may run twice. A run that has been overtaken finds the event
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from dataclasses import dataclass, field, replace
@@ -62,13 +63,23 @@ from dualtrack.memory.summaries import SummarySettings, summary_requests
 from dualtrack.memory.view import Sent, View, build
 from dualtrack.models.busy import seconds_to_wait, still_to_wait
 from dualtrack.models.cost_cap import asked_dollars, cut_dollars, is_spent, lowest_cap
+from dualtrack.models.forced_output import forced_schema
 from dualtrack.models.prices import dollars
 from dualtrack.models.protocol import CALL_SECONDS, ignore
 from dualtrack.models.refusals import named_file
 from dualtrack.models.spent import Begun, Heard, Made, begun_before, has_begun
 from dualtrack.models.thinking import without_thinking
 from dualtrack.models.trouble import Details, refusal
-from dualtrack.models.turn import ROUNDS_DONE, Decision, Limit, ModelReply, ToolCall, decide
+from dualtrack.models.turn import (
+    ROUNDS_DONE,
+    SECOND_ANSWER,
+    Decision,
+    Limit,
+    ModelReply,
+    ToolCall,
+    decide,
+    fitting,
+)
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
 from dualtrack.storage.conversations import allowed_in
 from dualtrack.storage.dynamo import Lost
@@ -85,6 +96,7 @@ if TYPE_CHECKING:
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
     from dualtrack.events import StoredEvent
+    from dualtrack.frozen import JsonObject
     from dualtrack.memory.budget import Step
     from dualtrack.models.protocol import Model
     from dualtrack.models.turn import FirstByte
@@ -99,6 +111,8 @@ _POLL_SECONDS: Final = 1.0
 _STILL_POLLS: Final = 8
 _LEAST_SECONDS: Final = 10.0
 """Minimum time left for a second try of a call."""
+_SECOND_ANSWER_SECONDS: Final = 60.0
+"""Time left behind a second answer: for its retries, its recording and the summaries."""
 _FOR_ITS_CONTENT: Final = 400
 """Statuses with which the model's service may reject a file that only it can fully check: the files are left out."""
 
@@ -179,6 +193,12 @@ class _Run:
     """What the turn has behind it."""
     left_out: tuple[str, ...] = ()
     """The tools that this attempt has left out because the service refused them."""
+    output: JsonObject | None = None
+    """The JSON Schema that the answer has to fit."""
+    is_forced: bool = True
+    """Whether a second answer is forced to fit it; not any more once the service has refused that."""
+    spare: float = math.inf
+    """Dollars that this turn may cost if another call is to follow."""
 
     @property
     def profile(self) -> Profile:
@@ -251,7 +271,8 @@ def _attempt(
     if chat.costs and before.lost and sum(spent) > chat.costs.turns / NANO:
         end_chat(stores, ref, CUT_OFF, told.ended)
         return _outcome(ref.turn + 1, "failed")
-    is_capped = is_spent(cap, spent, most_of_turn(agent.model, agent.profile, agent.thinking))
+    last_call = most_of_turn(agent.model, agent.profile, agent.thinking)
+    is_capped = is_spent(cap, spent, last_call)
     limit = limit_of(chat, ref.turn + 1, agent.profile, stores.clock(), is_capped=is_capped)
     run = _Run(
         stores,
@@ -266,6 +287,8 @@ def _attempt(
         limit,
         turns,
         before,
+        output=stores.chats.output_schema(chat) or agent.profile.output,
+        spare=cap - sum(spent) - last_call if cap else math.inf,
     )
     try:
         return _call_or_wait(run, turns)
@@ -304,6 +327,8 @@ def limit_of(chat: Chat, turn: int, profile: Profile, now: float, *, is_capped: 
 
     A retry may begin later and decide differently. The recorded turn counts, whichever run recorded it.
     """
+    if chat.misfit:
+        return SECOND_ANSWER
     if chat.limit:
         return chat.limit
     if turn > profile.max_turns:
@@ -375,19 +400,23 @@ def _call_or_wait(run: _Run, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
 def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
     stores = run.stores
     state = pinned_query(stores, run.chat, run.agent, turns, run.limit, run.waiting.sleep)
-    frame = turn_request(run.agent, state.offered, run.limit, (), run.profile.max_tokens)
+    forced = forced_schema(run.output) if _forces(run) and run.output is not None else None
+    frame = turn_request(run.agent, state.offered, run.limit, (), run.profile.max_tokens, forced)
     fixed = cautious_tokens(dumps([frame["system"], frame.get("tools", [])]))
     last = turns[-1].sending if turns else Sending()
-    view = fit(state.view, room_for(run.profile, run.agent.model, run.agent.thinking, fixed, last))
+    view = replace(state.view, output=run.output, misfit=run.chat.misfit)
+    view = fit(view, room_for(run.profile, run.agent.model, run.agent.thinking, fixed, last))
     view = replace(view, is_read_again=_is_read_again(run, state, frame, view))
-    begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit))
-    if not run.left_out:
+    begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit), misfit=run.chat.misfit)
+    if not run.left_out and run.is_forced:
         run.log.append([begins], fence=_no_commit)
     asked_at, clock = iso(run.stores.clock()), time.monotonic()
     try:
-        with DeltaWriter(run.log, run.number, _no_other_run, partial(_hear, run)) as writer:
+        with _delta_writer(run) as writer:
             said = _ask_for_less(run, frame, view, writer)
     except ModelRefused as refused:
+        if forced and refused.status == _FOR_ITS_CONTENT:
+            return _call_model(replace(run, is_forced=False), turns)
         return _call_without(run, state, refused, turns)
     made = _made(run, said, asked_at, time.monotonic() - clock)
     decision = decide(
@@ -399,6 +428,10 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
         invalid=invalid_arguments,
         gates=partial(gate, run.profile, cache(partial(_allowed, run))),
     )
+    decision = _fitting(run, said, decision)
+    if run.output is not None and _is_shown(decision):
+        with _delta_writer(run) as writer:
+            writer.write(decision.text)
     said = replace(said, fixed=fixed)
     return _record(replace(run, chat=state.chat), state, said, made, decision)
 
@@ -407,6 +440,28 @@ def _allowed(run: _Run) -> Mapping[str, str]:
     """The tools that the user has allowed in the conversation."""
     history = run.stores.history
     return allowed_in(history.client, history.table, run.chat.user, run.chat.conversation_id)
+
+
+def _forces(run: _Run) -> bool:
+    return run.limit == SECOND_ANSWER and run.is_forced
+
+
+def _delta_writer(run: _Run) -> DeltaWriter:
+    return DeltaWriter(run.log, run.number, _no_other_run, partial(_hear, run))
+
+
+def _is_shown(decision: Decision) -> bool:
+    """Whether what was held back of a turn's text is written: what precedes tools, and an answer that fits."""
+    return decision.fits or (decision.next != "answered" and not decision.misfit)
+
+
+def _fitting(run: _Run, said: _Said, decision: Decision) -> Decision:
+    """The decision on an answer that has to fit a schema. It is asked for again only while time and dollars are left:
+    the chat's deadline and its cap hold for the second answer, too."""
+    cost = dollars(run.agent.model, said.reply.usage)
+    is_in_time = run.stores.clock() < run.chat.deadline - CALL_SECONDS - _SECOND_ANSWER_SECONDS
+    may_ask_again = is_in_time and cost <= run.spare
+    return fitting(decision, run.output, run.limit, run.chat.limit, may_ask_again=may_ask_again)
 
 
 def _call_without(
@@ -444,7 +499,8 @@ def _made(run: _Run, said: _Said, asked_at: str, seconds: float) -> Made:
     """Data of the call for the receipt."""
     before, model = run.before, run.agent.model
     calls = 0 if said.without_room else said.reply.calls
-    tries, first = before.tries + len(run.left_out) + said.refused + calls, said.reply.first_seconds
+    refused = len(run.left_out) + said.refused + (not run.is_forced)
+    tries, first = before.tries + refused + calls, said.reply.first_seconds
     return Made(asked_at, round(seconds, 3), first, calls, tries, before.lost, model, before.waited)
 
 
@@ -467,7 +523,7 @@ def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, writer: Delta
             reply = _ask(run, {**frame, "messages": list(sent.messages)}, writer)
         except ModelRefused as refused:
             refusals += 1
-            less = _reduced(view, sent, refused, steps)
+            less = None if _forces(run) and not refused.too_long else _reduced(view, sent, refused, steps)
             if less is None and not refused.too_long:
                 raise
             if less is None:
@@ -492,6 +548,8 @@ def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view:
     """Whether another call may begin with this request. After a chat's last call, only that of the summaries can."""
     if not run.limit:
         return True
+    if run.limit == SECOND_ANSWER:
+        return False
     if not run.profile.history.is_summarised:
         return False
     model = run.agent.model
@@ -506,9 +564,11 @@ def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view:
 
 
 def _ask(run: _Run, request: Mapping[str, Any], writer: DeltaWriter) -> ModelReply:
-    """The model's answer. If it was cut off while thinking, ask again without thinking; both calls are counted."""
+    """The model's answer. If it was cut off while thinking, ask again without thinking; both calls are counted. What
+    has to fit a schema is not written before it is known to."""
     asked_at = time.monotonic()
-    on_text = _reporting_first_text(writer.write, run.told.first_text, asked_at)
+    write = ignore if run.output is not None else writer.write
+    on_text = _reporting_first_text(write, run.told.first_text, asked_at)
     reply = run.model.stream(request, on_text, on_first=writer.begin)
     again = without_thinking(request, run.profile.max_tokens) if reply.is_thought_alone else None
     left = CALL_SECONDS - (time.monotonic() - asked_at)
@@ -574,6 +634,9 @@ def _record(run: _Run, state: QueryState, said: _Said, made: Made, decision: Dec
     after = with_turn(after, said.view, said.sent, sending.estimated, said.fixed, reply, made, decision)
     after = replace(after, turn=run.number, calls=run.chat.calls + len(decision.calls))
     after = replace(after, model=run.agent.model, effort=run.agent.thinking.effort)
+    after = replace(after, misfit=decision.misfit or after.misfit, fits=decision.fits)
+    if decision.misfit or (decision.stop == "invalid_output" and run.limit != SECOND_ANSWER):
+        after = replace(after, limit=run.limit)
     turn = _Turn(run, reply, decision, after, run.stores.clock(), sending, made)
     try:
         if decision.next == "answered":
@@ -643,10 +706,8 @@ def _thought(turn: _Turn) -> Record | None:
     content = "\n\n".join(part for part in (*thinking, text) if part.strip())
     if not content:
         return None
-    record_id, said = (
-        thought_id(turn.run.chat.query, turn.run.chat.thoughts + 1),
-        len(text) if text.strip() else 0,
-    )
+    record_id = thought_id(turn.run.chat.query, turn.run.chat.thoughts + 1)
+    said = len(text) if text.strip() and not turn.decision.misfit else 0
     return Record(record_id, "message", "assistant", content, iso(turn.now), turn.run.number, said=said)
 
 

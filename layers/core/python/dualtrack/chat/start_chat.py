@@ -33,6 +33,7 @@ from dualtrack.errors import (
     not_found,
 )
 from dualtrack.events import credits_now, record_stored
+from dualtrack.frozen import dumps
 from dualtrack.ids import new_chat_id, new_conversation_id, query_id
 from dualtrack.memory.asked import title_of
 from dualtrack.memory.full_history import Memory
@@ -41,7 +42,7 @@ from dualtrack.models.spent import Spent
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
 from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.storage.api_requests import FirstRequest
-from dualtrack.storage.bodies import INLINE_LIMIT
+from dualtrack.storage.bodies import INLINE_LIMIT, body_of, partition
 from dualtrack.storage.chats import Chat
 from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.storage.dynamo import Action, Lost
@@ -53,8 +54,9 @@ if TYPE_CHECKING:
     from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
+    from dualtrack.frozen import JsonObject
     from dualtrack.runtime.executions import Executions
-    from dualtrack.storage.bodies import Write
+    from dualtrack.storage.bodies import Body, Write
     from dualtrack.storage.conversations import Asked
     from dualtrack.storage.stores import AdmissionStores
 
@@ -77,6 +79,8 @@ class NewChat:
     payer: str = ""
     key_id: str = ""
     cancels_pause: bool = False
+    output: JsonObject | None = None
+    """The JSON Schema of the answer, checked before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,12 +174,13 @@ class _Admission:
     query: Record
     attached: Attached
     asked: Asked
+    schema: Body | None = None
 
     @property
     def has_bodies(self) -> bool:
         """Whether bodies are written before the conversation exists: if its creation fails, they must be deleted."""
         texts = (self.query, *self.attached.texts)
-        return bool(self.attached.bodies) or any(
+        return bool(self.attached.bodies or self.schema) or any(
             len(record.content.encode()) > INLINE_LIMIT for record in texts
         )
 
@@ -234,12 +239,18 @@ def _admission(
         memory=Memory(conversation.costs_so_far),
         ancestry=conversation.ancestry,
     )
+    schema = (
+        body_of(partition(chat.user, chat.conversation_id), dumps(new.output).encode())
+        if new.output is not None
+        else None
+    )
+    chat = replace(chat, output=schema.pointer if schema else "")
     attached = attached_files(stores.history, chat, new.files)
     query = Record(
         query_id(chat.query), "message", "user", new.message, iso(now), attachments=attached.listed
     )
     asked = asked_up_to(stores.history, conversation, conversation.queries, new.message)
-    return _Admission(repeat, now, conversation, existing is None, chat, query, attached, asked)
+    return _Admission(repeat, now, conversation, existing is None, chat, query, attached, asked, schema)
 
 
 def _recorded(stores: AdmissionStores, admission: _Admission, credits: Credits) -> Recorded:  # noqa: A002
@@ -250,6 +261,7 @@ def _recorded(stores: AdmissionStores, admission: _Admission, credits: Credits) 
     ]
     writes = [
         *admission.attached.bodies,
+        *([admission.schema] if admission.schema else []),
         _lease(stores, admission),
         stores.chats.create_action(chat),
         *stores.history.record_writes(chat.user, chat.conversation_id, query, "query", chat.chat_id),

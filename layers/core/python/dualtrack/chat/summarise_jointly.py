@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.query_state import read_query
+from dualtrack.chat.query_view import before_answer
 from dualtrack.chat.turn_request import turn_request
 from dualtrack.clock import epoch_of
 from dualtrack.errors import Gone
@@ -19,7 +20,6 @@ from dualtrack.memory.blocks import text_block, user_message
 from dualtrack.memory.joint_summaries import LastCall, ask_for_all, is_cheaper_jointly, summaries_in
 from dualtrack.memory.summaries import summary_tokens
 from dualtrack.memory.view import build
-from dualtrack.models.turn import limit_from_stop
 from dualtrack.storage.chats import Pin
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def joint_request(
     try:
         loaded = stores.chats.load_with_turns(chat.user, chat.chat_id)
         turns = loaded[1] if loaded else ()
-        if not turns or not _can_be_followed(chat, turns[-1], requests, settings, stores.clock()):
+        if not turns or not _can_be_followed(chat, turns, requests, settings, stores.clock()):
             return None
         ask = ask_for_all(requests, mark, settings.characters)
         room = len(requests) * summary_tokens(settings.characters)
@@ -70,16 +70,27 @@ def new_mark() -> str:
 
 
 def _can_be_followed(
-    chat: Chat, last: RecordedTurn, requests: Sequence[SummaryRequest], settings: SummarySettings, now: float
+    chat: Chat,
+    turns: Sequence[RecordedTurn],
+    requests: Sequence[SummaryRequest],
+    settings: SummarySettings,
+    now: float,
 ) -> bool:
-    """Whether the answer can be sent back with a question after it, and whether that costs less."""
-    kinds = [block["type"] for block in last.content]
+    """Whether the answer can be sent back with a question after it, and whether that costs less. A second answer has
+    left nothing in the cache: the prefix is that of the first."""
+    kinds = [block["type"] for block in turns[-1].content]
     if not chat.model or chat.stop in _NOT_FOLLOWED:
         return False
     if "tool_use" in kinds or kinds[-1:] != ["text"]:
         return False
-    last_call = LastCall(chat.model, last.usage, now - epoch_of(chat.ended_at))
+    cached = turns[-2] if chat.misfit else turns[-1]
+    last_call = LastCall(chat.model, cached.usage, now - epoch_of(chat.ended_at))
     return is_cheaper_jointly(last_call, requests, settings.model, settings.characters)
+
+
+def _answered(chat: Chat, turn: RecordedTurn) -> list[dict[str, Any]]:
+    """The answer as it is sent back. Of a second one its text alone: it was thought about behind another request."""
+    return [thaw(block) for block in turn.content if not chat.misfit or block["type"] == "text"]
 
 
 def _request_after(
@@ -91,13 +102,14 @@ def _request_after(
     room: int,
 ) -> dict[str, Any]:
     """The last turn's request, its answer, and the question after it; ``room`` for the summaries, in tokens."""
-    limit = limit_from_stop(chat.stop, is_after_rounds=turns[-1].number > agent.profile.max_turns)
+    _, limit = before_answer(chat, turns, agent.profile)
     pinned = replace(chat, pin=chat.pin or Pin())  # no pin: there was nothing to pin when the query started
     state = read_query(stores, pinned, agent, turns[:-1], limit)
-    sent = replace(state.view, cuts=turns[-1].sending.cuts)
+    output = stores.chats.output_schema(chat) or agent.profile.output
+    sent = replace(state.view, cuts=turns[-1].sending.cuts, output=output, misfit=chat.misfit)
     messages = [
         *build(sent).messages,
-        {"role": "assistant", "content": thaw(turns[-1].content)},
+        {"role": "assistant", "content": _answered(chat, turns[-1])},
         user_message([text_block(ask)]),
     ]
     return turn_request(agent, state.offered, limit, messages, room)

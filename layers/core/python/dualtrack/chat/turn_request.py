@@ -25,8 +25,10 @@ def turn_request(
     limit: Limit,
     messages: Sequence[JsonObject],
     max_tokens: int,
+    output: JsonObject | None = None,
 ) -> dict[str, Any]:
-    """The body. The last call of a chat keeps its tools, so that it keeps the cached prefix."""
+    """The body. The last call of a chat keeps its tools, so that it keeps the cached prefix. ``output``: the schema
+    that forces its answer; the service then reads the messages anew, but not tools and system."""
     system = {"type": "text", "text": agent.profile.system, "cache_control": {"type": "ephemeral"}}
     request: dict[str, Any] = {
         **turn_fields(agent.model, max_tokens, agent.thinking),
@@ -37,6 +39,9 @@ def turn_request(
         request["tools"] = [_tool(spec) for spec in offered.values()]
         if limit:
             request["tool_choice"] = {"type": "none"}
+    if output is not None:
+        form = {"type": "json_schema", "schema": output}
+        request["output_config"] = {**request.get("output_config", {}), "format": form}
     return request
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.frozen import thaw
+from dualtrack.frozen import dumps, thaw
 from dualtrack.media import within_request
 from dualtrack.memory.blocks import (
     Result,
@@ -33,6 +33,7 @@ from dualtrack.text import cautious_tokens, estimate_tokens, neutralise
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dualtrack.frozen import JsonObject
     from dualtrack.memory.blocks import Message
     from dualtrack.memory.digests import Digest
     from dualtrack.memory.records import Whole
@@ -56,6 +57,14 @@ _FINAL_NOTES: Final[Mapping[str, str]] = {
         "found, and say what is missing.)"
     ),
 }
+_AGAIN: Final = (
+    "(This answer does not fit the JSON Schema of the query: {problem}.\nAnswer once more, with nothing but one JSON value "
+    "that fits it. Use no tools.)"
+)
+_ANSWER_IN_JSON: Final = (
+    "(The answer to this query is read by a program. Once no more tools are needed, answer with nothing but one JSON "
+    "value that fits the JSON Schema below: no other text, no Markdown, no code fence.)\n{schema}"
+)
 _FILES_REFUSED: Final = "(The files could not be shown: one of them is broken or too large.)"
 
 
@@ -112,6 +121,11 @@ class View:
     """The digest of the oldest queries."""
     cuts: Cuts = field(default_factory=Cuts)
     """How much of the query and its results is sent. Without a cut, the limits of profile and request apply."""
+    output: JsonObject | None = None
+    """The JSON Schema that the answer has to fit. It stands behind the query, and is not sent with it later: it belongs
+    to this answer alone, and what precedes it stays a cached prefix."""
+    misfit: str = ""
+    """Why the last turn, which is an answer, does not fit it."""
     is_read_again: bool = True
     """Whether a later call may begin with this request: the next turn, or that of the summaries."""
 
@@ -153,12 +167,21 @@ def _own(
     """The query and its turns, and how many of these messages precede the last turn (0: there is none)."""
     messages = [user_message(_query_blocks(view, attachments, cuts))]
     before_turn = 0
-    for turn in view.turns:
+    for turn in view.turns[:-1] if view.misfit else view.turns:
         before_turn = len(messages)
         messages += _turn_messages(turn, cuts, view.cuts)
+    if view.misfit:
+        messages += _misfit_messages(view.turns[-1], view.misfit)
     if note := _FINAL_NOTES.get(view.limit):
         _append_note(messages, note.format(turns=view.max_turns))
     return messages, before_turn
+
+
+def _misfit_messages(turn: PastTurn, problem: str) -> list[Message]:
+    """The text of an answer that does not fit, and why. Its thinking is left out: nothing is built on it."""
+    said = [thaw(block) for block in turn.content if block["type"] == "text"]
+    told = user_message([text_block(_AGAIN.format(problem=neutralise(problem)))])
+    return [{"role": "assistant", "content": said}, told] if said else [told]
 
 
 def _files_in(messages: list[Message]) -> int:
@@ -257,6 +280,7 @@ def _query_blocks(
         *file_blocks(attachments, query.record_id, view.cuts.refused),
         *said,
         *files_left_out("query", left_out),
+        *([text_block(_ANSWER_IN_JSON.format(schema=dumps(view.output)))] if view.output is not None else []),
     ]
 
 

@@ -77,6 +77,8 @@ def without_thinking(request: Mapping[str, Any], max_tokens: int) -> dict[str, A
     if not family.off:
         return None
     kept = {name: value for name, value in request.items() if name != "output_config"}
+    if form := request.get("output_config", {}).get("format"):
+        kept["output_config"] = {"format": form}
     return kept | {"max_tokens": max_tokens, "thinking": {"type": family.off}}
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.codec import stored
 from dualtrack.ids import tool_id
+from dualtrack.output_schema import misfit, written_json
 from dualtrack.text import strip_echoes
 from dualtrack.tool_values import Kind, PriceClass
 from dualtrack.vocabulary import CallKind, DecidedBy, DecisionOutcome
@@ -19,6 +20,7 @@ from dualtrack.vocabulary import CallKind, DecidedBy, DecisionOutcome
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dualtrack.frozen import JsonObject
     from dualtrack.tool_values import ToolSpec
     from dualtrack.vocabulary import Stop
 
@@ -29,12 +31,15 @@ MAX_CALLS_PER_TURN: Final = 20
 
 Next = Literal["tools", "turn", "answered"]
 Cut = Literal["max_turns", "insufficient_credits", "timeout", "max_cost"]
-Limit = Literal["", "rounds_done"] | Cut
+Limit = Literal["", "rounds_done", "second_answer"] | Cut
 """Why a call is the last one and may use no tools; empty if it is not the last. `ROUNDS_DONE` is no limit to anybody:
 nobody is told, and the answer stops as the model says."""
 
 ROUNDS_DONE: Final = "rounds_done"
 """The profile's turns with tools are used up, and the answer after them is its normal end (PROFILES 1)."""
+
+SECOND_ANSWER: Final = "second_answer"
+"""The first answer did not fit its JSON Schema, and this call is forced to."""
 
 _LIMITS: Final[Mapping[str, Cut]] = {
     "max_turns": "max_turns",
@@ -52,6 +57,7 @@ _STOPS: Final[Mapping[str, Stop]] = {
     "refusal": "refusal",
     "model_context_window_exceeded": "context_window",
 }
+_NOT_ASKED_AGAIN: Final = ("refusal", "context_window")
 _WORDLESS: Final[Mapping[str, str]] = {
     "refusal": "The model declined to answer this request.",
     "max_tokens": "(The answer was cut off before any text was written.)",
@@ -200,12 +206,15 @@ class ToolCall:
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The decision on a reply: ``text`` is the response if answered, else the text before the tools; ``stop`` says why
-    it ended, if answered."""
+    it ended, if answered. ``misfit``: why an answer does not fit its JSON Schema and has to be given again; ``fits``:
+    it does."""
 
     next: Next
     text: str
     calls: tuple[ToolCall, ...] = ()
     stop: Stop = "complete"
+    misfit: str = ""
+    fits: bool = False
 
 
 def decide(
@@ -244,6 +253,27 @@ def decide(
     return Decision(
         "answered", text if text.strip() else _WORDLESS.get(stop, "(The model gave no answer.)"), stop=stop
     )
+
+
+def fitting(
+    decision: Decision, schema: JsonObject | None, limit: Limit, before: Limit, *, may_ask_again: bool
+) -> Decision:
+    """The decision on an answer that has to fit a JSON Schema: it is the answer, or is asked for once more, or ends the
+    chat as ``invalid_output``.
+
+    ``before``: the limit of the first answer, if this is the second. What the model declined to answer, or had no room
+    for, is left as it is.
+    """
+    if schema is None or decision.next != "answered" or decision.stop in _NOT_ASKED_AGAIN:
+        return decision
+    text = written_json(decision.text)
+    stop: Stop = _LIMITS.get(before, decision.stop) if decision.stop == "complete" else decision.stop
+    problem = misfit(schema, text)
+    if not problem:
+        return replace(decision, text=text, stop=stop, fits=True)
+    if may_ask_again and limit != SECOND_ANSWER:
+        return Decision("turn", decision.text, misfit=problem)
+    return replace(decision, stop="max_tokens" if stop == "max_tokens" else "invalid_output")
 
 
 def limit_from_stop(stop: str, *, is_after_rounds: bool) -> Limit:

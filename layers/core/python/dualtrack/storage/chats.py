@@ -24,7 +24,7 @@ from botocore.exceptions import ClientError
 
 from dualtrack.codec import APART, TEXT, As, decode, dump, encode, load, stored
 from dualtrack.errors import Gone, Superseded
-from dualtrack.frozen import freeze
+from dualtrack.frozen import freeze, loads
 from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.full_history import Memory
 from dualtrack.memory.sending import Sending
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
+    from dualtrack.frozen import JsonObject
     from dualtrack.storage.bodies import BodyStore, Write
     from dualtrack.storage.dynamo import Item
 
@@ -157,6 +158,12 @@ class Chat:
     """What its model calls cost, beside a full history's."""
     fold: Annotated[Side | None, TEXT] = None
     """The call for the digest that was written after it."""
+    output: str = ""
+    """The body of the JSON Schema that its request brought for the answer, by pointer."""
+    misfit: str = ""
+    """What did not fit the schema in its first answer: its next call gives the second, which is its last."""
+    fits: bool = False
+    """Whether its answer is JSON that fits a schema."""
     ancestry: Annotated[Ancestry, TEXT] = field(default_factory=Ancestry)
     """A copy of the conversation's ancestry, so that a step of a fork needs no further read to find its past."""
 
@@ -362,6 +369,10 @@ class ChatStore:
         item = get(self.client, self.table, {"pk": chat.pk, "sk": turn_key(number)})
         return _turn_of(item, self.bodies.load_text(_bodies_of(chat), item)) if item else None
 
+    def output_schema(self, chat: Chat) -> JsonObject | None:
+        """The JSON Schema that the chat's request brought. Raises `Gone`."""
+        return loads(self.bodies.load(_bodies_of(chat), chat.output)) if chat.output else None
+
     def turn_writes(
         self,
         chat: Chat,
@@ -521,6 +532,8 @@ _REST: Final = (
     "execution",
     "pause",
     "pauses",
+    "misfit",
+    "fits",
 )
 """Fields that no condition uses and that change with each step: one attribute, as JSON text."""
 

@@ -77,6 +77,7 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
         payer=request.identity.payer,
         key_id=request.identity.key_id,
         cancels_pause=body.on_pause == "cancel",
+        output=body.output.schema_ if body.output else None,
     )
     alarm = KeyAlarm(request.services.key_percent, request.identity, request.stores.clock())
     try:

@@ -1,0 +1,248 @@
+"""Answers that have to fit a JSON Schema (CONTRACT 7): told behind the query, checked, asked for once more, forced.
+
+The offline model's cache works as the service's: the figures say what a second answer reads anew.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.api.chats import show_chat
+from dualtrack.chat.explain_chat import evidence
+from dualtrack.chat.receipt import Deployment, receipt_of
+from dualtrack.memory.view import _ANSWER_IN_JSON
+from dualtrack.models.turn import SECOND_ANSWER
+from dualtrack.profiles import all_profiles
+from dualtrack.tool_values import ToolResult
+
+from tests.drivers.invariants import account_faults, chat_faults
+from tests.drivers.world import World, make_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.storage.chats import Chat
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "celsius": {"type": "number", "maximum": 60}},
+    "required": ["city", "celsius"],
+}
+COLD = '{"city":"Ottawa","celsius":3}'
+CALL = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "weather"}}
+HAIKU_5 = "claude-haiku-5-5"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    long = "Ottawa has 3 degrees. " * 400
+    with make_world(retrieve_documentation=lambda _: ToolResult(long)) as new_world:
+        yield new_world
+
+
+def said(world: World, *answers: Any) -> None:
+    """What the model answers to the turns of the next chat, in order."""
+    scripted = [{"text": answer} if isinstance(answer, str) else answer for answer in answers]
+    world.model.script.add(*({"match": "turn", **answer} for answer in scripted))
+
+
+def sent(world: World) -> list[dict[str, Any]]:
+    """The bodies of the turns that the model was sent."""
+    return [request.body for request in world.model.requests if request.body.get("stream")]
+
+
+def deltas(world: World, chat: Chat) -> list[tuple[int, str]]:
+    events = world.stores.log(chat).events()
+    return [(event.data["turn"], event.data["text"]) for event in events if event.event == "delta"]
+
+
+def shown(world: World, chat: Chat) -> Any:
+    return show_chat(world.stores, chat)
+
+
+def sound(world: World, *chats: Chat) -> None:
+    for chat in chats:
+        assert chat_faults(world.stores, chat) == []
+    assert account_faults(world.stores, "ann", list(chats)) == []
+
+
+def test_an_answer_that_fits_is_the_output_at_once(world: World) -> None:
+    said(world, {"content": [{"type": "text", "text": "Let me see."}, CALL]}, f"```json\n{COLD}\n```")
+    chat = world.ask("How cold is it?", output=SCHEMA)
+    body = shown(world, chat)
+    assert (body["output"], body["response"], body["stop"]) == (json.loads(COLD), COLD, "complete")
+    assert (chat.turn, chat.credits_used) == (2, 15)
+    assert deltas(world, chat) == [(1, "Let me see."), (2, COLD)]
+    first, second = (body["messages"] for body in sent(world))
+    told = _ANSWER_IN_JSON.format(schema=json.dumps(SCHEMA, separators=(",", ":")))
+    assert [block["text"] for block in first[0]["content"]] == ["[ID:q1] How cold is it?", told]
+    assert second[0]["content"][1]["text"] == told
+    assert all("output_config" not in body and "tool_choice" not in body for body in sent(world))
+    sound(world, chat)
+
+
+def test_an_answer_that_does_not_fit_is_asked_for_once_more_and_forced(world: World) -> None:
+    """Tools and system are read from the cache; the messages are read anew, and nothing of them is written."""
+    world = replace(world, model_name=HAIKU_5)
+    said(world, {"content": [CALL]}, "Three degrees.", COLD)
+    chat = world.ask("How cold is it?", output=SCHEMA)
+    body = shown(world, chat)
+    assert (body["output"], body["stop"], body["turns"], body["credits_used"]) == (
+        json.loads(COLD),
+        "complete",
+        3,
+        15,
+    )
+    assert deltas(world, chat) == [(3, COLD)]
+    first, second = sent(world)[1:3]
+    assert (second["tools"], second["system"]) == (first["tools"], first["system"])
+    assert second["tool_choice"] == {"type": "none"}
+    forced = second["output_config"]["format"]["schema"]
+    assert forced["additionalProperties"] is False
+    assert "maximum" not in forced["properties"]["celsius"]
+    without_marks = json.loads(
+        json.dumps(first["messages"]).replace(', "cache_control": {"type": "ephemeral"}', "")
+    )
+    assert second["messages"][: len(without_marks)] == without_marks
+    bad, why = second["messages"][len(without_marks) :]
+    assert bad == {"role": "assistant", "content": [{"type": "text", "text": "Three degrees."}]}
+    assert why["content"][0]["text"].startswith(
+        "(This answer does not fit the JSON Schema of the query: the answer is no"
+    )
+    lines = receipt_of(evidence(world.stores, chat, world.stores.ledger), Deployment())["lines"]
+    calls = [line["usage"] for line in lines if line["kind"] == "model"]
+    assert len(calls) == 3
+    assert calls[1]["fresh"] < 20 < calls[1]["cache_read"]
+    assert (calls[2]["cache_write"], calls[2]["cache_read"] > 1_000, calls[2]["fresh"] > 2_000) == (
+        0,
+        True,
+        True,
+    )
+    begins = [event.data for event in world.stores.log(chat).events() if event.event == "turn"]
+    assert [event["final"] for event in begins] == [False, False, True]
+    assert [bool(event.get("misfit")) for event in begins] == [False, False, True]
+    sound(world, chat)
+
+
+def test_the_next_query_reads_the_prefix_as_if_nothing_had_been_asked_again(world: World) -> None:
+    """Neither the schema nor the first answer is part of the past."""
+    world = replace(world, model_name=HAIKU_5)
+    said(world, "Yes.", "Three degrees.", COLD, "Because it is November.")
+    asked = world.ask("Is it cold? " * 160)
+    first = world.ask("How cold is it?", conversation_id=asked.conversation_id, output=SCHEMA)
+    second = world.ask("Why?", conversation_id=first.conversation_id)
+    past = json.dumps(sent(world)[-1]["messages"])
+    assert "JSON Schema" not in past
+    assert "Three degrees" not in past
+    assert json.dumps(COLD)[1:-1] in past
+    loaded = world.stores.chats.load_with_turns("ann", second.chat_id)
+    assert loaded is not None
+    assert loaded[1][0].usage.cache_read_tokens > 1_800  # tools, system and the first query
+    assert shown(world, second)["output"] is None
+    sound(world, asked, first, second)
+
+
+@pytest.mark.parametrize("second", ["Still words.", '{"city":"Ottawa","celsius":61}', '{"city":"Ottawa"'])
+def test_what_never_fits_is_invalid_output_charged_and_kept(world: World, second: str) -> None:
+    said(world, "Three degrees.", second)
+    chat = world.ask("How cold is it?", output=SCHEMA)
+    body = shown(world, chat)
+    assert (body["status"], body["stop"], body["output"]) == ("done", "invalid_output", None)
+    assert (body["response"], body["credits_used"], body["turns"]) == (second, 5, 2)
+    assert deltas(world, chat) == []
+    sound(world, chat)
+
+
+def test_a_service_that_does_not_take_the_schema_is_asked_without_it(world: World) -> None:
+    refusal = {"status": 400, "error_message": "output_config.format.schema: too complex"}
+    said(world, "Three degrees.", refusal, COLD)
+    chat = world.ask("How cold is it?", output=SCHEMA)
+    assert (shown(world, chat)["output"], chat.turn) == (json.loads(COLD), 2)
+    assert [bool(body.get("output_config")) for body in sent(world)] == [False, True, False]
+    assert [event.data["turn"] for event in world.stores.log(chat).events() if event.event == "turn"] == [
+        1,
+        2,
+    ]
+    lines = receipt_of(evidence(world.stores, chat, world.stores.ledger), Deployment())["lines"]
+    assert [line["tries"] for line in lines if line["kind"] == "model"] == [1, 2]
+    sound(world, chat)
+
+
+def test_each_step_may_run_twice(world: World) -> None:
+    said(world, "Three degrees.", COLD)
+    chat = world.start("How cold is it?", output=SCHEMA)
+    outcome = world.turn(chat, 0)
+    assert (outcome["next"], outcome["turn"], world.turn(chat, 0)) == ("turn", 1, outcome)
+    answered = world.turn(chat, 1)
+    assert (answered["next"], world.turn(chat, 1)) == ("answered", answered)
+    assert len(sent(world)) == 2
+    world.summarise(chat)
+    assert shown(world, world.load(chat))["output"] == json.loads(COLD)
+    sound(world, world.load(chat))
+
+
+def test_the_requests_schema_counts_before_the_profiles(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = replace(all_profiles()["assistant"], output={"type": "array"})
+    monkeypatch.setitem(all_profiles(), "assistant", named)
+    said(world, "[1]", COLD)
+    first = world.ask("List it.")
+    second = world.ask("How cold is it?", output=SCHEMA)
+    assert shown(world, first)["output"] == [1]
+    assert shown(world, second)["output"] == json.loads(COLD)
+
+
+@pytest.mark.parametrize("stop", ["refusal", "max_tokens"])
+def test_an_answer_that_was_declined_or_cut_keeps_its_reason(world: World, stop: str) -> None:
+    cut = {"text": '{"city":', "stop_reason": stop}
+    said(world, cut, *([cut] if stop == "max_tokens" else []))
+    chat = world.ask("How cold is it?", output=SCHEMA)
+    assert (chat.stop, shown(world, chat)["output"], chat.credits_used) == (stop, None, 5)
+    assert chat.turn == (2 if stop == "max_tokens" else 1)
+    sound(world, chat)
+
+
+def test_a_second_answer_keeps_the_limit_of_the_first(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(all_profiles(), "assistant", replace(all_profiles()["assistant"], max_turns=1))
+    said(world, {"content": [CALL]}, "Three degrees.", COLD)
+    chat = world.ask("How cold is it?", output=SCHEMA)
+    assert (chat.stop, chat.turn, shown(world, chat)["output"]) == ("max_turns", 3, json.loads(COLD))
+    sound(world, chat)
+
+
+def test_there_is_no_second_answer_when_time_or_dollars_are_up(world: World) -> None:
+    said(world, "Three degrees.", "Three degrees.")
+    late = world.start("How cold is it?", output=SCHEMA)
+    world.clock.now = late.deadline - 170
+    assert (world.run(late).stop, world.load(late).turn) == ("invalid_output", 1)
+    world.max_cost = 0.12  # less than a first and the most that a second may cost
+    poor = world.ask("How cold is it?", output=SCHEMA)
+    assert (poor.stop, poor.turn) == ("invalid_output", 1)
+    sound(world, world.load(late), poor)
+
+
+def test_summaries_after_a_second_answer_read_the_prefix_of_the_first(world: World) -> None:
+    world = replace(world, model_name=HAIKU_5)
+    world.stores.ledger.grant("ann", "g", 1_000, "x", world.clock())
+    said(world, {"content": [CALL, CALL, CALL]}, "Three degrees.", COLD)
+    chat = world.ask("How cold is it?", output=SCHEMA)
+    loaded = world.stores.chats.load_with_turns("ann", chat.chat_id)
+    assert loaded is not None
+    assert chat.misfit
+    assert chat.limit != SECOND_ANSWER
+    prefix = loaded[1][1].usage
+    summaries = chat.spent.summaries
+    assert summaries is not None
+    assert summaries.missing == 0
+    assert summaries.usage.cache_read_tokens == prefix.cache_read_tokens + prefix.cache_write_tokens
+    assert [request.refused for request in world.model.requests if request.refused] == []
+
+
+def test_the_offline_model_answers_a_schema(world: World) -> None:
+    chat = world.ask("How cold is it?", output=SCHEMA)
+    assert shown(world, chat)["output"] == {"city": "text", "celsius": 0}
+    assert chat.turn == 1
