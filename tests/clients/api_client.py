@@ -39,7 +39,12 @@ ASKED = "retrieve_full_context"
 """The tool whose calls wait in `Api.pause`."""
 
 BODIES: dict[type, dict[str, Any]] = {
-    models.ChatBody: {"message": "Hello.", "profile": "assistant", "attachments": []},
+    models.ChatBody: {
+        "message": "Hello.",
+        "profile": "assistant",
+        "attachments": [],
+        "output": {"schema": {}},
+    },
     models.ConversationBody: {"title": "Plans", "profile": "assistant"},
     models.TitleBody: {"title": "Plans"},
     models.ForkBody: {"before": "q1"},

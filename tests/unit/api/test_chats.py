@@ -57,6 +57,34 @@ def test_a_chat_is_accepted_with_its_ids_and_addresses(api: Api) -> None:
     }
 
 
+def test_an_answer_that_has_to_fit_a_schema_is_a_value_of_the_chat_object(api: Api) -> None:
+    """The offline model answers with a small value; the schema is part of what an Idempotency-Key stands for."""
+    body = {"message": "List it.", "output": {"schema": {"type": "array", "items": {"type": "integer"}}}}
+    headers = {"Idempotency-Key": "list"}
+    started = api.call("POST", "/v1/chats", body, headers).json
+    api.world.run(api.chat(started["chat_id"]))
+    chat = api.get(started["url"])
+    assert (chat["output"], chat["response"], chat["stop"]) == ([0], "[0]", "complete")
+    other = body | {"output": {"schema": {"type": "array"}}}
+    assert api.call("POST", "/v1/chats", other, headers).code == "idempotency_conflict"
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ({}, "output.schema: Field required"),
+        ({"schema": []}, "output.schema: Input should be a valid dictionary"),
+        ({"schema": {"$ref": "https://example.com/s"}}, "output.schema: each $ref must name"),
+        ({"schema": {"enum": ["x" * 40_000]}}, "output.schema: it has more than 32,768 bytes"),
+        ({"schema": {}, "strict": True}, "output.strict: Extra inputs are not permitted"),
+    ],
+)
+def test_a_schema_that_cannot_be_checked_is_refused(api: Api, output: Any, said: str) -> None:
+    refused = api.call("POST", "/v1/chats", {"message": "List it.", "output": output})
+    assert (refused.status, refused.code) == (400, "invalid_request")
+    assert refused.json["error"]["message"].startswith(said)
+
+
 def test_a_running_chat_is_shown_whole(api: Api) -> None:
     started = api.start()
     chat = api.get(started["url"])
@@ -68,6 +96,7 @@ def test_a_running_chat_is_shown_whole(api: Api) -> None:
         "status": "running",
         "stop": None,
         "response": None,
+        "output": None,
         "summary": None,
         "sources": [],
         "tool_calls": [],
