@@ -112,7 +112,7 @@ SCENARIOS: Final = (
     Scenario("a batch", rounds=((DOCUMENTATION,),), charged=15, profile=WAITING, follow_up="after", pause=400.0, always_asks=True),
     Scenario("courses", rounds=((OUTLINE,), (COURSE_SEARCH,)), charged=9, profile="courses"),
     Scenario("approved", rounds=((NOTE,), (READ,)), charged=10, asks=(NOTE.tool,)),
-    Scenario("approved with a call beside it", rounds=((NOTE, READ), (NOTE,)), charged=13, asks=(NOTE.tool,)),
+    Scenario("approved with a call beside it, by an API key", by_api_key=True, rounds=((NOTE, READ), (NOTE,)), charged=13, asks=(NOTE.tool,)),
     Scenario("one by one", rounds=((NOTE, READ, NOTE),), charged=13, asks=(NOTE.tool,), decided="one by one"),
     Scenario("allowed", rounds=((NOTE, READ), (NOTE,)), charged=13, asks=(NOTE.tool,), decided="allow"),
     Scenario("edited", rounds=((NOTE,),), charged=8, asks=(NOTE.tool,), decided="edit"),

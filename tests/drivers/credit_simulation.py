@@ -8,8 +8,9 @@ and lose their answer; clocks differ between writers; days, months, plans and pa
 
 The steps use the real decisions, actions and `transact`, and commit them together with the chat's own record, as the
 functions do. Most chats run under API keys with caps: they are charged what they cost, now and then more than they
-held, and hold dollars for their summaries and a digest until these are charged. What is written passes the `Watcher`,
-which keeps its own books and checks every rule after every write.
+held, and hold dollars for their summaries and a digest until these are charged. Some pause, for up to days, holding
+what they have cost so far, and go on when the caps leave the rest. What is written passes the `Watcher`, which keeps
+its own books and checks every rule after every write.
 
 Every failure message names the seed.
 """
@@ -30,6 +31,8 @@ from dualtrack.credits.account import (
     FREE_CANCEL,
     FREE_CANCELS_SECONDS,
     HOLD_SECONDS,
+    PAUSED,
+    RESUMED,
     Account,
     Cost,
     Decision,
@@ -38,7 +41,7 @@ from dualtrack.credits.account import (
     next_day,
 )
 from dualtrack.credits.audit import Books, differences, enter
-from dualtrack.credits.keys import CAPS, Caps, UnderKey, sums_of
+from dualtrack.credits.keys import CAPS, Caps, KeyPart, UnderKey, sums_of
 from dualtrack.credits.plans import PLANS, Plan, price_chat
 from dualtrack.errors import Contended
 from dualtrack.requests import CHAT_SECONDS
@@ -49,7 +52,7 @@ from dualtrack.storage.ledger import Ledger, account_from, account_moved, moveme
 from tests.drivers.credit_tables import make_chats, make_ledger, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from dualtrack.storage.dynamo import Action
     from dualtrack.tool_values import PriceClass
@@ -66,6 +69,9 @@ BEGIN: Final = 1_795_262_400.0
 KEYS: Final = ("key-a", "key-b")
 HELD, KEPT, KEPT_FOR_DIGEST = 25, 5, 2
 """What a chat by a key holds, goes on holding for its summaries, and of that for a digest (10⁻⁹ dollars)."""
+
+PAUSE_SECONDS: Final = 400 * 86_400
+"""Longer than any world lasts."""
 
 FREE_CANCELS: Final = 1
 """A limit that a world can reach."""
@@ -175,7 +181,8 @@ class Watcher:
             elif kind == "Put":
                 self._chat(dynamo.from_wire(request["Item"]))
             elif kind == "Update":
-                ended.append(self._end(request))
+                chat = self._moved(request)
+                ended += [chat] if self.status[chat] not in ("running", "paused") else []
         for user in touched:
             self._check(user)
         for chat in ended:
@@ -208,6 +215,7 @@ class Watcher:
             spent = sum(part.nanodollars for part in line.key_parts)
             self.under[line.chat_id] = self.under.get(line.chat_id, 0) + spent
             self._rule(spent == line.nanodollars, f"{line} does not add up under its key")
+            self._days(user, line)
             charged = sum(part.credits for part in line.key_parts)
             self._rule(
                 charged == sum(part.amount for part in line.parts), f"{line} charges its key {charged}"
@@ -222,6 +230,9 @@ class Watcher:
             self._rule(sum(part.amount for part in line.parts) == line.amount, f"{line} does not add up")
         if line.kind == "expire" and line.amount:
             self.expired.add(line.chat_id)
+            self._rule(
+                self.status.get(line.chat_id) != "paused", f"{line.chat_id} lost its hold as it waited"
+            )
 
     def _free_before(self, user: str, line: Movement) -> int:
         """Chats cancelled for free in the hour before a line, from the lines alone."""
@@ -243,13 +254,13 @@ class Watcher:
                 self._rule(month <= limit, f"{user}: {month} of {limit} in {part.month}")
 
     def _caps(self, user: str, line: Movement) -> None:
-        """A hold is within every cap of its key, by the lines alone; one for tools holds no dollars. What dead chats
-        hold is free: the seconds are those by which clocks differ."""
-        if not line.key_id:
+        """A hold is within every cap of its key, by the lines alone; one for tools holds no dollars, and a pause frees
+        them. What dead chats hold is free: the seconds are those by which clocks differ."""
+        if not line.key_id or not any(part.credits or part.nanodollars > 0 for part in line.key_parts):
             return
         used, held = [], dict[str, list[Any]]()
         died = line.at - HOLD_SECONDS + 4
-        began = {other.chat_id: other.at for other in reversed(self.movements[user]) if other.kind == "hold"}
+        began = self._began(user)
         for other in self.movements[user]:
             if other.key_id != line.key_id or other.kind == "caps":
                 continue
@@ -257,17 +268,39 @@ class Watcher:
                 held.setdefault(other.chat_id, []).extend(other.key_parts)
                 continue
             used += other.key_parts if other.kind != "hold" else ()
-            day = held.pop(other.chat_id, [None])[0]
-            if other.kept and day:
-                held[other.chat_id] = [replace(day, credits=0, nanodollars=other.kept)]
+            parts = held.pop(other.chat_id, [])
+            if other.kept and parts:
+                held[other.chat_id] = [KeyPart(_dollar_day(parts), 0, other.kept)]
         today = max(part.day for part in line.key_parts)
         sums = sums_of([*used, *(part for parts in held.values() for part in parts)], today)
-        starts = any(part.nanodollars for part in line.key_parts)
+        starts = any(part.nanodollars > 0 for part in line.key_parts)
         caps = self.accounts[user].keys[line.key_id].caps
         for name in CAPS:
             cap, taken = getattr(caps, name), getattr(sums, name)
-            checked = cap is not None and (starts or name.startswith("credits"))
+            checked = cap is not None and (line.amount if name.startswith("credits") else starts)
             self._rule(not checked or taken <= cap, f"{user}: {taken} of {name} {cap} of {line.key_id}")
+
+    def _began(self, user: str) -> dict[str, float]:
+        """When each chat's hold began; a paused one's lives longer than the world."""
+        began = dict[str, float]()
+        for line in self.movements[user]:
+            if line.kind != "hold":
+                continue
+            at = line.at + PAUSE_SECONDS if line.reason == PAUSED else line.at
+            began[line.chat_id] = at if line.reason in (PAUSED, RESUMED) else began.get(line.chat_id, at)
+        return began
+
+    def _days(self, user: str, line: Movement) -> None:
+        """A chat is charged dollars on the days on which it held them; only on the last of these also more."""
+        held = dict[str, int]()
+        for other in self.movements[user]:
+            for part in other.key_parts if other.kind == "hold" and other.chat_id == line.chat_id else ():
+                held[part.day] = held.get(part.day, 0) + part.nanodollars
+        last = max((day for day, amount in held.items() if amount), default="")
+        over = [
+            part for part in line.key_parts if part.day < last and part.nanodollars > held.get(part.day, 0)
+        ]
+        self._rule(not over, f"{line} charges {over} of {held}")
 
     def _taken(self, user: str, period: str) -> int:
         """Held and charged credits of a period's allowance, from the lines alone."""
@@ -290,7 +323,8 @@ class Watcher:
             self.status[item["pk"]] = "running"
             self.owners[item["pk"]] = item["user"]
 
-    def _end(self, request: Any) -> str:
+    def _moved(self, request: Any) -> str:
+        """Note a chat's new status; returns the chat."""
         chat = str(dynamo.from_wire(request["Key"])["pk"])
         self.status[chat] = str(dynamo.from_wire(request["ExpressionAttributeValues"])[":status"])
         self.items["chats", chat, "chat"]["status"] = self.status[chat]
@@ -342,10 +376,29 @@ class Rules:
         """Of a chat of which no byte has come."""
         return account.cancel_unanswered(chat, now, cost)
 
+    def pause(self, account: Account, chat: str, now: float, nanodollars: int) -> Decision:
+        """Until the world is over."""
+        return account.pause(chat, now + PAUSE_SECONDS, now, nanodollars)
+
+    def resume(
+        self,
+        account: Account,
+        chat: str,
+        calls: Sequence[PriceClass],
+        paid: bool,
+        now: float,
+        nanodollars: int,
+    ) -> Decision | Refused:
+        """With the calls that were approved."""
+        return account.resume(chat, calls, paid, now, nanodollars)
+
     def end(self, table: str, chat: str, status: str) -> Action:
         """running → answered | cancelled | failed, once."""
-        values = {":status": status, ":running": "running"}
-        return self._end(table, chat, "#s = :running", values)
+        return self.change(table, chat, status)
+
+    def change(self, table: str, chat: str, status: str, was: str = "running") -> Action:
+        """From one status to another."""
+        return self._end(table, chat, "#s = :was", {":status": status, ":was": was})
 
     def _end(self, table: str, chat: str, condition: str, values: dict[str, str]) -> Action:
         key = {"pk": chat, "sk": "chat"}
@@ -382,6 +435,32 @@ class CapsOnOldFigures(Rules):
         if isinstance(taken, Refused):
             return taken
         return replace(taken, account=replace(taken.account, keys=fresh.keys))
+
+
+class ResumeWithoutCaps(Rules):
+    """Broken: a chat that goes on after a pause holds its dollars whatever the cap of its key leaves."""
+
+    def resume(
+        self,
+        account: Account,
+        chat: str,
+        calls: Sequence[PriceClass],
+        paid: bool,
+        now: float,
+        nanodollars: int,
+    ) -> Decision | Refused:
+        free = {key_id: replace(use, caps=Caps()) for key_id, use in account.keys.items()}
+        taken = replace(account, keys=free).resume(chat, calls, paid, now, nanodollars)
+        if isinstance(taken, Refused):
+            return taken
+        return replace(taken, account=replace(taken.account, keys=account.at(now).keys))
+
+
+class PausedHoldsDie(Rules):
+    """Broken: the hold of a paused chat lives as long as any other, so others take its credits."""
+
+    def pause(self, account: Account, chat: str, now: float, nanodollars: int) -> Decision:
+        return account.pause(chat, now, now, nanodollars)
 
 
 class FreeFailures(Rules):
@@ -428,6 +507,8 @@ BROKEN: Final = (
     FreeWithoutEnd,
     CapsOnOldFigures,
     FreeFailures,
+    ResumeWithoutCaps,
+    PausedHoldsDie,
 )
 
 
@@ -460,6 +541,8 @@ class Chat:
     key_id: str = ""
     cost: int = 0
     """10⁻⁹ dollars of its turns; now and then more than it held."""
+    waits: tuple[PriceClass, ...] = ()
+    """The calls that wait for leave before its first round: it pauses for them."""
     started: float = 0.0
     crashes: int = 0
 
@@ -508,7 +591,8 @@ class World:
         rounds = () if fate == "cancel early" else rounds
         key_id = self.rng.choice(("", *KEYS))
         cost = self.rng.choice((3, 12, HELD - KEPT, HELD + 9))
-        return Chat(f"ch_{number:04d}", self.rng.choice(self.users), rounds, fate, key_id, cost)
+        waits = self.rng.choice(((), (), ("other",), ("documentation",))) if fate != "cancel early" else ()
+        return Chat(f"ch_{number:04d}", self.rng.choice(self.users), rounds, fate, key_id, cost, waits)
 
     def play(self) -> Tally:
         """Run until every chat has ended; raise `RuleBroken` with the seed at the first broken rule."""
@@ -540,7 +624,7 @@ class World:
         return {name: self.rng.choice(limit) for name, limit in zip(CAPS, limits, strict=True)}
 
     def _open(self) -> list[Chat]:
-        return [chat for chat in self.admitted if self.watcher.status.get(chat.id) == "running"]
+        return [chat for chat in self.admitted if self.watcher.status.get(chat.id) in ("running", "paused")]
 
     # ── whose turn it is ──────────────────────────────────────────────────────────────────────
 
@@ -588,6 +672,10 @@ class World:
             return self._tools(chat, int(name.removeprefix("tools")))
         if name in ("summaries", "digest"):
             return self._charge(chat, name)
+        if name == "pause":
+            return self._pause(chat)
+        if name == "resume":
+            return self._resume(chat)
         return self._finish(chat, name)
 
     def _advance(self, run: Run) -> None:
@@ -642,20 +730,24 @@ class World:
                 self._spawn(chat, name)
 
     def _following(self, chat: Chat, name: str) -> tuple[str, ...]:
-        if not name.startswith(("start", "tools")):
+        if name == "start" and chat.waits:
+            return ("pause",)
+        if not name.startswith(("start", "resume", "tools")):
             return ()
-        done = int(name.removeprefix("start").removeprefix("tools") or 0)
+        done = int(name.removeprefix("start").removeprefix("resume").removeprefix("tools") or 0)
         if chat.fate == "die" and self.rng.random() < 0.5:
             return ()
         return (f"tools{done + 1}",) if done < len(chat.rounds) else ENDS[chat.fate]
 
     def _sweep(self) -> None:
-        """End some of the chats past their deadline; the rest is left to the ledger's own expiry of holds."""
+        """End some of the chats past their deadline; the rest is left to the ledger's own expiry of holds. Of paused
+        ones somebody decides, at any time."""
         for chat in self._open():
             busy = any(run.chat is chat and not run.spare for run in self.runs)
-            late = self.now > chat.started + CHAT_SECONDS
-            if late and not busy and self.rng.random() < 0.1:
-                self._spawn(chat, "failed")
+            waits = self.watcher.status[chat.id] == "paused"
+            late = waits or self.now > chat.started + CHAT_SECONDS
+            if late and not busy and self.rng.random() < (0.02 if waits else 0.1):
+                self._spawn(chat, "resume" if waits else "failed")
         if not self.runs:
             self.now += 60
 
@@ -742,6 +834,45 @@ class World:
                     [self._still_running(chat), record, *self.ledger.actions(account, decision)]
                 )
             ):
+                return
+
+    def _pause(self, chat: Chat) -> Step:
+        """A hold of what it has cost by now."""
+        while True:
+            yield
+            now, account = self._clock(), self.ledger.load(chat.user)
+            decision = self.rules.pause(account, chat.id, now, chat.cost // 2)
+            waits = self.rules.change(self.chats_table, chat.id, "paused")
+            once = dynamo.put_absent("pause", self.chats_table, {"pk": chat.id, "sk": "pause"})
+            yield
+            if (yield from self._commit([waits, once, *self.ledger.actions(account, decision)])):
+                return
+
+    def _resume(self, chat: Chat) -> Step:
+        """Its calls are approved; if its key's cap leaves too little, it waits on, or fails."""
+        while True:
+            yield
+            now, account = self._clock(), self.ledger.load(chat.user)
+            needed = HELD if chat.key_id else 0
+            decision = self.rules.resume(account, chat.id, chat.waits, False, now, needed)
+            if isinstance(decision, Refused):
+                self.tally.counts["refused to go on"] += 1
+                if self.rng.random() < 0.8:
+                    return
+                cost = Cost(chat.cost, chat.key_id)
+                ended = account.release(chat.id, now, cost)
+                moves = [self.rules.change(self.chats_table, chat.id, "failed", "paused")]
+            else:
+                self.tally.counts["went on"] += 1
+                chat.started, ended = self.now, decision
+                ran = [call for call, fits in zip(chat.waits, decision.fits, strict=True) if fits]
+                item = {"pk": chat.id, "sk": "turn#0", "ran": ",".join(ran)}
+                moves = [
+                    self.rules.change(self.chats_table, chat.id, "running", "paused"),
+                    dynamo.put_absent("turn", self.chats_table, item),
+                ]
+            yield
+            if (yield from self._commit([*moves, *self.ledger.actions(account, ended)])):
                 return
 
     def _finish(self, chat: Chat, status: str) -> Step:
@@ -854,6 +985,14 @@ class World:
     def _rule(self, holds: bool, otherwise: str) -> None:
         if not holds:
             raise RuleBroken(otherwise)
+
+
+def _dollar_day(parts: Sequence[KeyPart]) -> str:
+    """The last day on which a chat holds dollars, else its first."""
+    held = dict[str, int]()
+    for part in parts:
+        held[part.day] = held.get(part.day, 0) + part.nanodollars
+    return max((day for day, amount in held.items() if amount), default=parts[0].day)
 
 
 def _with_caps(account: Account, key_id: str, said: Mapping[str, float | None], now: float) -> Decision:

@@ -34,6 +34,7 @@ def test_no_rule_breaks_in_2000_chats() -> None:
         *("crash", "zombie", "duplicate", "decided anew", "overtaken"),
         *("cancelled early for 0", "cancelled early for 5"),
         *("cost more than it held", "a digest under a key", "refused: revoked"),
+        *("went on", "refused to go on"),
         *(f"refused: {cap}" for cap in CAPS),
         *(f"line: {kind}" for kind in get_args(MovementKind)),
     }

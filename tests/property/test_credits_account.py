@@ -77,6 +77,14 @@ def _charge(chat: str, cost: Cost) -> Move:
     return move
 
 
+def _pause(chat: str, seconds: int, nanodollars: int) -> Move:
+    return lambda account, now: account.pause(chat, now + seconds, now, nanodollars)
+
+
+def _resume(chat: str, calls: list[PriceClass], nanodollars: int) -> Move:
+    return lambda account, now: account.resume(chat, calls, False, now, nanodollars)
+
+
 def _change_caps(key_id: str, said: Mapping[str, float | None]) -> Move:
     def move(account: Account, now: float) -> object:
         use = account.keys.get(key_id)
@@ -106,6 +114,8 @@ MOVES = st.one_of(
     st.builds(_hold, CHATS, st.integers(0, 60)),
     st.builds(_tools, CHATS, CALLS, st.booleans()),
     st.builds(_hold_by_key, CHATS, KEYS, NANODOLLARS),
+    st.builds(_pause, CHATS, st.integers(60, 30 * 86_400), NANODOLLARS),
+    st.builds(_resume, CHATS, CALLS, NANODOLLARS),
     st.builds(_settle, CHATS, st.integers(0, 90), COSTS),
     st.builds(_release, CHATS, COSTS),
     st.builds(_charge, CHATS, COSTS),
@@ -151,12 +161,12 @@ def _tell(story: list[tuple[float, Move]]) -> None:
 
 
 def _check_caps(account: Account, line: Movement, now: float) -> None:
-    """No hold above a cap of its key: credits ever, dollars as the chat starts."""
+    """No hold above a cap of its key: credits ever, dollars as the chat starts or goes on after a pause."""
     use, held = account.keys[line.key_id], account.held_under(line.key_id, now)
     dollars = sum(part.nanodollars for part in line.key_parts)
-    for name in CAP_NAMES if dollars else ("credits_day", "credits_total"):
-        cap = getattr(use.caps, name)
-        assert cap is None or getattr(use.used, name) + getattr(held, name) <= cap
+    for name in CAP_NAMES:
+        cap, wanted = getattr(use.caps, name), line.amount if name.startswith("credits") else dollars
+        assert cap is None or wanted <= 0 or getattr(use.used, name) + getattr(held, name) <= cap
 
 
 @given(st.integers(0, 400), st.integers(0, 199))

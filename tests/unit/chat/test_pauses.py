@@ -18,13 +18,14 @@ from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.errors import ApiError, Contended
 from dualtrack.requests import MAX_PAUSE_SECONDS
 
-from tests.drivers.crash_world import NOTE, READ, ref_of
+from tests.drivers.crash_world import API_KEY, NOTE, READ, ref_of
 from tests.drivers.invariants import account_faults, chat_faults
 from tests.drivers.pausing import PAUSES, Pausing, approve, decline, edit
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
     from dualtrack.chat.decide_calls import Wanted
+    from dualtrack.credits.account import Hold
     from dualtrack.storage.chats import Chat
 
 DAY = 86_400
@@ -219,6 +220,87 @@ def test_a_decision_without_its_start_is_started_by_the_sweep() -> None:
     world.sweep("after it")
     done = world.finish(chat)
     assert (done.status, done.execution, world.ran(), faults(world, done)) == ("done", 2, ["q1-t1"], [])
+
+
+# ── under an API key ──────────────────────────────────────────────────────────────────────────────
+
+BY_KEY = replace(PAUSES, by_api_key=True)
+
+
+def dollars(world: Pausing) -> tuple[int, int]:
+    """What is held and used of the key's cap of the day (10⁻⁹ dollars)."""
+    account = world.look().ledger.load(world.user).at(world.clock())
+    return account.held_under(API_KEY, world.clock()).dollars_day, account.keys[API_KEY].used.dollars_day
+
+
+def set_cap(world: Pausing, dollars: float) -> None:
+    world.look().ledger.change_caps(world.user, API_KEY, {"dollars_day": dollars}, world.clock())
+
+
+def spent(world: Pausing, chat: Chat) -> int:
+    """What the chat's model calls have cost by its receipt (10⁻⁹ dollars)."""
+    receipt = receipt_of(evidence(world.look(), chat, None), Deployment())
+    return round(receipt["totals"]["model_dollars"] * 1e9)
+
+
+def test_while_it_waits_a_chat_holds_the_dollars_that_it_has_spent() -> None:
+    """And all that it may cost again as it goes on, on that day; what it has spent counts on the days it was spent."""
+    world = Pausing(BY_KEY)
+    chat = world.pause()
+    assert chat.costs
+    first, day = spent(world, chat), chat.created_at[:10]
+    assert dollars(world) == (first, 0)
+    assert 0 < first < chat.costs.turns
+    world.clock.now += 3 * DAY
+    running = world.decide_on(chat, approve())
+    assert dollars(world) == (chat.costs.in_all - first, 0), "of the new day"
+    assert sum(part.nanodollars for part in _hold(world, running).key_parts) == chat.costs.in_all
+    done = world.finish(running)
+    lines = world.look().ledger.movements(world.user)
+    charged = {
+        part.day: part.nanodollars for line in lines if line.kind == "settle" for part in line.key_parts
+    }
+    assert charged[day] == first
+    assert dollars(world)[1] == spent(world, done) - first
+    assert faults(world, done) == []
+
+
+def _hold(world: Pausing, chat: Chat) -> Hold:
+    return world.look().ledger.load(world.user).holds[chat.chat_id]
+
+
+def test_a_cap_that_leaves_too_little_keeps_it_waiting() -> None:
+    """The decision is refused with the cap, and counts once there is room; a key that was revoked lets it go on."""
+    world = Pausing(BY_KEY)
+    chat = world.pause()
+    set_cap(world, 0.01)
+    before = world.look().ledger.load(world.user)
+    for wanted in (approve(), decline()):
+        refused = refusal(world, chat, wanted)
+        assert (refused.status, refused.code, refused.extra["cap"]) == (402, "key_cap_reached", "dollars_day")
+    assert (world.now(chat), world.look().ledger.load(world.user)) == (chat, before)
+    set_cap(world, 1.0)
+    world.look().ledger.revoke_key(world.user, API_KEY, world.clock())
+    world.decide_on(chat, approve())
+    done = world.finish(chat)
+    assert (done.status, world.ran(), faults(world, done)) == ("done", ["q1-t1"], [])
+
+
+def test_nobody_decides_and_the_cap_leaves_too_little() -> None:
+    """The chat fails and costs no credits; its dollars count."""
+    world = Pausing(BY_KEY, seconds=60)
+    chat = world.pause()
+    first = spent(world, chat)
+    set_cap(world, 0.01)
+    world.clock.now += 61
+    world.sweep("too late")
+    failed = world.now(chat)
+    assert failed.error
+    assert (failed.status, failed.error["code"], failed.credits_used) == ("failed", "unavailable", 0)
+    assert [pause.by for pause in failed.spent.pauses] == ["expired"]
+    assert dollars(world) == (0, first)
+    assert world.look().paused.of(world.user) == []
+    assert faults(world, failed) == []
 
 
 # ── without leave nothing runs ────────────────────────────────────────────────────────────────────

@@ -1,7 +1,8 @@
 """The end of a chat, whatever ended it: idempotent, decided by the status (DESIGN 2.5).
 
 running  ──► failed | cancelled   hold released or settled, response record, terminal event
-paused   ──► cancelled            the same; no failure ends a pause, which is nobody's work to fail
+paused   ──► cancelled            the same
+paused   ──► failed               only where what it would go on with is missing: its records, or dollars of its key
 answered ──► done                 with the stored track, else with mechanical summaries: a delivered answer
                                   stays delivered
 ended    ──► nothing
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.event_log import EventLog
     from dualtrack.storage.stores import ChatStores, PaidStores, ToolStores
+    from dualtrack.vocabulary import DecidedBy
 
 _TRIES = 8
 
@@ -84,6 +86,13 @@ INCOMPLETE: Final = Failure("internal", "A part of this conversation is missing.
 
 CUT_OFF: Final = Failure("unavailable", "The model's answer was cut off too often. Nothing was charged.")
 """A chat whose cut calls have cost all that it holds under its key."""
+
+
+CAP_REACHED: Final = Failure(
+    "unavailable",
+    "Nobody decided in time, and the API key's cap left too little to go on. Nothing was charged.",
+)
+"""A paused chat whose time is up while its key's cap in dollars leaves less than it may cost."""
 
 
 MODEL_BUSY: Final = Failure("model_busy", BUSY)
@@ -141,7 +150,7 @@ def _too_late(chat: Chat, how: Failure | Cancelled) -> bool:
     """A delivered answer is not cancelled: its summaries are being written. A paused chat has no steps that may fail,
     but what it would go on with can be missing."""
     if chat.status == "paused":
-        return isinstance(how, Failure) and how != INCOMPLETE
+        return isinstance(how, Failure) and how not in (INCOMPLETE, CAP_REACHED)
     return chat.status in ENDED or (chat.status == "answered" and isinstance(how, Cancelled))
 
 
@@ -351,7 +360,8 @@ def _after(end: _End, credits: Credits) -> Chat:  # noqa: A002
     """The chat once it has ended."""
     how, chat = end.how, end.chat
     if chat.status == "paused":  # from now on its deadline is again when its last late writer is dead
-        chat = replace(pause_over(chat, "cancelled", end.now), deadline=int(end.now) + CHAT_SECONDS)
+        by: DecidedBy | Literal["cancelled"] = "expired" if how == CAP_REACHED else "cancelled"
+        chat = replace(pause_over(chat, by, end.now), deadline=int(end.now) + CHAT_SECONDS)
     return replace(
         chat,
         status=_status(how),

@@ -21,7 +21,7 @@ EXPIRED: Final = "Nobody decided in time."
 
 def expire_pause(stores: ChatStores, executions: Executions, chat: Chat) -> Chat | None:
     """End a pause whose time is up: its open calls count as not decided, and the chat goes on. Returns None if the
-    chat has moved on."""
+    chat has moved on. Raises `ApiError` (402) if its key's cap in dollars leaves too little for that."""
     loaded = stores.chats.load_with_turns(chat.user, chat.chat_id)
     if loaded is None or loaded[0].status != "paused" or stores.clock() < loaded[0].deadline:
         return None

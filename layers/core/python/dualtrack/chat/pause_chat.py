@@ -1,7 +1,8 @@
 """The pause of a chat whose calls wait for decisions (DESIGN 2.20).
 
     every other call has its result ─► what the chat needs is kept until the pause is over ─► one transaction
-        { chat paused, its lease and hold until then, an entry in the list of open decisions, `paused` }
+        { chat paused, its lease and hold until then, an entry in the list of open decisions, `paused`;
+          under an API key the chat holds what its model calls have cost }
     ─► the execution ends
 
 Nothing runs until somebody decides (`dualtrack.chat.decide_calls`), cancels, or the time is up.
@@ -17,6 +18,7 @@ from dualtrack.chat.chat_view import open_calls
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.chat.pauses import MAX_OF_ACCOUNT, MAX_OF_CHAT, MAX_OF_USER, paused
 from dualtrack.chat.pay_calls import calls_begin
+from dualtrack.chat.receipt import model_nanodollars
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.clock import iso
 from dualtrack.errors import Superseded
@@ -26,6 +28,8 @@ from dualtrack.storage.dynamo import Lost
 from dualtrack.tools.mcp.catalogue import keep_pinned
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dualtrack.chat.agent import Agent, Deployed
     from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
@@ -54,7 +58,7 @@ def pause_chat(stores: TurnStores, chat: Chat, number: int, deployed: Deployed) 
         raise Superseded("the pause")
     chat, turn = loaded[0], loaded[1][-1]
     try:
-        _commit(stores, log, chat, turn, agent_of(stores.agents, chat, deployed))
+        _commit(stores, log, chat, loaded[1], agent_of(stores.agents, chat, deployed))
     except _TooManyError as error:
         _refuse(stores, log, chat, turn, f"Tool execution failed: this call needs a decision, but {error}.")
         raise Superseded("too many pauses") from error
@@ -62,8 +66,10 @@ def pause_chat(stores: TurnStores, chat: Chat, number: int, deployed: Deployed) 
         raise Superseded(", ".join(lost.items)) from lost
 
 
-def _commit(stores: TurnStores, log: EventLog, chat: Chat, turn: RecordedTurn, agent: Agent) -> None:
-    now = stores.clock()
+def _commit(
+    stores: TurnStores, log: EventLog, chat: Chat, turns: Sequence[RecordedTurn], agent: Agent
+) -> None:
+    now, turn, spent = stores.clock(), turns[-1], _spent(stores, chat, turns)
     after = paused(chat, turn, agent.profile.pause_seconds, now)
     until = after.deadline + AFTER_PAUSE_SECONDS
     if chat.pin:
@@ -75,18 +81,26 @@ def _commit(stores: TurnStores, log: EventLog, chat: Chat, turn: RecordedTurn, a
         _count(
             stores, chat
         )  # between the account's reading and its conditional write: nobody else can count as well
-        return account.pause(chat.chat_id, until, now)
+        return account.pause(chat.chat_id, until, now, spent)
 
     def recorded(credits: Credits) -> Recorded:  # noqa: A002
-        spent = after.spent.moved(lines_of(credits, chat.chat_id))
+        moved = after.spent.moved(lines_of(credits, chat.chat_id))
         writes = [
-            stores.chats.change_action(chat, replace(after, spent=spent)),
+            stores.chats.change_action(chat, replace(after, spent=moved)),
             stores.conversations.hold_action(chat.user, chat.conversation_id, chat.chat_id, until),
             stores.paused.put_action(chat.payer, chat, after.deadline),
         ]
         return [paused_event(turn.number, open_calls(turn), iso(after.deadline))], writes
 
     move_credits(stores.ledger, log, chat.payer, hold, recorded, _no_event)
+
+
+def _spent(stores: TurnStores, chat: Chat, turns: Sequence[RecordedTurn]) -> int:
+    """What the model calls of a chat by a key have cost so far (10⁻⁹ dollars)."""
+    if not chat.costs:
+        return 0
+    records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=set())
+    return model_nanodollars(chat, turns, records)
 
 
 def _count(stores: TurnStores, chat: Chat) -> None:

@@ -4,6 +4,7 @@ some calls stay open    ─► one transaction { the decisions with their turn }
 every call is decided   ─► one transaction { the decisions, credits of what was approved, chat running, `resumed` }
                            ─► the next execution enters where the last one ended; if it is not started, the sweep
                               starts it
+its API key's cap leaves less dollars than the chat may cost ─► nothing is written
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dualtrack.chat.executions import start_execution
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.chat.pauses import resumed
 from dualtrack.chat.pay_calls import Paid, calls_begin, pay_calls
+from dualtrack.credits.account import Refused
 from dualtrack.events import resumed as resumed_event
 from dualtrack.requests import AFTER_PAUSE_SECONDS, ChatRef
 from dualtrack.storage.past_writes import write_past
@@ -46,7 +48,8 @@ def record_decisions(
     allowing: Allowing | None = None,
 ) -> Chat:
     """Commit the decisions; the chat goes on if they are the last. ``allowing``: what they allow for the conversation.
-    Raises `Lost`, `Superseded` and `ChatClosed` if something has moved."""
+    Raises `Lost`, `Superseded` and `ChatClosed` if something has moved, and `ApiError` (402) if its key's cap in
+    dollars leaves too little to go on: nothing is decided then."""
     if after.waits:
         writes = [*stores.chats.decide_writes(chat, turn, after), stores.chats.same_check(chat)]
         held = _hold(stores, chat, chat.deadline + AFTER_PAUSE_SECONDS, allowing) if allowing else None
@@ -73,8 +76,9 @@ def _resume(
     approved = [call for call in decided.calls if call.asks and call.may_run]
     classes = [call.price_class for call in approved]
 
-    def hold(account: Account) -> Credits:
-        return account.resume(chat.chat_id, classes, chat.documentation_paid, now)
+    def hold(account: Account) -> Credits | Refused:
+        needed = chat.costs.in_all if chat.costs else 0
+        return account.resume(chat.chat_id, classes, chat.documentation_paid, now, needed)
 
     def paid(credits: Credits) -> tuple[Paid, Chat]:  # noqa: A002
         calls = pay_calls(decided.calls, approved, credits.fits)
@@ -96,7 +100,10 @@ def _resume(
         ]
         return events, writes
 
-    return paid(move_credits(stores.ledger, log, chat.payer, hold, recorded))[1]
+    held = move_credits(stores.ledger, log, chat.payer, hold, recorded)
+    if isinstance(held, Refused):
+        raise held.error()
+    return paid(held)[1]
 
 
 def _goes_on(
@@ -112,7 +119,7 @@ def _goes_on(
     return replace(
         after,
         held=chat.held + credits.amount,
-        credits_remaining=credits.account.available(now),
+        credits_remaining=credits.account.available(now, chat.key_id),
         spent=after.spent.moved(lines_of(credits, chat.chat_id)),
         documentation_paid=chat.documentation_paid or paid.has_documentation,
         limit="insufficient_credits" if paid.unpaid and is_idle else chat.limit,

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.chat.end_chat import INCOMPLETE, TIMED_OUT, end_chat, failure_of
+from dualtrack.chat.end_chat import CAP_REACHED, INCOMPLETE, TIMED_OUT, end_chat, failure_of
 from dualtrack.chat.executions import start_execution, status_of, stop_execution
 from dualtrack.chat.expire_pause import expire_pause
-from dualtrack.errors import Gone
+from dualtrack.errors import ApiError, Gone
 from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.runtime.time_limit import within
 from dualtrack.storage.dynamo import Lost
@@ -146,7 +146,7 @@ def _end_overdue(stores: ChatStores, executions: Executions, ended: Ended, chat:
 
 
 def _end_pause(stores: ChatStores, executions: Executions, ended: Ended, ref: ChatRef) -> str:
-    """A chat that cannot be read any more ends."""
+    """A chat that cannot be read any more ends, and so does one that its key's cap leaves too little to go on."""
     chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None or chat.status != "paused":
         return "gone"
@@ -154,7 +154,9 @@ def _end_pause(stores: ChatStores, executions: Executions, ended: Ended, ref: Ch
         return "started" if expire_pause(stores, executions, chat) else ""
     except Gone:
         end_chat(stores, _ref(chat), INCOMPLETE, ended)
-        return "ended"
+    except ApiError:
+        end_chat(stores, _ref(chat), CAP_REACHED, ended, chat.execution)
+    return "ended"
 
 
 def _end_orphan(stores: ChatStores, ended: Ended, chat: Chat, status: str) -> str:

@@ -29,7 +29,11 @@ from dualtrack.credits.keys import (
     KeyPart,
     KeyUse,
     Sums,
+    UnderKey,
     charged,
+    dollar_day,
+    dollars_in,
+    freed_dollars,
     merged,
     sums_of,
 )
@@ -42,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dualtrack.answers import Credits, Details, KeyFigures, Monthly
-    from dualtrack.credits.keys import Caps, UnderKey
+    from dualtrack.credits.keys import Caps
     from dualtrack.tool_values import PriceClass
 
 
@@ -126,8 +130,8 @@ class Movement:
     the credits held or charged, by source; ``nanodollars``, in the line that ends a chat, is the model cost of its
     turns, in one of kind `cost` that of its summaries or its digest.
 
-    ``key_id``: the API key of the chat; ``key_parts``: what was held or charged under it, by day; ``kept``: the
-    10⁻⁹ dollars that a chat which has ended still holds under it."""
+    ``key_id``: the API key of the chat; ``key_parts``: what was held or charged under it, by day (negative: dollars
+    that a chat frees as it pauses); ``kept``: the 10⁻⁹ dollars that a chat which has ended still holds under it."""
 
     kind: MovementKind
     amount: int
@@ -305,11 +309,14 @@ class Account:
     def _refused_by(self, key: UnderKey, amount: int, now: float) -> Refused | None:
         current = self.at(now)
         use = current.keys.get(key.key_id)
-        available, tomorrow = current.available(now, key.key_id), next_day(now)
         if use is None or use.is_revoked:
-            return Refused(amount, available, tomorrow, "revoked")
-        wanted = KeyPart(current.day, amount, key.nanodollars)
-        cap = use.reached(current.held_under(key.key_id, now), wanted, tomorrow)
+            return Refused(amount, current.available(now, key.key_id), next_day(now), "revoked")
+        return current._refused_by_cap(key, amount, now)
+
+    def _refused_by_cap(self, key: UnderKey, amount: int, now: float) -> Refused | None:
+        available, tomorrow = self.available(now, key.key_id), next_day(now)
+        wanted = KeyPart(self.day, amount, key.nanodollars)
+        cap = self.keys[key.key_id].reached(self.held_under(key.key_id, now), wanted, tomorrow)
         return Refused(amount, available, tomorrow, "cap", cap) if cap else None
 
     def hold_tools(
@@ -326,8 +333,8 @@ class Account:
         or its hold was given up as dead) gets nothing more: only the start of a chat opens a hold,
         so none can appear after a chat's end.
         """
-        own = self.holds.get(chat_id)
-        left = self.available(now, own.key_id) if own and own.parts and not own.is_dead(now) else 0
+        own = self._running(chat_id, now)
+        left = self.available(now, own.key_id) if own else 0
         fits: list[bool] = []
         taken, paid = 0, documentation_paid
         for call in calls:
@@ -338,32 +345,50 @@ class Account:
                 paid = paid or call == "documentation"
         return replace(self._take(chat_id, taken, now), fits=tuple(fits))
 
-    def pause(self, chat_id: str, until: float, now: float) -> Decision:
-        """Keep the chat's hold alive ``until`` its pause must be over: a line of 0 credits."""
-        hold = self.holds.get(chat_id)
-        if hold is None or hold.is_dead(now):
+    def pause(self, chat_id: str, until: float, now: float, nanodollars: int = 0) -> Decision:
+        """Keep the chat's hold alive ``until`` its pause must be over: a line of 0 credits. Of its dollars under a key
+        it holds what its calls have cost."""
+        hold = self._running(chat_id, now)
+        if hold is None:
             return Decision(self)
-        line = Movement("hold", 0, 0, now, chat_id, PAUSED, key_id=hold.key_id)
-        return self._held_from(chat_id, hold, until, now)._moved(line)
+        return self._held_from(chat_id, hold, until, now, freed_dollars(hold.key_parts, nanodollars), PAUSED)
 
     def resume(
-        self, chat_id: str, calls: Sequence[PriceClass], documentation_paid: bool, now: float
-    ) -> Decision:
+        self,
+        chat_id: str,
+        calls: Sequence[PriceClass],
+        documentation_paid: bool,
+        now: float,
+        nanodollars: int = 0,
+    ) -> Decision | Refused:
         """The chat's hold lives as long as any from ``now`` on, and takes the price of the approved ``calls``, as
-        `hold_tools` does."""
-        hold = self.holds.get(chat_id)
-        if hold is None or hold.is_dead(now):
+        `hold_tools` does. Under a key it holds ``nanodollars`` again, or is refused: a key that was revoked meanwhile
+        lets its chats run to their end."""
+        hold = self._running(chat_id, now)
+        if hold is None:
             return self.hold_tools(chat_id, calls, documentation_paid, now)
-        running = self._held_from(chat_id, hold, now, now)
-        held = running.hold_tools(chat_id, calls, documentation_paid, now)
-        if held.movements:
-            return held
-        line = Movement("hold", 0, 0, now, chat_id, RESUMED, key_id=hold.key_id)
-        return replace(running._moved(line), fits=held.fits)
-
-    def _held_from(self, chat_id: str, hold: Hold, at: float, now: float) -> Account:
+        missing = max(0, nanodollars - dollars_in(hold.key_parts)) if hold.key_id else 0
         current = self.at(now)
-        return replace(current, holds=_with(current.holds, chat_id, replace(hold, at=int(at))))
+        if missing and (refused := current._refused_by_cap(UnderKey(hold.key_id, missing), 0, now)):
+            return refused
+        parts = (KeyPart(current.day, 0, missing),) if missing else ()
+        running = current._held_from(chat_id, hold, now, now, parts, RESUMED)
+        held = running.account.hold_tools(chat_id, calls, documentation_paid, now)
+        return replace(held, movements=running.movements + held.movements)
+
+    def _running(self, chat_id: str, now: float) -> Hold | None:
+        """The hold of a chat that has not ended."""
+        hold = self.holds.get(chat_id)
+        return hold if hold and hold.parts and not hold.is_dead(now) else None
+
+    def _held_from(
+        self, chat_id: str, hold: Hold, at: float, now: float, parts: Sequence[KeyPart], reason: str
+    ) -> Decision:
+        """The hold as if it had begun ``at`` this time, with these parts under its key."""
+        current, more = self.at(now), tuple(parts)
+        moved = replace(hold, at=int(at), key_parts=merged((*hold.key_parts, *more)))
+        line = Movement("hold", 0, 0, now, chat_id, reason, key_id=hold.key_id, key_parts=more)
+        return replace(current, holds=_with(current.holds, chat_id, moved))._moved(line)
 
     def _take(self, chat_id: str, amount: int, now: float, key: UnderKey | None = None) -> Decision:
         """Hold an amount that fits, allowance before pack; this also expires some dead holds."""
@@ -416,12 +441,15 @@ class Account:
         return self._end(Movement("cost", 0, 0, now, chat_id), cost)
 
     def _late(self, chat_id: str, now: float, cost: Cost) -> Decision:
-        """The cost of a chat that holds nothing any more. An account that was closed stays closed."""
+        """The cost of a chat that holds no credits any more; dollars that it holds stay held. A closed account stays
+        closed."""
         if not cost.key_id or not cost.nanodollars or not self.seq:
             return Decision(self)
         current = self.at(now)
         parts = (KeyPart(current.day, 0, cost.nanodollars),)
-        line = Movement("cost", 0, 0, now, chat_id, "", (), cost.nanodollars, cost.key_id, parts)
+        hold = self.holds.get(chat_id)
+        kept = dollars_in(hold.key_parts) if hold and hold.key_id == cost.key_id else 0
+        line = Movement("cost", 0, 0, now, chat_id, "", (), cost.nanodollars, cost.key_id, parts, kept)
         return current._used((), cost.key_id, parts)._moved(line)
 
     def cancel_unanswered(self, chat_id: str, now: float, cost: Cost = _NO_COST) -> Decision:
@@ -465,7 +493,7 @@ class Account:
         key_parts = charged(hold.key_parts, _total(line.parts), cost.nanodollars)
         holds = _without(current.holds, line.chat_id)
         if kept:
-            rest = (KeyPart(hold.key_parts[0].day, 0, kept),)
+            rest = (KeyPart(dollar_day(hold.key_parts), 0, kept),)
             holds = _with(holds, line.chat_id, replace(hold, parts=(), key_parts=rest))
         after = replace(current, holds=holds)._used(line.parts, hold.key_id, key_parts)
         line = replace(line, nanodollars=cost.nanodollars, key_id=hold.key_id, key_parts=key_parts, kept=kept)

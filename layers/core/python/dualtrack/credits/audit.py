@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dualtrack.credits.account import FREE_CANCEL, FREE_CANCELS, REVOKED
-from dualtrack.credits.keys import KeyPart, merged, sums_of
+from dualtrack.credits.keys import KeyPart, dollar_day, merged, sums_of
 from dualtrack.credits.plans import DEFAULT_PLAN
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _key_differences(account: Account, books: Books, key_id: str) -> Iterator[st
 
 
 def _entered(books: KeyBooks, movement: Movement) -> KeyBooks:
-    """A key's books with one more line. An end frees all but what is kept, on the day of what was held first."""
+    """A key's books with one more line. An end frees all but what is kept."""
     old = books.held.get(movement.chat_id, ())
     match movement.kind:
         case "caps":
@@ -134,7 +134,7 @@ def _entered(books: KeyBooks, movement: Movement) -> KeyBooks:
         case "hold":
             held, charged = merged((*old, *movement.key_parts)), books.charged
         case _:
-            held = (KeyPart(old[0].day, 0, movement.kept),) if old and movement.kept else ()
+            held = (KeyPart(dollar_day(old), 0, movement.kept),) if old and movement.kept else ()
             charged = merged((*books.charged, *movement.key_parts))
     others = {chat_id: parts for chat_id, parts in books.held.items() if chat_id != movement.chat_id}
     now_held = {**others, movement.chat_id: held} if held else others

@@ -141,11 +141,11 @@ class KeyUse:
         return None
 
     def reached(self, held: Sums, wanted: KeyPart, resets_at: float) -> CapReached | None:
-        """The first cap that does not leave what is wanted, if there is one."""
+        """The first cap that does not leave what is wanted, if there is one; nothing wanted is always left."""
         for name in CAPS:
             cap, used = getattr(self.caps, name), getattr(self.used, name)
             required = wanted.credits if name.startswith("credits") else wanted.nanodollars
-            if cap is not None and used + getattr(held, name) + required > cap:
+            if cap is not None and required and used + getattr(held, name) + required > cap:
                 ends = resets_at if name.endswith("day") and required <= cap else None
                 return CapReached(name, cap, used, getattr(held, name), required, ends)
         return None
@@ -211,14 +211,34 @@ def merged(parts: Iterable[KeyPart]) -> tuple[KeyPart, ...]:
 
 
 def charged(held: Sequence[KeyPart], credits: int, nanodollars: int) -> tuple[KeyPart, ...]:  # noqa: A002
-    """What a chat is charged of what it held: credits of older days first, dollars on the day on which it started,
-    also more than it held."""
-    parts, left = [], credits
-    for index, part in enumerate(sorted(held, key=lambda part: part.day)):
-        taken = min(left, part.credits)
-        left -= taken
-        parts.append(KeyPart(part.day, taken, 0 if index else nanodollars))
-    return tuple(part for part in parts if part.credits or part.nanodollars)
+    """What a chat is charged of what it held under a key, that of older days first. Dollars beyond what it held count
+    on `dollar_day`."""
+    if not held:
+        return ()
+    parts, left, owed = [], credits, nanodollars
+    for part in sorted(held, key=lambda part: part.day):
+        taken = KeyPart(part.day, min(left, part.credits), min(owed, part.nanodollars))
+        left, owed = left - taken.credits, owed - taken.nanodollars
+        parts.append(taken)
+    parts.append(KeyPart(dollar_day(held), 0, owed))
+    return tuple(part for part in merged(parts) if part.credits or part.nanodollars)
+
+
+def dollar_day(held: Sequence[KeyPart]) -> str:
+    """The latest day on which a chat holds dollars, else the first on which it holds anything."""
+    return max((part.day for part in held if part.nanodollars), default=held[0].day)
+
+
+def freed_dollars(held: Sequence[KeyPart], nanodollars: int) -> tuple[KeyPart, ...]:
+    """What a hold loses, as negative parts, so that it holds so many dollars at most; older days keep theirs first."""
+    spent = {part.day: part.nanodollars for part in charged(held, 0, min(nanodollars, dollars_in(held)))}
+    lost = (KeyPart(part.day, 0, spent.get(part.day, 0) - part.nanodollars) for part in held)
+    return tuple(part for part in lost if part.nanodollars)
+
+
+def dollars_in(held: Iterable[KeyPart]) -> int:
+    """Their 10⁻⁹ dollars."""
+    return sum(part.nanodollars for part in held)
 
 
 def in_units(name: str, amount: int) -> float:
