@@ -64,7 +64,7 @@ def _paused_chats(request: Request) -> Iterator[answers.PausedChat]:
     f"{CHAT}/decisions",
     "Decide on tool calls",
     models.DecisionsBody,
-    refused=("not_found", "already_decided", "not_paused", "expired"),
+    refused=("not_found", "already_decided", "not_paused", "expired", "key_cap_reached"),
     scopes=("decide",),
     description="Of a chat that is paused: all open calls at once, or one by one. The chat goes on when none is open. "
     "The same decisions again return the chat as it is.",
