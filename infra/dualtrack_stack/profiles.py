@@ -137,7 +137,7 @@ class ProfileFile(BaseModel):
     max_cost: Annotated[float, Field(ge=0, le=_MAX_COST, allow_inf_nan=False)] = 0.0
     rerank: bool = True
     approval: ApprovalFile = ApprovalFile()
-    pause_seconds: Annotated[int, Field(ge=60, le=MAX_PAUSE_SECONDS)] = 7 * 86_400
+    pause_seconds: Annotated[int, Field(ge=60, le=MAX_PAUSE_SECONDS)] = 0
     output: OutputFile | None = None
 
 

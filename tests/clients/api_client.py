@@ -44,6 +44,7 @@ BODIES: dict[type, dict[str, Any]] = {
         "profile": "assistant",
         "attachments": [],
         "output": {"schema": {}},
+        "tools": [{"name": "look_up", "description": "Looks a word up.", "input_schema": {"type": "object"}}],
     },
     models.ConversationBody: {"title": "Plans", "profile": "assistant"},
     models.TitleBody: {"title": "Plans"},

@@ -14,9 +14,11 @@ from dualtrack.profiles import DEFAULT_PROFILE, all_profiles, profile_named
 
 from tests.drivers.crash_world import (
     BIG,
+    CLIENT_TOOL,
     COURSE_SEARCH,
     DOCUMENTATION,
     IMAGE,
+    LOOKUP,
     NOTE,
     OUTLINE,
     READ,
@@ -120,6 +122,9 @@ SCENARIOS: Final = (
     Scenario("nobody decides", rounds=((NOTE, READ),), charged=7, asks=(NOTE.tool,), decided="nobody"),
     Scenario("cancelled in its pause", rounds=((NOTE, READ),), charged=7, status="cancelled", stop="cancelled", asks=(NOTE.tool,), decided="cancel"),
     Scenario("approved, out of credits", rounds=((NOTE,),), used_before=43, stop="insufficient_credits", asks=(NOTE.tool,)),
+    Scenario("the client's tool", rounds=((LOOKUP,), (READ,)), charged=7, tools=(CLIENT_TOOL,)),
+    Scenario("the client's tool beside an approval", rounds=((LOOKUP, NOTE, READ),), charged=10, asks=(NOTE.tool,), tools=(CLIENT_TOOL,), decided="one by one"),
+    Scenario("the client is gone", rounds=((LOOKUP,),), tools=(CLIENT_TOOL,), decided="nobody"),
     Scenario("a query that must fold", earlier=30),
     Scenario("a query that takes what waits", earlier=30, digest_waits=True),
     Scenario("a digest written ahead", earlier=18),
@@ -293,7 +298,7 @@ def _price(case: Case, chat: Chat) -> Iterator[str]:
         # The next call of a chat that goes on past its deadline is the last one.
         wanted = ("timeout", 18) if scenario.stopped_by == "deadline" else ("complete", 20)
     if (
-        scenario.asks
+        (scenario.asks or scenario.tools)
         and case.fault.site.step == "decide"
         and (case.fault.always or case.meanwhile == "deadline")
     ):

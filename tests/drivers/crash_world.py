@@ -76,7 +76,7 @@ from tests.drivers.memory_aws import MemoryAws
 from tests.drivers.world import SETTINGS, FakeClock, search_needs, store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from dualtrack.models.turn import ToolCall
     from dualtrack.tools.running import Running
@@ -136,6 +136,15 @@ FOLLOW_UP: Final = " of the follow-up"
 """Suffix of the names of a follow-up's steps."""
 
 UNKNOWN: Final = Asked("no_such_tool", {})
+LOOKUP: Final = Asked("look_up", {"word": "dinghy"})
+CLIENT_TOOL: Final[Mapping[str, Any]] = {
+    "name": LOOKUP.tool,
+    "description": "Looks a word up on the user's own machine.",
+    "input_schema": {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]},
+}
+"""A tool that the client runs."""
+FOUND: Final = "A small boat. " * 100
+"""What it says."""
 
 RETENTION: Final = Retention(ledger_days=30, token_hours=1)
 ERASURE_SWEEPS: Final = 7
@@ -230,6 +239,9 @@ class Scenario:
 
     asks: tuple[str, ...] = ()
     """The tools that need approval."""
+
+    tools: tuple[Mapping[str, Any], ...] = ()
+    """Those that the client of every query runs."""
 
     decided: Literal["approve", "decline", "edit", "allow", "one by one", "cancel", "nobody"] = "approve"
     """What becomes of each pause; "allow": its tools run from then on; "nobody" decides until it ends."""
@@ -858,6 +870,7 @@ class World:
                 key_id = API_KEY if self.scenario.by_api_key else ""
                 files = self.scenario.files
                 new = NewChat(self.user, message, conversation_id, profile, files, self.user, key_id)
+                new = replace(new, tools=self.scenario.tools)
                 start_chat(stores, executions, new, repeat, costs=CostSettings(MODEL, SummarySettings(MODEL)))
         except ApiError as error:
             return error.status
@@ -910,6 +923,8 @@ class World:
 
     def _wanted(self, call: ToolCall) -> Wanted:
         how = self.scenario.decided
+        if call.asks == "client_tool" and how != "decline":
+            return Wanted(call.id, result=ToolResult(FOUND))
         changed = freeze({**call.input, "text": "Edited."}) if how == "edit" else None
         reason = "Not today." if how == "decline" else ""
         return Wanted(call.id, how != "decline", reason, changed, how == "allow")

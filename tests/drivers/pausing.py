@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.chat.decide_calls import Wanted, decide_calls
 from dualtrack.profiles import ApprovalPolicy, all_profiles
 from dualtrack.storage.event_log import read_events
+from dualtrack.tool_values import ToolResult
 
 from tests.drivers.crash_world import MACHINE, NOTE, Scenario, World, ref_of
 
@@ -101,6 +102,11 @@ def allow(call_id: str = "q1-t1") -> Wanted:
 def decline(call_id: str = "q1-t1", reason: str = "") -> Wanted:
     """It may not."""
     return Wanted(call_id, approve=False, reason=reason)
+
+
+def returned(text: str, call_id: str = "q1-t1", *, is_error: bool = False) -> Wanted:
+    """The client's tool has returned this."""
+    return Wanted(call_id, result=ToolResult(text, is_error))
 
 
 def edit(call_id: str = "q1-t1", **arguments: Any) -> Wanted:

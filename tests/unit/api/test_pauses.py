@@ -106,6 +106,11 @@ def test_a_wait_returns_at_the_pause(api: Api) -> None:
         ({"id": "q1-t1", "input": {"id": 1}}, "decisions.0.input"),
         ({"id": "q1-t1", "input": {"id": "x" * 40_000}}, "decisions.0"),
         ({"id": "q1-t2", "approve": True}, "decisions.0.id"),
+        ({"id": "q1-t1", "result": "x"}, "decisions.0.result"),
+        ({"id": "q1-t1", "answer": "x"}, "decisions.0.answer"),
+        ({"id": "q1-t1", "answer": ""}, "decisions.0.answer"),
+        ({"id": "q1-t1", "approve": True, "result": "x"}, "decisions.0"),
+        ({"id": "q1-t1", "approve": True, "is_error": True}, "decisions.0"),
         ({"id": "q1-t1", "approve": True, "more": 1}, "decisions.0.more"),
     ],
 )

@@ -184,7 +184,7 @@ class Failure(TypedDict):
 
 
 class OpenCall(TypedDict):
-    """A tool call that waits for a decision."""
+    """A tool call that waits for a decision: somebody's leave, the client's result, the user's answer."""
 
     id: Annotated[str, "The call's record once it has a result, such as `q1-t1`"]
     tool: Annotated[str, "The tool's name"]

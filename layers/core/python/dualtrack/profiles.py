@@ -83,8 +83,8 @@ class Profile:
     the user wrote. ``suggestions``: first questions that a page may offer. ``max_cost``: US dollars that the model
     calls of a chat may cost before the next call is its last; 0 for no cap. ``rerank``: whether the model ranks the
     sections of a documentation search once more, a call that each search pays for. ``pause_seconds``:
-    how long a chat waits for a decision. ``output``: the JSON Schema that its answers fit, unless a request
-    brings one.
+    how long a chat waits for decisions; 0 for seven days, or an hour if it waits for its client alone.
+    ``output``: the JSON Schema that its answers fit, unless a request brings one.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Profile:
     after_max_turns: AfterMaxTurns = "limit"
     rerank: bool = True
     approval: ApprovalPolicy = ApprovalPolicy()
-    pause_seconds: int = 7 * 86_400
+    pause_seconds: int = 0
     output: Mapping[str, Any] | None = None
 
 

@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 from dualtrack.codec import stored
 from dualtrack.vocabulary import ApprovalRule
 
-Kind = Literal["tool", "search", "graph", "mcp", "own"]
-"""The Lambda function that runs a tool: in-house tools, searches, the graph, tools of MCP servers, the
-project's own."""
+Kind = Literal["tool", "search", "graph", "mcp", "own", "client_tool", "question"]
+"""What runs a tool: a Lambda function (for in-house tools, searches, the graph, tools of MCP servers, the project's
+own), the client, or nobody: a question is answered by the user."""
 
 PriceClass: TypeAlias = str
 """How a tool is charged: `credits.plans` has the prices, and ``[prices]`` of a project further classes."""
@@ -55,6 +55,11 @@ class ToolSpec:
     renamed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     approval: ApprovalRule | Literal[""] = ""
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether somebody else declares it: an MCP server, or the client."""
+        return bool(self.server) or self.kind == "client_tool"
 
 
 class Provided:

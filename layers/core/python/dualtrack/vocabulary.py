@@ -47,11 +47,11 @@ MovementKind = Literal["hold", "settle", "release", "expire", "grant", "plan", "
 """Of a change of a user's credits. `caps`: an API key was made, its caps were changed, or it was revoked; `cost`: what
 a chat by a key has cost since it was answered."""
 
-CallKind = Literal["approval"]
-"""What a tool call waits for: somebody's leave to run."""
+CallKind = Literal["approval", "client_tool", "question"]
+"""What a tool call waits for: somebody's leave to run, the client's result, the user's answer."""
 
-DecisionOutcome = Literal["approved", "edited", "declined", "expired"]
-"""What became of such a call; `edited`: approved with another input."""
+DecisionOutcome = Literal["approved", "edited", "answered", "declined", "expired"]
+"""What became of such a call; `edited`: approved with another input; `answered`: its result or answer came."""
 
 DecidedBy = Literal["user", "owner", "key", "expired"]
 """Who decided: the chat's user, the owner of the key that the user has, a key, or the end of the pause."""

@@ -41,6 +41,8 @@ from dualtrack.models.turn import MAX_CALLS_PER_TURN
 from dualtrack.output_schema import refused_schema
 from dualtrack.profiles import all_profiles
 from dualtrack.text import preview
+from dualtrack.tool_rules import MAX_DESCRIPTION, MAX_NAME
+from dualtrack.tools.client_tools import MAX_CLIENT_TOOLS
 from dualtrack.tools.mcp.tokens import MAX_TOKEN, TOKEN_PATTERN
 from dualtrack.vocabulary import PlanName, Scope  # noqa: TC001 - pydantic reads them
 
@@ -180,6 +182,25 @@ class OutputBody(Body):
         return schema
 
 
+class ClientToolBody(Body):
+    """A tool that the client runs: a call of it pauses the chat, and its result comes as a decision."""
+
+    name: Annotated[
+        str,
+        Field(
+            pattern=rf"^[a-zA-Z0-9_-]{{1,{MAX_NAME}}}$",
+            description="Its name, which no tool of the agent has.",
+        ),
+    ]
+    description: Annotated[
+        Text, Field(max_length=MAX_DESCRIPTION, description="What it does and when to use it, for the model.")
+    ]
+    input_schema: Annotated[
+        dict[str, Any],
+        Field(description="JSON Schema (2020-12) of its arguments, an object, at most 50,000 characters."),
+    ]
+
+
 class ChatBody(Body):
     """The user's message, its conversation and its files."""
 
@@ -206,6 +227,14 @@ class ChatBody(Body):
             description="The form of the answer, in place of the profile's; by default the profile's or text."
         ),
     ] = None
+    tools: Annotated[
+        list[ClientToolBody],
+        Field(
+            max_length=MAX_CLIENT_TOOLS,
+            description="Tools that the client runs, for this chat alone. Together they may take a quarter of the "
+            "agent's context.",
+        ),
+    ] = []
 
 
 class ConversationBody(Body):
@@ -386,12 +415,15 @@ class JobBody(Body):
 
 
 class DecisionBody(Body):
-    """A decision on a tool call: `approve`, or `input`, other arguments with which it is approved."""
+    """A decision on a tool call: `approve`; or `input`, other arguments with which it is approved; or the `result` of
+    the client's own tool; or the user's `answer` to a question."""
 
     id: Annotated[
         Text, Field(min_length=1, max_length=64, description="The call, as the chat's `pause` lists it.")
     ]
-    approve: Annotated[bool | None, Field(description="Whether the call may run.")] = None
+    approve: Annotated[
+        bool | None, Field(description="Whether the call may run; false declines a call of any kind.")
+    ] = None
     reason: Annotated[
         Text | None, Field(max_length=REASON_CHARACTERS, description="Why it may not, for the model.")
     ] = None
@@ -406,15 +438,25 @@ class DecisionBody(Body):
             "again. Only of a call that is `allowable`.",
         ),
     ] = None
+    result: Annotated[
+        str | None, Field(description="What the client's tool has returned; over 2 MB it is cut.")
+    ] = None
+    is_error: Annotated[bool | None, Field(description="Whether that is an error.")] = None
+    answer: Annotated[
+        Text | None,
+        Field(min_length=1, max_length=MESSAGE_CHARACTERS, description="What the user answers."),
+    ] = None
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
-        if (self.approve is None) == (self.input is None):
-            raise ValueError("a decision has either approve or input")
+        if sum(said is not None for said in (self.approve, self.input, self.result, self.answer)) != 1:
+            raise ValueError("a decision has one of approve, input, result and answer")
         if self.reason is not None and self.approve is not False:
             raise ValueError("a reason belongs to approve: false")
         if self.lasts is not None and self.approve is not True:
             raise ValueError("for belongs to approve: true")
+        if self.is_error is not None and self.result is None:
+            raise ValueError("is_error belongs to a result")
         if self.input is not None and len(json.dumps(self.input)) > INPUT_CHARACTERS:
             raise ValueError(f"input may have at most {INPUT_CHARACTERS:,} characters")
         return self

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.chat.agent import agent_of
-from dualtrack.chat.record_decisions import record_decisions, start_again
+from dualtrack.chat.record_decisions import Beside, record_decisions, start_again
 from dualtrack.errors import ApiError, Contended, Superseded, invalid_request, not_found
 from dualtrack.frozen import dumps
 from dualtrack.models.turn import Verdict
 from dualtrack.storage.conversations import MAX_ALLOWED, Allowing
 from dualtrack.storage.dynamo import Lost
 from dualtrack.text import clean
+from dualtrack.tool_values import ToolResult
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.mcp.catalogue import load_catalogue
 from dualtrack.tools.registry import offered_tools
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.stores import TurnStores
     from dualtrack.tool_values import ToolSpec
-    from dualtrack.vocabulary import DecidedBy
+    from dualtrack.vocabulary import CallKind, DecidedBy
 
 _TRIES: Final = 40
 """Each round lets one of those through that decide at once; a turn has at most 20 calls."""
@@ -37,20 +39,44 @@ DECLINED: Final = "The user declined this call"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A decision on a call as it was asked for: approved, with another ``input`` if there is one, or declined.
+    """A decision on a call as it was asked for: declined; or approved, with another ``input`` if there is one; or,
+    depending on what it waits for, the client's ``result`` or the user's ``answer``.
     ``lasts``: approved for the whole conversation."""
 
     call_id: str
-    approve: bool
+    approve: bool = True
     reason: str = ""
     input: Mapping[str, Any] | None = None
     lasts: bool = False
+    result: ToolResult | None = None
+    answer: str | None = None
+
+    @property
+    def field(self) -> Literal["approve", "input", "result", "answer"]:
+        """The field of the request that says it."""
+        if self.result is not None:
+            return "result"
+        if self.answer is not None:
+            return "answer"
+        return "approve" if self.input is None else "input"
+
+    @property
+    def lets_run(self) -> bool:
+        """Whether it is leave to run a call."""
+        return self.approve and self.field in ("approve", "input")
+
+    @property
+    def came(self) -> ToolResult | None:
+        """The result that it brings."""
+        return self.result if self.answer is None else ToolResult(self.answer)
 
     @property
     def mark(self) -> str:
         """A hash of the decision (`dualtrack.models.turn.Verdict`)."""
-        said = dumps([self.approve, self.reason, self.input, self.lasts])
-        return hashlib.sha256(said.encode()).hexdigest()[:16]
+        came = self.came
+        brought = came and [came.content, came.is_error]
+        said = dumps([self.field, self.approve, self.reason, self.input, self.lasts, brought])
+        return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def on(self, call: ToolCall, by: DecidedBy) -> ToolCall:
         """The call with this decision."""
@@ -58,6 +84,8 @@ class Wanted:
             reason = clean(self.reason).strip()
             refused = f"{DECLINED}: {reason}" if reason else f"{DECLINED}."
             return call.decided(Verdict("declined", by, self.mark), refused)
+        if self.came is not None:
+            return call.decided(Verdict("answered", by, self.mark))
         if self.input is None:
             return call.decided(Verdict("approved", by, self.mark))
         return replace(call.decided(Verdict("edited", by, self.mark)), input=self.input)
@@ -83,12 +111,13 @@ def decide_calls(
             start_again(executions, current)
             return current
         turn = turns[-1]
+        _check_kinds(todo)
         _check_inputs(stores, current, todo, deployed)
         decided = {decision.call_id: decision.on(call, by) for _, decision, call in todo}
         after = replace(turn, calls=tuple(decided.get(call.id, call) for call in turn.calls))
         try:
-            allowing = _allowing(stores, current, todo)
-            return record_decisions(stores, executions, current, turn, after, by, allowing)
+            beside = Beside(_allowing(stores, current, todo), _results(todo))
+            return record_decisions(stores, executions, current, turn, after, by, beside)
         except (Lost, Superseded):
             continue
     raise Contended("Others decided at the same time, again and again.")
@@ -143,6 +172,29 @@ def _allowing(stores: TurnStores, chat: Chat, todo: Sequence[_Todo]) -> Allowing
             problem = f"{MAX_ALLOWED} tools are allowed in this conversation already: take one back first."
             raise invalid_request(f"decisions.{place}.for: {problem}")
     return Allowing(before, after)
+
+
+_FIELDS: Final[Mapping[CallKind, tuple[str, ...]]] = MappingProxyType(
+    {"approval": ("approve", "input"), "client_tool": ("result",), "question": ("answer",)}
+)
+"""What decides a call that waits; any of them can be declined."""
+
+
+def _check_kinds(todo: Sequence[_Todo]) -> None:
+    """Raises 400 for a decision that is none on such a call."""
+    for place, decision, call in todo:
+        assert call.asks
+        fields = _FIELDS[call.asks]
+        if decision.approve and decision.field not in fields:
+            wanted = " or ".join((*fields, "approve: false"))
+            raise invalid_request(
+                f"decisions.{place}.{decision.field}: {call.id} is of kind {call.asks}, which takes {wanted}"
+            )
+
+
+def _results(todo: Sequence[_Todo]) -> Mapping[str, ToolResult]:
+    """The results that came, by call."""
+    return {call.id: came for _, decision, call in todo if (came := decision.came) is not None}
 
 
 def _check_inputs(stores: TurnStores, chat: Chat, todo: Sequence[_Todo], deployed: Deployed) -> None:

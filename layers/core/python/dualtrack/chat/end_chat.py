@@ -25,6 +25,7 @@ from dualtrack.chat.memory_figures import lost_nanodollars, with_aside, with_end
 from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
 from dualtrack.chat.pauses import pause_over
 from dualtrack.chat.receipt import model_nanodollars, unknown_summaries
+from dualtrack.chat.tool_results import outside_events
 from dualtrack.clock import iso
 from dualtrack.credits.account import Cost
 from dualtrack.errors import ChatClosed, Contended, Gone, Superseded
@@ -248,7 +249,7 @@ def _unknown_cost(stores: ToolStores, chat: Chat) -> int:
 @dataclass(frozen=True, slots=True)
 class _End:
     """How a running chat ends: the chat as it was read, with what is known of its unrecorded turn, its query's
-    tracks, and the writes of their search index."""
+    tracks, and the writes of their search index; ``waiting``: the turn whose calls wait, if it is paused."""
 
     chat: Chat
     how: Failure | Cancelled
@@ -256,6 +257,7 @@ class _End:
     records: tuple[Record, ...]
     track: QueryTrack
     indexed: Sequence[Write]
+    waiting: RecordedTurn | None
 
     @property
     def response(self) -> Record:
@@ -275,14 +277,15 @@ def _end_running(
     events = log.events()
     response = _response(chat, how, events, iso(now))
     chat = _with_cut_calls(chat, how, events)
-    records = (*stores.history.query_records(chat.user, chat.conversation_id, chat.query), response)
     turns = _turns(stores, chat)
+    records = (*stores.history.query_records(chat.user, chat.conversation_id, chat.query), response)
     prompt = turns[-1].usage.prompt_tokens if turns else 0
     lost = lost_nanodollars(chat.model, chat.spent.lost, prompt)
     chat = with_end(replace(chat, memory=chat.memory.with_lost(lost)), records)
     cost = cost_of(chat, _cost(chat, turns, records), is_answered=False)
     track = track_of(records, {}, whole_characters(chat.profile), iso(now))
-    end = _End(chat, how, now, records, track, _index_writes(stores, chat, records, track))
+    waiting = turns[-1] if turns and chat.status == "paused" else None
+    end = _End(chat, how, now, records, track, _index_writes(stores, chat, records, track), waiting)
 
     def decide(account: Account) -> Credits:
         return _charged(account, end, cost)
@@ -337,6 +340,7 @@ def _recorded_end(stores: ChatStores, end: _End, credits: Credits) -> Recorded: 
     chat, now = end.chat, iso(end.now)
     after = _after(end, credits)
     events = [
+        *(outside_events(end.waiting, end.records) if end.waiting else ()),
         record_stored(end.response.record_id, "assistant", "message"),
         *_summary_events(end.track),
         credits_now(after.credits_used, 0, after.credits_remaining),
@@ -353,6 +357,8 @@ def _recorded_end(stores: ChatStores, end: _End, credits: Credits) -> Recorded: 
     ]
     if chat.status == "paused":
         writes.append(stores.paused.delete_action(chat.payer, chat))
+    if end.waiting:  # put as it was read: no result has come since
+        writes += stores.chats.decide_writes(chat, end.waiting, end.waiting)
     return events, writes
 
 

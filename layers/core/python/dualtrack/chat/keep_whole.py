@@ -14,7 +14,6 @@ from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.records import Pace, Whole, block_of
 from dualtrack.memory.view import own_messages
 from dualtrack.memory.when_they_pay import newest_pace
-from dualtrack.storage.chats import Pin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +61,7 @@ def kept(
     first, last = epoch_of(made[0].at), epoch_of(made[-1].at) + made[-1].seconds
     pace = (newest_pace(before) or Pace()).after(first, last, len(turns))
     messages = _messages(stores, chat, profile, turns, records)
-    return Kept(Whole(messages, (chat.pin or Pin()).before(chat.query)), message_tokens(messages), pace)
+    return Kept(Whole(messages, chat.prefix), message_tokens(messages), pace)
 
 
 def _messages(

@@ -27,10 +27,17 @@ MAX_OF_ACCOUNT: Final = 100
 """Paused chats of an account, with all users whom it pays for."""
 
 
+PEOPLE_SECONDS: Final = 7 * 86_400
+CLIENT_SECONDS: Final = 3600
+"""How long a chat waits whose profile does not say: for people, or for its client alone."""
+
+
 def paused(chat: Chat, turn: RecordedTurn, seconds: int, now: float) -> Chat:
-    """The chat once it waits for the open calls of its last turn."""
-    until = int(now) + seconds
-    pause = Pause(turn.number, int(now), until, sum(call.is_open for call in turn.calls))
+    """The chat once it waits for the open calls of its last turn; ``seconds``: as its profile says, or 0."""
+    waiting = [call for call in turn.calls if call.is_open]
+    by_itself = all(call.asks == "client_tool" for call in waiting)
+    until = int(now) + (seconds or (CLIENT_SECONDS if by_itself else PEOPLE_SECONDS))
+    pause = Pause(turn.number, int(now), until, len(waiting))
     return replace(chat, status="paused", deadline=until, pause=pause, pauses=chat.pauses + 1)
 
 

@@ -68,6 +68,8 @@ class _Read:
     past: Past
     records: tuple[Record, ...]
     catalogue: Catalogue
+    client: tuple[ToolSpec, ...]
+    """The tools that the chat's client runs."""
 
     def missing(self, before: int) -> tuple[int, ...]:
         """Earlier queries whose tracks are not written yet."""
@@ -117,7 +119,8 @@ def _state(
     own = view_of_query(stores, chat, profile, turns, limit, read.records)
     tracks, replay = _tracks(chat, profile, read.past), _replay(stores, chat, profile, offered)
     if own.attachments or own.files or _names_files(read.past, tracks, replay):
-        offered = MappingProxyType({**offered, RETRIEVE_FULL_CONTEXT: IN_HOUSE[RETRIEVE_FULL_CONTEXT]})
+        offered = {**offered, RETRIEVE_FULL_CONTEXT: IN_HOUSE[RETRIEVE_FULL_CONTEXT]}
+    offered = MappingProxyType({**offered, **{spec.name: spec for spec in read.client}})
     view = replace(
         own,
         digest=read.past.digest,
@@ -136,7 +139,7 @@ def _names_files(past: Past, tracks: Sequence[QueryTrack], replay: Replay) -> bo
 
 def _whole(chat: Chat, offered: Mapping[str, ToolSpec], past: Past) -> Mapping[int, Whole]:
     """The past queries that are sent whole: those that call tools only if there still are tools."""
-    before = (chat.pin or Pin()).before(chat.query)
+    before = chat.prefix
     sent = {number: whole.sent_after(before) for number, whole in past.whole.items()}
     return MappingProxyType(
         {number: whole for number, whole in sent.items() if offered or not whole.uses_tools}
@@ -167,7 +170,7 @@ def _read(stores: QueryStores, chat: Chat, profile: Profile, turns: Sequence[Rec
         past = pool.submit(_read_past, stores, chat, profile, is_fixed=not _is_new(chat, turns))
         catalogue = pool.submit(load_catalogue, stores.cache, stores.clock(), version=version)
         records = stores.history.query_records(user, conversation_id, chat.query)
-        return _Read(past.result(), records, catalogue.result())
+        return _Read(past.result(), records, catalogue.result(), stores.chats.client_tools(chat))
 
 
 def _read_past(stores: QueryStores, chat: Chat, profile: Profile, *, is_fixed: bool) -> Past:

@@ -1,7 +1,7 @@
 """What follows from decisions on a paused chat's calls, whoever made them (DESIGN 2.20).
 
-some calls stay open    ─► one transaction { the decisions with their turn }
-every call is decided   ─► one transaction { the decisions, credits of what was approved, chat running, `resumed` }
+some calls stay open    ─► one transaction { the decisions with their turn, records of results }
+every call is decided   ─► one transaction { the same, credits of what was approved, chat running, `resumed` }
                            ─► the next execution enters where the last one ended; if it is not started, the sweep
                               starts it
 its API key's cap leaves less dollars than the chat may cost ─► nothing is written
@@ -10,32 +10,50 @@ its API key's cap leaves less dollars than the chat may cost ─► nothing is w
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.executions import start_execution
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.chat.pauses import resumed
 from dualtrack.chat.pay_calls import Paid, calls_begin, pay_calls
+from dualtrack.chat.tool_results import outside_events, result_from_outside
 from dualtrack.credits.account import Refused
 from dualtrack.events import resumed as resumed_event
 from dualtrack.requests import AFTER_PAUSE_SECONDS, ChatRef
 from dualtrack.storage.past_writes import write_past
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
     from dualtrack.event_data import DecidedCall
+    from dualtrack.memory.records import Record
     from dualtrack.models.turn import ToolCall
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.conversations import Allowing
     from dualtrack.storage.dynamo import Action
     from dualtrack.storage.stores import ChatStores
+    from dualtrack.tool_values import ToolResult
     from dualtrack.vocabulary import DecidedBy
 
 _log: Final = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What decisions bring beside themselves: tools that are allowed in the conversation, and results from outside, by
+    call."""
+
+    allowing: Allowing | None = None
+    results: Mapping[str, ToolResult] = field(default_factory=lambda: MappingProxyType({}))
+
+
+_NOTHING: Final = Beside()
 
 
 def record_decisions(
@@ -45,19 +63,34 @@ def record_decisions(
     turn: RecordedTurn,
     after: RecordedTurn,
     by: DecidedBy,
-    allowing: Allowing | None = None,
+    beside: Beside = _NOTHING,
 ) -> Chat:
-    """Commit the decisions; the chat goes on if they are the last. ``allowing``: what they allow for the conversation.
-    Raises `Lost`, `Superseded` and `ChatClosed` if something has moved, and `ApiError` (402) if its key's cap in
-    dollars leaves too little to go on: nothing is decided then."""
+    """Commit the decisions; the chat goes on if they are the last. Raises `Lost`, `Superseded` and `ChatClosed` if
+    something has moved, and `ApiError` (402) if its key's cap in dollars leaves too little to go on: nothing is decided
+    then."""
+    came = {
+        call.id: result_from_outside(stores, chat, turn.number, call, beside.results[call.id])
+        for call in after.calls
+        if call.id in beside.results
+    }
+    writes = [write for _, written in came.values() for write in written]
     if after.waits:
-        writes = [*stores.chats.decide_writes(chat, turn, after), stores.chats.same_check(chat)]
-        held = _hold(stores, chat, chat.deadline + AFTER_PAUSE_SECONDS, allowing) if allowing else None
-        write_past(stores, chat, writes, held)
+        decided = [*stores.chats.decide_writes(chat, turn, after), stores.chats.same_check(chat)]
+        until, allowing = chat.deadline + AFTER_PAUSE_SECONDS, beside.allowing
+        held = _hold(stores, chat, until, allowing) if allowing else None
+        write_past(stores, chat, [*decided, *writes], held)
         return chat
-    resumed_chat = _resume(stores, chat, turn, after, by, allowing)
+    records = [*_earlier(stores, chat, after), *(record for record, _ in came.values())]
+    told = outside_events(after, records)
+    resumed_chat = _resume(stores, chat, turn, after, by, beside.allowing, (told, writes))
     start_again(executions, resumed_chat)
     return resumed_chat
+
+
+def _earlier(stores: ChatStores, chat: Chat, turn: RecordedTurn) -> Sequence[Record]:
+    """The records of results that came before the last decisions."""
+    ids = [call.id for call in turn.calls if call.is_answered]
+    return stores.history.records(chat.user, chat.conversation_id, ids) if ids else ()
 
 
 def _hold(stores: ChatStores, chat: Chat, until: int, allowing: Allowing | None) -> Action:
@@ -71,7 +104,9 @@ def _resume(
     decided: RecordedTurn,
     by: DecidedBy,
     allowing: Allowing | None,
+    came: Recorded,
 ) -> Chat:
+    """The chat goes on; ``came``: the events of the results from outside, and the writes of the last of them."""
     now, log = stores.clock(), stores.log(chat)
     approved = [call for call in decided.calls if call.asks and call.may_run]
     classes = [call.price_class for call in approved]
@@ -91,8 +126,10 @@ def _resume(
             resumed_event(turn.number, by, [_shown(call) for call in waited if call.verdict]),
             calls_begin(turn.number, waited),
             calls.credits_event(after),
+            *came[0],
         ]
         writes = [
+            *came[1],
             *stores.chats.decide_writes(chat, turn, replace(decided, calls=calls.calls)),
             stores.chats.change_action(chat, after),
             _hold(stores, chat, after.deadline, allowing),
@@ -115,7 +152,8 @@ def _goes_on(
     now: float,
 ) -> Chat:
     """The chat after the pause. If no call of the turn ran for lack of credits, the next model call is the last."""
-    is_idle, after = not any(call.may_run for call in turn.calls), resumed(chat, turn, by, now)
+    is_idle = not any(call.may_run or call.is_answered for call in turn.calls)
+    after = resumed(chat, turn, by, now)
     return replace(
         after,
         held=chat.held + credits.amount,

@@ -46,6 +46,8 @@ from dualtrack.storage.bodies import INLINE_LIMIT, body_of, partition
 from dualtrack.storage.chats import Chat
 from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.storage.dynamo import Action, Lost
+from dualtrack.tools.client_tools import client_tools
+from dualtrack.tools.mcp.catalogue import load_catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.bodies import Body, Write
     from dualtrack.storage.conversations import Asked
     from dualtrack.storage.stores import AdmissionStores
+    from dualtrack.tools.client_tools import ClientTools
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600
 _TRIES: Final = 8
@@ -81,6 +84,8 @@ class NewChat:
     cancels_pause: bool = False
     output: JsonObject | None = None
     """The JSON Schema of the answer, checked before."""
+    tools: ClientTools = ()
+    """Those that its client runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +179,14 @@ class _Admission:
     query: Record
     attached: Attached
     asked: Asked
-    schema: Body | None = None
+    kept: tuple[Body, ...]
+    """What the request brings besides, to be kept with the conversation: the answer's schema, tools of its client."""
 
     @property
     def has_bodies(self) -> bool:
         """Whether bodies are written before the conversation exists: if its creation fails, they must be deleted."""
         texts = (self.query, *self.attached.texts)
-        return bool(self.attached.bodies or self.schema) or any(
+        return bool(self.kept or self.attached.bodies) or any(
             len(record.content.encode()) > INLINE_LIMIT for record in texts
         )
 
@@ -223,6 +229,7 @@ def _admission(
     existing = _conversation(stores, new)
     now = stores.clock()
     conversation = existing or _new_conversation(new, now)
+    tools = _tools(stores, new, conversation)
     chat = Chat(
         user=new.user,
         chat_id=new_chat_id(),
@@ -238,6 +245,7 @@ def _admission(
         costs=cost_hold(profile_named(conversation.profile), costs) if new.key_id else None,
         memory=Memory(conversation.costs_so_far),
         ancestry=conversation.ancestry,
+        client_tools=tools.pointer if tools else "",
     )
     schema = (
         body_of(partition(chat.user, chat.conversation_id), dumps(new.output).encode())
@@ -250,7 +258,17 @@ def _admission(
         query_id(chat.query), "message", "user", new.message, iso(now), attachments=attached.listed
     )
     asked = asked_up_to(stores.history, conversation, conversation.queries, new.message)
-    return _Admission(repeat, now, conversation, existing is None, chat, query, attached, asked, schema)
+    kept = tuple(body for body in (schema, tools) if body)
+    return _Admission(repeat, now, conversation, existing is None, chat, query, attached, asked, kept)
+
+
+def _tools(stores: AdmissionStores, new: NewChat, conversation: Conversation) -> Body | None:
+    """The tools that the client runs. Raises 400."""
+    if not new.tools:
+        return None
+    catalogue = load_catalogue(stores.cache, stores.clock())
+    tools = client_tools(new.tools, profile_named(conversation.profile), catalogue)
+    return stores.chats.tools_body(new.user, conversation.conversation_id, tools)
 
 
 def _recorded(stores: AdmissionStores, admission: _Admission, credits: Credits) -> Recorded:  # noqa: A002
@@ -261,7 +279,7 @@ def _recorded(stores: AdmissionStores, admission: _Admission, credits: Credits) 
     ]
     writes = [
         *admission.attached.bodies,
-        *([admission.schema] if admission.schema else []),
+        *admission.kept,
         _lease(stores, admission),
         stores.chats.create_action(chat),
         *stores.history.record_writes(chat.user, chat.conversation_id, query, "query", chat.chat_id),

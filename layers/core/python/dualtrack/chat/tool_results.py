@@ -15,9 +15,12 @@ from dualtrack.text import clean, preview
 from dualtrack.tool_values import ToolResult
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dualtrack.events import Event
     from dualtrack.models.spent import Asked
     from dualtrack.models.turn import ToolCall
-    from dualtrack.storage.bodies import Body
+    from dualtrack.storage.bodies import Body, Write
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.stores import ToolStores
     from dualtrack.tool_values import Source
@@ -54,15 +57,36 @@ def record_result(
     record, files = _record(stores, chat, turn, call, result, round(seconds, 3), asked)
     stored = stores.history.record_writes(chat.user, chat.conversation_id, record)
     shown = result.preview or (result.content if not result.reference else record.content)
-    events = [
-        record_stored(call.id, "user", "tool_call"),
-        tool_result(call.id, call.tool, round(seconds, 3), clean(shown), is_error=result.is_error),
-    ]
     try:
-        stores.log(chat).append(events, [*files, *stored])
+        stores.log(chat).append(result_events(record, clean(shown)), [*files, *stored])
     except Lost:
         return False
     return True
+
+
+def result_from_outside(
+    stores: ToolStores, chat: Chat, turn: int, call: ToolCall, result: ToolResult
+) -> tuple[Record, list[Write]]:
+    """The record of a result that came as a decision on the call of a paused chat, and its writes: the chat goes on
+    with its events once every call is decided."""
+    since = chat.pause.since if chat.pause else 0
+    record, files = _record(stores, chat, turn, call, result, round(max(stores.clock() - since, 0), 3), ())
+    return record, [*files, *stores.history.record_writes(chat.user, chat.conversation_id, record, call.id)]
+
+
+def result_events(record: Record, shown: str | None = None) -> list[Event]:
+    """The events of a call's record; ``shown``: what people see of it, its beginning by default."""
+    call = record.call
+    assert call, record.record_id
+    text = record.content if shown is None else shown
+    told = tool_result(record.record_id, call.tool, call.seconds, text, is_error=call.is_error)
+    return [record_stored(record.record_id, "user", "tool_call"), told]
+
+
+def outside_events(turn: RecordedTurn, records: Iterable[Record]) -> list[Event]:
+    """The events of a turn's results that came from outside, in the calls' order."""
+    by_id = {record.record_id: record for record in records}
+    return [event for call in turn.calls if call.is_answered for event in result_events(by_id[call.id])]
 
 
 def complete_results(stores: ToolStores, chat: Chat, turn: RecordedTurn, *, dead: bool) -> None:

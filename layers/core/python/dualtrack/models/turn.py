@@ -198,6 +198,11 @@ class ToolCall:
             return False
         return not self.asks or (self.verdict is not None and self.verdict.outcome in ("approved", "edited"))
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether its result came from outside."""
+        return self.verdict is not None and self.verdict.outcome == "answered"
+
     def decided(self, verdict: Verdict, refused: str = "") -> ToolCall:
         """The call with a decision on it; ``refused`` if it will not run."""
         return replace(self, verdict=verdict, refused=refused)

@@ -32,7 +32,7 @@ from dualtrack.models.cost_cap import CostHold
 from dualtrack.models.spent import Heard, Made, Side, Spent
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, Usage
 from dualtrack.requests import ChatRef
-from dualtrack.storage.bodies import partition, put_with_text, with_text
+from dualtrack.storage.bodies import body_of, partition, put_with_text, with_text
 from dualtrack.storage.dynamo import (
     Action,
     Lost,
@@ -48,6 +48,7 @@ from dualtrack.storage.dynamo import (
     update,
     writer_token,
 )
+from dualtrack.tool_values import ToolSpec
 from dualtrack.vocabulary import ChatStatus, Stop
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.frozen import JsonObject
-    from dualtrack.storage.bodies import BodyStore, Write
+    from dualtrack.storage.bodies import Body, BodyStore, Write
     from dualtrack.storage.dynamo import Item
 
 LAST_CALL_SECONDS: Final = 4 * 60
@@ -84,12 +85,6 @@ class Pin:
     digest: int = 0
     agent: str = ""
     whole_from: int = 0
-
-    def before(self, query: int) -> str:
-        """A name for all that precedes the first whole query, or this query if none is sent whole: system and tools,
-        the digest, the summarised queries."""
-        summarised = self.whole_from - 1 if self.whole_from else query - 1
-        return f"{self.agent} {self.catalogue} {self.digest} {summarised}"
 
 
 @stored
@@ -166,6 +161,8 @@ class Chat:
     """Whether its answer is JSON that fits a schema."""
     ancestry: Annotated[Ancestry, TEXT] = field(default_factory=Ancestry)
     """A copy of the conversation's ancestry, so that a step of a fork needs no further read to find its past."""
+    client_tools: str = ""
+    """The pointer of the tools that its client runs (`ChatStore.client_tools`); empty for none."""
 
     @property
     def pk(self) -> str:
@@ -176,6 +173,14 @@ class Chat:
     def payer(self) -> str:
         """Whose credits pay."""
         return self.account or self.user
+
+    @property
+    def prefix(self) -> str:
+        """A name for all that it sends before the first whole query, or before its own if none is sent whole: system
+        and tools, the digest, the summarised queries."""
+        pin = self.pin or Pin()
+        summarised = pin.whole_from - 1 if pin.whole_from else self.query - 1
+        return f"{pin.agent} {pin.catalogue} {self.client_tools} {pin.digest} {summarised}"
 
     @property
     def entry(self) -> int:
@@ -266,6 +271,17 @@ class ChatStore:
         sort_keys = [item["sk"] for item in query(self.client, self.table, pk) if item["sk"] != keep]
         delete_all(self.client, self.table, ({"pk": pk, "sk": sk} for sk in sort_keys))
         return bool(sort_keys)
+
+    @staticmethod
+    def tools_body(user: str, conversation_id: str, tools: tuple[ToolSpec, ...]) -> Body:
+        """The tools that a client runs, to be kept with the conversation as long as it is."""
+        return body_of(partition(user, conversation_id), dump(tools).encode())
+
+    def client_tools(self, chat: Chat) -> tuple[ToolSpec, ...]:
+        """The tools that the chat's client runs, by name. Raises `Gone`."""
+        if not chat.client_tools:
+            return ()
+        return load(tuple[ToolSpec, ...], self.bodies.load(_bodies_of(chat), chat.client_tools))
 
     def create_action(self, chat: Chat) -> Action:
         """The put of a new chat."""

@@ -124,16 +124,16 @@ class DeletionStores(ChatStores, ConversationStores):
 
 @dataclass(frozen=True, kw_only=True)
 class AdmissionStores(DeletionStores):
-    """A request is admitted once; what a refused one has written is deleted."""
+    """A request is admitted once; what a refused one has written is deleted. Names of tools are looked up."""
 
     requests: ApiRequests
+    cache: CacheStore
 
 
 @dataclass(frozen=True, kw_only=True)
 class ErasureStores(AdmissionStores):
     """An erasure removes all that names a user."""
 
-    cache: CacheStore
     keys: KeyStore
     kept_ledger: KeptLedger
 

@@ -1,4 +1,4 @@
-"""Which tool calls need somebody's approval (docs/profiles.md). Pure.
+"""What a tool call waits for, and which need somebody's approval (docs/profiles.md). Pure.
 
 the profile's `ask` ─► its `allow` ─► the tool's `always` or `never` ─► its `writes`, or the profile's `default`
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 def gate(profile: Profile, allowed: Callable[[], Allowed], spec: ToolSpec) -> Gate:
     """What a call of the tool waits for; ``allowed`` is asked only where it matters."""
+    if spec.kind in ("client_tool", "question"):
+        return Gate(spec.kind)
     if not needs_approval(profile, spec):
         return Gate()
     if _rule(profile, spec) == "always":

@@ -38,7 +38,7 @@ _UNCHECKED: Final = frozenset({"pattern", "patternProperties", "unevaluatedPrope
 
 def invalid_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
     """What is wrong with the arguments, for the model to correct: at most three problems; empty if valid."""
-    problems = _problems(dumps(spec.input_schema), thaw(arguments), not spec.server)
+    problems = _problems(dumps(spec.input_schema), thaw(arguments), not spec.is_foreign)
     return f"bad arguments: {'; '.join(problems)}" if problems else ""
 
 

@@ -78,6 +78,7 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
         key_id=request.identity.key_id,
         cancels_pause=body.on_pause == "cancel",
         output=body.output.schema_ if body.output else None,
+        tools=[tool.model_dump() for tool in body.tools],
     )
     alarm = KeyAlarm(request.services.key_percent, request.identity, request.stores.clock())
     try:
