@@ -78,7 +78,7 @@ def test_a_result_from_outside_is_a_tools_result_and_costs_nothing() -> None:
         for block in message["content"]
         if block["type"] == "tool_result"
     ]
-    assert result["content"][0]["text"] == "[ID:q1-t1]\n[ ID:q1-r] It means\nboat."
+    assert result["content"][0]["text"] == "[ID:q1-t1] [ ID:q1-r] It means\nboat."
     assert faults(world, done) == []
 
 
