@@ -13,6 +13,7 @@ from dualtrack_stack.cli.command import Exit, exit_codes, json_option, print_jso
 from dualtrack_stack.cli.conversation_commands import latest
 from dualtrack_stack.cli.files import STDIN, BadFile, piped_text, read_files
 from dualtrack_stack.cli.id_types import CONVERSATION, QUERY
+from dualtrack_stack.cli.pause_commands import how_to_go_on
 from dualtrack_stack.cli.piped import Unfinished, piped
 from dualtrack_stack.cli.target import command_line, open_target
 from dualtrack_stack.cli.transcript import one_line
@@ -156,15 +157,17 @@ def _files(paths: tuple[Path, ...], data: bytes = b"") -> tuple[LocalFile, ...]:
 
 
 def _ask(client: ApiClient, target: Target, question: Question, *, as_json: bool) -> tuple[Started, Outcome]:
-    from dualtrack_stack.cli.progress import Reader, view_on  # noqa: PLC0415 - slow to load, as rich
-    from dualtrack_stack.cli.talk import OFFLINE, ask, follow  # noqa: PLC0415
+    from dualtrack_stack.cli.asking import Asking, is_terminal  # noqa: PLC0415 - slow to load, as rich
+    from dualtrack_stack.cli.progress import Reader, view_on  # noqa: PLC0415
+    from dualtrack_stack.cli.talk import OFFLINE, ask, follow, nobody  # noqa: PLC0415
 
     stream = sys.stderr if as_json else sys.stdout
     with view_on(stream, Reader(target.user, target.grants), progress_only=as_json) as view:
         if target.mode == "offline":
             view.notice(OFFLINE)
         started = ask(client, view, question)
-        return started, follow(client, view, started.chat_id, to_end=as_json)
+        decide = Asking(client, view) if not as_json and is_terminal() else nobody
+        return started, follow(client, view, started.chat_id, to_end=as_json, decide=decide)
 
 
 def _conclude(started: Started, outcome: Outcome, stack: Wanted, *, as_json: bool) -> Exit:
@@ -177,6 +180,8 @@ def _conclude(started: Started, outcome: Outcome, stack: Wanted, *, as_json: boo
         click.echo(f'Ask {one_line(query, 20)} again: {anew} "…"')
     if outcome.problem:
         click.echo(f"Error: {outcome.problem}", err=True)
+    if outcome.is_paused and outcome.chat:
+        click.echo(how_to_go_on(stack, outcome.chat), err=True)
     if outcome.answered and as_json and outcome.chat is None:
         return Exit.UNREACHABLE
     return exit_of(outcome)

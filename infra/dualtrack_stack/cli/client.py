@@ -192,6 +192,11 @@ class ApiClient:
         chat: Chat = self.call("DELETE", _chat_path(chat_id))
         return chat
 
+    def decide(self, chat_id: str, decisions: Sequence[JsonObject]) -> Chat:
+        """POST …/decisions; the chat object. The same decisions again change nothing."""
+        chat: Chat = self.call("POST", f"{_chat_path(chat_id)}/decisions", body={"decisions": decisions})
+        return chat
+
     def events(
         self, chat_id: str, after: int = 0, tell: Callable[[str], None] = lambda _: None
     ) -> Iterator[ChatEvent]:

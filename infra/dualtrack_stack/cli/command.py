@@ -125,6 +125,9 @@ def refusal(error: Refused) -> str:
     if error.code == "conversation_busy" and error.extra.get("chat_id"):
         parts.append(f"follow it: dualtrack watch {error.extra['chat_id']}")
         parts.append(f"stop it: dualtrack cancel {error.extra['chat_id']}")
+    if error.code == "conversation_paused" and error.extra.get("chat_id"):
+        parts.append(f"decide: dualtrack decide {error.extra['chat_id']}")
+        parts.append(f"stop it: dualtrack cancel {error.extra['chat_id']}")
     if error.extra.get("retry_after"):
         parts.append(f"try again in {error.extra['retry_after']} s")
     text = "; ".join(part.rstrip(".") for part in parts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings
 
+from dualtrack_stack.cli.asking import Asking
 from dualtrack_stack.cli.client import ClientError, Refused
 from dualtrack_stack.cli.command import Terminated, refusal
 from dualtrack_stack.cli.conversation_commands import (
@@ -28,19 +28,22 @@ from dualtrack_stack.cli.explain_commands import receipt_of, text_of
 from dualtrack_stack.cli.files import BadFile, read_files
 from dualtrack_stack.cli.id_types import wrong_id
 from dualtrack_stack.cli.progress import Reader, view_on
+from dualtrack_stack.cli.reading import read
 from dualtrack_stack.cli.talk import OFFLINE, Question, ask, follow
 from dualtrack_stack.cli.target import command_line
 from dualtrack_stack.cli.tool_commands import tool_lines
 from dualtrack_stack.cli.transcript import one_line
+from dualtrack_stack.cli.watch_commands import cancel_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from types import FrameType
 
     from dualtrack import answers
     from prompt_toolkit.key_binding import KeyPressEvent
 
     from dualtrack_stack.cli.client import ApiClient
+    from dualtrack_stack.cli.progress import View
+    from dualtrack_stack.cli.talk import Outcome
     from dualtrack_stack.cli.target import Target, Wanted
 
 HISTORY_FILE: Final = "questions"
@@ -115,11 +118,29 @@ class Conversation:
             started = ask(self.client, view, replace(self.next, text=text, files=files))
             self.next, self.last_chat = Question("", started.conversation_id), started.chat_id
             self.paths.clear()
-            outcome = follow(self.client, view, started.chat_id, to_end=False)
+            outcome = self._follow(view)
         if outcome.problem:
             _complain(outcome.problem)
         if isinstance(outcome.interrupted, Terminated):
             raise outcome.interrupted
+
+    def _follow(self, view: View) -> Outcome:
+        decide = Asking(self.client, view)
+        outcome = follow(self.client, view, self.last_chat, to_end=False, decide=decide)
+        if outcome.is_paused:
+            view.notice("It waits for your decision: /decide asks again, /stop stops it.")
+        return outcome
+
+    def decide(self, _argument: str) -> None:
+        if not self.last_chat:
+            raise BadFile("Nothing was asked yet.")
+        with view_on(sys.stdout, Reader(self.target.user, self.target.grants)) as view:
+            self._follow(view)
+
+    def stop(self, _argument: str) -> None:
+        if not self.last_chat:
+            raise BadFile("Nothing was asked yet.")
+        _print(cancel_lines(self.client.cancel(self.last_chat)))
 
     def _command(self, command: Command) -> None:
         does = _COMMANDS.get(command.name)
@@ -199,6 +220,8 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Conversation, str], None]]]] 
     "file": ("PATH  attach a file to the next question", Conversation.file),
     "show": ("[RECORD]  show this conversation, or a whole record such as q1-t1", Conversation.show),
     "cost": ("[CHAT]  show what the last answer did and cost", Conversation.cost),
+    "decide": ("  decide on what the last question waits for", Conversation.decide),
+    "stop": ("  stop the last question's chat, if it waits", Conversation.stop),
     "credits": ("  show the available credits", Conversation.credits),
     "conversations": (
         "[TEXT]  list the latest conversations, or those with TEXT",
@@ -221,7 +244,7 @@ def converse(stack: Wanted, target: Target, client: ApiClient, first: Question) 
     while True:
         try:
             click.echo()
-            talk.enter(_read(prompt))
+            talk.enter(read(prompt))
         except (EOFError, Left):
             break
         except KeyboardInterrupt as interrupt:
@@ -240,21 +263,6 @@ def _prompt(stack: Wanted) -> PromptSession[str]:
         path.touch(mode=0o600)
         history = FileHistory(path)
     return PromptSession(history=history, key_bindings=_keys())
-
-
-def _read(prompt: PromptSession[str]) -> str:
-    """Read a line. Raises EOFError, KeyboardInterrupt, and `Terminated` after the terminal is restored."""
-
-    def terminate(_number: int, _frame: FrameType | None) -> None:
-        if prompt.app.loop is None or not prompt.app.is_running:
-            raise Terminated
-        prompt.app.loop.call_soon_threadsafe(lambda: prompt.app.exit(exception=Terminated()))
-
-    before = signal.signal(signal.SIGTERM, terminate)
-    try:
-        return prompt.prompt("> ")
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _keys() -> KeyBindings:

@@ -19,6 +19,7 @@ from dualtrack_stack.cli.explain_commands import explain
 from dualtrack_stack.cli.graph_commands import graph_commands
 from dualtrack_stack.cli.key_commands import key_commands
 from dualtrack_stack.cli.new_command import new
+from dualtrack_stack.cli.pause_commands import decide, pauses
 from dualtrack_stack.cli.target import need_local
 from dualtrack_stack.cli.tool_commands import tools
 from dualtrack_stack.cli.user_commands import user_commands
@@ -40,6 +41,8 @@ main.add_command(conversations)
 main.add_command(show)
 main.add_command(watch)
 main.add_command(cancel)
+main.add_command(pauses)
+main.add_command(decide)
 main.add_command(tools)
 main.add_command(check)
 main.add_command(credit_commands)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final, Protocol
 
@@ -23,6 +24,7 @@ from dualtrack_stack.cli.markdown import Markdown
 from dualtrack_stack.cli.transcript import (
     Answered,
     Called,
+    Decided,
     Ended,
     Failed,
     Retrying,
@@ -30,6 +32,7 @@ from dualtrack_stack.cli.transcript import (
     Transcript,
     TurnBegan,
     Unpaid,
+    Waits,
     clean,
     facts_of,
     sources_of,
@@ -40,7 +43,8 @@ from dualtrack_stack.cli.transcript import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from types import TracebackType
 
     from dualtrack import answers
@@ -77,6 +81,10 @@ class View(Protocol):
     def show(self, event: ChatEvent) -> None:
         """One more event of the chat."""
 
+    def aside(self) -> AbstractContextManager[None]:
+        """Meanwhile somebody else writes to the terminal."""
+        ...
+
 
 NOBODY: Final = Reader()
 
@@ -110,6 +118,10 @@ class PlainView:
         """One line."""
         self._write(text)
 
+    def aside(self) -> AbstractContextManager[None]:
+        """Nothing is in the way."""
+        return nullcontext()
+
     def show(self, event: ChatEvent) -> None:
         """The lines that the event settles."""
         self._transcript, blocks = step(self._transcript, event, time.monotonic())
@@ -133,6 +145,10 @@ class PlainView:
                 mark = "failed" if block.problem else "ok"
                 problem = f"  ({block.problem})" if block.problem else ""
                 lines = (f"  {_seconds(block.seconds)}  {mark:<6}  {_call(block)}{problem}",)
+            case Waits(calls):
+                lines = tuple(f"  waits   {call.tool} {call.detail}".rstrip() for call in calls)
+            case Decided():
+                lines = (f"  {block.outcome}: {block.tool} {block.detail}".rstrip(),)
             case Unpaid():
                 lines = (f"  {_unpaid(block, self._reader)}",)
             case Answered(response) if not self._progress_only:
@@ -193,6 +209,15 @@ class LiveView:
         self._moves.join()
         self._live.stop()
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Without the region, which comes back below what was written meanwhile."""
+        with self._drawing:
+            self._live.stop()
+        yield
+        with self._drawing:
+            self._live.start()
+
     def refresh(self) -> None:
         """Draw the region as it is now."""
         with self._drawing:
@@ -235,6 +260,8 @@ class LiveView:
             return "summarising for the next question"
         if not now.turn:
             return "starting"
+        if now.asking:
+            return "waiting for a decision"
         if now.waiting:
             return wait_line(now.waiting, self._clock() - now.since)
         return "writing" if now.text.strip() else "thinking"
@@ -258,6 +285,9 @@ class LiveView:
                 parts = (_indented(Markdown(text, style="dim")),)
             case Called():
                 parts = (self._called(block),)
+            case Decided():
+                mark = (f"  {self._ok} ", "green") if block.may_run else (f"  {self._bad} ", "red")
+                parts = (Text.assemble(mark, f"{block.tool} ", (block.detail, "dim"), f"  {block.outcome}"),)
             case Unpaid():
                 parts = (Text(f"  {_unpaid(block, self._reader)}", style="yellow"),)
             case Answered(response) if not self._progress_only:

@@ -59,6 +59,11 @@ Decide = Callable[["answers.Chat"], bool]
 """Decides on the open calls of a paused chat; false if nobody is there to be asked, or they leave it open."""
 
 
+def nobody(_chat: answers.Chat) -> bool:
+    """`Decide` where nobody can be asked."""
+    return False
+
+
 def ask(client: ApiClient, view: View, question: Question) -> Started:
     """Start the chat of a question."""
     if question.fork is None or question.before is None:
@@ -87,7 +92,7 @@ def follow(
     *,
     to_end: bool,
     cancels: bool = True,
-    decide: Decide = lambda _: False,
+    decide: Decide = nobody,
 ) -> Outcome:
     """Show a chat until its answer is final, or with ``to_end`` until its summaries are made, too; or until it waits
     for decisions that ``decide`` does not make.

@@ -16,16 +16,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from dualtrack.frozen import thaw
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from dualtrack import answers
+    from dualtrack.answers import OpenCall
     from dualtrack.event_data import (
         AnswerEvent,
         CreditsEvent,
         DeltaEvent,
         DoneEvent,
         ErrorEvent,
+        PausedEvent,
+        ResumedEvent,
         RetryingEvent,
+        StartedCall,
         ToolCallsStartEvent,
         ToolResultEvent,
         TurnEvent,
@@ -56,6 +60,8 @@ class Transcript:
     since: float = 0.0
     running: tuple[RunningCall, ...] = ()
     answered: bool = False
+    asking: tuple[RunningCall, ...] = ()
+    """Calls that wait for somebody: the chat is paused."""
     waiting: Retrying | None = None
     """The model is busy: the turn is about to be retried, or just being so."""
 
@@ -103,6 +109,23 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
+class Waits:
+    """The chat pauses for these calls."""
+
+    calls: tuple[RunningCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What became of a call that waited; ``may_run`` if it runs now."""
+
+    tool: str
+    detail: str
+    outcome: str
+    may_run: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Unpaid:
     """Tools for which the credits were not enough."""
 
@@ -132,8 +155,17 @@ class Failed:
     message: str
 
 
-Block: TypeAlias = TurnBegan | Retrying | Said | Called | Unpaid | Answered | Ended | Failed
+Block: TypeAlias = TurnBegan | Retrying | Said | Called | Waits | Decided | Unpaid | Answered | Ended | Failed
 Step: TypeAlias = tuple[Transcript, tuple[Block, ...]]
+
+OUTCOMES: Final[Mapping[str, str]] = {
+    "approved": "approved",
+    "edited": "approved with another input",
+    "answered": "answered",
+    "declined": "declined",
+    "expired": "nobody decided in time",
+}
+"""What became of a call that waited, in words."""
 
 LEFT: Final = "left"
 """Not an event of the API: the user stops watching, and unfinished blocks are shown as they are."""
@@ -188,11 +220,30 @@ def _delta(before: Transcript, data: DeltaEvent, _now: float) -> Step:
     return replace(before, text=before.text + str(data["text"]), waiting=None), ()
 
 
-def _calls(before: Transcript, data: ToolCallsStartEvent, now: float) -> Step:
-    calls = tuple(
+def _calls_of(listed: Iterable[OpenCall | StartedCall], now: float) -> tuple[RunningCall, ...]:
+    return tuple(
         RunningCall(str(call["id"]), clean(call["tool"]), describe(call.get("input") or {}), now)
-        for call in data["calls"]
+        for call in listed
     )
+
+
+def _paused(before: Transcript, data: PausedEvent, now: float) -> Step:
+    calls = _calls_of(data["calls"], now)
+    return replace(before, text="", asking=calls, waiting=None), (*_said(before.text), Waits(calls))
+
+
+def _resumed(before: Transcript, data: ResumedEvent, now: float) -> Step:
+    outcomes = {decision["id"]: str(decision["outcome"]) for decision in data["decisions"]}
+    decided = tuple(
+        Decided(call.tool, call.detail, OUTCOMES.get(outcome, outcome), outcome in ("approved", "edited"))
+        for call in before.asking
+        if (outcome := outcomes.get(call.id, ""))
+    )
+    return replace(before, asking=(), since=now), decided
+
+
+def _calls(before: Transcript, data: ToolCallsStartEvent, now: float) -> Step:
+    calls = _calls_of(data["calls"], now)
     return replace(before, text="", running=before.running + calls, waiting=None), _said(before.text)
 
 
@@ -250,6 +301,8 @@ _STEPS: Final[Mapping[str, Callable[[Transcript, Any, float], Step]]] = {
     "delta": _delta,
     "tool_calls_start": _calls,
     "tool_result": _result,
+    "paused": _paused,
+    "resumed": _resumed,
     "credits": _credits,
     "answer": _answer,
     "done": _done,

@@ -10,6 +10,7 @@ import click
 from dualtrack_stack.cli.client import ChatEvent, Refused
 from dualtrack_stack.cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
 from dualtrack_stack.cli.id_types import CHAT
+from dualtrack_stack.cli.pause_commands import how_to_go_on
 from dualtrack_stack.cli.target import open_target
 from dualtrack_stack.cli.transcript import clean, one_line
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from dualtrack_stack.cli.client import ApiClient
     from dualtrack_stack.cli.progress import View
-    from dualtrack_stack.cli.talk import Outcome
+    from dualtrack_stack.cli.talk import Decide, Outcome
     from dualtrack_stack.cli.target import Wanted
 
 
@@ -36,15 +37,20 @@ def watch(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
     """
     with exit_codes():
         with open_target(stack, report) as target, target.client() as client:
+            from dualtrack_stack.cli.asking import Asking, is_terminal  # noqa: PLC0415 - loads the line editor
             from dualtrack_stack.cli.progress import Reader, view_on  # noqa: PLC0415 - loads rich
+            from dualtrack_stack.cli.talk import nobody  # noqa: PLC0415
 
             stream = sys.stderr if as_json else sys.stdout
             with view_on(stream, Reader(target.user, target.grants), progress_only=as_json) as view:
-                outcome = _follow(client, view, chat_id, as_json=as_json)
+                decide = Asking(client, view) if not as_json and is_terminal() else nobody
+                outcome = _follow(client, view, chat_id, decide, as_json=as_json)
         if as_json and outcome.chat is not None:
             print_json(outcome.chat)
         if outcome.problem:
             click.echo(f"Error: {outcome.problem}", err=True)
+        if outcome.is_paused and outcome.chat:
+            click.echo(how_to_go_on(stack, outcome.chat), err=True)
         if outcome.interrupted:
             raise outcome.interrupted
     sys.exit(exit_of(outcome))
@@ -57,12 +63,12 @@ def exit_of(outcome: Outcome) -> Exit:
     return Exit.ANSWERED if outcome.answered else Exit.FAILED
 
 
-def _follow(client: ApiClient, view: View, chat_id: str, *, as_json: bool) -> Outcome:
+def _follow(client: ApiClient, view: View, chat_id: str, decide: Decide, *, as_json: bool) -> Outcome:
     """Shows its events, or its final state once they have expired: they are kept for 24 hours (CONTRACT 5)."""
     from dualtrack_stack.cli.talk import Outcome, follow  # noqa: PLC0415
 
     try:
-        return follow(client, view, chat_id, to_end=as_json, cancels=False)
+        return follow(client, view, chat_id, to_end=as_json, cancels=False, decide=decide)
     except Refused as refused:
         if refused.code != "not_found":
             raise
@@ -82,11 +88,12 @@ def cancel(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
     if as_json:
         print_json(chat)
         return
-    for line in _lines(chat):
+    for line in cancel_lines(chat):
         click.echo(line)
 
 
-def _lines(chat: answers.Chat) -> tuple[str, ...]:
+def cancel_lines(chat: answers.Chat) -> tuple[str, ...]:
+    """What is left of a chat that was to be stopped."""
     own = one_line(chat["chat_id"], 100)
     charge = f"{chat['credits_used']:,} credits charged, {chat['credits_remaining']:,} left"
     if chat["status"] != "cancelled":
