@@ -69,6 +69,9 @@ class Script:
     cancelled: dict[str, Any] | None = None
     """What DELETE of the chat answers; a cancelled chat by default."""
 
+    decided: list[dict[str, Any]] = field(default_factory=list)
+    """The decisions that were taken: a chat goes on behind `paused` once each of its calls has one."""
+
     requests: list[tuple[str, str, Any]] = field(default_factory=list)
     """(method, path with query, body)."""
     resumed_from: list[int] = field(default_factory=list)
@@ -81,8 +84,18 @@ class Script:
         """The bodies of the requests of this method to this path."""
         return [body for seen, where, body in self.requests if (seen, where) == (method, path)]
 
+    def open_calls(self, event: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those of an event `paused` that nobody has decided on."""
+        decided = {decision["id"] for decision in self.decided}
+        return (
+            [call for call in event[1]["calls"] if call["id"] not in decided] if event[0] == "paused" else []
+        )
+
     def chat(self) -> dict[str, Any]:
-        """The chat object: that of the terminal event, or a failed one."""
+        """The chat object: that of the pause, of the terminal event, or a failed one."""
+        if calls := next((calls for calls in map(self.open_calls, self.events) if calls), []):
+            pause = {"calls": calls, "expires_at": "2026-11-28T21:31:47.000Z"}
+            return chat_object(status="paused", stop=None, response=None, pause=pause)
         kind, data = self.events[-1]
         return data if kind == "done" else chat_object(status="failed", stop=None, response=None)
 
@@ -188,6 +201,22 @@ def answered(response: str = "Use **OAuth 2.0**.", **changed: Any) -> list[tuple
     ]
 
 
+def waiting(*calls: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The events of a chat that waits for these calls, then goes on and answers."""
+    outcomes = [{"id": call["id"], "outcome": "approved"} for call in calls]
+    return [
+        *answered()[:4],
+        ("paused", {"turn": 1, "calls": [*calls], "expires_at": "2026-11-28T21:31:47.000Z"}),
+        ("resumed", {"turn": 1, "by": "user", "decisions": outcomes}),
+        *answered()[6:],
+    ]
+
+
+def asks(tool: str, number: int = 1, /, kind: str = "approval", **arguments: Any) -> dict[str, Any]:
+    """A call that waits."""
+    return {"id": f"q1-t{number}", "tool": tool, "input": arguments, "kind": kind}
+
+
 @contextmanager
 def api_server(script: Script) -> Iterator[str]:
     """Serve the script on a free loopback port; the base URL."""
@@ -259,6 +288,8 @@ class _Server:
             ),
             ("GET", chat): lambda: JSONResponse(self.script.chat()),
             ("DELETE", chat): lambda: JSONResponse(self.script.cancelled or stopped_chat()),
+            ("POST", f"{chat}/decisions"): lambda: self._decide(body),
+            ("GET", "/v1/pauses"): lambda: JSONResponse({"pauses": self._pauses()}),
             ("GET", f"{chat}/events"): lambda: self._events(request),
             ("GET", "/v1/credits/ledger"): lambda: JSONResponse({"entries": self.script.ledger}),
             ("GET", "/v1/credits"): lambda: JSONResponse(self.script.balance),
@@ -276,6 +307,15 @@ class _Server:
         if not answer and method == "GET" and path.startswith("/v1/conversations/"):
             return self._read(path.split("/")[3:], request)
         return answer() if answer else _refuse(404, "not_found", "Not found.")
+
+    def _decide(self, body: Any) -> Response:
+        self.script.decided += body["decisions"]
+        return JSONResponse(self.script.chat())
+
+    def _pauses(self) -> list[dict[str, Any]]:
+        chat = self.script.chat()
+        listed = {"chat_id": CHAT_ID, "conversation_id": CONVERSATION_ID, "paused_at": AT}
+        return [{**listed, **chat["pause"]}] if "pause" in chat else []
 
     def _listed(self, request: Request) -> Response:
         wanted = request.query_params.get("q", "").lower()
@@ -337,6 +377,8 @@ class _Server:
                     yield frame[: len(frame) // 2]
                 return
             yield f": keep-alive\n\n{frame}"
+            if self.script.open_calls((kind, data)):
+                return
             if number == self.script.hold_after:
                 self.script.streaming.set()
                 await _gone(request)

@@ -77,6 +77,7 @@ class Asking:
     def _settle(self, chat_id: str, call: answers.OpenCall, allowed: set[str]) -> None:
         """Ask until the decision is taken, or was made elsewhere. What was just allowed is not asked for again."""
         console = Console(file=sys.stdout, highlight=False, emoji=False, markup=False)
+        console.print()
         for part in _drawn(call, self._description(call["tool"])):
             console.print(part)
         while True:

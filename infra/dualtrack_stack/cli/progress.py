@@ -286,8 +286,8 @@ class LiveView:
             case Called():
                 parts = (self._called(block),)
             case Decided():
-                mark = (f"  {self._ok} ", "green") if block.may_run else (f"  {self._bad} ", "red")
-                parts = (Text.assemble(mark, f"{block.tool} ", (block.detail, "dim"), f"  {block.outcome}"),)
+                mark = (f"  {self._bad} ", "red") if block.is_refused else (f"  {self._ok} ", "green")
+                parts = (Text.assemble(mark, block.tool, (f"  {block.outcome}", "dim")),)
             case Unpaid():
                 parts = (Text(f"  {_unpaid(block, self._reader)}", style="yellow"),)
             case Answered(response) if not self._progress_only:

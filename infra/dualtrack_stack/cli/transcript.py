@@ -117,12 +117,12 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What became of a call that waited; ``may_run`` if it runs now."""
+    """What became of a call that waited; ``is_refused`` if it will have no result of its own."""
 
     tool: str
     detail: str
     outcome: str
-    may_run: bool
+    is_refused: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ def _paused(before: Transcript, data: PausedEvent, now: float) -> Step:
 def _resumed(before: Transcript, data: ResumedEvent, now: float) -> Step:
     outcomes = {decision["id"]: str(decision["outcome"]) for decision in data["decisions"]}
     decided = tuple(
-        Decided(call.tool, call.detail, OUTCOMES.get(outcome, outcome), outcome in ("approved", "edited"))
+        Decided(call.tool, call.detail, OUTCOMES.get(outcome, outcome), outcome in ("declined", "expired"))
         for call in before.asking
         if (outcome := outcomes.get(call.id, ""))
     )
