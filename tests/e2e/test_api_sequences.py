@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tests.clients.stack_client import Root
     from tests.servers.tool_server import ToolServer
 
-SECONDS = float(os.environ.get("DUALTRACK_SEQUENCE_SECONDS", "20" if LONG else "6"))
+SECONDS = float(os.environ.get("DUALTRACK_SEQUENCE_SECONDS", "12" if LONG else "6"))
 SEED = int(os.environ.get("DUALTRACK_SEQUENCE_SEED", "20261122"))
 
 

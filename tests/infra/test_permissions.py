@@ -22,6 +22,7 @@ from tests.drivers.own_projects import WITH_A_TOOL
 from tests.drivers.synthesised import AWS_STAGES
 from tests.drivers.templates import Stage, readable
 from tests.drivers.walked_stages import Variant
+from tests.infra.rules.registry import ALL_SET
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -301,7 +302,7 @@ def test_only_sending_functions_of_a_stage_with_a_collector_may_read_its_headers
     assembly: Callable[..., Path],
 ) -> None:
     """Without a collector no function may read them; the others are checked by `SECRETS` above."""
-    stage = Stage("staging", assembly("staging", {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example.com"}))
+    stage = Stage("prod", assembly("prod", ALL_SET))
     readers = {
         function
         for function in TABLES.keys() - {"Own"}  # a stage without tools of a project

@@ -21,7 +21,8 @@ from dualtrack_stack.settings import (
     refuse_to_drop,
 )
 
-from tests.drivers.templates import WITH_MCP, Stage
+from tests.drivers.templates import Stage
+from tests.infra.rules.registry import ALL_SET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -153,10 +154,9 @@ def test_a_record_that_the_parameter_store_would_refuse_stops_the_synthesis(
 
 def test_the_first_stack_records_what_was_set(assembly: Callable[..., Path]) -> None:
     """Every other stack is deployed after it."""
-    values = {**WITH_MCP, **MAIL}
-    folder = assembly("prod", values)
+    folder = assembly("prod", ALL_SET)
     (record,) = Stage("prod", folder).resources("Data", "AWS::SSM::Parameter").values()
-    assert json.loads(record["Value"]) == {"settings": values, "overriding": sorted(values)}
+    assert json.loads(record["Value"]) == {"settings": ALL_SET, "overriding": sorted(ALL_SET)}
     assert (record["Name"], record["Tier"]) == (record_name("prod"), "Intelligent-Tiering")
     artifacts = json.loads((folder / "manifest.json").read_text())["artifacts"]
     for name in ("Identity", "Mcp", "Chat", "Page"):

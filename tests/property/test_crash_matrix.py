@@ -1,12 +1,13 @@
 """Crashes, duplicates and zombies at every outside call of every step (docs/faults.md).
 
 The whole matrix takes minutes (``uv run --group test python -m tests.bench.crash_matrix``). This runs a sample: every
-site with one kind of fault, and every kind of fault; the short form takes an eighth of the sites.
-``DUALTRACK_CRASH_SEED`` selects another sample.
+call that no scenario before makes, a quarter of the others, and every kind of fault in half of the scenarios; the short
+form a sixteenth of the calls, and every kind in a quarter. ``DUALTRACK_CRASH_SEED`` selects another sample.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 import threading
@@ -20,6 +21,7 @@ from tests.drivers.crash_matrix import (
     Case,
     cases,
     judge,
+    record,
     run,
     table,
     with_waiting_profile,
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from dualtrack.requests import ChatRef
 
 SEED = int(os.environ.get("DUALTRACK_CRASH_SEED", "20261121"))
+A_KIND, A_SITE = (2, 4) if LONG else (4, 16)
+"""Each kind of fault in every such scenario; every such call."""
 
 
 @pytest.fixture(autouse=True)
@@ -42,14 +46,29 @@ def _with_every_profile() -> Iterator[None]:
         yield
 
 
+@functools.cache
+def new_sites() -> dict[str, frozenset[Site]]:
+    """By scenario: its calls that no scenario before it makes."""
+    known: set[Site] = set()
+    new = {}
+    for scenario in SCENARIOS:
+        new[scenario.name] = frozenset(record(scenario).recorded.sites) - known
+        known |= new[scenario.name]
+    return new
+
+
 def sample(scenario: Scenario) -> list[Case]:
-    """A sample of the scenario's cases by seed, with every kind, and in the long form with every site."""
+    """A sample of the scenario's cases by seed."""
     drawn = random.Random(f"{SEED} {scenario.name}")
     listed = list(cases(scenario))
     drawn.shuffle(listed)
-    of_sites = list({case.fault.site: case for case in listed}.values())
-    of_kinds = list({case.kind: case for case in listed}.values())
-    return [*of_kinds, *(case for case in of_sites[:: 1 if LONG else 8] if case not in of_kinds)]
+    of_sites = {case.fault.site: case for case in listed}
+    of_kinds = {case.kind: case for case in listed}
+    kinds = sorted(of_kinds)[SCENARIOS.index(scenario) % A_KIND :: A_KIND]
+    new = new_sites()[scenario.name] if LONG else frozenset()
+    sites = [site for number, site in enumerate(of_sites) if number % A_SITE == 0 or site in new]
+    taken = [*(of_kinds[kind] for kind in kinds), *(of_sites[site] for site in sites)]
+    return list({str(case): case for case in taken}.values())
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)

@@ -55,7 +55,7 @@ TALK: Final = Scenario(
 )
 """Every query has the same long result and files: deleted and kept conversations share their bodies."""
 
-HUGE: Final = replace(TALK, result=BIG[:600_000])
+HUGE: Final = replace(TALK, result=BIG[:100_000])
 """The same with results in S3."""
 
 

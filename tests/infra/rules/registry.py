@@ -30,6 +30,7 @@ ALL_SET: Final = {
     "OIDC_SECRET_NAME": "login/dualtrack",
     "SAML_METADATA_URL": "https://directory.example.org/metadata.xml",
     "SES_FROM": "dualtrack@example.org",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example.com",
 }
 VARIANTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "local": ("local", {}),
