@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.credits.aws_cost import STEP_SECONDS, Line, Work, work_lines
+from dualtrack.credits.aws_cost import LOG_KILOBYTES, STEP_SECONDS, Line, Work, work_lines
 
 from dualtrack_stack.prices import HOME, prices
 from dualtrack_stack.roots import PACKAGE
@@ -46,6 +46,9 @@ MODEL_SECONDS: Final = 4.0
 TOOL_SECONDS: Final = 1.5
 SUMMARY_SECONDS: Final = MODEL_SECONDS / 2
 SCHEDULED_SECONDS: Final = 0.5
+JUNK: Final = 1_000_000
+REFUSAL_SECONDS: Final = 0.03
+"""Of `api`, for a request whose key is refused."""
 KEPT_SNAPSHOTS: Final = 2
 """The fewest versions that `dualtrack aws prune` keeps: the current one and one for a rollback."""
 
@@ -219,6 +222,20 @@ def metric_lines(region: str = HOME) -> list[Line]:
 def alarms_apart(lines: Iterable[Line]) -> list[Line]:
     """The lines without those of a stage's optional alarms."""
     return [line for line in lines if line.item != ALARMS]
+
+
+def junk_lines(megabytes: Mapping[str, int], region: str = HOME) -> list[Line]:
+    """What a million requests with a key cost that does not exist (docs/keys.md); junk without a key's checksum makes
+    no write."""
+    price, seconds = prices(region), JUNK * REFUSAL_SECONDS
+    return [
+        Line("Lambda api, GB-seconds", seconds * megabytes["api"] / 1024, price["lambda_gb_second"]),
+        Line("Lambda, invocations", JUNK, price["lambda_request"]),
+        Line("DynamoDB, write units of a well-formed key", JUNK, price["dynamodb_write"]),
+        Line("API Gateway, requests", JUNK, price["api_request"]),
+        Line("CloudFront, requests", JUNK, price["cloudfront_request"]),
+        Line("Logs, GB", 2 * JUNK * LOG_KILOBYTES / 1e6, price["log_gb"]),
+    ]
 
 
 def user_lines(region: str = HOME) -> list[Line]:

@@ -115,6 +115,8 @@ class Storm:
     conversations: dict[str, list[str]] = field(default_factory=dict)
     told: Told = field(default_factory=Told)
     names: dict[str, str] = field(default_factory=dict)
+    keys: set[str] = field(default_factory=set)
+    """Users who call by an API key."""
     written: list[str] = field(default_factory=list)
     asked: int = 0
     ended: int = 0
@@ -134,6 +136,8 @@ class Storm:
         self.names = {user.id: f"user-{n}" for n, user in enumerate(self.users)}
         for user in self.users:
             self.root.grant(user.id)
+        for user in self.users[::2]:
+            self._use_key(user)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             chats = [pool.submit(self._chat, number) for number in range(self.chats)]
             self._weather(chats)
@@ -142,6 +146,14 @@ class Storm:
         self.model.script.clear()
         self._wait()
         return self._judge()
+
+    def _use_key(self, user: Person) -> None:
+        """From now on the user calls by an API key with caps that no storm reaches."""
+        caps = {"credits_total": 1_000_000, "dollars_day": 100_000}
+        body = {"name": "storm", "scopes": ["chat", "read", "erase"], "caps": caps}
+        made = user.http.post("/v1/keys", json=body).raise_for_status().json()
+        user.http.headers["Authorization"] = f"Bearer {made['key']}"
+        self.keys.add(user.id)
 
     # ── users ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -268,7 +280,8 @@ class Storm:
         raise AssertionError(f"{method} {path} was never answered")
 
     def _sign_in(self, user: Person) -> None:
-        """Sign in again, as a client does whose token is refused."""
+        """Sign in again, as a client does whose token is refused; a key is never refused."""
+        assert user.id not in self.keys
         with contextlib.suppress(Exception):  # the pool may be restarting
             token = self.root.stack.token(self.names[user.id]).token
             user.http.headers["Authorization"] = f"Bearer {token}"

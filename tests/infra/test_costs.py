@@ -18,6 +18,7 @@ from dualtrack_stack.costs import (
     cold_seconds,
     counted,
     idle_lines,
+    junk_lines,
     runs_a_month,
     sizes,
     total,
@@ -101,6 +102,15 @@ def metrics_of_alarms(templates: Templates) -> int:
         if resource["Type"] == "AWS::CloudWatch::Alarm"
     ]
     return sum(json.dumps(alarm).count('"MetricStat"') or 1 for alarm in alarms)
+
+
+def test_junk_for_keys_costs_what_the_documents_say() -> None:
+    lines = junk_lines({spec.name: spec.memory for spec in SPECS.values()})
+    written = total([line for line in lines if "write units" in line.item])
+    for document in ("keys.md", "aws/costs.md"):
+        text = (ROOT / "docs" / document).read_text()
+        assert f"{total(lines):.2f}" in text
+        assert f"{total(lines) - written:.2f}" in text
 
 
 def test_a_large_dashboard_is_on_the_bill() -> None:

@@ -134,6 +134,7 @@ def bills_of(templates: Sequence[Template], region: str) -> Mapping[str, list[Li
         cold_lines,
         counted,
         idle_lines,
+        junk_lines,
         metric_lines,
         sizes,
         user_lines,
@@ -153,6 +154,7 @@ def bills_of(templates: Sequence[Template], region: str) -> Mapping[str, list[Li
         bills["Alarms of the stage, a month"] = alarms
     bills["Metrics of the functions, a month with chats"] = metric_lines(region)
     bills["Each user who signs in, a month"] = user_lines(region)
+    bills["A million requests with an API key that does not exist"] = junk_lines(megabytes, region)
     return bills
 
 

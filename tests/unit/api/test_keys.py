@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import string
-from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,18 +18,19 @@ from dualtrack.api.models import CapsBody, KeyChangeBody
 from dualtrack.api.openapi import samples
 from dualtrack.api.table import ROUTES
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS
+from dualtrack.chat.spans import spans_of
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.credits.account import MOST_KEYS
 from dualtrack.credits.audit import audit
 from dualtrack.credits.keys import CAPS
-from dualtrack.errors import ApiError
 from dualtrack.storage.keys import KEY_REQUESTS
 from dualtrack.storage.leases import WAITS
 
 from tests.clients.api_client import BODIES, Api, items, make_api
+from tests.drivers.key_attacks import HOSTILE_NAMES, IDS, at_once, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from dualtrack.api.route import Route
 
@@ -50,22 +48,6 @@ def api(shared: Api) -> Api:
     """A user of the test's own, in a minute of the test's own."""
     shared.world.clock.now = shared.world.clock.now // 60 * 60 + 120
     return shared.of_new_user()
-
-
-@contextlib.contextmanager
-def counted(api: Api) -> Iterator[Counter[str]]:
-    """The requests that the block makes of the tables, by operation."""
-    calls: Counter[str] = Counter()
-    events = api.world.stores.chats.client.meta.events
-
-    def count(model: Any, **_: Any) -> None:
-        calls[model.name] += 1
-
-    events.register("before-call.dynamodb", count, unique_id="counted")
-    try:
-        yield calls
-    finally:
-        events.unregister("before-call.dynamodb", unique_id="counted")
 
 
 def refused(api: Api, method: str = "GET", target: str = "/v1/tools", body: Any = None) -> tuple[int, str]:
@@ -135,7 +117,8 @@ def test_no_secret_is_logged_shown_in_an_error_or_in_a_sample(
         api.run(chat["chat_id"])
         shown += [
             by_key.get(chat["url"]),
-            by_key.get(f"{chat['url']}/receipt"),
+            receipt := by_key.get(f"{chat['url']}/receipt"),
+            spans_of(receipt, "anthropic"),
             by_key.get("/v1/credits/ledger"),
         ]
         shown += [by_key.call("DELETE", "/v1/me").text, api.by_key(key + "x").call("GET", "/v1/tools").text]
@@ -250,25 +233,6 @@ def test_a_key_has_600_requests_a_minute_and_takes_none_of_its_users(
     by_key.get("/v1/credits")
 
 
-def test_junk_takes_no_request_from_a_key_or_its_user(api: Api) -> None:
-    """Whoever knows a key's id, which receipts show, cannot use up its minute without its secret."""
-    made = api.make_key("read")
-    by_key = api.by_key(made["key"])
-    by_key.get("/v1/credits")
-
-    def counters() -> list[Any]:
-        listed = items(api.world, "chats")
-        return [
-            item.get("requests") for item in listed if item["pk"]["S"].endswith((made["key_id"], api.user))
-        ]
-
-    before = counters()
-    for _ in range(20):
-        assert refused(api.by_key(new_key(made["key_id"]))) == (401, "unauthorized")
-        assert refused(api.by_key(new_key(new_key_id()))) == (401, "unauthorized")
-    assert counters() == before
-
-
 def test_a_key_is_no_token_and_a_token_no_key(api: Api) -> None:
     made = api.make_key("read")
     event = api.by_key(made["key"]).event("GET", "/v1/credits")
@@ -281,19 +245,6 @@ def test_a_key_is_no_token_and_a_token_no_key(api: Api) -> None:
 
 # ── scopes ────────────────────────────────────────────────────────────────────────────────────────
 
-IDS = {
-    "user_id": "u",
-    "corpus": "courses",
-    "job_id": f"jb_{'0' * 26}",
-    "document_id": "0" * 32,
-    "chat_id": f"ch_{'0' * 26}",
-    "conversation_id": f"cv_{'0' * 26}",
-    "record_id": "q1",
-    "place": "1",
-    "key_id": f"key_{'0' * 16}",
-    "name": "ann",
-    "tool": "write_note",
-}
 GUARDED = [route for route in ROUTES if route.access != "open" and route.serve]
 
 
@@ -476,19 +427,6 @@ def test_a_name_and_caps_can_be_changed_and_taken_away(api: Api) -> None:
     assert refused(api.of_new_user(), "PATCH", where, {"name": "mine"}) == (404, "not_found")
 
 
-def at_once(*calls: Callable[[], Any]) -> list[Any]:
-    """What each returns, or the `ApiError` that it raises."""
-
-    def outcome(call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except ApiError as refusal:
-            return refusal
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(outcome, calls))
-
-
 def test_changes_of_different_caps_at_once_all_stand(api: Api) -> None:
     made, stores = api.make_key("chat"), api.module.stores
     for number in range(1, 6):
@@ -499,7 +437,7 @@ def test_changes_of_different_caps_at_once_all_stand(api: Api) -> None:
             )
             for name in CAPS
         ]
-        at_once(*changes)
+        at_once(changes)
         (listed,) = api.get("/v1/keys")["keys"]
         assert listed["caps"] == wanted
 
@@ -508,7 +446,7 @@ def test_two_revocations_at_once_are_one(api: Api) -> None:
     stores, executions = api.module.stores, api.module.executions
     made = api.make_key("chat", "read", acts_for="any")
     chat = api.by_key(made["key"], "ann").start("Hello.")
-    revoked = at_once(*[partial(revoke_key, stores, executions, api.user, made["key_id"], cancels=True)] * 4)
+    revoked = at_once([partial(revoke_key, stores, executions, api.user, made["key_id"], cancels=True)] * 4)
     assert {getattr(outcome, "status", 204) for outcome in revoked} <= {204, 404}
     assert stores.chats.load(end_user_id(api.user, "ann"), chat["chat_id"]).status == "cancelled"
     lines = stores.ledger.movements(api.user)
@@ -548,32 +486,8 @@ def test_the_old_secret_ends_after_a_day(api: Api) -> None:
 
 # ── end users ─────────────────────────────────────────────────────────────────────────────────────
 
-HOSTILE = [
-    "",
-    " ",
-    ".",
-    "..",
-    "a/b",
-    "../../v1/me",
-    "a\\b",
-    "%2e%2e",
-    "a%2Fb",
-    "a%252Fb",
-    "%",
-    "%zz",
-    "%ff",
-    "x" * 257,
-    "x" * 1_000_000,
-    "%00",
-    "a%0Ab",
-    "ann%E2%80%8B",  # zero width
-    "%E2%80%AEnna",  # right to left
-    "Jürgen",  # a header is ASCII
-    "cc%81" * 300,
-]
 
-
-@pytest.mark.parametrize("name", HOSTILE, ids=lambda name: name[:12])
+@pytest.mark.parametrize("name", HOSTILE_NAMES, ids=lambda name: name[:12])
 def test_a_hostile_name_of_an_end_user_is_refused(api: Api, name: str) -> None:
     key = api.make_key("chat", "erase", acts_for="any")["key"]
     assert refused(api.by_key(key, name)) == (400, "invalid_request")
