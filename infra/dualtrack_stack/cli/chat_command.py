@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from dualtrack.message_files import FILES_BYTES, MESSAGE_CHARACTERS
 
 from dualtrack_stack.cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
 from dualtrack_stack.cli.conversation_commands import latest
-from dualtrack_stack.cli.files import STDIN, BadFile, piped_text, read_files
+from dualtrack_stack.cli.files import STDIN, BadFile, piped_text, read_files, read_schema
 from dualtrack_stack.cli.id_types import CONVERSATION, QUERY
 from dualtrack_stack.cli.pause_commands import how_to_go_on
 from dualtrack_stack.cli.piped import Unfinished, piped
@@ -51,6 +51,13 @@ if TYPE_CHECKING:
     metavar="PATH",
     help="Attach an image, a PDF or a text file; up to five, 4 MB in total. - is standard input.",
 )
+@click.option(
+    "--schema",
+    "schema_path",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A JSON Schema that the answer has to fit: only its JSON is written to stdout.",
+)
 @stack_options
 @json_option
 def chat(
@@ -62,6 +69,7 @@ def chat(
     before: str | None,
     profile: str | None,
     paths: tuple[Path, ...],
+    schema_path: Path | None,
     as_json: bool,
 ) -> None:
     """Ask MESSAGE and follow the chat until its answer.
@@ -74,26 +82,28 @@ def chat(
 
     \b
     Exit codes: 0 answered, 2 usage, 3 not enough credits, 4 failed,
-    5 cannot reach the stack, 6 it waits for decisions, 130 interrupted (the chat is cancelled).
+    5 cannot reach the stack, 6 it waits for decisions, 7 the answer does not fit
+    the schema, 130 interrupted (the chat is cancelled).
     """
     interactive = message is None
-    if interactive and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
+    if interactive and (as_json or schema_path or not (sys.stdin.isatty() and sys.stdout.isatty())):
         raise click.UsageError('MESSAGE is missing. Without one, chat needs a terminal; "-" reads stdin.')
     _check_target(conversation, last, fork, before, profile)
+    schema = _schema(schema_path)
     text, files = _content(message, paths)
     from dualtrack_stack.cli.talk import Question  # noqa: PLC0415 - slow to load, not needed for --help
 
     with exit_codes():
         with open_target(stack, report) as target, target.client() as client:
             continued = latest(client) if last else conversation
-            question = Question(text, continued, fork, before, profile, files)
+            question = Question(text, continued, fork, before, profile, files, schema)
             if interactive:
                 from dualtrack_stack.cli.interactive import converse  # noqa: PLC0415 - loads the line editor
 
                 converse(stack, target, client, question)
                 return
             started, outcome = _ask(client, target, question, as_json=as_json)
-        code = _conclude(started, outcome, stack, as_json=as_json)
+        code = _conclude(started, outcome, stack, question, as_json=as_json)
         if outcome.interrupted:
             raise outcome.interrupted
     sys.exit(code)
@@ -156,24 +166,38 @@ def _files(paths: tuple[Path, ...], data: bytes = b"") -> tuple[LocalFile, ...]:
         raise click.UsageError(str(problem)) from problem
 
 
+def _schema(path: Path | None) -> dict[str, Any] | None:
+    try:
+        return read_schema(path) if path else None
+    except BadFile as problem:
+        raise click.UsageError(str(problem)) from problem
+
+
 def _ask(client: ApiClient, target: Target, question: Question, *, as_json: bool) -> tuple[Started, Outcome]:
     from dualtrack_stack.cli.asking import Asking, is_terminal  # noqa: PLC0415 - slow to load, as rich
     from dualtrack_stack.cli.progress import Reader, view_on  # noqa: PLC0415
     from dualtrack_stack.cli.talk import OFFLINE, ask, follow, nobody  # noqa: PLC0415
 
-    stream = sys.stderr if as_json else sys.stdout
-    with view_on(stream, Reader(target.user, target.grants), progress_only=as_json) as view:
+    aside = as_json or question.schema is not None
+    stream = sys.stderr if aside else sys.stdout
+    with view_on(stream, Reader(target.user, target.grants), progress_only=aside) as view:
         if target.mode == "offline":
             view.notice(OFFLINE)
         started = ask(client, view, question)
-        decide = Asking(client, view) if not as_json and is_terminal() else nobody
+        decide = Asking(client, view) if not aside and is_terminal() else nobody
         return started, follow(client, view, started.chat_id, to_end=as_json, decide=decide)
 
 
-def _conclude(started: Started, outcome: Outcome, stack: Wanted, *, as_json: bool) -> Exit:
-    if as_json and outcome.chat is not None:
-        print_json(outcome.chat)
-    if outcome.answered and not as_json:
+def _conclude(
+    started: Started, outcome: Outcome, stack: Wanted, question: Question, *, as_json: bool
+) -> Exit:
+    chat, has_schema = outcome.chat, question.schema is not None
+    fits = chat is not None and (chat["output"] is not None or chat["response"] == "null")
+    if as_json and chat is not None:
+        print_json(chat)
+    elif has_schema and chat is not None and fits:
+        print_json(chat["output"])
+    if outcome.answered and not as_json and not has_schema:
         own, query = started.conversation_id, started.message_id
         click.echo(f'\nContinue with: {command_line(stack, "chat", "--conversation", own)} "…"')
         anew = command_line(stack, "chat", "--fork", own, "--before", query)
@@ -182,6 +206,9 @@ def _conclude(started: Started, outcome: Outcome, stack: Wanted, *, as_json: boo
         click.echo(f"Error: {outcome.problem}", err=True)
     if outcome.is_paused and outcome.chat:
         click.echo(how_to_go_on(stack, outcome.chat), err=True)
-    if outcome.answered and as_json and outcome.chat is None:
+    if outcome.answered and (as_json or has_schema) and chat is None:
         return Exit.UNREACHABLE
+    if outcome.answered and has_schema and not fits:
+        click.echo("Error: the answer does not fit the schema. --json has its text.", err=True)
+        return Exit.INVALID_OUTPUT
     return exit_of(outcome)

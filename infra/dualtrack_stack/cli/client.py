@@ -150,10 +150,15 @@ class ApiClient:
         conversation_id: str | None = None,
         profile: str | None = None,
         files: Sequence[LocalFile] = (),
+        schema: JsonObject | None = None,
     ) -> Started:
         """POST /v1/chats; if the response is lost, the request is repeated with the same idempotency key."""
-        attachments = [file.body for file in files] or None
-        optional = {"conversation_id": conversation_id, "profile": profile, "attachments": attachments}
+        optional = {
+            "conversation_id": conversation_id,
+            "profile": profile,
+            "attachments": [file.body for file in files] or None,
+            "output": None if schema is None else {"schema": schema},
+        }
         body: dict[str, Any] = {
             "message": message,
             **{name: value for name, value in optional.items() if value is not None},

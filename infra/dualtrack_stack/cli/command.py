@@ -22,7 +22,7 @@ from dualtrack_stack.cli.target import Missing, Wanted, default_state_dir
 from dualtrack_stack.cli.transcript import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
 
@@ -35,6 +35,7 @@ class Exit(IntEnum):
     FAILED = 4
     UNREACHABLE = 5
     PAUSED = 6
+    INVALID_OUTPUT = 7
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -149,8 +150,8 @@ def colour() -> bool | None:
     return False if "NO_COLOR" in os.environ else None
 
 
-def print_json(value: Mapping[str, Any]) -> None:
-    """Only the object on stdout; ASCII, so no terminal or code page can garble it."""
+def print_json(value: Any) -> None:
+    """Only the value on stdout; ASCII, so no terminal or code page can garble it."""
     click.echo(json.dumps(thaw(value), indent=2))
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
 import mimetypes
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.media import refusal, signed_as
 from dualtrack.message_files import FILES_BYTES, MAX_FILES, is_text_type, not_text
@@ -60,6 +61,19 @@ def read_files(paths: Sequence[Path], piped: bytes = b"") -> tuple[LocalFile, ..
         files.append(_read(path, free))
         free -= len(files[-1].data)
     return (*files, *((LocalFile(_PIPED, "text/plain", piped),) if piped else ()))
+
+
+def read_schema(path: Path) -> dict[str, Any]:
+    """The JSON object in a file; raises `BadFile`. The API says whether it is a schema that it takes."""
+    try:
+        schema = json.loads(path.read_bytes())
+    except OSError as error:
+        raise BadFile(f"{path}: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise BadFile(f"{path} is not JSON.") from None
+    if not isinstance(schema, dict):
+        raise BadFile(f"{path} is no JSON Schema: it must be an object.")
+    return schema
 
 
 def piped_text(data: bytes) -> str:

@@ -342,7 +342,7 @@ def _indented(inner: ConsoleRenderable) -> ConsoleRenderable:
 
 
 def _title(block: TurnBegan) -> str:
-    title = turn_title(block.turn, block.max_turns, final=block.final)
+    title = turn_title(block.turn, block.max_turns, final=block.final, misfit=block.misfit)
     return f"{title}, retried" if block.again else title
 
 

@@ -14,6 +14,7 @@ from dualtrack_stack.cli.transcript import LEFT, one_line
 
 if TYPE_CHECKING:
     from dualtrack import answers
+    from dualtrack.frozen import JsonObject
 
     from dualtrack_stack.cli.client import ApiClient, Started
     from dualtrack_stack.cli.files import LocalFile
@@ -36,6 +37,8 @@ class Question:
     before: str | None = None
     profile: str | None = None
     files: tuple[LocalFile, ...] = ()
+    schema: JsonObject | None = None
+    """The JSON Schema that the answer has to fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,9 @@ def nobody(_chat: answers.Chat) -> bool:
 def ask(client: ApiClient, view: View, question: Question) -> Started:
     """Start the chat of a question."""
     if question.fork is None or question.before is None:
-        return client.start_chat(question.text, question.conversation, question.profile, question.files)
+        return client.start_chat(
+            question.text, question.conversation, question.profile, question.files, question.schema
+        )
     return _ask_in_fork(client, view, question, question.fork, question.before)
 
 
@@ -75,7 +80,7 @@ def _ask_in_fork(client: ApiClient, view: View, question: Question, parent: str,
     """Make a fork and start its first chat; if the chat is refused, the fork is deleted."""
     fork = client.fork(parent, before)
     try:
-        started = client.start_chat(question.text, fork, files=question.files)
+        started = client.start_chat(question.text, fork, files=question.files, schema=question.schema)
     except Refused as refusal:
         if refusal.status < 500:  # for other errors the chat may run
             with contextlib.suppress(ClientError):

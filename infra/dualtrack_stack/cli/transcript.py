@@ -74,6 +74,8 @@ class TurnBegan:
     max_turns: int
     final: bool
     again: bool
+    misfit: bool = False
+    """The answer before it did not fit its schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ def _turn(before: Transcript, data: TurnEvent, now: float) -> Step:
     if again and before.waiting and final == before.final:  # as was announced
         waiting = replace(before.waiting, tries=before.waiting.tries + 1, seconds=0)
         return replace(after, waiting=waiting), ()
-    return after, (*settled, TurnBegan(number, limit, final, again))
+    return after, (*settled, TurnBegan(number, limit, final, again, bool(data.get("misfit"))))
 
 
 def _retrying(before: Transcript, data: RetryingEvent, now: float) -> Step:
@@ -328,8 +330,10 @@ def describe(arguments: JsonObject) -> str:
     return one_line(" ".join(parts), _DETAIL_LENGTH)
 
 
-def turn_title(turn: int, max_turns: int, *, final: bool) -> str:
+def turn_title(turn: int, max_turns: int, *, final: bool, misfit: bool = False) -> str:
     """``turn 2 of 15``; the last call only answers, and does not count towards the limit."""
+    if misfit:
+        return f"turn {turn}: the answer once more, since it did not fit its schema"
     if final:
         return f"turn {turn}: the answer"
     return f"turn {turn} of {max_turns}" if max_turns else f"turn {turn}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -94,6 +95,44 @@ def sheet(open_sheet: Callable[..., Sheet]) -> Sheet:
 
 def fenced(language: str, code: str) -> str:
     return f"```{language}\n{code}\n```\n"
+
+
+# ── JSON ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_answer_that_is_json_is_drawn_as_lists_and_tables(open_sheet: Callable[..., Sheet]) -> None:
+    """In bounds, whatever its size; its texts are no markup. Any other answer stays text."""
+    sheet = open_sheet(viewport={"width": 390, "height": 844})
+    order = {
+        "id": "AB-1 <img src=x onerror=alert(1)>",
+        "paid": False,
+        "items": [{"n": 1, "name": "nut"}, {"n": 2, "name": "bolt", "tags": ["a", "b"]}],
+        "notes": [],
+        "parts": [{"of": {"deep": [1, 2]}}],
+    }
+    answer = sheet.draw(json.dumps(order))
+    value = sheet.page.locator(".json-value")
+    value.wait_for()
+    assert not answer.is_visible()
+    assert value.locator("> dl > dt").all_inner_texts() == ["id", "paid", "items", "notes", "parts"]
+    assert value.locator("> dl > dd").nth(0).inner_text() == order["id"]
+    assert value.locator("> dl > dd").nth(1).inner_text() == "no"
+    assert value.locator("caption").all_inner_texts() == ["items (2)"]
+    assert value.locator("tbody tr").nth(1).locator("td").all_inner_texts() == ["2", "bolt", "a, b"]
+    assert value.locator("dl dl li").all_inner_texts() == ["1", "2"]
+    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert sheet.page.evaluate(overflow) <= 0
+    sheet.page.evaluate(axe_source())
+    assert (
+        sheet.page.evaluate("axe.run('.json-value').then(found => found.violations.map(each => each.id))")
+        == []
+    )
+    sheet.draw(json.dumps([[number] for number in range(1_000)]))
+    value.get_by_text("800 more of 1,000 lines").wait_for()
+    assert value.locator("> ol > li").count() == 200
+    for text in ("{not JSON}", "Words.", "7", '{"a":' * 50_000):
+        assert sheet.draw(text).is_visible()
+        value.wait_for(state="detached")
 
 
 # ── code ────────────────────────────────────────────────────────────────────────────────────────────

@@ -100,6 +100,35 @@ class TestChat:
         assert "turn 1 of 15" in result.stderr
         assert "offline model" in result.stderr
 
+    def test_an_answer_for_a_program_is_its_json_alone(self, tmp_path: Path) -> None:
+        (tmp_path / "order.json").write_text('{"type": "array"}')
+        script = Script(events=answered("[1]", output=[1]))
+        result = ask(script, "List it", "--schema", "order.json")
+        assert (result.exit_code, json.loads(result.stdout)) == (0, [1])
+        assert "turn 1 of 15" in result.stderr
+        assert script.asked("POST", "/v1/chats") == [
+            {"message": "List it", "output": {"schema": {"type": "array"}}}
+        ]
+        whole = ask(Script(events=answered("[1]", output=[1])), "List it", "--schema", "order.json", "--json")
+        assert json.loads(whole.stdout)["output"] == [1]
+        null = ask(Script(events=answered("null", output=None)), "List it", "--schema", "order.json")
+        assert (null.exit_code, null.stdout) == (0, "null\n")
+
+    def test_an_answer_that_does_not_fit_is_an_exit_code_of_its_own(self, tmp_path: Path) -> None:
+        (tmp_path / "order.json").write_text('{"type": "array"}')
+        misfit = answered("Words.", output=None, stop="invalid_output")
+        result = ask(Script(events=misfit), "List it", "--schema", "order.json")
+        assert (result.exit_code, result.stdout) == (7, "")
+        assert "does not fit the schema" in result.stderr.splitlines()[-1]
+
+    @pytest.mark.parametrize("content", ["", "{", "[]", None])
+    def test_a_file_that_is_no_schema_is_wrong_usage(self, tmp_path: Path, content: str | None) -> None:
+        if content is not None:
+            (tmp_path / "order.json").write_text(content)
+        result = ask(script := Script(events=answered()), "List it", "--schema", "order.json")
+        assert (result.exit_code, script.requests) == (2, [])
+        assert "order.json" in result.stderr
+
     def test_the_offline_model_is_named(self) -> None:
         assert "no language model" in ask(Script(events=answered()), "How?").stdout
         assert "no language model" not in ask(Script(events=answered(), mode="live"), "How?").stdout

@@ -7,7 +7,7 @@
  * status: sending | running | paused | answered | done | failed | cancelled
  * pause: null, or what a paused chat waits for: {calls: [{id, tool, input, kind, allowable}], expiresAt}
  * branches: null, or the conversations that branch here (`branchesOf`)
- * turns: [{turn, maxTurns, final, text, began, ended, calls: [id], retry?: {tries, at, seconds, until}}],
+ * turns: [{turn, maxTurns, final, misfit, text, began, ended, calls: [id], retry?: {tries, at, seconds, until}}],
  * calls: {id: {…, state}}
  */
 import { placed } from "./file_chip.js";
@@ -72,6 +72,7 @@ const HANDLERS = {
         turn: data.turn,
         maxTurns: data.max_turns,
         final: data.final,
+        misfit: data.misfit ?? "",
         text: "",
         began: data.at,
         ended: "",

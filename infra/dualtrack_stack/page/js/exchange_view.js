@@ -47,6 +47,7 @@ export class ExchangeView {
   #pause = h("div", { hidden: true });
   #answer = h("div", { class: "answer prose", hidden: true });
   #text = new AnswerText(this.#answer);
+  #value = h("div", { hidden: true });
   #foot = h("div", { class: "exchange-foot" });
   #heading = h("h2", { class: "visually-hidden" });
 
@@ -63,6 +64,7 @@ export class ExchangeView {
       this.#trouble,
       this.#pause,
       this.#answer,
+      this.#value,
       this.#foot,
     );
     this.update(exchange);
@@ -163,7 +165,7 @@ export class ExchangeView {
       return [
         spinner(),
         last.final
-          ? "Last turn: writing the answer"
+          ? `Last turn: writing the answer${last.misfit ? " once more, since it did not fit its schema" : ""}`
           : `Turn ${last.turn} of ${last.maxTurns}: ${last.text && !last.calls.length ? "writing" : doing}`,
       ];
     }
@@ -218,6 +220,16 @@ export class ExchangeView {
     this.#answer.setAttribute("aria-busy", String(running));
     this.#answer.classList.toggle("streaming", running);
     this.#text.update(text, !running);
+    this.#drawValue(running ? "" : text);
+  }
+
+  /** An answer that is JSON is drawn as lists and tables, in place of its text. */
+  async #drawValue(text) {
+    const value = /^\s*[[{]/.test(text) ? (await import("./json_value.js")).drawn(text) : null;
+    if (value && text !== this.#exchange.response) return; // a later answer is being drawn
+    this.#value.replaceChildren(value ?? "");
+    this.#value.hidden = !value;
+    if (value) this.#answer.hidden = true;
   }
 
   #drawFoot() {

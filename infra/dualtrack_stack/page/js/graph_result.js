@@ -87,7 +87,8 @@ function rowsTable(title, { columns, rows }) {
   return { title, columns: columns.slice(0, COLUMNS).map(cell), rows: kept, total: rows.length };
 }
 
-function objectsTable(title, objects, total) {
+/** A list of objects as the value of `table`. */
+export function objectsTable(title, objects, total) {
   const flat = objects.slice(0, ROWS).map(flattened);
   const columns = [...new Set(flat.flatMap((object) => Object.keys(object)))].slice(0, COLUMNS);
   const rows = flat.map((object) => columns.map((name) => cell(object[name])));
@@ -109,7 +110,8 @@ function cell(value) {
 
 const words = (name) => name.replace(/_/g, " ");
 
-function table({ title, columns, rows, total }) {
+/** A table with a caption; it scrolls on its own. */
+export function table({ title, columns, rows, total }) {
   const shown = rows.length < total ? `${count(rows.length)} of ${count(total)}` : count(total);
   const numeric = columns.map(
     (_, at) => rows.length > 0 && rows.every((row) => /^-?[\d.]*$/.test(row[at] ?? "")),
