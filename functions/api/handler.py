@@ -19,13 +19,11 @@ with collecting_later():
     from dualtrack.api.route import KEY_PATH
     from dualtrack.api.table import ROUTES
     from dualtrack.api.users import UserPool
-    from dualtrack.chat.cost_hold import CostSettings
+    from dualtrack.chat.cost_hold import cost_settings
     from dualtrack.chat.erase_user import Retention
     from dualtrack.chat.receipt import Deployment
     from dualtrack.errors import ApiError, DualtrackError, not_found
     from dualtrack.frozen import dumps
-    from dualtrack.memory.summaries import SummarySettings
-    from dualtrack.models.thinking import Thinking
     from dualtrack.runtime.environment import trace_header
     from dualtrack.runtime.executions import Executions
     from dualtrack.settings import settings_from
@@ -54,9 +52,7 @@ corpora = CorpusServices(
     Executions(step_functions, settings.corpus_machine_arn), signer, settings.bodies_bucket
 )
 deployment = Deployment(json.loads(settings.aws_prices or "{}"), json.loads(settings.function_sizes or "{}"))
-thinking = Thinking(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
-summaries = SummarySettings(settings.dualtrack_summary_model, thinking, settings.dualtrack_summary_characters)
-costs = CostSettings(settings.dualtrack_model, summaries, settings.dualtrack_max_cost)
+costs = cost_settings(settings)
 retention = Retention(settings.ledger_retention_days, settings.token_hours)
 
 

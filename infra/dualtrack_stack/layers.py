@@ -112,6 +112,7 @@ ROLES: Final[Mapping[str, Role]] = MappingProxyType(
             Role("mcp", above=("base", "arguments")),
             Role("graph", above=("base",)),
             Role("embed", above=("base",)),
+            Role("schedules", above=("base",)),
             Role("stream"),
         )
     }

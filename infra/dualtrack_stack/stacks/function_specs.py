@@ -75,7 +75,7 @@ _SPECS: Final = (
         "Answers the HTTP API",
         seconds=29,  # API Gateway waits 29 s
         memory=1280,  # the first token waits for its cold start (dualtrack_stack.first_token)
-        layers=("base", "arguments"),
+        layers=("base", "arguments", "schedules"),
         environment=(
             *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "CONNECTIONS_KEY", "USER_POOL_ID", "STATE_MACHINE_ARN",
             "CORPUS_MACHINE_ARN", "LEDGER_RETENTION_DAYS", "TOKEN_HOURS", "AWS_PRICES", "FUNCTION_SIZES",
@@ -309,6 +309,23 @@ _SPECS: Final = (
         permissions=lambda allow: [
             allow.table("credits", "GetItem", "PutItem"),
             allow.active_accounts("Query"),
+        ],
+    ),
+    FunctionSpec(
+        "schedule",
+        "Starts the chats of schedules that are due",
+        seconds=55,  # the next run comes in a minute
+        memory=256,  # no user waits for it
+        layers=("base", "schedules"),
+        environment=(*MEMORY, "CREDITS_TABLE", "STATE_MACHINE_ARN", "UPGRADE_MESSAGE"),
+        permissions=lambda allow: [
+            # the items that `api` writes to admit a chat, and the schedules
+            allow.table("chats", *OWN, "BatchGetItem"),
+            allow.table("history", *OWN, *PAST),
+            allow.table("credits", "GetItem", "PutItem"),
+            allow.bodies("GetObject", "PutObject", "DeleteObject"),
+            allow.open_chats("Query"),
+            allow.machine("chat", "StartExecution"),
         ],
     ),
     FunctionSpec(

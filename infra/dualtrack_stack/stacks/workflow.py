@@ -109,7 +109,8 @@ class Workflow(Construct):
 
 
 class Triggers(Construct):
-    """Ends of executions to ``abort``; the sweep; the midnight reset; the refresh of MCP tools."""
+    """Ends of executions to ``abort``; the sweep; schedules that are due; the midnight reset; the refresh of MCP
+    tools."""
 
     def __init__(
         self,
@@ -133,6 +134,13 @@ class Triggers(Construct):
             retry_attempts=0,  # the next one comes in five minutes
         )
         self._on_schedule(
+            "Schedules",
+            scheduler.ScheduleExpression.rate(Duration.minutes(1)),
+            functions["schedule"],
+            {"source": "schedule"},
+            retry_attempts=0,  # the next one comes in a minute
+        )
+        self._on_schedule(
             "CreditReset",
             scheduler.ScheduleExpression.cron(minute="0", hour="0"),
             functions["credit_reset"],
@@ -151,6 +159,7 @@ class Triggers(Construct):
         for name, retry_attempts, max_event_age in (
             ("abort", 2, Duration.hours(2)),
             ("sweep", 0, Duration.minutes(5)),  # the next one comes in five minutes
+            ("schedule", 0, Duration.minutes(1)),
             ("credit_reset", 2, Duration.hours(2)),
             ("mcp", 2, Duration.hours(1)),
         ):

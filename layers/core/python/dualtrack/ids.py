@@ -118,6 +118,7 @@ FORMS: Final[Mapping[str, IdForm]] = MappingProxyType(
         "place": IdForm("file", "[1-9][0-9]{0,3}", "1"),
         "document_id": IdForm("document", "[0-9a-f]{32}", "9f86d081884c7d659a2feaa0c55ad015"),
         "key_id": IdForm("key", "key_[0-9A-Za-z]{16}", "key_4fT9kQ2mX7bLw0Zc"),
+        "schedule_id": IdForm("schedule", "sc_[0-9a-v]{26}", "sc_01jd8m3v5q0000000000000000"),
         "user_id": IdForm("user", "[0-9A-Za-z_-]{1,128}", "0b5c4f6e-1111-2222-3333-444455556666"),
     }
 )
@@ -141,6 +142,11 @@ def new_chat_id() -> str:
 def new_conversation_id() -> str:
     """``cv_`` + 26 characters: time-ordered, so newer conversations sort after older ones."""
     return f"cv_{_sortable()}"
+
+
+def new_schedule_id() -> str:
+    """``sc_…``, sortable by time."""
+    return f"sc_{_sortable()}"
 
 
 def new_job_id() -> str:

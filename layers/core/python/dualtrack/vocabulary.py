@@ -59,6 +59,9 @@ DecidedBy = Literal["user", "owner", "key", "expired"]
 ApprovalRule = Literal["never", "always", "writes"]
 """Which calls need approval; `writes`: those of tools that are not repeatable."""
 
+ScheduleStatus = Literal["active", "paused", "ended"]
+"""Of a schedule: `ended` when it will not be due again, or its API key is gone."""
+
 JobStatus = Literal["queued", "running", "done", "failed"]
 """Of a job that changes a corpus."""
 

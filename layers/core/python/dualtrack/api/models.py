@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from dualtrack.chat.attached_files import File
+from dualtrack.due_times import CRON_CHARACTERS, ZONE_CHARACTERS
 from dualtrack.errors import ApiError, invalid_request
 from dualtrack.ids import FORMS, is_id
 from dualtrack.media import VIEWABLE, refusal
@@ -55,6 +56,9 @@ NAME_CHARACTERS: Final = 1_000
 
 UPLOAD_BYTES: Final = 20_000_000
 """Maximum size of a file for a corpus (CONTRACT 4)."""
+
+SCHEDULED_CHARACTERS: Final = 8_000
+"""Of a schedule's message, which its item holds: each run writes the item again."""
 
 REASON_CHARACTERS: Final = 1_000
 INPUT_CHARACTERS: Final = 32_000
@@ -349,6 +353,57 @@ class RotationBody(Body):
         Field(ge=0, le=OVERLAP_SECONDS, description="Seconds; 0 ends it at once."),
         BeforeValidator(_whole),
     ] = OVERLAP_SECONDS
+
+
+class ScheduleBody(Body):
+    """A message that becomes a chat again and again, or once: `cron`, `rate` or `at`."""
+
+    message: Annotated[
+        Text, Field(min_length=1, max_length=SCHEDULED_CHARACTERS, description="What is asked each time.")
+    ]
+    name: Annotated[Text, Field(max_length=100, description="Shown wherever the schedule is listed.")] = ""
+    profile: OptionalProfile = None
+    conversation_id: Annotated[
+        ConversationId | None,
+        Field(description="The conversation to continue; by default a new one each time."),
+    ] = None
+    cron: Annotated[
+        Text | None,
+        Field(
+            min_length=9,
+            max_length=CRON_CHARACTERS,
+            description="Minute, hour, day, month, weekday.",
+            examples=["0 8 * * 1-5"],
+        ),
+    ] = None
+    rate: Annotated[
+        Text | None,
+        Field(max_length=20, description="A number of minutes, hours or days.", examples=["2 hours"]),
+    ] = None
+    at: Annotated[
+        Text | None,
+        Field(max_length=40, description="A time, once.", examples=["2027-01-01T08:00:00"]),
+    ] = None
+    timezone: Annotated[
+        Text,
+        Field(
+            max_length=ZONE_CHARACTERS,
+            description="Of `cron`, and of `at` without an offset.",
+            examples=["Europe/Berlin"],
+        ),
+    ] = "UTC"
+
+    @model_validator(mode="after")
+    def _is_due_in_one_way(self) -> Self:
+        if sum(given is not None for given in (self.cron, self.rate, self.at)) != 1:
+            raise ValueError("a schedule has either cron, rate or at")
+        return self
+
+
+class ScheduleChangeBody(Body):
+    """Whether the schedule waits until it is resumed. What was due meanwhile is not made up for."""
+
+    paused: Annotated[bool, Field(description="true pauses it, false resumes it.")]
 
 
 class PlanBody(Body):

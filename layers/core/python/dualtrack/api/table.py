@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.api.route import Ok, Route
-from dualtrack.api.routes import account, admin, chats, conversations, corpora, keys, pauses, tools
+from dualtrack.api.routes import (
+    account,
+    admin,
+    chats,
+    conversations,
+    corpora,
+    keys,
+    pauses,
+    schedules,
+    tools,
+)
 
 if TYPE_CHECKING:
     from dualtrack import answers
@@ -34,7 +44,7 @@ def get_openapi(request: Request) -> Ok[answers.OpenAPI]:  # noqa: ARG001
 ROUTES: Final = (
     *(
         declared
-        for resource in (chats, pauses, conversations, tools, account, keys, admin, corpora)
+        for resource in (chats, pauses, schedules, conversations, tools, account, keys, admin, corpora)
         for declared in vars(resource).values()
         if isinstance(declared, Route)
     ),

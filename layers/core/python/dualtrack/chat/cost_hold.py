@@ -20,15 +20,15 @@ from dualtrack.memory.digest_writing import DIGEST_CALL_TOKENS
 from dualtrack.memory.joint_summaries import MOST_AT_ONCE
 from dualtrack.memory.summaries import SummarySettings, summary_tokens
 from dualtrack.models.cost_cap import CostHold, lowest_cap, most_of_a_call, most_of_a_single_call
-from dualtrack.models.thinking import short_fields, turn_fields
+from dualtrack.models.thinking import Thinking, short_fields, turn_fields
 from dualtrack.text import cautious_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dualtrack.memory.summaries import SummaryRequest
-    from dualtrack.models.thinking import Thinking
     from dualtrack.profiles import Profile
+    from dualtrack.settings import Settings
 
 CHAT_DOLLARS: Final = 0.25
 """The cost cap of a chat by a key where neither profile nor stage has one."""
@@ -42,6 +42,15 @@ class CostSettings:
     model: str = ""
     summaries: SummarySettings = field(default_factory=SummarySettings)
     max_cost: float = 0.0
+
+
+def cost_settings(settings: Settings) -> CostSettings:
+    """Those of a deployment."""
+    thinking = Thinking(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
+    summaries = SummarySettings(
+        settings.dualtrack_summary_model, thinking, settings.dualtrack_summary_characters
+    )
+    return CostSettings(settings.dualtrack_model, summaries, settings.dualtrack_max_cost)
 
 
 def cost_hold(profile: Profile, settings: CostSettings) -> CostHold:

@@ -67,7 +67,7 @@ def post_chat(request: Request) -> Ok[answers.Chat] | Accepted[answers.StartedCh
 
 def _start(request: Request, repeat: Repeat | None) -> Chat:
     body = request.body(models.ChatBody)
-    _permit(request, body)
+    permit_chat(request, body.conversation_id, body.profile)
     new = NewChat(
         request.user,
         body.message,
@@ -99,11 +99,11 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
     return chat
 
 
-def _permit(request: Request, body: models.ChatBody) -> None:
+def permit_chat(request: Request, conversation_id: str | None, profile: str | None) -> None:
     """Raise 403 if the request's key may not continue this conversation, or use its agent."""
-    identity, profile = request.identity, body.profile or DEFAULT_PROFILE
-    if body.conversation_id and identity.is_narrowed:
-        conversation = find_conversation(request.stores, request.user, body.conversation_id)
+    identity, profile = request.identity, profile or DEFAULT_PROFILE
+    if conversation_id and identity.is_narrowed:
+        conversation = find_conversation(request.stores, request.user, conversation_id)
         identity.require_sight(conversation.key_id)
         profile = conversation.profile
     identity.require_profile(profile)

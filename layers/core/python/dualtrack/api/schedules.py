@@ -1,0 +1,126 @@
+"""Making, showing, pausing and deleting schedules (CONTRACT 8)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.api.conversations import find_conversation
+from dualtrack.chat.run_schedules import next_time
+from dualtrack.clock import iso
+from dualtrack.due_times import DueTimes, NeverDueError
+from dualtrack.errors import Contended, invalid_request
+from dualtrack.ids import new_schedule_id
+from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.schedules import MISSED, Schedule
+
+if TYPE_CHECKING:
+    from dualtrack import answers
+    from dualtrack.api.identity import Identity
+    from dualtrack.api.models import ScheduleBody
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.schedules import Run
+    from dualtrack.storage.stores import ScheduleStores
+
+SHOWN_TIMES: Final = 3
+"""Next due times of a schedule that are shown."""
+
+_TRIES: Final = 4
+
+
+def make_schedule(stores: ScheduleStores, identity: Identity, body: ScheduleBody) -> Schedule:
+    """A new schedule. Raises 400, 404 for a conversation that does not exist."""
+    now = int(stores.clock())
+    times = DueTimes(body.cron or "", body.rate or "", body.at or "", body.timezone, since=now)
+    try:
+        times.check(now)
+    except NeverDueError as error:
+        raise invalid_request(str(error)) from None
+    _check_conversation(stores, identity.user, body)
+    schedule = Schedule(
+        new_schedule_id(),
+        identity.user,
+        identity.payer,
+        body.message,
+        times,
+        now,
+        due=0,
+        name=body.name,
+        profile=body.profile or "",
+        conversation_id=body.conversation_id or "",
+        key_id=identity.key_id,
+    )
+    schedule = next_time(schedule, now)
+    stores.schedules.create(schedule)
+    return schedule
+
+
+def _check_conversation(stores: ScheduleStores, user: str, body: ScheduleBody) -> None:
+    """Raise 404 for a conversation that is not there, 400 for another agent than its own."""
+    if not body.conversation_id:
+        return
+    conversation = find_conversation(stores, user, body.conversation_id)
+    if body.profile and body.profile != conversation.profile:
+        raise invalid_request(f"This conversation's profile is {conversation.profile}.")
+
+
+def pause_schedule(stores: ScheduleStores, user: str, schedule_id: str, *, paused: bool) -> Schedule:
+    """The schedule, paused or resumed; as it is if it was so already, or has ended. Raises 404."""
+    for _ in range(_TRIES):
+        schedule = stores.schedules.find(user, schedule_id)
+        if schedule.status == "ended" or (schedule.status == "paused") == paused:
+            return schedule
+        after = replace(schedule, status="paused", due=0, waiting=0, waiting_for="", refusals=0)
+        if not paused:
+            after = next_time(after, int(stores.clock()))
+        try:
+            return stores.schedules.change(schedule, after)
+        except Lost:
+            continue  # it has run meanwhile, or was deleted
+    raise Contended("The schedule changed too often.")
+
+
+def schedule_json(stores: ScheduleStores, schedule: Schedule, shown: int) -> answers.Schedule:
+    """The schedule as its user sees it; ``shown``: of how many of its latest runs the chat is looked up."""
+    times = schedule.times
+    now = int(stores.clock())
+    coming = (
+        islice(times.after(max(schedule.due - 1, now)), SHOWN_TIMES) if schedule.status == "active" else ()
+    )
+    return {
+        "schedule_id": schedule.schedule_id,
+        "name": schedule.name,
+        "message": schedule.message,
+        "profile": schedule.profile,
+        "conversation_id": schedule.conversation_id or None,
+        "cron": times.cron or None,
+        "rate": times.rate or None,
+        "at": times.at or None,
+        "timezone": times.timezone,
+        "status": schedule.status,
+        "error": schedule.waiting_for or schedule.why or None,
+        "next": [iso(due) for due in coming],
+        "created_at": iso(schedule.created_at),
+        "key_id": schedule.key_id or None,
+        "runs": [
+            _run_json(stores, schedule, run, is_shown=number < shown)
+            for number, run in enumerate(schedule.runs)
+        ],
+    }
+
+
+def _run_json(
+    stores: ScheduleStores, schedule: Schedule, run: Run, *, is_shown: bool
+) -> answers.ScheduledRun:
+    shown: answers.ScheduledRun = {
+        "due_at": iso(run.due),
+        "status": "started" if run.chat_id else "missed" if run.refused == MISSED else "refused",
+        "chat_id": run.chat_id or None,
+        "error": None if run.refused in ("", MISSED) else run.refused,
+    }
+    if run.chat_id and is_shown:
+        chat: Chat | None = stores.chats.load(schedule.user, run.chat_id)
+        shown["chat_status"] = chat.status if chat else None
+        shown["credits"] = chat.credits_used if chat else None
+    return shown

@@ -1,0 +1,175 @@
+"""Schedules, in the chats table (CONTRACT 8).
+
+    pk USER#<user>   sk SCHEDULE#<id>   a schedule with its latest runs; in the sparse index `open`, partition
+                                        `schedule#<shard>`, by its next due time, while it is active
+    pk USER#<user>   sk SCHEDULES       how many there are: a limit that two requests at once keep
+
+A schedule changes by whole values, each under the condition that its ``revision`` is still the one that was read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Final, Self
+
+from dualtrack.codec import APART, TEXT, decode, encode, stored
+from dualtrack.due_times import DueTimes
+from dualtrack.errors import ApiError, not_found
+from dualtrack.storage.dynamo import Lost, delete, get, index_pages, put, query, transact, update
+from dualtrack.vocabulary import ScheduleStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.storage.dynamo import Action, Item
+
+MOST_SCHEDULES: Final = 20
+"""Of a user."""
+
+MOST_RUNS: Final = 20
+"""Of a schedule that are kept."""
+
+MISSED: Final = "missed"
+"""Instead of the code of a refusal: nothing ran at that time, and a later one was due before it could."""
+
+SHARDS: Final = 4
+_PREFIX: Final = "SCHEDULE#"
+_COUNT: Final = "SCHEDULES"
+
+
+@stored
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What became of a due time (epoch seconds): its chat, or the error code of the refusal, or `MISSED`."""
+
+    due: int
+    chat_id: str = ""
+    refused: str = ""
+
+
+@stored
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A message that is sent again and again. ``due``: when next, 0 for never; ``waiting``: a due time at which the
+    conversation was not free, and why; ``refusals``: how many in a row; ``why``: the last refusal's code, of one that
+    is not active. ``runs``: the newest first."""
+
+    schedule_id: Annotated[str, APART]
+    user: Annotated[str, APART]
+    payer: str
+    message: str
+    times: Annotated[DueTimes, TEXT]
+    created_at: int
+    due: int
+    name: str = ""
+    profile: str = ""
+    conversation_id: str = ""
+    key_id: str = ""
+    status: ScheduleStatus = "active"
+    waiting: int = 0
+    waiting_for: str = ""
+    refusals: int = 0
+    why: str = ""
+    runs: Annotated[tuple[Run, ...], TEXT] = ()
+    revision: int = 0
+
+    def ran(self, *runs: Run) -> Self:
+        """With these runs, the newest first, before those so far."""
+        return replace(self, runs=(*runs, *self.runs)[:MOST_RUNS])
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleStore:
+    """Reads and writes of schedules."""
+
+    client: DynamoDBClient
+    table: str
+
+    def of(self, user: str) -> Sequence[Schedule]:
+        """The user's, the oldest first."""
+        items = query(self.client, self.table, _partition(user), prefix=_PREFIX)
+        return sorted(map(_schedule_of, items), key=lambda found: (found.created_at, found.schedule_id))
+
+    def find(self, user: str, schedule_id: str) -> Schedule:
+        """Raises 404."""
+        schedule = self.load(user, schedule_id)
+        if schedule is None:
+            raise not_found("There is no such schedule.")
+        return schedule
+
+    def load(self, user: str, schedule_id: str) -> Schedule | None:
+        """The user's schedule, or None."""
+        item = get(self.client, self.table, _key(user, schedule_id))
+        return _schedule_of(item) if item else None
+
+    def due(self, now: int) -> Iterator[tuple[str, str]]:
+        """User and id of those that are due, the longest due first; the shards of the index are read in turn."""
+        merged = heapq.merge(*(self._due_in(shard, now) for shard in range(SHARDS)))
+        return ((user, schedule_id) for _, user, schedule_id in merged)
+
+    def _due_in(self, shard: int, now: int) -> Iterator[tuple[int, str, str]]:
+        before = ("deadline", now + 1)
+        for page in index_pages(self.client, self.table, "open", f"schedule#{shard}", before=before):
+            for item in page:
+                user = item["pk"].removeprefix("USER#")
+                yield item["deadline"], user, item["sk"].removeprefix(_PREFIX)
+
+    def create(self, schedule: Schedule) -> None:
+        """Raises 400 if the user has as many as there may be."""
+        room = "attribute_not_exists(pk) OR schedules < :most"
+        counted = self._counted(schedule.user, 1, room, {":most": MOST_SCHEDULES})
+        try:
+            transact(self.client, [put("schedule", self.table, _item(schedule)), counted])
+        except Lost as lost:
+            raise ApiError(
+                "invalid_request", f"A user has at most {MOST_SCHEDULES} schedules: delete one first."
+            ) from lost
+
+    def _counted(self, user: str, by: int, condition: str, values: dict[str, int] | None = None) -> Action:
+        key = {"pk": _partition(user), "sk": _COUNT}
+        return update("count", self.table, key, "ADD schedules :by", condition, {":by": by, **(values or {})})
+
+    def change(self, before: Schedule, after: Schedule) -> Schedule:
+        """Write the schedule as it is now. Raises `Lost` if it has changed since it was read, or was deleted."""
+        written = replace(after, revision=before.revision + 1)
+        unchanged = (
+            "revision = :revision"
+            if before.revision
+            else "attribute_exists(pk) AND attribute_not_exists(revision)"
+        )
+        values = {":revision": before.revision} if before.revision else None
+        transact(self.client, [put("schedule", self.table, _item(written), unchanged, values)])
+        return written
+
+    def delete(self, user: str, schedule_id: str) -> None:
+        """Raises 404."""
+        gone = delete("schedule", self.table, _key(user, schedule_id), "attribute_exists(pk)")
+        try:
+            transact(self.client, [gone, self._counted(user, -1, "attribute_exists(pk)")])
+        except Lost:
+            raise not_found("There is no such schedule.") from None
+
+
+def _partition(user: str) -> str:
+    return f"USER#{user}"
+
+
+def _key(user: str, schedule_id: str) -> dict[str, str]:
+    return {"pk": _partition(user), "sk": f"{_PREFIX}{schedule_id}"}
+
+
+def _item(schedule: Schedule) -> Item:
+    item = {**_key(schedule.user, schedule.schedule_id), **encode(schedule)}
+    if schedule.status == "active":
+        shard = int(hashlib.sha256(schedule.schedule_id.encode()).hexdigest()[:4], 16) % SHARDS
+        item |= {"open": f"schedule#{shard}", "deadline": schedule.due}
+    return item
+
+
+def _schedule_of(item: Item) -> Schedule:
+    user, schedule_id = item["pk"].removeprefix("USER#"), item["sk"].removeprefix(_PREFIX)
+    return decode(Schedule, item, user=user, schedule_id=schedule_id)
