@@ -57,6 +57,8 @@ BODIES: dict[type, dict[str, Any]] = {
     models.KeyBody: {"name": "server", "scopes": ["chat"], "profiles": [], "caps": {"credits_day": 5}},
     models.KeyChangeBody: {"name": "cron", "caps": {"credits_total": None}},
     models.RotationBody: {"overlap": 0},
+    models.ScheduleBody: {"message": "Hello.", "rate": "1 hour", "timezone": "Europe/Berlin"},
+    models.ScheduleChangeBody: {"paused": True},
     models.DecisionsBody: {"decisions": [{"id": "q1-t1", "approve": True}]},
 }
 """A valid body of every kind."""

@@ -69,6 +69,16 @@ def _story_of_ann(samples: Collector, ann: Person, script: Script) -> None:
     samples.call(ann, "POST", "/v1/conversations", {"title": "Plans", "profile": "assistant"})
 
 
+def _schedules_of_ann(samples: Collector, ann: Person) -> None:
+    """A schedule, made, listed, paused and deleted."""
+    made = {"message": "What is new?", "name": "morning", "cron": "0 8 * * 1-5", "timezone": "Europe/Berlin"}
+    where = f"/v1/schedules/{samples.call(ann, 'POST', '/v1/schedules', made).json()['schedule_id']}"
+    samples.call(ann, "GET", "/v1/schedules")
+    samples.call(ann, "PATCH", where, {"paused": True})
+    samples.call(ann, "GET", where)
+    samples.call(ann, "DELETE", where)
+
+
 def _keys_of_ann(samples: Collector, ann: Person) -> None:
     """A key, made, changed, rotated and revoked; it calls the stack at the front's own address."""
     made = {"name": "nightly report", "scopes": ["chat", "read"], "caps": {"credits_day": 50}}
@@ -177,6 +187,7 @@ def test_the_samples_are_what_the_stack_sends(
     ann = someone()
     _story_of_ann(samples, ann, script.branch("ann"))
     _keys_of_ann(samples, ann)
+    _schedules_of_ann(samples, ann)
     _decisions(samples, someone(), script.branch("eve"))
     _refusals(samples, bob, script.branch("bob"), tools)
     _administration(samples, admin, bob)

@@ -16,6 +16,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "conversation_id": " `dualtrack conversations` lists them.",
     "record_id": " `dualtrack show` lists them.",
     "key_id": " `dualtrack keys list` shows them.",
+    "schedule_id": " `dualtrack schedules list` shows them.",
     "query_id": " The first query is q1.",
 }
 
@@ -43,3 +44,4 @@ CHAT: Final = _check("chat_id")
 CONVERSATION: Final = _check("conversation_id")
 QUERY: Final = _check("query_id")
 KEY: Final = _check("key_id")
+SCHEDULE: Final = _check("schedule_id")

@@ -20,6 +20,7 @@ from dualtrack_stack.cli.graph_commands import graph_commands
 from dualtrack_stack.cli.key_commands import key_commands
 from dualtrack_stack.cli.new_command import new
 from dualtrack_stack.cli.pause_commands import decide, pauses
+from dualtrack_stack.cli.schedule_commands import schedule_commands
 from dualtrack_stack.cli.target import need_local
 from dualtrack_stack.cli.tool_commands import tools
 from dualtrack_stack.cli.user_commands import user_commands
@@ -47,6 +48,7 @@ main.add_command(tools)
 main.add_command(check)
 main.add_command(credit_commands)
 main.add_command(key_commands)
+main.add_command(schedule_commands)
 main.add_command(user_commands)
 main.add_command(course_commands)
 main.add_command(graph_commands)

@@ -12,6 +12,7 @@ from dualtrack.clock import iso
 from dualtrack.due_times import DueTimes, NeverDueError
 from dualtrack.errors import Contended, invalid_request
 from dualtrack.ids import new_schedule_id
+from dualtrack.profiles import DEFAULT_PROFILE, profile_named
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.schedules import MISSED, Schedule
 
@@ -57,8 +58,9 @@ def make_schedule(stores: ScheduleStores, identity: Identity, body: ScheduleBody
 
 
 def _check_conversation(stores: ScheduleStores, user: str, body: ScheduleBody) -> None:
-    """Raise 404 for a conversation that is not there, 400 for another agent than its own."""
+    """Raise 404 for a conversation that is not there, 400 for another agent than its own, or none of that name."""
     if not body.conversation_id:
+        profile_named(body.profile or DEFAULT_PROFILE)
         return
     conversation = find_conversation(stores, user, body.conversation_id)
     if body.profile and body.profile != conversation.profile:

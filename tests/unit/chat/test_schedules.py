@@ -1,0 +1,263 @@
+"""Schedules that are due: exactly one chat for each due time, whatever happens in between (CONTRACT 8)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.api.identity import Identity, UsedKey
+from dualtrack.api.key_format import digest_of
+from dualtrack.api.models import ScheduleBody
+from dualtrack.api.schedules import make_schedule, pause_schedule
+from dualtrack.chat import run_schedules as module
+from dualtrack.chat.delete_conversation import hide
+from dualtrack.chat.erase_user import Retention, begin_erasure
+from dualtrack.chat.run_schedules import Report, Starting, run_schedules
+from dualtrack.clock import iso
+from dualtrack.credits.keys import Caps
+from dualtrack.errors import ApiError
+from dualtrack.storage.keys import ApiKey
+from dualtrack.storage.schedules import MOST_RUNS, MOST_SCHEDULES, Schedule
+
+from tests.drivers.world import World, make_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ANN = Identity("ann", "ann")
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with make_world() as new_world:
+        new_world.clock.now = float(int(new_world.clock.now) // DAY * DAY)
+        yield new_world
+
+
+def made(world: World, identity: Identity = ANN, **body: Any) -> Schedule:
+    return make_schedule(world.stores, identity, ScheduleBody(**{"message": "Anything new?", **body}))
+
+
+def run(world: World, seconds: float = 0.0) -> Report:
+    """A run after so many seconds."""
+    world.clock.now += seconds
+    executions: Any = world.executions
+    return run_schedules(world.stores, Starting(executions), lambda: True)
+
+
+def read(world: World, schedule: Schedule) -> Schedule:
+    return world.stores.schedules.find(schedule.user, schedule.schedule_id)
+
+
+def outcomes(world: World, schedule: Schedule) -> list[str]:
+    """Of its runs, the newest first."""
+    return [run.refused or "started" for run in read(world, schedule).runs]
+
+
+def chats_of(world: World) -> int:
+    return sum(conversation.queries for conversation in world.stores.conversations.newest("ann"))
+
+
+def finish(world: World) -> None:
+    """Let all running chats end."""
+    for conversation in world.stores.conversations.newest("ann"):
+        if conversation.lease:
+            chat = world.stores.chats.load("ann", conversation.lease)
+            assert chat
+            world.run(chat)
+
+
+def test_each_due_time_becomes_a_chat(world: World) -> None:
+    schedule = made(world, rate="1 hour")
+    assert run(world, HOUR - 30) == Report()
+    for number in range(1, 4):
+        assert run(world, 30 if number == 1 else HOUR) == Report(started=1)
+        assert run(world, 1) == Report(), "once"
+        assert chats_of(world) == number
+        finish(world)
+    assert outcomes(world, schedule) == ["started"] * 3
+
+
+def test_after_downtime_the_latest_runs_and_the_others_are_missed(world: World) -> None:
+    schedule = made(world, cron="*/2 * * * *")
+    assert run(world, 10 * MINUTE + 30) == Report(started=1)
+    assert outcomes(world, schedule) == ["started", "missed", "missed", "missed", "missed"]
+    assert chats_of(world) == 1
+    finish(world)
+    assert run(world, 30 * DAY) == Report(started=1)
+    assert len(read(world, schedule).runs) == MOST_RUNS, "however long it lasted"
+
+
+def test_two_runs_at_once_start_one_chat(world: World) -> None:
+    schedules = [made(world, rate="1 hour") for _ in range(3)]
+    world.clock.now += HOUR
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: run(world), range(4)))
+    assert chats_of(world) == 3
+    assert [outcomes(world, each) for each in schedules] == [["started"]] * 3
+
+
+@pytest.mark.parametrize("later", [30, HOUR])
+def test_a_run_that_ended_before_it_noted_the_chat(
+    world: World, monkeypatch: pytest.MonkeyPatch, later: int
+) -> None:
+    """The next one, in the same hour or after it, finds the chat of the due time."""
+    schedule = made(world, rate="1 hour")
+    with monkeypatch.context() as broken:
+        broken.setattr(type(world.stores.schedules), "change", _killed)
+        with pytest.raises(ExceptionGroup):
+            run(world, HOUR)
+    finish(world)
+    run(world, later)
+    assert outcomes(world, schedule) == ["started"] * (1 + later // HOUR)
+    assert chats_of(world) == 1 + later // HOUR
+    first = read(world, schedule).runs[-1]
+    assert world.stores.chats.load("ann", first.chat_id)
+
+
+def _killed(*_: object) -> None:
+    raise KeyError("killed")
+
+
+def test_clocks_that_step_back_repeat_nothing(world: World) -> None:
+    schedule = made(world, rate="1 hour")
+    run(world, HOUR)
+    finish(world)
+    assert run(world, -HOUR) == Report()
+    assert run(world, HOUR) == Report()
+    assert outcomes(world, schedule) == ["started"]
+
+
+def test_a_taken_conversation_is_waited_for_until_the_next_due_time(world: World) -> None:
+    """Three times in a row pause the schedule; it is tried every minute."""
+    first = world.start("Hello?")
+    schedule = made(world, rate="2 minutes", conversation_id=first.conversation_id)
+    assert run(world, 2 * MINUTE) == Report(waiting=1)
+    assert run(world, MINUTE) == Report(waiting=1)
+    world.run(first)
+    assert run(world, 30) == Report(started=1)
+    chat = world.stores.chats.load("ann", read(world, schedule).runs[0].chat_id)
+    assert chat
+    assert (chat.conversation_id, chat.query) == (first.conversation_id, 2)
+    assert [run(world, 2 * MINUTE) for _ in range(3)] == [Report(waiting=1)] * 3
+    assert run(world, 2 * MINUTE) == Report(refused=1)
+    assert outcomes(world, schedule) == ["missed", *["conversation_busy"] * 3, "started"]
+    assert (read(world, schedule).status, read(world, schedule).why) == ("paused", "conversation_busy")
+    assert run(world, DAY) == Report()
+
+
+def test_one_that_is_due_once_ends(world: World) -> None:
+    schedule = made(world, at=iso(world.clock.now + HOUR))
+    assert run(world, HOUR + 1) == Report(started=1)
+    assert (read(world, schedule).status, outcomes(world, schedule)) == ("ended", ["started"])
+    assert run(world, DAY) == Report()
+
+
+def test_a_deleted_conversation_is_refused_and_pauses_after_three(world: World) -> None:
+    first = world.ask("Hello?")
+    schedule = made(world, rate="1 hour", conversation_id=first.conversation_id)
+    conversation = world.stores.conversations.find("ann", first.conversation_id)
+    assert conversation
+    hide(world.stores, conversation)
+    assert [run(world, HOUR).refused for _ in range(4)] == [1, 1, 1, 0]
+    assert outcomes(world, schedule) == ["not_found"] * 3
+    resumed = pause_schedule(world.stores, "ann", schedule.schedule_id, paused=False)
+    assert (resumed.status, resumed.refusals) == ("active", 0)
+    assert run(world, HOUR) == Report(refused=1)
+
+
+def test_without_credits_it_is_refused_until_there_are_some(world: World) -> None:
+    schedule = made(world, rate="1 minute")
+    while run(world, MINUTE).started:
+        finish(world)
+    assert outcomes(world, schedule)[0] == "insufficient_credits"
+    world.stores.ledger.grant("ann", "g1", 50, "a pack", world.clock())
+    assert run(world, MINUTE) == Report(started=1)
+    assert read(world, schedule).refusals == 0
+
+
+def test_a_key_s_schedule_runs_under_it_and_ends_with_it(world: World) -> None:
+    stores, now = world.stores, int(world.clock.now)
+    key = ApiKey("key_1", "ann", "cron", digest_of("x"), ("chat",), now)
+    stores.ledger.set_caps("ann", "key_1", Caps(), now, [stores.keys.create_action(key)])
+    schedule = made(world, Identity("ann", "ann", key=UsedKey("key_1", frozenset({"chat"}))), rate="1 hour")
+    assert run(world, HOUR) == Report(started=1)
+    chat = stores.chats.load("ann", read(world, schedule).runs[0].chat_id)
+    assert chat
+    assert chat.key_id == "key_1"
+    finish(world)
+    stores.keys.forget(["key_1"])
+    assert run(world, HOUR) == Report(refused=1)
+    ended = read(world, schedule)
+    assert (ended.status, ended.why) == ("ended", "unauthorized")
+    assert pause_schedule(stores, "ann", schedule.schedule_id, paused=False).status == "ended"
+
+
+def test_one_that_cannot_be_read_does_not_delay_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(world, rate="1 hour", name="poison")
+    good = made(world, rate="1 hour")
+    start = module._start
+
+    def poisoned(stores: Any, starting: Starting, schedule: Schedule) -> str:
+        if schedule.name:
+            raise KeyError("poison")
+        return start(stores, starting, schedule)
+
+    monkeypatch.setattr(module, "_start", poisoned)
+    with pytest.raises(ExceptionGroup, match="1 of 2 schedules"):
+        run(world, HOUR)
+    assert outcomes(world, good) == ["started"]
+
+
+def test_a_service_that_does_not_answer_is_asked_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    schedule = made(world, rate="1 hour")
+    with monkeypatch.context() as down:
+
+        def refuse(*_: object) -> str:
+            raise ApiError("unavailable", "later")
+
+        down.setattr(module, "_start", refuse)
+        assert run(world, HOUR) == Report(waiting=1)
+    assert run(world, MINUTE) == Report(started=1)
+    assert outcomes(world, schedule) == ["started"]
+
+
+def test_a_paused_one_makes_up_for_nothing(world: World) -> None:
+    schedule = made(world, rate="1 hour")
+    pause_schedule(world.stores, "ann", schedule.schedule_id, paused=True)
+    assert run(world, 5 * HOUR) == Report()
+    pause_schedule(world.stores, "ann", schedule.schedule_id, paused=False)
+    assert run(world) == Report()
+    assert run(world, HOUR) == Report(started=1)
+    assert outcomes(world, schedule) == ["started"]
+
+
+def test_a_user_has_twenty_at_most_however_they_come(world: World) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        tries = list(pool.map(lambda _: _tried(world), range(MOST_SCHEDULES + 5)))
+    assert tries.count(True) == len(world.stores.schedules.of("ann")) == MOST_SCHEDULES
+    first = world.stores.schedules.of("ann")[0]
+    world.stores.schedules.delete("ann", first.schedule_id)
+    with pytest.raises(ApiError, match="no such schedule"):
+        world.stores.schedules.delete("ann", first.schedule_id)
+    assert _tried(world)
+    assert not _tried(world)
+
+
+def _tried(world: World) -> bool:
+    try:
+        made(world, rate="1 hour")
+    except ApiError:
+        return False
+    return True
+
+
+def test_nothing_runs_of_a_user_who_is_being_erased(world: World) -> None:
+    made(world, rate="1 hour")
+    begin_erasure(world.stores, "ann", Retention(30, 1))
+    assert run(world, HOUR) == Report(refused=1)
+    assert chats_of(world) == 0

@@ -1,0 +1,105 @@
+"""When schedules are due: cron in time zones, rates, one time; forwards and backwards."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import islice, takewhile
+
+import pytest
+from dualtrack.due_times import DueTimes, NeverDueError
+
+DAY = 86_400
+ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago")
+
+
+def epoch(text: str) -> int:
+    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
+
+
+def told(times: DueTimes, after: str, most: int) -> list[str]:
+    """The next due times in UTC, without date's year and seconds."""
+    found = islice(times.after(epoch(after)), most)
+    return [datetime.fromtimestamp(due, UTC).strftime("%m-%d %H:%M") for due in found]
+
+
+@pytest.mark.parametrize(
+    ("cron", "after", "expected"),
+    [
+        ("0 8 * * *", "2026-03-27T12:00", ["03-28 07:00", "03-29 06:00", "03-30 06:00"]),
+        # 02:30 is left out on 29 March: it is due as soon as the clocks have gone on
+        ("30 2 * * *", "2026-03-27T12:00", ["03-28 01:30", "03-29 01:00", "03-30 00:30"]),
+        # and is repeated on 25 October: it is due once
+        ("30 2 * * *", "2026-10-23T12:00", ["10-24 00:30", "10-25 00:30", "10-26 01:30"]),
+        # what is due every half hour goes on evenly through the repeated hour
+        ("*/30 * * * *", "2026-10-24T23:40", ["10-25 00:00", "10-25 00:30", "10-25 01:00", "10-25 01:30"]),
+        ("0 9 * * 1-5", "2026-11-20T12:00", ["11-23 08:00", "11-24 08:00"]),
+        ("0 0 29 2 *", "2026-11-20T12:00", ["02-28 23:00"]),
+    ],
+)
+def test_cron_follows_the_clocks_of_its_zone(cron: str, after: str, expected: list[str]) -> None:
+    assert told(DueTimes(cron=cron, timezone="Europe/Berlin"), after, len(expected)) == expected
+
+
+def test_a_rate_counts_from_when_the_schedule_was_made() -> None:
+    times = DueTimes(rate="90 minutes", since=epoch("2026-11-23T10:07"))
+    assert told(times, "2026-11-23T10:07", 2) == ["11-23 11:37", "11-23 13:07"]
+    assert told(times, "2026-11-23T11:37", 1) == ["11-23 13:07"]
+
+
+@pytest.mark.parametrize(
+    ("at", "expected"),
+    [
+        ("2026-12-01T08:00:00", "12-01 07:00"),
+        ("2026-12-01T08:00:00-05:00", "12-01 13:00"),
+        ("2026-12-01T08:00:00Z", "12-01 08:00"),
+    ],
+)
+def test_one_time_is_in_its_zone_unless_it_has_an_offset(at: str, expected: str) -> None:
+    times = DueTimes(at=at, timezone="Europe/Berlin")
+    assert told(times, "2026-11-23T00:00", 5) == [expected]
+    assert told(times, "2026-12-02T00:00", 5) == []
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize(
+    "cron", ["30 2 * * *", "*/30 * * * *", "15 1-3 * * *", "0 2,3 * * 0", "30 0-4/2 * * *"]
+)
+@pytest.mark.parametrize(
+    "start", ["2026-03-06T00:00", "2026-03-26T00:00", "2026-09-30T00:00", "2026-10-22T00:00"]
+)
+def test_looking_back_finds_what_was_due(cron: str, zone: str, start: str) -> None:
+    times, first, last = DueTimes(cron=cron, timezone=zone), epoch(start), epoch(start) + 9 * DAY
+    forwards = list(takewhile(lambda due: due <= last, times.after(first)))
+    assert list(reversed(times.latest(forwards[0], last, 1_000))) == forwards
+    assert times.latest(forwards[0], last, 3) == tuple(reversed(forwards[-3:]))
+
+
+def test_a_rate_is_looked_back_at_in_one_step() -> None:
+    times = DueTimes(rate="1 minute", since=0)
+    assert times.latest(60, 10**9, 2) == (10**9 - 10**9 % 60, 10**9 - 10**9 % 60 - 60)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        (DueTimes(cron="0 8 * *"), "five fields"),
+        (DueTimes(cron="0 8 * * * *"), "five fields"),
+        (DueTimes(cron="61 * * * *"), "minute"),
+        (DueTimes(cron="0 0 30 2 *"), "day"),
+        (DueTimes(cron="@daily"), "five fields"),
+        (DueTimes(cron="0 8 * * *", timezone="Europe"), "timezone"),
+        (DueTimes(cron="0 8 * * *", timezone="../../etc/passwd"), "timezone"),
+        (DueTimes(cron="0 8 * * *", timezone=""), "timezone"),
+        (DueTimes(cron="0 8 * * *", timezone="Nowhere/" + "x" * 50), "timezone"),
+        (DueTimes(rate="0 minutes"), "rate"),
+        (DueTimes(rate="90"), "rate"),
+        (DueTimes(rate="367 days"), "366 days"),
+        (DueTimes(at="tomorrow"), "at:"),
+        (DueTimes(at="2020-01-01T00:00:00"), "never"),
+        (DueTimes(at="9999-12-31T23:59:59"), "never"),
+        (DueTimes(at="0001-01-01T00:00:00+14:00"), "at:"),
+    ],
+)
+def test_what_is_no_time_is_refused_with_a_reason(wrong: DueTimes, word: str) -> None:
+    with pytest.raises(NeverDueError, match=word):
+        wrong.check(epoch("2026-11-23T00:00"))
