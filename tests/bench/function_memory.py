@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
+from dualtrack.clock import iso
 from dualtrack_stack.local.loopback import serve_in_thread
 from dualtrack_stack.local.offline_model.server import serve_offline_model
 from dualtrack_stack.local.sample_docs.server import create_app
@@ -148,6 +149,9 @@ class Work:
         self._graph()
         self._stream(first["chat_id"])
         self._failure()
+        due = {"message": "Hello.", "at": iso(time.time() + 1)}
+        schedule = self._person.http.post("/v1/schedules", json=due).json()["schedule_id"]
+        wait_for(lambda: self._ran(schedule))
         for name, event in (("Sweep", {}), ("CreditReset", {}), ("Mcp", {"action": "refresh"})):
             self._root.invoke(name, {"source": "schedule", **event})
         texts = json.loads((ROOT / "events" / "embed.json").read_text())
@@ -170,6 +174,10 @@ class Work:
         ended = self._person.ask(f"{key} {name} " + "with some detail " * 50, conversation)
         assert ended["status"] == "done", ended
         return ended
+
+    def _ran(self, schedule_id: str) -> bool:
+        self._root.invoke("Schedule", {"source": "schedule"})
+        return bool(self._person.get(f"/v1/schedules/{schedule_id}")["runs"])
 
     def _files(self) -> None:
         text = base64.b64encode(os.urandom(1_500_000).hex().encode()).decode()

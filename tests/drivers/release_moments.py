@@ -10,9 +10,11 @@ from dualtrack.api.key_format import digest_of
 from dualtrack.chat import regroup
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.fork_conversation import fork_conversation
+from dualtrack.ids import new_schedule_id
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.cache import StoredToken
 from dualtrack.storage.keys import ApiKey
+from dualtrack.storage.schedules import Run, Schedule, Times
 from dualtrack.tools.mcp.catalogue import LeftOut, ServerTools, store_listing
 
 from tests.drivers.corpus_world import CorpusWorld, course, limited
@@ -141,6 +143,7 @@ def _chats() -> Iterator[Moment]:
 
     world = _posted(by_api_key=True)
     _store_key(world)
+    _store_schedule(world)
     _run_tools(world, 1, _turn(world, 0))
     _run_tools(world, 2, _turn(world, 1))
     _turn(world, 2)
@@ -205,6 +208,32 @@ def _store_key(world: World) -> None:
         key.rotated(digest_of("new"), now + 60), last_used_at=now, window=now - now % 60, requests=1
     )
     stores.ledger.add_key(USER, API_KEY, CAPS, now, [stores.keys.create_action(used)])
+
+
+def _store_schedule(world: World) -> None:
+    """A schedule of the key that has run, was refused, and waits for its conversation."""
+    now = int(world.clock())
+    times = Times(cron="0 8 * * 1-5", timezone="Europe/Berlin", since=now)
+    chat = world.chats()[0]
+    asked, profile = "What is new?", "assistant"
+    schedule = Schedule(
+        new_schedule_id(),
+        USER,
+        USER,
+        asked,
+        times,
+        now,
+        now + 3_600,
+        "morning",
+        profile,
+        chat.conversation_id,
+        API_KEY,
+    )
+    waiting = replace(
+        schedule, waiting=now, waiting_for="conversation_busy", refusals=1, why="insufficient_credits"
+    )
+    runs = (Run(now - 60, refused="insufficient_credits"), Run(now - 120, chat.chat_id))
+    world.look().schedules.create(waiting.ran(*runs))
 
 
 def _paused() -> World:

@@ -73,6 +73,11 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Credits": {*APPEND, "DeleteItem", "BatchWriteItem"},
         "Cache": {"Query", "BatchWriteItem"},
     },
+    "Schedule": {
+        "Chats": {*OWN, "BatchGetItem"},
+        "History": {*OWN, *PAST},
+        "Credits": {"GetItem", "PutItem"},
+    },
     "CreditReset": {"Credits": {"GetItem", "PutItem"}},
     "Stream": {"Chats": {*READ, "UpdateItem"}, "Cache": {"UpdateItem"}},
     "Embed": {},
@@ -106,6 +111,9 @@ OTHER = {
         "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket", "sqs:SendMessage",
         "cognito-idp:ListUsers", "cognito-idp:AdminDeleteUser",
         "states:StartExecution", "states:StopExecution", "states:DescribeExecution",
+    },
+    "Schedule": {
+        "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "sqs:SendMessage", "states:StartExecution",
     },
     "CreditReset": {"sqs:SendMessage"},
     "Stream": set(),
@@ -162,6 +170,7 @@ def test_a_function_may_do_what_it_does_and_no_more(aws_stage: Stage, function: 
                         assert (function, name) in (
                             ("Api", "Query"),
                             ("Sweep", "Query"),
+                            ("Schedule", "Query"),
                             ("CreditReset", "Query"),
                         )
                     else:

@@ -102,6 +102,7 @@ def read_all(moment: Moment) -> None:
     load_catalogue(stores.cache, moment.now)
     stores.requests.first(USER, KEY, moment.now)
     stores.keys.named(stores.ledger.load(USER).keys)
+    stores.schedules.of(USER)
     stores.deletions.due()
     for corpus in CORPORA:
         _read_corpus(stores, corpus)

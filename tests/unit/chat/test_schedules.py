@@ -181,7 +181,7 @@ def test_without_credits_it_is_refused_until_there_are_some(world: World) -> Non
 def test_a_key_s_schedule_runs_under_it_and_ends_with_it(world: World) -> None:
     stores, now = world.stores, int(world.clock.now)
     key = ApiKey("key_1", "ann", "cron", digest_of("x"), ("chat",), now)
-    stores.ledger.set_caps("ann", "key_1", Caps(), now, [stores.keys.create_action(key)])
+    stores.ledger.add_key("ann", "key_1", Caps(), now, [stores.keys.create_action(key)])
     schedule = made(world, Identity("ann", "ann", key=UsedKey("key_1", frozenset({"chat"}))), rate="1 hour")
     assert run(world, HOUR) == Report(started=1)
     chat = stores.chats.load("ann", read(world, schedule).runs[0].chat_id)

@@ -25,7 +25,7 @@ from pydantic import (
 )
 
 from dualtrack.chat.attached_files import File
-from dualtrack.due_times import CRON_CHARACTERS, ZONE_CHARACTERS
+from dualtrack.chat.due_times import CRON_CHARACTERS, ZONE_CHARACTERS
 from dualtrack.errors import ApiError, invalid_request
 from dualtrack.ids import FORMS, is_id
 from dualtrack.media import VIEWABLE, refusal

@@ -7,14 +7,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.api.conversations import find_conversation
+from dualtrack.chat.due_times import NeverDueError, check_times, due_after
 from dualtrack.chat.run_schedules import next_time
 from dualtrack.clock import iso
-from dualtrack.due_times import DueTimes, NeverDueError
 from dualtrack.errors import Contended, invalid_request
 from dualtrack.ids import new_schedule_id
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
 from dualtrack.storage.dynamo import Lost
-from dualtrack.storage.schedules import MISSED, Schedule
+from dualtrack.storage.schedules import MISSED, Schedule, Times
 
 if TYPE_CHECKING:
     from dualtrack import answers
@@ -33,9 +33,9 @@ _TRIES: Final = 4
 def make_schedule(stores: ScheduleStores, identity: Identity, body: ScheduleBody) -> Schedule:
     """A new schedule. Raises 400, 404 for a conversation that does not exist."""
     now = int(stores.clock())
-    times = DueTimes(body.cron or "", body.rate or "", body.at or "", body.timezone, since=now)
+    times = Times(body.cron or "", body.rate or "", body.at or "", body.timezone, since=now)
     try:
-        times.check(now)
+        check_times(times, now)
     except NeverDueError as error:
         raise invalid_request(str(error)) from None
     _check_conversation(stores, identity.user, body)
@@ -88,7 +88,9 @@ def schedule_json(stores: ScheduleStores, schedule: Schedule, shown: int) -> ans
     times = schedule.times
     now = int(stores.clock())
     coming = (
-        islice(times.after(max(schedule.due - 1, now)), SHOWN_TIMES) if schedule.status == "active" else ()
+        islice(due_after(times, max(schedule.due - 1, now)), SHOWN_TIMES)
+        if schedule.status == "active"
+        else ()
     )
     return {
         "schedule_id": schedule.schedule_id,

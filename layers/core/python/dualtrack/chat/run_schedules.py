@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.cost_hold import CostSettings
+from dualtrack.chat.due_times import due_after, latest_due
 from dualtrack.chat.start_chat import NewChat, Repeat, start_chat
 from dualtrack.errors import ApiError, Contended
 from dualtrack.profiles import DEFAULT_PROFILE
@@ -85,7 +86,7 @@ def _run(stores: ScheduleStores, starting: Starting, user: str, schedule_id: str
     schedule, now = stores.schedules.load(user, schedule_id), int(stores.clock())
     if schedule is None or schedule.status != "active" or schedule.due > now:
         return "gone"
-    due, *earlier = schedule.times.latest(schedule.due, now, MOST_RUNS) or (schedule.due,)
+    due, *earlier = latest_due(schedule.times, schedule.due, now, MOST_RUNS) or (schedule.due,)
     passed = _passed(stores, schedule, due, earlier)
     outcome, after = _tried(stores, starting, passed, now)
     if after != schedule:
@@ -119,6 +120,7 @@ def _start(stores: ScheduleStores, starting: Starting, schedule: Schedule) -> st
         schedule.profile,
         payer=schedule.payer,
         key_id=schedule.key_id,
+        schedule_id=schedule.schedule_id,
     )
     repeat = Repeat(_repeat_key(schedule, schedule.due), schedule.schedule_id)
     return start_chat(
@@ -185,6 +187,6 @@ def _paused(schedule: Schedule) -> Schedule:
 
 def next_time(schedule: Schedule, now: int) -> Schedule:
     """The schedule with its next due time, active; ended if there is none."""
-    due = next(schedule.times.after(now), 0)
+    due = next(due_after(schedule.times, now), 0)
     status = "active" if due else "ended"
     return replace(schedule, due=due, status=status)

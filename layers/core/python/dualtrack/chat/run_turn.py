@@ -437,7 +437,9 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
 
 
 def _allowed(run: _Run) -> Mapping[str, str]:
-    """The tools that the user has allowed in the conversation."""
+    """The tools that the user has allowed in the conversation; none for a schedule, which has nobody beside it."""
+    if run.chat.schedule_id:
+        return {}
     history = run.stores.history
     return allowed_in(history.client, history.table, run.chat.user, run.chat.conversation_id)
 

@@ -86,6 +86,8 @@ class NewChat:
     """The JSON Schema of the answer, checked before."""
     tools: ClientTools = ()
     """Those that its client runs."""
+    schedule_id: str = ""
+    """The schedule that asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +244,7 @@ def _admission(
         spent=Spent(),
         account=new.payer if new.payer != new.user else "",
         key_id=new.key_id,
+        schedule_id=new.schedule_id,
         costs=cost_hold(profile_named(conversation.profile), costs) if new.key_id else None,
         memory=Memory(conversation.costs_so_far),
         ancestry=conversation.ancestry,

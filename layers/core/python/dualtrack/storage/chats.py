@@ -147,6 +147,9 @@ class Chat:
     """Whose credits pay, if they are not the user's: the owner of the service's key that acts for him."""
     key_id: str = ""
     """The API key that it was started with."""
+    schedule_id: str = ""
+    """The schedule that it is a run of: nobody waits for it, so nothing that needs approval runs for leave that was
+    given in its conversation."""
     costs: Annotated[CostHold | None, TEXT] = None
     """What it holds under that key."""
     memory: Annotated[Memory, TEXT] = field(default_factory=Memory)

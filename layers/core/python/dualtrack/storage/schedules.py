@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Final, Self
 
 from dualtrack.codec import APART, TEXT, decode, encode, stored
-from dualtrack.due_times import DueTimes
 from dualtrack.errors import ApiError, not_found
 from dualtrack.storage.dynamo import Lost, delete, get, index_pages, put, query, transact, update
 from dualtrack.vocabulary import ScheduleStatus
@@ -43,6 +42,24 @@ _COUNT: Final = "SCHEDULES"
 
 @stored
 @dataclass(frozen=True, slots=True)
+class Times:
+    """When a schedule is due (`dualtrack.chat.due_times`): a ``cron`` expression, a ``rate``, or one time, ``at``; the
+    others are empty. ``since``: from when a rate counts, epoch seconds."""
+
+    cron: str = ""
+    rate: str = ""
+    at: str = ""
+    timezone: str = "UTC"
+    since: int = 0
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it is due more than once."""
+        return not self.at
+
+
+@stored
+@dataclass(frozen=True, slots=True)
 class Run:
     """What became of a due time (epoch seconds): its chat, or the error code of the refusal, or `MISSED`."""
 
@@ -62,7 +79,7 @@ class Schedule:
     user: Annotated[str, APART]
     payer: str
     message: str
-    times: Annotated[DueTimes, TEXT]
+    times: Annotated[Times, TEXT]
     created_at: int
     due: int
     name: str = ""

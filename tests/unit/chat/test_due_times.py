@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from itertools import islice, takewhile
 
 import pytest
-from dualtrack.due_times import DueTimes, NeverDueError
+from dualtrack.chat.due_times import NeverDueError, check_times, due_after, latest_due
+from dualtrack.storage.schedules import Times
 
 DAY = 86_400
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago")
@@ -16,9 +17,9 @@ def epoch(text: str) -> int:
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
 
 
-def told(times: DueTimes, after: str, most: int) -> list[str]:
+def told(times: Times, after: str, most: int) -> list[str]:
     """The next due times in UTC, without date's year and seconds."""
-    found = islice(times.after(epoch(after)), most)
+    found = islice(due_after(times, epoch(after)), most)
     return [datetime.fromtimestamp(due, UTC).strftime("%m-%d %H:%M") for due in found]
 
 
@@ -37,11 +38,11 @@ def told(times: DueTimes, after: str, most: int) -> list[str]:
     ],
 )
 def test_cron_follows_the_clocks_of_its_zone(cron: str, after: str, expected: list[str]) -> None:
-    assert told(DueTimes(cron=cron, timezone="Europe/Berlin"), after, len(expected)) == expected
+    assert told(Times(cron=cron, timezone="Europe/Berlin"), after, len(expected)) == expected
 
 
 def test_a_rate_counts_from_when_the_schedule_was_made() -> None:
-    times = DueTimes(rate="90 minutes", since=epoch("2026-11-23T10:07"))
+    times = Times(rate="90 minutes", since=epoch("2026-11-23T10:07"))
     assert told(times, "2026-11-23T10:07", 2) == ["11-23 11:37", "11-23 13:07"]
     assert told(times, "2026-11-23T11:37", 1) == ["11-23 13:07"]
 
@@ -55,7 +56,7 @@ def test_a_rate_counts_from_when_the_schedule_was_made() -> None:
     ],
 )
 def test_one_time_is_in_its_zone_unless_it_has_an_offset(at: str, expected: str) -> None:
-    times = DueTimes(at=at, timezone="Europe/Berlin")
+    times = Times(at=at, timezone="Europe/Berlin")
     assert told(times, "2026-11-23T00:00", 5) == [expected]
     assert told(times, "2026-12-02T00:00", 5) == []
 
@@ -68,38 +69,38 @@ def test_one_time_is_in_its_zone_unless_it_has_an_offset(at: str, expected: str)
     "start", ["2026-03-06T00:00", "2026-03-26T00:00", "2026-09-30T00:00", "2026-10-22T00:00"]
 )
 def test_looking_back_finds_what_was_due(cron: str, zone: str, start: str) -> None:
-    times, first, last = DueTimes(cron=cron, timezone=zone), epoch(start), epoch(start) + 9 * DAY
-    forwards = list(takewhile(lambda due: due <= last, times.after(first)))
-    assert list(reversed(times.latest(forwards[0], last, 1_000))) == forwards
-    assert times.latest(forwards[0], last, 3) == tuple(reversed(forwards[-3:]))
+    times, first, last = Times(cron=cron, timezone=zone), epoch(start), epoch(start) + 9 * DAY
+    forwards = list(takewhile(lambda due: due <= last, due_after(times, first)))
+    assert list(reversed(latest_due(times, forwards[0], last, 1_000))) == forwards
+    assert latest_due(times, forwards[0], last, 3) == tuple(reversed(forwards[-3:]))
 
 
 def test_a_rate_is_looked_back_at_in_one_step() -> None:
-    times = DueTimes(rate="1 minute", since=0)
-    assert times.latest(60, 10**9, 2) == (10**9 - 10**9 % 60, 10**9 - 10**9 % 60 - 60)
+    times = Times(rate="1 minute", since=0)
+    assert latest_due(times, 60, 10**9, 2) == (10**9 - 10**9 % 60, 10**9 - 10**9 % 60 - 60)
 
 
 @pytest.mark.parametrize(
     ("wrong", "word"),
     [
-        (DueTimes(cron="0 8 * *"), "five fields"),
-        (DueTimes(cron="0 8 * * * *"), "five fields"),
-        (DueTimes(cron="61 * * * *"), "minute"),
-        (DueTimes(cron="0 0 30 2 *"), "day"),
-        (DueTimes(cron="@daily"), "five fields"),
-        (DueTimes(cron="0 8 * * *", timezone="Europe"), "timezone"),
-        (DueTimes(cron="0 8 * * *", timezone="../../etc/passwd"), "timezone"),
-        (DueTimes(cron="0 8 * * *", timezone=""), "timezone"),
-        (DueTimes(cron="0 8 * * *", timezone="Nowhere/" + "x" * 50), "timezone"),
-        (DueTimes(rate="0 minutes"), "rate"),
-        (DueTimes(rate="90"), "rate"),
-        (DueTimes(rate="367 days"), "366 days"),
-        (DueTimes(at="tomorrow"), "at:"),
-        (DueTimes(at="2020-01-01T00:00:00"), "never"),
-        (DueTimes(at="9999-12-31T23:59:59"), "never"),
-        (DueTimes(at="0001-01-01T00:00:00+14:00"), "at:"),
+        (Times(cron="0 8 * *"), "five fields"),
+        (Times(cron="0 8 * * * *"), "five fields"),
+        (Times(cron="61 * * * *"), "minute"),
+        (Times(cron="0 0 30 2 *"), "day"),
+        (Times(cron="@daily"), "five fields"),
+        (Times(cron="0 8 * * *", timezone="Europe"), "timezone"),
+        (Times(cron="0 8 * * *", timezone="../../etc/passwd"), "timezone"),
+        (Times(cron="0 8 * * *", timezone=""), "timezone"),
+        (Times(cron="0 8 * * *", timezone="Nowhere/" + "x" * 50), "timezone"),
+        (Times(rate="0 minutes"), "rate"),
+        (Times(rate="90"), "rate"),
+        (Times(rate="367 days"), "366 days"),
+        (Times(at="tomorrow"), "at:"),
+        (Times(at="2020-01-01T00:00:00"), "never"),
+        (Times(at="9999-12-31T23:59:59"), "never"),
+        (Times(at="0001-01-01T00:00:00+14:00"), "at:"),
     ],
 )
-def test_what_is_no_time_is_refused_with_a_reason(wrong: DueTimes, word: str) -> None:
+def test_what_is_no_time_is_refused_with_a_reason(wrong: Times, word: str) -> None:
     with pytest.raises(NeverDueError, match=word):
-        wrong.check(epoch("2026-11-23T00:00"))
+        check_times(wrong, epoch("2026-11-23T00:00"))

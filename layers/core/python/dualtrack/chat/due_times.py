@@ -11,16 +11,15 @@ once, and what is due every so many minutes or hours goes on evenly.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import count, islice, takewhile
 from typing import TYPE_CHECKING, Final
-
-from dualtrack.codec import stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from zoneinfo import ZoneInfo
+
+    from dualtrack.storage.schedules import Times
 
 CRON_CHARACTERS: Final = 100
 ZONE_CHARACTERS: Final = 64
@@ -37,55 +36,34 @@ class NeverDueError(ValueError):
     """What was asked for is no time, or none that will come; the message says why."""
 
 
-@stored
-@dataclass(frozen=True, slots=True)
-class DueTimes:
-    """When a schedule is due: a ``cron`` expression, a ``rate``, or one time, ``at``; the others are empty. ``since``:
-    from when a rate counts, epoch seconds."""
+def check_times(times: Times, now: int) -> None:
+    """Raise `NeverDueError` unless it is due at least once after ``now``."""
+    _zone(times.timezone)
+    if next(due_after(times, now), None) is None:
+        raise NeverDueError("it would never be due")
 
-    cron: str = ""
-    rate: str = ""
-    at: str = ""
-    timezone: str = "UTC"
-    since: int = 0
 
-    @property
-    def repeats(self) -> bool:
-        """Whether it is due more than once."""
-        return not self.at
+def due_after(times: Times, moment: int) -> Iterator[int]:
+    """The due times later than a moment, in order. Raises `NeverDueError`."""
+    if times.at:
+        due = _moment(times.at, times.timezone)
+        return iter([due] if moment < due <= moment + HORIZON else [])
+    if times.rate:
+        seconds = _seconds(times.rate)
+        return count(times.since + max(1, (moment - times.since) // seconds + 1) * seconds, seconds)
+    return _of_cron(times.cron, times.timezone, moment)
 
-    def check(self, now: int) -> None:
-        """Raise `NeverDueError` unless it is due at least once after ``now``."""
-        _zone(self.timezone)
-        if next(self.after(now), None) is None:
-            raise NeverDueError("it would never be due")
 
-    def after(self, moment: int) -> Iterator[int]:
-        """Its due times later than a moment, in order. Raises `NeverDueError`."""
-        if self.at:
-            due = _moment(self.at, self.timezone)
-            return iter([due] if moment < due <= moment + HORIZON else [])
-        if self.rate:
-            return self._of_rate(moment)
-        return _of_cron(self.cron, self.timezone, moment)
-
-    def _of_rate(self, moment: int) -> Iterator[int]:
-        seconds = _seconds(self.rate)
-        due = self.since + max(1, (moment - self.since) // seconds + 1) * seconds
-        while True:
-            yield due
-            due += seconds
-
-    def latest(self, first: int, now: int, most: int) -> tuple[int, ...]:
-        """Its due times from ``first``, itself one, to ``now``: the latest ``most``, the newest first."""
-        if self.at:
-            return (first,)
-        if self.rate:
-            seconds = _seconds(self.rate)
-            newest = first + (now - first) // seconds * seconds
-            return tuple(range(newest, first - 1, -seconds)[:most])
-        before = _of_cron(self.cron, self.timezone, now + 1, backwards=True)
-        return tuple(islice((due for due in before if first <= due), most)) if first <= now else ()
+def latest_due(times: Times, first: int, now: int, most: int) -> tuple[int, ...]:
+    """The due times from ``first``, itself one, to ``now``: the latest ``most``, the newest first."""
+    if times.at:
+        return (first,)
+    if times.rate:
+        seconds = _seconds(times.rate)
+        newest = first + (now - first) // seconds * seconds
+        return tuple(range(newest, first - 1, -seconds)[:most])
+    before = _of_cron(times.cron, times.timezone, now + 1, backwards=True)
+    return tuple(islice(takewhile(lambda due: due >= first, before), most))
 
 
 def _of_cron(expression: str, timezone: str, moment: int, *, backwards: bool = False) -> Iterator[int]:
