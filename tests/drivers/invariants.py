@@ -19,7 +19,7 @@ from dualtrack.events import TERMINAL
 from dualtrack.ids import response_id
 from dualtrack.memory.digests import DIGEST_LIMIT
 from dualtrack.models.cost_cap import side_nanodollars
-from dualtrack.output_schema import written_json
+from dualtrack.output_check import written_json
 from dualtrack.storage.bodies import partition
 from dualtrack.storage.chats import turn_key
 from dualtrack.storage.dynamo import query

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 from dualtrack.models.forced_output import forced_schema
-from dualtrack.output_schema import MAX_BYTES, misfit, refused_schema, written_json
+from dualtrack.output_check import misfit, written_json
+from dualtrack.output_schema import MAX_BYTES, refused_schema
 from dualtrack_stack.local.offline_model.schemas import check_output
 from dualtrack_stack.local.offline_model.smallest import smallest
 

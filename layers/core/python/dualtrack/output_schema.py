@@ -1,26 +1,20 @@
-"""JSON Schemas of answers: which ones are taken, and whether an answer fits (docs/structured-output.md). Pure.
+"""JSON Schemas of answers: which ones are taken (docs/structured-output.md); `output_check` compares answers. Pure.
 
-Schema and answer are untrusted: no reference leaves the schema, regular expressions run in linear time (the engine of
-pydantic, without look-around), and the work of a check is bounded. jsonschema is loaded at the first check, not at
-import.
+A schema is untrusted: no reference leaves it, and regular expressions run in linear time (the engine of pydantic,
+without look-around).
 """
 
 from __future__ import annotations
 
-import itertools
 import json
-import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.bounded_schema import TooMuchWork, bounded, spend, work_of
-from dualtrack.frozen import dumps, strict_loads
+from dualtrack.frozen import dumps
 from dualtrack.tool_check import schema_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from jsonschema.protocols import Validator
 
     from dualtrack.frozen import JsonObject
 
@@ -29,24 +23,17 @@ MAX_BYTES: Final = 32 * 1_024
 MAX_PATTERNS: Final = 10
 MAX_PATTERN: Final = 200
 """Maximum number of distinct regular expressions, and of their characters: to compile one takes up to half a second."""
-MAX_ANSWER: Final = 1_000_000
-"""Maximum characters of an answer: more than any model writes."""
-_MAX_PROBLEMS: Final = 3
-_MAX_PROBLEM: Final = 300
-_MAX_FOUND: Final = 50
-_MAX_WORK: Final = 500_000
 
 _ONE: Final = (
     "items", "contains", "additionalProperties", "propertyNames", "not", "if", "then", "else",
 )  # fmt: skip
 _LISTED: Final = ("allOf", "anyOf", "oneOf", "prefixItems")
 _NAMED: Final = ("properties", "$defs", "definitions", "dependentSchemas")
-_REFUSED: Final = (
+REFUSED_KEYWORDS: Final = (
     "patternProperties", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef", "$dynamicAnchor", "$anchor",
     "$id",
 )  # fmt: skip
 """Keywords that cannot be checked with bounded work, or that change what a reference means."""
-_FENCED: Final = re.compile(r"\A```(?:json)?[^\S\n]*\n(.*)\n[^\S\n]*```\Z", re.DOTALL | re.IGNORECASE)
 
 
 def refused_schema(schema: JsonObject) -> str:
@@ -71,11 +58,11 @@ def _unsupported(schema: dict[str, Any]) -> str:
 
 
 def _unsupported_part(schema: dict[str, Any], part: dict[str, Any]) -> str:
-    if found := next((keyword for keyword in _REFUSED if keyword in part), None):
+    if found := next((keyword for keyword in REFUSED_KEYWORDS if keyword in part), None):
         return f"{found} is not supported"
     if "$schema" in part:
         return "$schema may stand at the top alone"
-    if "$ref" in part and _target(schema, part["$ref"]) is None:
+    if "$ref" in part and target_of(schema, part["$ref"]) is None:
         return "each $ref must name a part of the schema itself, such as #/$defs/item"
     return ""
 
@@ -85,7 +72,7 @@ def _bad_pattern(patterns: set[str]) -> str:
         return f"it has more than {MAX_PATTERNS} different patterns"
     if any(len(pattern) > MAX_PATTERN for pattern in patterns):
         return f"a pattern has more than {MAX_PATTERN} characters"
-    if any(_matcher(pattern) is None for pattern in sorted(patterns)):
+    if any(matcher(pattern) is None for pattern in sorted(patterns)):
         return (
             "a pattern cannot be matched in linear time (no look-around, no back references, not too large)"
         )
@@ -107,7 +94,7 @@ def subschemas(schema: JsonObject) -> Iterator[dict[str, Any]]:
             waiting += part.get(keyword, {}).values()
 
 
-def _target(schema: dict[str, Any], reference: str) -> dict[str, Any] | bool | None:
+def target_of(schema: dict[str, Any], reference: str) -> dict[str, Any] | bool | None:
     """The part of the schema that a reference names; None if it names none."""
     if reference != "#" and not reference.startswith("#/"):
         return None
@@ -123,52 +110,6 @@ def _target(schema: dict[str, Any], reference: str) -> dict[str, Any] | bool | N
     return target if isinstance(target, (dict, bool)) else None
 
 
-def written_json(text: str) -> str:
-    """The JSON of an answer: all of it, or what stands in the one code fence around it."""
-    plain = text.strip()
-    fenced = _FENCED.match(plain)
-    return fenced[1].strip() if fenced else plain
-
-
-def misfit(schema: JsonObject, text: str) -> str:
-    """Why the JSON text does not fit the schema, for the model to correct: at most three problems; empty if it does."""
-    try:
-        value = strict_loads(text, MAX_ANSWER)
-    except ValueError as error:
-        return f"the answer is no JSON: {error}"
-    validator = _validator(dumps(schema))
-    try:
-        with work_of(_MAX_WORK):
-            problems = list(itertools.islice(validator.iter_errors(value), _MAX_FOUND))
-    except (TooMuchWork, RecursionError):
-        return "checking the answer takes too much work: it is too large or too deeply nested"
-    first = sorted(problems, key=lambda problem: problem.json_path)[:_MAX_PROBLEMS]
-    return "; ".join(f"{problem.json_path}: {problem.message}"[:_MAX_PROBLEM] for problem in first)
-
-
-@lru_cache(maxsize=32)
-def _validator(text: str) -> Validator:
-    schema = json.loads(text)
-    schema.pop("$schema", None)
-
-    def reference(validator: Any, name: str, instance: Any, _: JsonObject) -> Iterator[Any]:
-        target = _target(schema, name)
-        yield from validator.descend(instance, {"not": {}} if target is None else target)
-
-    return bounded({"$ref": reference, "pattern": _pattern}, without=_REFUSED)(schema)
-
-
-def _pattern(validator: Validator, pattern: str, instance: Any, _: JsonObject) -> Iterator[Any]:
-    from jsonschema import ValidationError  # noqa: PLC0415 - heavy
-
-    if not validator.is_type(instance, "string"):
-        return
-    spend(len(instance))
-    matcher = _matcher(pattern)
-    if matcher is None or not matcher(instance):
-        yield ValidationError(f"{instance[:100]!r} does not match {pattern!r}")
-
-
 @cache
 def _pattern_engine() -> Any:
     from pydantic_core import SchemaValidator, core_schema  # noqa: PLC0415 - only for schemas that have a pattern
@@ -179,7 +120,7 @@ def _pattern_engine() -> Any:
 
 
 @lru_cache(maxsize=64)
-def _matcher(pattern: str) -> Callable[[str], bool] | None:
+def matcher(pattern: str) -> Callable[[str], bool] | None:
     """Whether a text has a match, in linear time; None for a pattern that this engine does not take."""
     from pydantic_core import SchemaError  # noqa: PLC0415
 

@@ -63,6 +63,7 @@ from dualtrack.memory.summaries import SummarySettings, summary_requests
 from dualtrack.memory.view import Sent, View, build
 from dualtrack.models.busy import seconds_to_wait, still_to_wait
 from dualtrack.models.cost_cap import asked_dollars, cut_dollars, is_spent, lowest_cap
+from dualtrack.models.fit_answer import fitting
 from dualtrack.models.forced_output import forced_schema
 from dualtrack.models.prices import dollars
 from dualtrack.models.protocol import CALL_SECONDS, ignore
@@ -78,7 +79,6 @@ from dualtrack.models.turn import (
     ModelReply,
     ToolCall,
     decide,
-    fitting,
 )
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
 from dualtrack.storage.conversations import allowed_in

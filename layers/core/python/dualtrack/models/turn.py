@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.codec import stored
 from dualtrack.ids import tool_id
-from dualtrack.output_schema import misfit, written_json
 from dualtrack.text import strip_echoes
 from dualtrack.tool_values import Kind, PriceClass
 from dualtrack.vocabulary import CallKind, DecidedBy, DecisionOutcome
@@ -20,7 +19,6 @@ from dualtrack.vocabulary import CallKind, DecidedBy, DecisionOutcome
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dualtrack.frozen import JsonObject
     from dualtrack.tool_values import ToolSpec
     from dualtrack.vocabulary import Stop
 
@@ -41,7 +39,7 @@ ROUNDS_DONE: Final = "rounds_done"
 SECOND_ANSWER: Final = "second_answer"
 """The first answer did not fit its JSON Schema, and this call is forced to."""
 
-_LIMITS: Final[Mapping[str, Cut]] = {
+STOP_OF_LIMIT: Final[Mapping[str, Cut]] = {
     "max_turns": "max_turns",
     "insufficient_credits": "insufficient_credits",
     "timeout": "timeout",
@@ -57,7 +55,6 @@ _STOPS: Final[Mapping[str, Stop]] = {
     "refusal": "refusal",
     "model_context_window_exceeded": "context_window",
 }
-_NOT_ASKED_AGAIN: Final = ("refusal", "context_window")
 _WORDLESS: Final[Mapping[str, str]] = {
     "refusal": "The model declined to answer this request.",
     "max_tokens": "(The answer was cut off before any text was written.)",
@@ -254,37 +251,16 @@ def decide(
         return Decision("tools" if runnable else "turn", text, calls)
     if not limit and reply.stop_reason == "pause_turn":
         return Decision("turn", text)
-    stop = _LIMITS.get(limit) or _STOPS[reply.stop_reason]
+    stop = STOP_OF_LIMIT.get(limit) or _STOPS[reply.stop_reason]
     return Decision(
         "answered", text if text.strip() else _WORDLESS.get(stop, "(The model gave no answer.)"), stop=stop
     )
 
 
-def fitting(
-    decision: Decision, schema: JsonObject | None, limit: Limit, before: Limit, *, may_ask_again: bool
-) -> Decision:
-    """The decision on an answer that has to fit a JSON Schema: it is the answer, or is asked for once more, or ends the
-    chat as ``invalid_output``.
-
-    ``before``: the limit of the first answer, if this is the second. What the model declined to answer, or had no room
-    for, is left as it is.
-    """
-    if schema is None or decision.next != "answered" or decision.stop in _NOT_ASKED_AGAIN:
-        return decision
-    text = written_json(decision.text)
-    stop: Stop = _LIMITS.get(before, decision.stop) if decision.stop == "complete" else decision.stop
-    problem = misfit(schema, text)
-    if not problem:
-        return replace(decision, text=text, stop=stop, fits=True)
-    if may_ask_again and limit != SECOND_ANSWER:
-        return Decision("turn", decision.text, misfit=problem)
-    return replace(decision, stop="max_tokens" if stop == "max_tokens" else "invalid_output")
-
-
 def limit_from_stop(stop: str, *, is_after_rounds: bool) -> Limit:
     """The limit that made a chat's last call the last, from its stop reason. ``is_after_rounds``: whether the call
     came after the profile's ``max_turns``."""
-    return _LIMITS.get(stop, ROUNDS_DONE if is_after_rounds else "")
+    return STOP_OF_LIMIT.get(stop, ROUNDS_DONE if is_after_rounds else "")
 
 
 def _call(
