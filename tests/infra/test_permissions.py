@@ -77,6 +77,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Chats": {*OWN, "BatchGetItem"},
         "History": {*OWN, *PAST},
         "Credits": {"GetItem", "PutItem"},
+        "Cache": {"GetItem"},
     },
     "CreditReset": {"Credits": {"GetItem", "PutItem"}},
     "Stream": {"Chats": {*READ, "UpdateItem"}, "Cache": {"UpdateItem"}},

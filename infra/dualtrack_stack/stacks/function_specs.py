@@ -316,13 +316,15 @@ _SPECS: Final = (
         "Starts the chats of schedules that are due",
         seconds=55,  # the next run comes in a minute
         memory=256,  # no user waits for it
-        layers=("base", "schedules"),
-        environment=(*MEMORY, "CREDITS_TABLE", "STATE_MACHINE_ARN", "UPGRADE_MESSAGE"),
+        layers=("base", "arguments", "schedules"),  # client tools are checked as a chat is admitted
+        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "STATE_MACHINE_ARN", "UPGRADE_MESSAGE"),
         permissions=lambda allow: [
             # the items that `api` writes to admit a chat, and the schedules
             allow.table("chats", *OWN, "BatchGetItem"),
             allow.table("history", *OWN, *PAST),
             allow.table("credits", "GetItem", "PutItem"),
+            # names of MCP tools, which client tools may not have
+            allow.table("cache", "GetItem"),
             allow.bodies("GetObject", "PutObject", "DeleteObject"),
             allow.open_chats("Query"),
             allow.machine("chat", "StartExecution"),
