@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.testing import calls, local_chat
@@ -49,6 +49,36 @@ def test_an_empty_note_is_refused_before_it_costs_anything() -> None:
         answer = chat.ask("Add a note.")
     assert answer.calls[0].is_error
     assert answer.credits == 5
+
+
+@pytest.mark.parametrize(
+    ("decision", "ordered", "told"),
+    [
+        ({"approve": True}, [("bulb", "4.5")], "bulb for 4.50 euros is ordered"),
+        ({"input": {"number": 1004, "article": "bulb", "amount": 3.5}}, [("bulb", "3.5")], "for 3.50 euros"),
+        ({"approve": False, "reason": "Too dear."}, [], "declined this call: Too dear."),
+        (None, [], "Nobody decided in time."),
+    ],
+    ids=["approved", "edited", "declined", "expired"],
+)
+def test_an_order_waits_for_the_customer(
+    decision: dict[str, Any] | None, ordered: list[Any], told: str
+) -> None:
+    order = calls("place_order", number=1004, article="bulb", amount=4.5)
+    with local_chat("support", model=[order, "Noted."]) as chat:
+        waiting = chat.ask("Send me a bulb.")
+        assert waiting.status == "paused"
+        assert not waiting.pause.calls[0].allowable  # each order is asked for
+        assert orders() == []
+        answer = chat.decide(**decision) if decision else chat.expire()
+    assert told in answer.calls[0].result
+    assert orders() == ordered
+
+
+def orders() -> list[tuple[str, str]]:
+    """Of ticket 1004: articles and what they cost."""
+    ticket = table().get_item(Key={"customer": "test", "number": 1004})["Item"]
+    return [(order["article"], str(order["amount"])) for order in ticket.get("orders", [])]
 
 
 def test_the_weeks_come_as_a_table_and_a_picture() -> None:

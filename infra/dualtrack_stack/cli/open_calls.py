@@ -35,9 +35,11 @@ class Kind:
 KINDS: Final[Mapping[str, Kind]] = {
     "approval": Kind("May it run?", keys="ynea", says=("approve", "decline", "input")),
     "client_tool": Kind(
-        "A program has to run this and send the result. You can enter it: r.", keys="r", says=("result",)
+        "A program has to run this and send the result. You can enter it, or give it up:",
+        keys="rn",
+        says=("result", "decline"),
     ),
-    "question": Kind("Your answer, or the number of an option:", typed="answer", says=("answer",)),
+    "question": Kind("Your answer, or the number of an option:", typed="answer", says=("answer", "decline")),
 }
 
 CHOICES: Final[Mapping[str, str]] = {

@@ -437,3 +437,69 @@ def test_what_aws_refuses_a_tool_is_its_error_result() -> None:
     with local_chat("assistant", model=[calls("refused_by_aws"), "No."], tools=[refused_by_aws]) as chat:
         answer = chat.ask("Read it.")
     assert (answer.calls[0].result, answer.calls[0].is_error) == ("Tool execution failed: ClientError.", True)
+
+
+# ── a chat that waits ─────────────────────────────────────────────────────────────────────────────
+
+
+@tool(approval="writes")
+def pay(amount: int) -> str:
+    """Pays."""
+    return f"paid {amount}"
+
+
+PAYING = [["I shall pay.", calls("pay", amount=5), calls("weather", city="Ottawa")], "Done."]
+
+
+@pytest.mark.parametrize(
+    ("decision", "result", "is_error", "charged"),
+    [
+        ({"approve": True}, "paid 5", False, 9),
+        ({"approve": False, "reason": "Too much."}, "The user declined this call: Too much.", True, 7),
+        ({"input": {"amount": 3}}, "paid 3", False, 9),
+        (None, "Nobody decided in time.", True, 7),
+    ],
+    ids=["approved", "declined", "edited", "expired"],
+)
+def test_a_chat_that_waits_is_decided(
+    decision: dict[str, Any] | None, result: str, is_error: bool, charged: int
+) -> None:
+    """What needs no decision has run before; the answer goes on with what was decided."""
+    with local_chat(agent(tools=["pay", "weather"]), PAYING, tools=[pay, weather]) as chat:
+        waiting = chat.ask("Pay and look.")
+        assert (waiting.status, waiting.text, [call.name for call in waiting.calls]) == (
+            "paused",
+            "",
+            ["weather"],
+        )
+        assert waiting.pause
+        (call,) = waiting.pause.calls
+        assert (call.name, call.input, call.kind, call.allowable) == ("pay", {"amount": 5}, "approval", True)
+        answer = chat.decide(call.id, **decision) if decision else chat.expire()
+        with pytest.raises(ValueError, match="waits for no decision"):
+            chat.decide(approve=True)
+    assert (answer.status, answer.text, answer.pause, answer.credits) == ("done", "Done.", None, charged)
+    assert (answer.calls[0].result.endswith(result), answer.calls[0].is_error) == (True, is_error)
+    assert (len(waiting.sent), len(answer.sent)) == (1, 1)
+
+
+def test_what_is_allowed_for_the_conversation_runs_at_once() -> None:
+    again = [calls("pay", amount=7), "Again."]
+    with local_chat(agent(tools=["pay", "weather"]), [*PAYING, *again], tools=[pay, weather]) as chat:
+        chat.ask("Pay and look.")
+        chat.decide(approve=True, for_conversation=True)
+        assert chat.ask("Pay again.").text == "Again."
+
+
+def test_a_clients_tool_gets_its_result_and_a_wrong_decision_is_refused() -> None:
+    local = {"name": "read_local", "description": "Reads.", "input_schema": {"type": "object"}}
+    with local_chat("assistant", [calls("read_local"), "Read."]) as chat:
+        waiting = chat.ask("Read it.", tools=[local])
+        assert waiting.pause
+        assert waiting.pause.calls[0].kind == "client_tool"
+        with pytest.raises(ApiError):
+            chat.decide(approve=True)
+        with pytest.raises(ValueError, match="is one of"):
+            chat.decide(approve=True, result="x")
+        answer = chat.decide(result="Its text.")
+    assert (answer.text, answer.calls[0].result) == ("Read.", "Its text.")

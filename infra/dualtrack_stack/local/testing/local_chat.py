@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.api.chats import paused_turn
 from dualtrack.chat.agent import Deployed
-from dualtrack.chat.chat_view import chat_json
+from dualtrack.chat.chat_view import chat_json, open_calls
+from dualtrack.chat.decide_calls import Wanted, decide_calls
+from dualtrack.chat.expire_pause import expire_pause
 from dualtrack.chat.run_turn import TurnSettings
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.clock import iso
 from dualtrack.credits.account import Account, Decision, Movement
-from dualtrack.frozen import thaw
+from dualtrack.frozen import freeze, thaw
 from dualtrack.ids import new_conversation_id
 from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.trouble import Details
@@ -21,6 +24,7 @@ from dualtrack.output_schema import refused_schema
 from dualtrack.requests import chat_ref
 from dualtrack.settings import DEFAULTS
 from dualtrack.storage.conversations import Conversation, list_position
+from dualtrack.tool_values import ToolResult
 from dualtrack.tools.full_context import result_text
 from dualtrack_stack.local.testing.agents import agent_from, project_at, settings_at, tools_at
 from dualtrack_stack.local.testing.aws import stores_in_memory
@@ -30,10 +34,12 @@ from dualtrack_stack.local.testing.workflow import JumpingClock, LocalWorkflow
 from dualtrack_stack.roots import project_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from dualtrack.frozen import JsonObject
     from dualtrack.memory.records import Record
+    from dualtrack.runtime.executions import Executions
+    from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
 USER: Final = "test"
 
@@ -49,8 +55,29 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A tool call that waits. ``kind``: ``approval``, ``client_tool`` or ``question``; ``allowable``: whether approval
+    may be given for the whole conversation."""
+
+    id: str
+    name: str
+    input: dict[str, Any]
+    kind: str
+    allowable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """What a paused chat waits for, until ``expires_at`` (ISO 8601)."""
+
+    calls: tuple[OpenCall, ...]
+    expires_at: str
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """A chat that has ended. ``status``: ``done`` or ``failed``; ``stop``: why it ended, such as ``complete`` or
+    """A chat that has ended or waits. ``status``: ``done``, ``failed`` or ``paused``, with what it waits for in
+    ``pause``; ``stop``: why it ended, such as ``complete`` or
     ``max_turns``; ``error``: the message of one that failed; ``credits``: what it was charged; ``sent``: the bodies of
     its turns' requests to the model, in order; ``output``: the answer as a JSON value, if it fits a schema."""
 
@@ -62,6 +89,7 @@ class Answer:
     credits: int
     sent: tuple[dict[str, Any], ...]
     output: Any = None
+    pause: Pause | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +102,15 @@ class LocalChat:
     _script: ItemsScript
     _workflow: LocalWorkflow
 
-    def ask(self, message: str, *, output: Mapping[str, Any] | None = None) -> Answer:
-        """Send a message, take the chat to its end, and return its answer. ``output``: the JSON Schema that it has to
-        fit.
+    def ask(
+        self,
+        message: str,
+        *,
+        output: Mapping[str, Any] | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> Answer:
+        """Send a message, take the chat to its end or to a pause, and return its answer. ``output``: the JSON Schema
+        that it has to fit; ``tools``: what the client runs, each ``{"name", "description", "input_schema"}``.
 
         Raises ValueError for a schema that the API does not take, `ScriptError` if the script does not fit, and
         `dualtrack.errors.ApiError` for what the API refuses: too few credits (``insufficient_credits``), or another
@@ -84,12 +118,72 @@ class LocalChat:
         """
         if output is not None and (problem := refused_schema(output)):
             raise ValueError(f"output: {problem}")
+        new = NewChat(self.user, message, self.conversation_id, output=output, tools=tools)
+        return self._taken(lambda executions: start_chat(self._stores, executions, new, repeat=None))
+
+    def decide(
+        self,
+        *calls: str,
+        approve: bool | None = None,
+        reason: str = "",
+        for_conversation: bool = False,
+        input: Mapping[str, Any] | None = None,  # noqa: A002 - the API's name
+        result: str | None = None,
+        is_error: bool = False,
+        answer: str | None = None,
+    ) -> Answer:
+        """Decide on open calls of the chat that waits, by their ids (none: on all), and return its answer as it goes
+        on: exactly one of ``approve``, ``input``, ``result`` and ``answer``.
+
+        Raises ValueError if it waits for nothing or if that is not one decision, and `dualtrack.errors.ApiError` for
+        what the API refuses.
+        """
+        if sum(said is not None for said in (approve, input, result, answer)) != 1:
+            raise ValueError("a decision is one of approve, input, result and answer")
+        came = None if result is None else ToolResult(result, is_error=is_error)
+        decision = Wanted("", approve is not False, reason, freeze(input), for_conversation, came, answer)
+        chat, pause = self._paused()
+        wanted = [replace(decision, call_id=call) for call in calls or (call.id for call in pause.calls)]
+        deployed = self._workflow.settings.deployed
+        return self._taken(
+            lambda executions: decide_calls(self._stores, executions, chat, wanted, "user", deployed)
+        )
+
+    def expire(self) -> Answer:
+        """Let the time of the pause pass, which takes none here: nobody has decided, and the chat goes on. Raises
+        ValueError if it waits for nothing."""
+        chat, _ = self._paused()
+        self._workflow.clock.sleep(max(0.0, chat.deadline - self._stores.clock()) + 1)
+        return self._taken(lambda executions: expire_pause(self._stores, executions, chat))
+
+    def _paused(self) -> tuple[Chat, Pause]:
+        listed = self._stores.paused.of(self.user)
+        chat = self._stores.chats.load(self.user, listed[0].chat_id) if listed else None
+        pause = self._pause(chat) if chat else None
+        if chat is None or pause is None:
+            raise ValueError("the chat waits for no decision")
+        return chat, pause
+
+    def _pause(self, chat: Chat) -> Pause | None:
+        turn = paused_turn(self._stores.chats, chat)
+        if turn is None or chat.pause is None:
+            return None
+        calls = tuple(
+            OpenCall(
+                call["id"], call["tool"], thaw(call["input"]), call["kind"], call.get("allowable", False)
+            )
+            for call in open_calls(turn)
+        )
+        return Pause(calls, iso(chat.pause.until))
+
+    def _taken(self, take: Callable[[Executions], Chat | None]) -> Answer:
+        """The answer of the chat that goes on with this. Raises `ScriptError`."""
         first = len(self._script.sent)
         executions: Any = _AtOnce(self._workflow)
-        new = NewChat(self.user, message, self.conversation_id, output=output)
-        chat = start_chat(self._stores, executions, new, repeat=None)
+        chat = take(executions)
         if self._script.problem:
             raise ScriptError(self._script.problem)
+        assert chat is not None
         return self._answer(chat.chat_id, self._script.sent[first:])
 
     def _answer(self, chat_id: str, sent: list[dict[str, Any]]) -> Answer:
@@ -106,6 +200,7 @@ class LocalChat:
             credits=chat.credits_used,
             sent=tuple(sent),
             output=shown_to_user["output"],
+            pause=self._pause(chat),
         )
 
     def _call(self, record: Record) -> Call:
@@ -116,7 +211,7 @@ class LocalChat:
 
 @dataclass(frozen=True, slots=True)
 class _AtOnce:
-    """Executions that have ended when they are started."""
+    """Executions that have ended, at the chat's end or in a pause, when they are started."""
 
     workflow: LocalWorkflow
 

@@ -1,7 +1,8 @@
 """The state machine of a chat (``chat.asl.json``) within a process: the library's steps in its order, with its tries.
 
 turn ──► tools (all at once) ──► turn … ──► summarise
-  └────────► abort ◄───────────────────────────┘
+  ├────────► abort ◄───────────────────────────┘
+  └────────► paused: a decision begins again here
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class LocalWorkflow:
     clock: JumpingClock = field(default_factory=JumpingClock)
 
     def run(self, ref: ChatRef) -> None:
-        """Take the chat to its end."""
+        """Take the chat to its end, or to its next pause."""
         try:
             if self._is_answered(ref):
                 self._tried(lambda: self._summarise(ref), _TRIES)
@@ -72,8 +73,8 @@ class LocalWorkflow:
             end_chat(self.stores, ref, failure_of(cause, self.settings.details))
 
     def _is_answered(self, ref: ChatRef) -> bool:
-        """Turns and tools up to the end; False for a chat that has failed."""
-        recorded = 0
+        """Turns and tools up to the end, behind those that are recorded; False for a chat that has failed or waits."""
+        recorded = ref.turn
         while True:
             outcome = self._tried(lambda: self._turn(replace(ref, turn=recorded)), _TRIES)  # noqa: B023
             recorded = outcome["turn"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualtrack_stack.local.testing.local_chat import Answer, Call, LocalChat, local_chat
+from dualtrack_stack.local.testing.local_chat import Answer, Call, LocalChat, OpenCall, Pause, local_chat
 from dualtrack_stack.local.testing.script import ScriptError, calls, fails
 
-__all__ = ["Answer", "Call", "LocalChat", "ScriptError", "calls", "fails", "local_chat"]
+__all__ = ["Answer", "Call", "LocalChat", "OpenCall", "Pause", "ScriptError", "calls", "fails", "local_chat"]
