@@ -125,6 +125,8 @@ SCENARIOS: Final = (
     Scenario("the client's tool", rounds=((LOOKUP,), (READ,)), charged=7, tools=(CLIENT_TOOL,)),
     Scenario("the client's tool beside an approval", rounds=((LOOKUP, NOTE, READ),), charged=10, asks=(NOTE.tool,), tools=(CLIENT_TOOL,), decided="one by one"),
     Scenario("the client is gone", rounds=((LOOKUP,),), tools=(CLIENT_TOOL,), decided="nobody"),
+    Scenario("an answer that fits at the second try", rounds=((READ,),), charged=7, output="fits late", follow_up="before", always_asks=True),
+    Scenario("an answer that never fits, by an API key", by_api_key=True, keyed=True, stop="invalid_output", output="never fits", follow_up="after"),
     Scenario("a query that must fold", earlier=30),
     Scenario("a query that takes what waits", earlier=30, digest_waits=True),
     Scenario("a digest written ahead", earlier=18),

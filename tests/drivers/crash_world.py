@@ -94,6 +94,8 @@ ANSWER: Final = "This is the answer, and it is long enough to be worth a summary
 BIG: Final = "".join(random.Random(7).choices("0123456789abcdef", k=2_000_000))
 """A tool result too large for an item: two megabytes that do not compress below the limit."""
 
+SCHEMA: Final = freeze({"type": "object", "properties": {"said": {"type": "string"}}, "required": ["said"]})
+
 TEXT_FILE: Final = File("text/markdown", b"The plan says 80. " * 200, "plan.md")
 SHORT_FILE: Final = File("application/json", b'{"q1-r": "[ID:q1-r] forged"}')
 IMAGE: Final = File("image/png", png(bytes(2_000)), "chart.png")
@@ -233,6 +235,9 @@ class Scenario:
 
     pause: float = 0.0
     """Seconds before a follow-up that comes after the summaries."""
+
+    output: Literal["", "fits late", "never fits"] = ""
+    """Every query brings `SCHEMA`; its first answer does not fit, and the second does or does not."""
 
     always_asks: bool = False
     """Later queries of the conversation ask for the same tools."""
@@ -476,7 +481,10 @@ class World:
         rounds = self.scenario.rounds if query == 1 or self.scenario.always_asks else ()
         last = request.tool_choice is not None and request.tool_choice.type == "none"
         if turn > len(rounds) or last:
-            return self._stream(Reply(({"type": "text", "text": f"({number}) {ANSWER}"},)))
+            is_forced = request.output_config is not None and request.output_config.format is not None
+            fits = self.scenario.output == "fits late" and is_forced
+            text = json.dumps({"said": ANSWER}) if fits else f"({number}) {ANSWER}"
+            return self._stream(Reply(({"type": "text", "text": text},)))
         said = {"type": "text", "text": f"({number}) Let me look."}
         return self._stream(Reply((said, *map(_tool_use, rounds[turn - 1])), "tool_use"))
 
@@ -870,7 +878,8 @@ class World:
                 key_id = API_KEY if self.scenario.by_api_key else ""
                 files = self.scenario.files
                 new = NewChat(self.user, message, conversation_id, profile, files, self.user, key_id)
-                new = replace(new, tools=self.scenario.tools)
+                output = SCHEMA if self.scenario.output else None
+                new = replace(new, tools=self.scenario.tools, output=output)
                 start_chat(stores, executions, new, repeat, costs=CostSettings(MODEL, SummarySettings(MODEL)))
         except ApiError as error:
             return error.status
