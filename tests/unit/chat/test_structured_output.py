@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.api.chats import show_chat
+from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.explain_chat import evidence
+from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.memory.view import _ANSWER_IN_JSON
 from dualtrack.models.turn import SECOND_ANSWER
 from dualtrack.profiles import all_profiles
 from dualtrack.tool_values import ToolResult
 
+from tests.drivers.crash_world import CLIENT_TOOL, LOOKUP, Scenario
 from tests.drivers.invariants import account_faults, chat_faults
+from tests.drivers.pausing import Pausing, returned
 from tests.drivers.world import World, make_world
 
 if TYPE_CHECKING:
@@ -246,3 +250,52 @@ def test_the_offline_model_answers_a_schema(world: World) -> None:
     chat = world.ask("How cold is it?", output=SCHEMA)
     assert shown(world, chat)["output"] == {"city": "text", "celsius": 0}
     assert chat.turn == 1
+
+
+def test_a_chat_that_waits_for_its_client_keeps_the_schema() -> None:
+    """Through a pause, the client's result, a first answer that does not fit and a second one that does."""
+    world = Pausing(
+        Scenario("calls", rounds=((LOOKUP,),), tools=(CLIENT_TOOL,), output="fits late"), seconds=0
+    )
+    chat = world.pause()
+    world.clock.now += 50 * 60
+    world.decide_on(chat, returned("boat"))
+    done = world.finish(chat)
+    assert (done.status, done.stop, done.fits, done.turn, done.credits_used) == (
+        "done",
+        "complete",
+        True,
+        3,
+        5,
+    )
+    turns = [request for request in world.sent if request.get("stream")]
+    assert ["JSON Schema" in str(request["messages"][0]) for request in turns[:3]] == [True] * 3
+    assert [tool["name"] for tool in turns[2]["tools"]] == [tool["name"] for tool in turns[0]["tools"]]
+    assert chat_faults(world.look(), done) == []
+
+
+def test_a_chat_that_is_cancelled_before_its_second_answer_keeps_nothing_of_the_first(world: World) -> None:
+    said(world, "Three degrees.")
+    chat = world.start("How cold is it?", output=SCHEMA)
+    world.turn(chat, 0)
+    executions: Any = world.executions
+    cancelled = cancel_chat(world.stores, executions, world.load(chat))
+    body = shown(world, cancelled)
+    assert (body["status"], body["response"], body["output"], body["credits_used"]) == (
+        "cancelled",
+        None,
+        None,
+        5,
+    )
+    assert world.turn(chat, 1)["next"] == "failed"
+    sound(world, cancelled)
+
+
+def test_a_fork_and_a_follow_up_have_no_schema_of_their_own(world: World) -> None:
+    said(world, COLD, "Because.", "Why not?")
+    first = world.ask("How cold is it?", output=SCHEMA)
+    world.ask("Why?", conversation_id=first.conversation_id)
+    fork = fork_conversation(world.stores, "ann", first.conversation_id, 2)
+    forked = world.ask("Why else?", conversation_id=fork.conversation_id)
+    assert (forked.stop, forked.fits, shown(world, forked)["output"]) == ("complete", False, None)
+    assert "JSON Schema" not in json.dumps([body["messages"] for body in sent(world)[1:]])
