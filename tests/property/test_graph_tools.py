@@ -15,7 +15,7 @@ from tests.drivers import graph_model as model
 from tests.drivers.graph import Edge, Graph, Node, needs_of, told
 from tests.long_forms import LONG
 
-EXAMPLES = int(os.environ.get("DUALTRACK_GRAPH_EXAMPLES", "150" if LONG else "12"))
+EXAMPLES = int(os.environ.get("DUALTRACK_GRAPH_EXAMPLES", "60" if LONG else "12"))
 FEW = settings(
     max_examples=EXAMPLES,
     deadline=None,

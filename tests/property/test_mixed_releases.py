@@ -25,7 +25,7 @@ from tests.long_forms import LONG
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SEEDS: Final = 100 if LONG else 6
+SEEDS: Final = 40 if LONG else 6
 QUERIES: Final = 3
 STEPS: Final = 8
 """Steps of a query: start, three turns, three tools, summaries."""

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from tests.drivers.stored_classes import library_classes
 from tests.long_forms import LONG
 
-EXAMPLES: Final = 200 if LONG else 10
-FEW: Final = 50 if LONG else 2
+EXAMPLES: Final = 100 if LONG else 10
+FEW: Final = 20 if LONG else 2
 """Where each field is tried with each value."""
 
 
