@@ -67,6 +67,22 @@ SETTINGS: Final[Mapping[str, dict[str, str]]] = MappingProxyType(
 )
 """Every setting that a stage's file may have."""
 
+VALUES: Final = frozenset(
+    name
+    for name in SETTINGS
+    if name.startswith(("ANTHROPIC_", "CONTEXT7_", "DUALTRACK_", "VOYAGE_"))
+    and name != "DUALTRACK_COURSE_INDEX"
+)
+"""Settings of one name that only functions read: they change no resource but functions."""
+
+SWITCHES: Final[Mapping[str, dict[str, str]]] = MappingProxyType(
+    {
+        **{name: settings for name, settings in SETTINGS.items() if name not in VALUES},
+        "values": {name: SETTINGS[name][name] for name in sorted(VALUES)},
+    }
+)
+"""`SETTINGS` as they are switched: `VALUES` at once."""
+
 STAGE: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
     {
         "no page": {"page": False},

@@ -19,7 +19,7 @@ from dualtrack_stack.settings import BadSettings, record_name, refuse_to_drop
 from dualtrack_stack.stages import StageSettings
 
 from tests.drivers.own_projects import WITH_A_TOOL, WITH_EVERYTHING
-from tests.drivers.walked_stages import SETTINGS, STAGE, Variant, with_everything
+from tests.drivers.walked_stages import SETTINGS, STAGE, SWITCHES, Variant, with_everything
 from tests.infra.cloudformation import HOME, Account, Refused
 from tests.long_forms import LONG
 
@@ -159,10 +159,10 @@ def test_a_field_of_the_stage_changes_and_changes_back(switch: str) -> None:
 
 
 @pytest.mark.skipif(not LONG, reason="the long form; the short one switches all at once")
-@pytest.mark.parametrize("switch", SETTINGS)
+@pytest.mark.parametrize("switch", SWITCHES)
 def test_a_setting_goes_on_off_and_on_again(switch: str) -> None:
-    there_and_back(PROD, Variant(settings=SETTINGS[switch]))
-    rest = {name: value for name, value in EVERYTHING.settings.items() if name not in SETTINGS[switch]}
+    there_and_back(PROD, Variant(settings=SWITCHES[switch]))
+    rest = {name: value for name, value in EVERYTHING.settings.items() if name not in SWITCHES[switch]}
     there_and_back(EVERYTHING, Variant(settings=rest))
 
 
@@ -262,16 +262,16 @@ def without_record(stacks: Stacks, settings: Mapping[str, str]) -> Stacks:
 
 
 @pytest.mark.parametrize(
-    "switch", SETTINGS if LONG else ["OpenID Connect", "SAML", "SES", "domain", "DUALTRACK_EFFORT"]
+    "switch", SWITCHES if LONG else ["OpenID Connect", "SAML", "SES", "domain", "values"]
 )
 def test_what_was_set_in_a_shell_is_not_dropped_by_the_next(switch: str) -> None:
     up = Up()
     up(PROD)
-    variant = Variant(settings=SETTINGS[switch])
+    variant = Variant(settings=SWITCHES[switch])
     up(variant)
     recorded = record(up.account)
-    assert recorded == {"settings": SETTINGS[switch], "overriding": sorted(SETTINGS[switch])}
-    with pytest.raises(BadSettings, match=next(iter(SETTINGS[switch]))):
+    assert recorded == {"settings": SWITCHES[switch], "overriding": sorted(SWITCHES[switch])}
+    with pytest.raises(BadSettings, match=next(iter(SWITCHES[switch]))):
         refuse_to_drop(recorded, PROD.read())
 
 
