@@ -2,6 +2,8 @@
 
 Beside ``uv run dualtrack dev --reset``:
 ``uv run --with pyte --with pillow python -m tests.drivers.pictures http://127.0.0.1:8000``.
+
+Those of docs/approvals.md, beside the local stack of examples/support-desk: the same with ``approvals`` behind it.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ SIZES: Final = {
     "page-dark": ("dark", 1280, 800),
     "page-phone": ("light", 390, 780),
 }
+ORDER: Final = "place_order number=1004 article=bulb amount=4.5"
+ORDERS: Final = {"page-approval": ("light", 1280, 800), "page-approval-phone-dark": ("dark", 390, 844)}
 THEME: Final = TerminalTheme(
     (27, 31, 36),
     (222, 226, 230),
@@ -148,6 +152,18 @@ def branch_pictures(url: str) -> None:
         _webp(phone.page, "page-branch-phone")
 
 
+def approval_pictures(url: str) -> None:
+    """An order of the support desk that waits for its customer."""
+    with chromium() as browser:
+        for name, (scheme, width, height) in ORDERS.items():
+            page = _reader(browser, url, scheme, width, height).page
+            page.get_by_role("radio", name="Support", exact=True).check()
+            page.get_by_label("Message", exact=True).fill(ORDER)
+            page.get_by_role("button", name="Send", exact=True).click()
+            page.get_by_role("button", name="Approve: place_order").wait_for()
+            _webp(page, name)
+
+
 def _reader(browser: Browser, url: str, scheme: Any, width: int, height: int, address: str = "") -> Reader:
     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
     reader = Reader(page, "", url)
@@ -180,6 +196,9 @@ def _page_picture(browser: Browser, url: str, name: str, scheme: str, width: int
 
 
 if __name__ == "__main__":
-    terminal_pictures()
-    page_pictures(sys.argv[1])
-    branch_pictures(sys.argv[1])
+    if sys.argv[2:] == ["approvals"]:
+        approval_pictures(sys.argv[1])
+    else:
+        terminal_pictures()
+        page_pictures(sys.argv[1])
+        branch_pictures(sys.argv[1])

@@ -16,7 +16,7 @@ export class AllowedTools {
     this.#conversation = conversation;
     const { length } = conversation?.allowed ?? [];
     byId("allowed").hidden = length === 0;
-    byId("allowed").textContent = `Allowed here: ${length}`;
+    byId("allowed").replaceChildren("Allowed", h("span", { class: "wide-only" }, " here"), `: ${length}`);
   }
 
   /** Reads them again: a decision has allowed one. */
