@@ -95,6 +95,9 @@ def configured(file: ProjectFile | Project, stage: str, environ: Mapping[str, st
         written.sources,
     )
     configuration.checked()
+    local = [name for name in configuration.given if declared()[name].declared.is_local]
+    if local and stage != "local":
+        raise BadSettings(f"For the local stack alone: {', '.join(local)}.")
     return configuration
 
 

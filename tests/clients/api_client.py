@@ -56,6 +56,7 @@ BODIES: dict[type, dict[str, Any]] = {
     models.GrantBody: {"credits": 5, "reason": "r", "grant_id": "g"},
     models.KeyBody: {"name": "server", "scopes": ["chat"], "profiles": [], "caps": {"credits_day": 5}},
     models.KeyChangeBody: {"name": "cron", "caps": {"credits_total": None}},
+    models.WebhookBody: {"url": "https://hooks.example.com/", "events": ["chat.done"], "profiles": []},
     models.RotationBody: {"overlap": 0},
     models.ScheduleBody: {"message": "Hello.", "rate": "1 hour", "timezone": "Europe/Berlin"},
     models.ScheduleChangeBody: {"paused": True},

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
 
 def in_a_file() -> Mapping[str, Entry]:
-    """The settings that may stand in a stage's file, by name."""
-    return {name: entry for name, entry in declared().items() if entry.declared.in_file}
+    """The settings that may stand in any stage's file, by name."""
+    return {
+        name: entry
+        for name, entry in declared().items()
+        if entry.declared.in_file and not entry.declared.is_local
+    }
 
 
 def another(entry: Entry) -> str:

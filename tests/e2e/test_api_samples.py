@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tests.servers.tool_server import ToolServer
 
 SECRET = re.compile(r"\b(dt_[0-9A-Za-z]{4})[0-9A-Za-z]{50}\b")
+SIGNING = re.compile(r"\b(whsec_[0-9A-Za-z+/]{4})[0-9A-Za-z+/]{39}=")
 SIGNED = re.compile(r"http://\S+X-Amz-Signature=\w+")
 COURSE = (
     b"Course Title: Knots\nCourse Link: https://courses.example/knots\n\nLesson 1: The bowline\nIt holds.\n"
@@ -76,6 +77,21 @@ def _schedules_of_ann(samples: Collector, ann: Person) -> None:
     samples.call(ann, "GET", "/v1/schedules")
     samples.call(ann, "PATCH", where, {"paused": True})
     samples.call(ann, "GET", where)
+    samples.call(ann, "DELETE", where)
+
+
+def _webhooks_of_ann(samples: Collector, ann: Person) -> None:
+    """A webhook, made, tested and deleted."""
+    made = {
+        "url": "https://hooks.example.com/dualtrack",
+        "events": ["chat.done", "chat.failed", "chat.paused"],
+        "profiles": ["assistant"],
+    }
+    where = f"/v1/webhooks/{samples.call(ann, 'POST', '/v1/webhooks', made).json()['webhook_id']}"
+    samples.call(ann, "GET", "/v1/webhooks")
+    samples.call(ann, "POST", f"{where}/test")
+    samples.call(ann, "POST", f"{where}/rotate", {"overlap": 3600})
+    samples.call(ann, "GET", f"{where}/deliveries")
     samples.call(ann, "DELETE", where)
 
 
@@ -178,6 +194,7 @@ def test_the_samples_are_what_the_stack_sends(
                 script.branch(name).marker, "key-1"
             )
         text = SECRET.sub(r"\1…", text)
+        text = SIGNING.sub(r"\1…", text)
         text = SIGNED.sub("http://127.0.0.1:8000/…?X-Amz-Signature=…", text)
         return text.replace(root.stack.url, "http://127.0.0.1:8000").replace("kit_", "example_")
 
@@ -188,6 +205,7 @@ def test_the_samples_are_what_the_stack_sends(
     _story_of_ann(samples, ann, script.branch("ann"))
     _keys_of_ann(samples, ann)
     _schedules_of_ann(samples, ann)
+    _webhooks_of_ann(samples, ann)
     _decisions(samples, someone(), script.branch("eve"))
     _refusals(samples, bob, script.branch("bob"), tools)
     _administration(samples, admin, bob)

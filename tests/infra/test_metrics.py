@@ -168,6 +168,8 @@ def emitted() -> set[Metric]:
             module._count_summaries(Side("2026-11-22T00:00:00Z", "claude-haiku-5-5", 0.1, 1, 1, missing=2))
         capture.setenv("POWERTOOLS_SERVICE_NAME", "api")
         KeyAlarm(80, Identity("ann", "ann"), world.clock()).refused(ApiError("key_cap_reached", "No."))
+        with function("deliver", capture) as module:
+            module.deliverer.disabled()
         capture.setenv("POWERTOOLS_SERVICE_NAME", "stream")
         count_broken_stream()
         with function("sweep", capture) as module:

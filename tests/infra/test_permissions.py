@@ -79,6 +79,16 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Credits": {"GetItem", "PutItem"},
         "Cache": {"GetItem"},
     },
+    "Deliver": {
+        "Chats": {
+            "GetItem",
+            "BatchGetItem",
+            "Query",
+            "PutItem",
+            "UpdateItem",
+            "DeleteItem",
+        },
+    },
     "CreditReset": {"Credits": {"GetItem", "PutItem"}},
     "Stream": {"Chats": {*READ, "UpdateItem"}, "Cache": {"UpdateItem"}},
     "Embed": {},
@@ -116,6 +126,7 @@ OTHER = {
     "Schedule": {
         "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "sqs:SendMessage", "states:StartExecution",
     },
+    "Deliver": {"kms:Decrypt", "sqs:SendMessage"},
     "CreditReset": {"sqs:SendMessage"},
     "Stream": set(),
     "Embed": set(),
@@ -172,6 +183,7 @@ def test_a_function_may_do_what_it_does_and_no_more(aws_stage: Stage, function: 
                             ("Api", "Query"),
                             ("Sweep", "Query"),
                             ("Schedule", "Query"),
+                            ("Deliver", "Query"),
                             ("CreditReset", "Query"),
                         )
                     else:

@@ -17,6 +17,7 @@ ROOMS: Final = (
     "memory",
     "credits",
     "storage",
+    "webhooks",
     "streaming",
     "tools",
     "corpora",

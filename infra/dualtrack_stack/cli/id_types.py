@@ -17,6 +17,7 @@ _ADVICE: Final[Mapping[str, str]] = {
     "record_id": " `dualtrack show` lists them.",
     "key_id": " `dualtrack keys list` shows them.",
     "schedule_id": " `dualtrack schedules list` shows them.",
+    "webhook_id": " `dualtrack webhooks list` shows them.",
     "query_id": " The first query is q1.",
 }
 
@@ -45,3 +46,4 @@ CONVERSATION: Final = _check("conversation_id")
 QUERY: Final = _check("query_id")
 KEY: Final = _check("key_id")
 SCHEDULE: Final = _check("schedule_id")
+WEBHOOK: Final = _check("webhook_id")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from dualtrack.vocabulary import Scope
@@ -11,28 +10,13 @@ from dualtrack.vocabulary import Scope
 from dualtrack_stack.cli import id_types
 from dualtrack_stack.cli.command import exit_codes, json_option, moment, print_json, report, stack_options
 from dualtrack_stack.cli.target import Wanted, open_target
+from dualtrack_stack.cli.time_type import Time
 from dualtrack_stack.cli.transcript import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dualtrack import answers
-
-_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
-_TIME: Final = re.compile(r"([0-9]{1,9})([smhd]?)")
-
-
-class _Time(click.ParamType[int, Any]):
-    """``90``, ``15m``, ``24h``, ``30d`` → seconds."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        match = _TIME.fullmatch(str(value))
-        if match is None:
-            self.fail(f"{value} is no time such as 90s, 15m, 24h or 30d.", param, ctx)
-        return int(match[1]) * _UNITS[match[2] or "s"]
-
 
 key_argument = click.argument("key_id", metavar="KEY", callback=id_types.KEY)
 
@@ -58,7 +42,7 @@ def key_commands() -> None:
 @click.option("--credits-total", type=click.IntRange(min=0), help="Cap: credits in all.")
 @click.option("--dollars-day", type=click.FloatRange(min=0), help="Cap: US dollars of models a day (UTC).")
 @click.option("--dollars-total", type=click.FloatRange(min=0), help="Cap: US dollars of models in all.")
-@click.option("--expires-in", type=_Time(), help="Its life: 24h, 30d; by default it does not expire.")
+@click.option("--expires-in", type=Time(), help="Its life: 24h, 30d; by default it does not expire.")
 @click.option("--for-end-users", is_flag=True, help="A service's: each request names an end user.")
 @stack_options
 @json_option
@@ -103,7 +87,7 @@ def list_(stack: Wanted, as_json: bool) -> None:
 @key_argument
 @click.option(
     "--overlap",
-    type=_Time(),
+    type=Time(),
     default="24h",
     show_default=True,
     help="How long the old secret still holds; 0 ends it.",

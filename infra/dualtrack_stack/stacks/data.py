@@ -64,7 +64,8 @@ class DataStack(Stack):
         self.chats = self._table("Chats", expires=True)
         self.credits = self._table("Credits", expires=True)
         self.cache = self._table("Cache", expires=True)
-        # Sparse: only chats that still run carry the attribute, so the sweep reads nothing else.
+        # Sparse: only chats that still run carry the attribute, so the sweep reads nothing else; and what webhooks wait
+        # for, in shards of its own.
         self.chats.add_global_secondary_index(
             index_name=OPEN_CHATS_INDEX,
             partition_key=dynamodb.Attribute(name="open", type=dynamodb.AttributeType.STRING),
@@ -91,7 +92,7 @@ class DataStack(Stack):
         self.connections_key = kms.Key(
             self,
             "ConnectionsKey",
-            description="Encrypts the users' GitHub connections",
+            description="Encrypts the users' GitHub connections and the secrets of their webhooks",
             enable_key_rotation=True,
             removal_policy=self._removal,
         )

@@ -300,6 +300,18 @@ _SPECS: Final = (
         ],
     ),
     FunctionSpec(
+        "deliver",
+        "Tells webhooks what has happened",
+        seconds=90,  # a run takes 50 s, and as long as one webhook's turn
+        memory=256,  # it waits for receivers
+        layers=("base",),
+        environment=("CHATS_TABLE", "CONNECTIONS_KEY"),
+        permissions=lambda allow: [
+            *allow.webhooks(),
+            allow.connections("Decrypt"),  # their secrets
+        ],
+    ),
+    FunctionSpec(
         "credit_reset",
         "Brings accounts up to date at midnight UTC",
         seconds=900,

@@ -424,6 +424,11 @@ class Observability(Construct):
                 1,
                 "An event or a schedule reached its function, which failed at every attempt",
             ),
+            "WebhookDisabled": (
+                self._own("deliver", "WebhooksDisabled"),
+                1,
+                "A webhook has taken nothing for three days, or wants no more, and is disabled; its owner's list says so",
+            ),
             **self._listings(),
         }
 
@@ -446,6 +451,11 @@ class Observability(Construct):
                 runs("sweep", _WINDOW),
                 1,
                 "The sweep did not run for a quarter of an hour: chats and holds may stay open",
+            ),
+            "DeliveriesStopped": (
+                runs("deliver", _WINDOW),
+                1,
+                "No webhook was told anything for a quarter of an hour",
             ),
             "ResetStopped": (
                 runs("credit_reset", _DAY_PART),

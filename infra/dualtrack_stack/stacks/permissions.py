@@ -34,8 +34,11 @@ _LEASE_KEYS: Final = "LEASE#*"
 """`dualtrack.storage.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
 _KEY_KEYS: Final = "KEY#*"
 _AGENT_KEYS: Final = "agent#*"
+_WEBHOOK_KEYS: Final = "HOOKS#*"
+_WEBHOOK_SHARDS: Final = "hooks#*"
 _CATALOGUE_KEYS: Final = "mcp#catalogue"
-"""`dualtrack.storage.keys`, `dualtrack.storage.agents`, `dualtrack.storage.cache`, likewise."""
+"""`dualtrack.storage.keys`, `dualtrack.storage.agents`, `dualtrack.storage.webhooks`, `dualtrack.storage.cache`,
+likewise."""
 
 COURSE_INDEX_NAMES: Final = "courses-*"
 """`dualtrack.storage.vector_indexes.index_name`, likewise."""
@@ -103,6 +106,22 @@ class Allow:
         statement = self.table("chats", "UpdateItem")
         statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_KEY_KEYS]})
         return statement
+
+    def webhooks(self) -> list[iam.PolicyStatement]:
+        """Webhooks and what waits for them, and their part of the index of what is open; no chat."""
+        items = self.table(
+            "chats",
+            "GetItem",
+            "BatchGetItem",
+            "Query",
+            "PutItem",
+            "UpdateItem",
+            "DeleteItem",
+        )
+        items.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_WEBHOOK_KEYS]})
+        listed = self.open_chats("Query")
+        listed.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_WEBHOOK_SHARDS]})
+        return [items, listed]
 
     def agents(self) -> iam.PolicyStatement:
         """Store a chat's pins; no other item in the cache table."""

@@ -109,8 +109,8 @@ class Workflow(Construct):
 
 
 class Triggers(Construct):
-    """Ends of executions to ``abort``; the sweep; schedules that are due; the midnight reset; the refresh of MCP
-    tools."""
+    """Ends of executions to ``abort``; the sweep; schedules that are due; deliveries; the midnight reset; the
+    refresh of MCP tools."""
 
     def __init__(
         self,
@@ -141,6 +141,13 @@ class Triggers(Construct):
             retry_attempts=0,  # the next one comes in a minute
         )
         self._on_schedule(
+            "Deliver",
+            scheduler.ScheduleExpression.rate(Duration.minutes(1)),
+            functions["deliver"],
+            {"source": "schedule"},
+            retry_attempts=0,  # the next one comes in a minute
+        )
+        self._on_schedule(
             "CreditReset",
             scheduler.ScheduleExpression.cron(minute="0", hour="0"),
             functions["credit_reset"],
@@ -160,6 +167,7 @@ class Triggers(Construct):
             ("abort", 2, Duration.hours(2)),
             ("sweep", 0, Duration.minutes(5)),  # the next one comes in five minutes
             ("schedule", 0, Duration.minutes(1)),
+            ("deliver", 0, Duration.minutes(1)),  # likewise
             ("credit_reset", 2, Duration.hours(2)),
             ("mcp", 2, Duration.hours(1)),
         ):

@@ -44,10 +44,10 @@ class Declared:
     settings that returns the value to use or raises ValueError with what is expected. ``or_else``: the setting whose
     value counts if this one is not set. ``example``: a value that is not the default, where none can be guessed.
 
-    ``in_file``: whether it may stand in a stage's file. A key (``variable`` is its own name in the environment) stands
-    in the Parameter Store; its field is the parameter's name, and the functions that use it may read it. ``service``:
-    the setting with the address of the service that the key is for. ``used_if``: whether a stage with these settings
-    uses that service; none if it always may.
+    ``in_file``: whether it may stand in a stage's file; ``is_local``: in that of the local stack alone. A key
+    (``variable`` is its own name in the environment) stands in the Parameter Store; its field is the parameter's name,
+    and the functions that use it may read it. ``service``: the setting with the address of the service that the key is
+    for. ``used_if``: whether a stage with these settings uses that service; none if it always may.
     """
 
     about: str
@@ -62,6 +62,7 @@ class Declared:
     or_else: str = ""
     example: str = ""
     in_file: bool = True
+    is_local: bool = False
     variable: str = ""
     service: str = ""
     used_if: Callable[[Settings], bool] | None = None
@@ -319,6 +320,14 @@ class Settings:
         used_by=("api", "stream"),
         least=1,
         most=1_000_000,
+    )
+
+    # Webhooks
+    dualtrack_webhook_loopback: bool = setting(
+        False,
+        "`on`: [webhooks](docs/webhooks.md) may lead to this machine; on the local stack alone",
+        used_by=("api", "deliver"),
+        is_local=True,
     )
 
     # A stage on AWS

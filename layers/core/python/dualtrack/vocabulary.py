@@ -70,3 +70,12 @@ FileState = Literal["waiting", "read", "refused"]
 
 Outcome = Literal["added", "replaced", "skipped"]
 """What an accepted file has changed."""
+
+EventName = Literal["chat.done", "chat.failed", "chat.paused", "key.cap_reached", "schedule.refused"]
+"""What a webhook may be told of."""
+
+NoticeName = Literal[EventName, "webhook.test"]
+"""The type of a delivery."""
+
+DeliveryStatus = Literal["pending", "delivered", "failed"]
+"""Of a delivery to a webhook."""

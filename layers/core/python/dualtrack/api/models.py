@@ -45,7 +45,8 @@ from dualtrack.text import preview
 from dualtrack.tool_rules import MAX_DESCRIPTION, MAX_NAME
 from dualtrack.tools.client_tools import MAX_CLIENT_TOOLS
 from dualtrack.tools.mcp.tokens import MAX_TOKEN, TOKEN_PATTERN
-from dualtrack.vocabulary import PlanName, Scope  # noqa: TC001 - pydantic reads them
+from dualtrack.vocabulary import EventName, PlanName, Scope  # noqa: TC001 - pydantic reads them
+from dualtrack.webhooks.targets import MAX_URL
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
@@ -404,6 +405,23 @@ class ScheduleChangeBody(Body):
     """Whether the schedule waits until it is resumed. What was due meanwhile is not made up for."""
 
     paused: Annotated[bool, Field(description="true pauses it, false resumes it.")]
+
+
+class WebhookBody(Body):
+    """Where to be told of what."""
+
+    url: Annotated[
+        Text,
+        Field(
+            min_length=9,
+            max_length=MAX_URL,
+            description="An https address of a public name, port 443 or 8443, without user and password.",
+        ),
+    ]
+    events: Annotated[list[EventName], Field(min_length=1, max_length=5, description="What to be told of.")]
+    profiles: Annotated[
+        list[ProfileName], Field(max_length=100, description="Only chats of these agents; by default of all.")
+    ] = []
 
 
 class PlanBody(Body):

@@ -40,6 +40,7 @@ PATH_PARAMETERS: Final = {
     "key_id": "The API key",
     "tool": "The tool's name",
     "schedule_id": "The schedule",
+    "webhook_id": "The webhook",
     "name": "The name of an end user, as the header X-Dualtrack-User has it",
 }
 """Every path parameter; all but names are ids (`dualtrack.ids.FORMS`)."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.stores import ApiStores
     from dualtrack.tools.mcp.tokens import Connections
+    from dualtrack.webhooks.signing import WebhookSecrets
 
 T = TypeVar("T")
 B = TypeVar("B", bound=Body)
@@ -47,9 +48,12 @@ class Services:
     user_pool: UserPool
     retention: Retention
     corpora: CorpusServices
+    secrets: WebhookSecrets
     deployment: Deployment = field(default_factory=Deployment)
     model: str = ""
     costs: CostSettings = field(default_factory=CostSettings)
+    webhook_loopback: bool = False
+    """Whether webhooks may lead to this machine."""
     upgrade_message: str = ""
     """What a 402 says about getting more credits; empty for the prices."""
     key_percent: int = 0

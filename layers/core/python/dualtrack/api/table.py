@@ -15,6 +15,7 @@ from dualtrack.api.routes import (
     pauses,
     schedules,
     tools,
+    webhooks,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +45,18 @@ def get_openapi(request: Request) -> Ok[answers.OpenAPI]:  # noqa: ARG001
 ROUTES: Final = (
     *(
         declared
-        for resource in (chats, pauses, schedules, conversations, tools, account, keys, admin, corpora)
+        for resource in (
+            chats,
+            pauses,
+            schedules,
+            conversations,
+            tools,
+            account,
+            keys,
+            webhooks,
+            admin,
+            corpora,
+        )
         for declared in vars(resource).values()
         if isinstance(declared, Route)
     ),

@@ -25,6 +25,7 @@ from dualtrack.chat.memory_figures import lost_nanodollars, with_aside, with_end
 from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
 from dualtrack.chat.pauses import pause_over
 from dualtrack.chat.receipt import model_nanodollars, unknown_summaries
+from dualtrack.chat.tell import told
 from dualtrack.chat.tool_results import outside_events
 from dualtrack.clock import iso
 from dualtrack.credits.account import Cost
@@ -222,7 +223,7 @@ def _close_answered(
     events = [*_summary_events(track), done(chat_json(after, records, track))]
     aside, table = after.memory.aside, stores.history.table
     added = [aside_action(table, chat.user, chat.conversation_id, aside)] if aside else []
-    writes = [*added, *writes, *_index_writes(stores, chat, records, track)]
+    writes = [*added, *writes, *_index_writes(stores, chat, records, track), *told(stores, after)]
     if not chat.key_id:
         log.append(events, [stores.chats.change_action(chat, after), *writes])
         return
@@ -354,6 +355,7 @@ def _recorded_end(stores: ChatStores, end: _End, credits: Credits) -> Recorded: 
         *stores.history.track_writes(chat.user, chat.conversation_id, end.track),
         *end.indexed,
         stores.conversations.free_action(after, now),
+        *told(stores, after),
     ]
     if chat.status == "paused":
         writes.append(stores.paused.delete_action(chat.payer, chat))

@@ -19,6 +19,7 @@ from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.chat.pauses import MAX_OF_ACCOUNT, MAX_OF_CHAT, MAX_OF_USER, paused
 from dualtrack.chat.pay_calls import calls_begin
 from dualtrack.chat.receipt import model_nanodollars
+from dualtrack.chat.tell import told
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.clock import iso
 from dualtrack.errors import Superseded
@@ -89,6 +90,7 @@ def _commit(
             stores.chats.change_action(chat, replace(after, spent=moved)),
             stores.conversations.hold_action(chat.user, chat.conversation_id, chat.chat_id, until),
             stores.paused.put_action(chat.payer, chat, after.deadline),
+            *told(stores, after),
         ]
         return [paused_event(turn.number, open_calls(turn), iso(after.deadline))], writes
 

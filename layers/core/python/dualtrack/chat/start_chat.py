@@ -39,6 +39,7 @@ from dualtrack.memory.asked import title_of
 from dualtrack.memory.full_history import Memory
 from dualtrack.memory.records import Record
 from dualtrack.models.spent import Spent
+from dualtrack.notices import cap_reached
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
 from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.storage.api_requests import FirstRequest
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
     from dualtrack.tools.client_tools import ClientTools
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600
+CAP_TOLD_SECONDS: Final = 30 * 86_400
+"""After so long it is told again that a cap which does not reset is reached."""
 _TRIES: Final = 8
 _NO_COSTS: Final = CostSettings()
 
@@ -221,8 +224,16 @@ def _admit(
         delete_leftovers(stores, chat.user, chat.conversation_id)
         raise
     if isinstance(held, Refused):
+        _tell(stores, chat, held, admission.now)
         raise held.error(upgrade_message.replace("{user}", chat.payer))
     return admission.paid(held), held.account
+
+
+def _tell(stores: AdmissionStores, chat: Chat, refused: Refused, now: float) -> None:
+    """Tell the owner of a key that a cap of it is reached: once until it resets."""
+    if chat.tells and (cap := refused.cap):
+        until = int(cap.resets_at or now + CAP_TOLD_SECONDS)
+        stores.webhooks.tell_once(chat.payer, cap_reached(chat.key_id, cap.cap, cap.resets_at, now), until)
 
 
 def _admission(
@@ -245,6 +256,7 @@ def _admission(
         account=new.payer if new.payer != new.user else "",
         key_id=new.key_id,
         schedule_id=new.schedule_id,
+        tells=stores.webhooks.has_any(new.payer or new.user),
         costs=cost_hold(profile_named(conversation.profile), costs) if new.key_id else None,
         memory=Memory(conversation.costs_so_far),
         ancestry=conversation.ancestry,

@@ -150,6 +150,8 @@ class Chat:
     schedule_id: str = ""
     """The schedule that it is a run of: nobody waits for it, so nothing that needs approval runs for leave that was
     given in its conversation."""
+    tells: bool = False
+    """Whether its payer had a webhook when it was admitted, which is told how it ends."""
     costs: Annotated[CostHold | None, TEXT] = None
     """What it holds under that key."""
     memory: Annotated[Memory, TEXT] = field(default_factory=Memory)

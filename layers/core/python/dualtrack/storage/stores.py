@@ -31,6 +31,7 @@ from dualtrack.storage.paused_chats import PausedChats
 from dualtrack.storage.schedules import ScheduleStore
 from dualtrack.storage.search_index import SearchIndex
 from dualtrack.storage.vector_indexes import VectorIndexes
+from dualtrack.storage.webhooks import WebhookStore
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -83,9 +84,10 @@ class QueryStores(ToolStores):
 
 @dataclass(frozen=True, kw_only=True)
 class PaidStores(ToolStores):
-    """What a chat holds ends in the ledger."""
+    """What a chat holds ends in the ledger, and its end is told."""
 
     ledger: Ledger
+    webhooks: WebhookStore
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +204,7 @@ def build_stores(
         leases=Leases(dynamodb, settings.cache_table, clock),
         requests=ApiRequests(dynamodb, settings.chats_table),
         keys=KeyStore(dynamodb, settings.chats_table, clock, settings.dualtrack_key_requests),
+        webhooks=WebhookStore(dynamodb, settings.chats_table, clock),
         cache=CacheStore(dynamodb, settings.cache_table, clock),
         agents=AgentStore(dynamodb, settings.cache_table, clock),
         corpora=CorpusStore(dynamodb, s3, settings.history_table, settings.bodies_bucket),

@@ -1,0 +1,54 @@
+"""Tells webhooks what has happened; runs every minute."""
+
+from __future__ import annotations
+
+from dualtrack.runtime.imports import collecting_later
+
+with collecting_later():
+    from dataclasses import asdict
+    from typing import TYPE_CHECKING, Any, Final
+
+    from aws_lambda_powertools import Logger
+    from dualtrack import __version__
+    from dualtrack.runtime.metrics import count
+    from dualtrack.settings import settings_from
+    from dualtrack.storage.clients import LazyClient
+    from dualtrack.storage.stores import open_stores
+    from dualtrack.webhooks.deliver import Deliverer
+    from dualtrack.webhooks.post import Poster
+    from dualtrack.webhooks.signing import WebhookSecrets
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+logger = Logger()
+settings = settings_from()
+stores = open_stores(settings)
+kms: Any = LazyClient("kms")
+
+RUN_SECONDS: Final = 50
+"""The next run comes after a minute."""
+
+
+def _disabled() -> None:
+    count("WebhooksDisabled")
+
+
+deliverer = Deliverer(
+    stores.webhooks,
+    WebhookSecrets(kms, settings.connections_key),
+    Poster(loopback=settings.dualtrack_webhook_loopback),
+    f"dualtrack/{__version__}",
+    _disabled,
+)
+
+
+@logger.inject_lambda_context
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+    """Returns what was done: ``{"notices", "delivered", "failed"}``."""
+    done = asdict(deliverer.run(RUN_SECONDS))
+    if any(done.values()):
+        logger.info("Delivered", **done)
+    return done

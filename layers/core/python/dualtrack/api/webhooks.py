@@ -1,0 +1,102 @@
+"""Making, listing, testing and deleting webhooks (CONTRACT 4)."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.clock import iso
+from dualtrack.errors import ApiError, Contended
+from dualtrack.ids import new_webhook_id
+from dualtrack.notices import trial_notice
+from dualtrack.profiles import profile_named
+from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.webhooks import Webhook
+from dualtrack.webhooks.signing import new_secret
+from dualtrack.webhooks.targets import check_url
+
+if TYPE_CHECKING:
+    from dualtrack import answers
+    from dualtrack.api.models import WebhookBody
+    from dualtrack.storage.stores import ApiStores
+    from dualtrack.storage.webhooks import Delivery
+    from dualtrack.webhooks.signing import WebhookSecrets
+
+_TRIES: Final = 4
+
+
+def webhook_json(webhook: Webhook) -> answers.Webhook:
+    """A webhook as its owner sees it."""
+    return {
+        "webhook_id": webhook.webhook_id,
+        "url": webhook.url,
+        "events": webhook.events,
+        "profiles": webhook.profiles,
+        "created_at": iso(webhook.created_at),
+        "failing_since": iso(webhook.failing_since) if webhook.failing_since else None,
+        "disabled_at": iso(webhook.disabled_at) if webhook.disabled_at else None,
+        "disabled_because": webhook.disabled_because or None,
+    }
+
+
+def delivery_json(delivery: Delivery) -> answers.Delivery:
+    """A delivery as its webhook's owner sees it."""
+    return {
+        "message_id": delivery.message_id,
+        "type": delivery.type,
+        "at": iso(delivery.at / 1000),
+        "status": delivery.status,
+        "attempts": delivery.attempts,
+        "tried_at": iso(delivery.tried_at) if delivery.tried_at else None,
+        "next_at": iso(delivery.next_at) if delivery.next_at else None,
+        "answer": delivery.answer or None,
+        "error": delivery.error or None,
+        "milliseconds": delivery.milliseconds,
+    }
+
+
+def make_webhook(
+    stores: ApiStores, sealed: WebhookSecrets, owner: str, body: WebhookBody, *, loopback: bool
+) -> answers.NewWebhook:
+    """A new webhook. Raises 400; 401 if the owner is erased meanwhile."""
+    check_url(body.url, loopback=loopback)
+    for profile in body.profiles:
+        profile_named(profile)
+    webhook_id, secret = new_webhook_id(), new_secret()
+    webhook = Webhook(
+        webhook_id,
+        owner,
+        body.url,
+        tuple(dict.fromkeys(body.events)),
+        sealed.seal(webhook_id, secret),
+        int(stores.clock()),
+        profiles=tuple(dict.fromkeys(body.profiles)),
+    )
+    try:
+        stores.webhooks.make(webhook, [stores.deletions.not_refused(owner)])
+    except Lost as lost:
+        raise ApiError("unauthorized", "This user was erased.") from lost
+    return {**webhook_json(webhook), "secret": secret}
+
+
+def rotate_secret(
+    stores: ApiStores, sealed: WebhookSecrets, owner: str, webhook_id: str, overlap: int
+) -> answers.NewWebhook:
+    """The webhook with a new secret; deliveries are signed with the old one too for ``overlap`` seconds more. Raises
+    404."""
+    for _ in range(_TRIES):
+        webhook, secret = stores.webhooks.find(owner, webhook_id), new_secret()
+        until = int(stores.clock()) + overlap
+        try:
+            rotated = stores.webhooks.rotate(webhook, sealed.seal(webhook_id, secret), until)
+        except Lost:
+            continue  # it was rotated or deleted meanwhile
+        return {**webhook_json(rotated), "secret": secret}
+    raise Contended("The webhook was rotated too often.")
+
+
+def send_test(stores: ApiStores, owner: str, webhook_id: str) -> answers.Delivery:
+    """Send a webhook something to see that it arrives. Raises 404."""
+    webhook = stores.webhooks.find(owner, webhook_id)
+    notice = trial_notice(webhook_id, f"msg_test_{secrets.token_hex(10)}", stores.clock())
+    return delivery_json(stores.webhooks.send(webhook, notice))

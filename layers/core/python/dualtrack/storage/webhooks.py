@@ -1,0 +1,441 @@
+"""Webhooks, what they are to be told, and what became of it, in the chats table.
+
+    pk HOOKS#<owner>   sk COUNT                             how many webhooks there are
+                       sk HOOK#<webhook>                    a webhook; in the sparse index `open` while something waits
+                       sk OUTBOX#<message>                  what a transaction has to tell; in the index
+                       sk DELIVERY#<webhook>#<at>#<message> what a webhook is told, and what came back; for a week
+                       sk DUE#<webhook>#<due>#<at>#<message>   a delivery that waits: when it is tried next
+
+All that a webhook waits for is one entry of the index, so a receiver that takes nothing does not make it longer. A run
+claims a webhook before it tells it anything (`claimed_until`); what is added meanwhile counts ``wakes`` up, by which
+the end of the claim sees that there is more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final
+
+from dualtrack.codec import APART, decode, encode, stored
+from dualtrack.errors import invalid_request, not_found
+from dualtrack.notices import Notice
+from dualtrack.storage.dynamo import (
+    Lost,
+    batch_get,
+    delete,
+    delete_all,
+    delete_partition,
+    get,
+    index_pages,
+    put,
+    put_absent,
+    query,
+    transact,
+    update,
+    updated,
+)
+from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, position_of
+from dualtrack.vocabulary import DeliveryStatus, EventName, NoticeName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.clock import Clock
+    from dualtrack.storage.dynamo import Action, Item
+
+KEY_PREFIX: Final = "HOOKS#"
+"""The prefix of the partition keys: the function `deliver` may touch no other items."""
+
+MOST_WEBHOOKS: Final = 10
+"""Webhooks of a user."""
+
+KEPT_SECONDS: Final = 7 * 86_400
+"""How long a delivery is listed."""
+
+CLAIM_SECONDS: Final = 150
+"""How long a run may keep a webhook: longer than the function's time."""
+
+SHARDS: Final = 4
+"""Partitions of the index, as those of open chats."""
+
+_INDEX: Final = "open"
+_READ_AT_ONCE: Final = 500
+"""Entries of a shard that one pass takes."""
+
+_TRIES: Final = 4
+
+
+@stored(whole=True)
+@dataclass(frozen=True, slots=True)
+class Webhook:
+    """Where somebody wants to be told. Times are epoch seconds, 0 for none. ``secret``: encrypted, in base64, and
+    ``replaced``, until ``replaced_until``, the one before the last rotation. ``profiles``: none: all.
+
+    ``failing_since``: since when no delivery has arrived; ``milliseconds``: how long its last answer took.
+    """
+
+    webhook_id: Annotated[str, APART]
+    owner: Annotated[str, APART]
+    url: str
+    events: tuple[EventName, ...]
+    secret: str
+    created_at: int
+    profiles: tuple[str, ...] = ()
+    replaced: str = ""
+    replaced_until: int = 0
+    failing_since: int = 0
+    disabled_at: int = 0
+    disabled_because: str = ""
+    milliseconds: int = 0
+    claimed_until: int = 0
+    wakes: int = 0
+
+    def wants(self, notice: Notice) -> bool:
+        """Whether it is told of this."""
+        is_about = not self.profiles or not notice.profile or notice.profile in self.profiles
+        return notice.type in self.events and is_about and not self.disabled_at
+
+    def secrets(self, now: float) -> Sequence[str]:
+        """The secrets that hold, encrypted, the newest first."""
+        return (self.secret, *((self.replaced,) if now < self.replaced_until else ()))
+
+
+@stored
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A notice for a webhook. ``at``: when it happened, epoch milliseconds; ``next_at``: when it is tried next,
+    ``tried_at``: when it was last, epoch seconds. ``answer``: the HTTP status of the last attempt, 0 without one, and
+    then ``error`` says why."""
+
+    webhook_id: Annotated[str, APART]
+    message_id: Annotated[str, APART]
+    at: Annotated[int, APART]
+    type: NoticeName
+    body: str
+    status: DeliveryStatus = "pending"
+    attempts: int = 0
+    next_at: int = 0
+    tried_at: int = 0
+    answer: int = 0
+    error: str = ""
+    milliseconds: int = 0
+
+    @property
+    def position(self) -> str:
+        """Its place among those of its webhook, by time."""
+        return f"{self.at:013d}#{self.message_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What has to be done for an owner: webhooks to tell something, and notices that no webhook has yet."""
+
+    owner: str
+    sk: str
+
+    @property
+    def is_notice(self) -> bool:
+        """Whether it is a notice, else a webhook."""
+        return self.sk.startswith("OUTBOX#")
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookStore:
+    """Reads, writes and write-actions."""
+
+    client: DynamoDBClient
+    table: str
+    clock: Clock
+
+    # ── of the owner ──────────────────────────────────────────────────────────────────────────────
+
+    def has_any(self, owner: str) -> bool:
+        """Whether the owner has a webhook."""
+        count = get(self.client, self.table, _key(owner, "COUNT"), consistent=False)
+        return bool(count and count["hooks"])
+
+    def of(self, owner: str) -> Sequence[Webhook]:
+        """The owner's webhooks, the oldest first."""
+        return [_webhook(item) for item in query(self.client, self.table, _partition(owner), prefix="HOOK#")]
+
+    def find(self, owner: str, webhook_id: str) -> Webhook:
+        """Raises 404."""
+        item = get(self.client, self.table, _key(owner, _hook(webhook_id)))
+        if item is None:
+            raise no_such_webhook()
+        return _webhook(item)
+
+    def make(self, webhook: Webhook, also: Sequence[Action]) -> None:
+        """Store a new one with ``also``. Raises 400 for one too many, `Lost` for a condition of ``also``."""
+        count = update(
+            "count", self.table, _key(webhook.owner, "COUNT"), "ADD hooks :one",
+            "attribute_not_exists(hooks) OR hooks < :most", {":one": 1, ":most": MOST_WEBHOOKS},
+        )  # fmt: skip
+        new = put_absent(
+            "webhook", self.table, {**_key(webhook.owner, _hook(webhook.webhook_id)), **encode(webhook)}
+        )
+        try:
+            transact(self.client, [count, new, *also])
+        except Lost as lost:
+            if "count" not in lost.items:
+                raise
+            raise invalid_request(f"You have {MOST_WEBHOOKS} webhooks already: delete one first.") from None
+
+    def rotate(self, webhook: Webhook, secret: str, replaced_until: int) -> Webhook:
+        """Give it a new secret. Raises `Lost` if it was rotated or deleted meanwhile."""
+        values = {":secret": secret, ":before": webhook.secret, ":until": replaced_until}
+        change = "SET secret = :secret, replaced = :before, replaced_until = :until"
+        key = _key(webhook.owner, _hook(webhook.webhook_id))
+        return _webhook(
+            updated(self.client, update("webhook", self.table, key, change, "secret = :before", values))
+        )
+
+    def remove(self, owner: str, webhook_id: str) -> None:
+        """Delete a webhook and its deliveries. Raises 404."""
+        gone = delete("webhook", self.table, _key(owner, _hook(webhook_id)), "attribute_exists(pk)")
+        count = update(
+            "count", self.table, _key(owner, "COUNT"), "ADD hooks :less", "hooks > :none",
+            {":less": -1, ":none": 0},
+        )  # fmt: skip
+        try:
+            transact(self.client, [gone, count])
+        except Lost:
+            raise no_such_webhook() from None
+        for kind in ("DUE", "DELIVERY"):
+            listed = query(
+                self.client, self.table, _partition(owner), prefix=f"{kind}#{webhook_id}#", only=("ttl",)
+            )
+            delete_all(self.client, self.table, (_key(owner, item["sk"]) for item in listed))
+
+    def forget_user(self, owner: str) -> bool:
+        """Delete all of an owner; returns whether there was anything."""
+        return delete_partition(self.client, self.table, _partition(owner))
+
+    def deliveries(self, webhook: Webhook, cursor: str, limit: int) -> Page[Delivery]:
+        """A page of what the webhook was or will be told, newest first."""
+        prefix = f"DELIVERY#{webhook.webhook_id}#"
+        before = prefix + _position(cursor) if cursor else ""
+        items = query(
+            self.client, self.table, _partition(webhook.owner),
+            prefix=prefix, before=before, descending=True, page_size=limit + 1,
+        )  # fmt: skip
+        listed = [_delivery(item) for item in itertools.islice(items, limit + 1)]
+        more = len(listed) > limit
+        return Page(tuple(listed[:limit]), cursor_of(listed[limit - 1].position) if more else "")
+
+    # ── the outbox ────────────────────────────────────────────────────────────────────────────────
+
+    def notice_action(self, owner: str, notice: Notice) -> Action:
+        """Note in a transaction what has to be told. The same notice again changes nothing that is still there."""
+        now = int(self.clock())
+        item = {**_key(owner, f"OUTBOX#{notice.message_id}"), **encode(notice), **_listed(owner, now)}
+        return put("notice", self.table, {**item, "ttl": now + KEPT_SECONDS})
+
+    def tell_once(self, owner: str, notice: Notice, until: int) -> None:
+        """Note what has to be told unless it was noted before; that it was is remembered ``until`` then (epoch seconds;
+        0: for good)."""
+        mark = {**_key(owner, f"TOLD#{notice.message_id}"), **({"ttl": until} if until else {})}
+        try:
+            transact(self.client, [put_absent("told", self.table, mark), self.notice_action(owner, notice)])
+        except Lost:
+            return
+
+    def send(self, webhook: Webhook, notice: Notice) -> Delivery:
+        """Add a delivery to one webhook. Raises 404 if it was deleted meanwhile."""
+        delivery = _new_delivery(webhook.webhook_id, notice, int(self.clock()))
+        try:
+            transact(self.client, self._added(webhook.owner, delivery))
+        except Lost:
+            raise no_such_webhook() from None
+        return delivery
+
+    # ── of the function `deliver` ─────────────────────────────────────────────────────────────────
+
+    def due(self) -> Iterator[Due]:
+        """What is due now, oldest first, by shard; a bounded part of it."""
+        before = ("deadline", int(self.clock()) + 1)
+        for shard in range(SHARDS):
+            pages = index_pages(
+                self.client, self.table, _INDEX, f"hooks#{shard}", before=before, page_size=_READ_AT_ONCE
+            )
+            for item in next(pages, []):
+                yield Due(item["pk"].removeprefix(KEY_PREFIX), item["sk"])
+
+    def notice(self, due: Due) -> Notice | None:
+        """A notice of the outbox."""
+        item = get(self.client, self.table, _key(due.owner, due.sk))
+        return decode(Notice, item, message_id=due.sk.removeprefix("OUTBOX#")) if item else None
+
+    def spread(self, owner: str, notice: Notice, webhooks: Iterable[Webhook]) -> None:
+        """Make the notice a delivery to each of these webhooks, once. Raises `Lost` if one was deleted meanwhile."""
+        key = _key(owner, f"OUTBOX#{notice.message_id}")
+        added = [
+            action
+            for webhook in webhooks
+            for action in self._added(owner, _new_delivery(webhook.webhook_id, notice, int(self.clock())))
+        ]
+        try:
+            transact(self.client, [delete("notice", self.table, key, "attribute_exists(pk)"), *added])
+        except Lost as lost:
+            if "notice" not in lost.items:
+                raise  # else another run was faster
+
+    def _added(self, owner: str, delivery: Delivery) -> list[Action]:
+        now, webhook_id = int(self.clock()), delivery.webhook_id
+        wakes = update(
+            f"webhook {webhook_id}", self.table, _key(owner, _hook(webhook_id)),
+            "SET #open = :open, deadline = :now ADD wakes :one", "attribute_exists(pk)",
+            {":open": _shard(owner), ":now": now, ":one": 1}, {"#open": "open"},
+        )  # fmt: skip
+        return [wakes, *self._kept(owner, delivery)]
+
+    def _kept(self, owner: str, delivery: Delivery) -> list[Action]:
+        """The puts of a delivery, and of its place among those that wait."""
+        ttl = delivery.at // 1000 + KEPT_SECONDS
+        name = f"{delivery.webhook_id} {delivery.message_id}"
+        item = {**_key(owner, _delivery_sk(delivery)), **encode(delivery), "ttl": ttl}
+        writes = [put(f"delivery {name}", self.table, item)]
+        if delivery.status == "pending":
+            writes.append(put(f"due {name}", self.table, {**_key(owner, _due_sk(delivery)), "ttl": ttl}))
+        return writes
+
+    def named(self, dues: Sequence[Due]) -> Sequence[Webhook]:
+        """The webhooks that are due; deleted ones are left out."""
+        return [
+            _webhook(item)
+            for item in batch_get(self.client, self.table, [_key(due.owner, due.sk) for due in dues])
+        ]
+
+    def claim(self, webhook: Webhook) -> Webhook | None:
+        """Keep other runs from the webhook; None if one has it, or it was deleted."""
+        now = int(self.clock())
+        values = {":now": now, ":until": now + CLAIM_SECONDS}
+        action = update(
+            "webhook", self.table, _key(webhook.owner, _hook(webhook.webhook_id)),
+            "SET claimed_until = :until", "attribute_exists(pk) AND claimed_until <= :now", values,
+        )  # fmt: skip
+        try:
+            return _webhook(updated(self.client, action))
+        except Lost:
+            return None
+
+    def waiting(self, webhook: Webhook, limit: int = 1, *, now: int | None = None) -> list[tuple[int, str]]:
+        """The first deliveries that wait, or those that are due ``now``: when, and their positions."""
+        prefix = f"DUE#{webhook.webhook_id}#"
+        before = f"{prefix}{now + 1:010d}" if now is not None else ""
+        items = query(
+            self.client, self.table, _partition(webhook.owner), prefix=prefix, before=before, page_size=limit
+        )
+        found = (item["sk"].removeprefix(prefix).split("#", 1) for item in itertools.islice(items, limit))
+        return [(int(due), position) for due, position in found]
+
+    def delivery(self, webhook: Webhook, position: str) -> Delivery | None:
+        """A delivery by its position."""
+        item = get(self.client, self.table, _key(webhook.owner, f"DELIVERY#{webhook.webhook_id}#{position}"))
+        return _delivery(item) if item else None
+
+    def record(self, webhook: Webhook, due: tuple[int, str], after: Delivery | None) -> None:
+        """Store what became of a delivery that was due; None: it is there no more."""
+        sk = f"DUE#{webhook.webhook_id}#{due[0]:010d}#{due[1]}"
+        gone = delete("was due", self.table, _key(webhook.owner, sk))
+        transact(self.client, [gone, *(self._kept(webhook.owner, after) if after else ())])
+
+    def release(self, claimed: Webhook, after: Webhook, not_before: int = 0) -> None:
+        """End a claim: store how the webhook does, and when it is due next. A disabled one is due no more, until it is
+        sent something; ``not_before``: a time before which it is not. Nothing is written if it was deleted."""
+        waiting = [] if after.disabled_at else self.waiting(after)
+        values = {
+            ":failing": after.failing_since,
+            ":disabled": after.disabled_at,
+            ":because": after.disabled_because,
+            ":ms": after.milliseconds,
+            ":free": 0,
+            ":mine": claimed.claimed_until,
+        }
+        sets = (
+            "SET failing_since = :failing, disabled_at = :disabled, disabled_because = :because,"
+            " milliseconds = :ms, claimed_until = :free"
+        )
+        key = _key(claimed.owner, _hook(claimed.webhook_id))
+        rest = ", #open = :open, deadline = :next" if waiting else " REMOVE #open, deadline"
+        due = {":open": _shard(claimed.owner), ":next": max(waiting[0][0], not_before)} if waiting else {}
+        unchanged = "claimed_until = :mine AND wakes = :wakes"
+        try:
+            transact(
+                self.client,
+                [
+                    update(
+                        "webhook", self.table, key, sets + rest, unchanged,
+                        {**values, **due, ":wakes": claimed.wakes}, {"#open": "open"},
+                    )
+                ],
+            )  # fmt: skip
+        except Lost as lost:
+            if lost.items["webhook"] is None:
+                return
+            # it was woken meanwhile: it stays in the index as the one that woke it has put it there
+            with contextlib.suppress(Lost):
+                transact(
+                    self.client, [update("webhook", self.table, key, sets, "claimed_until = :mine", values)]
+                )
+
+
+def no_such_webhook() -> Exception:
+    """404."""
+    return not_found("There is no such webhook.")
+
+
+def _new_delivery(webhook_id: str, notice: Notice, now: int) -> Delivery:
+    return Delivery(webhook_id, notice.message_id, notice.at, notice.type, notice.body, next_at=now)
+
+
+def _partition(owner: str) -> str:
+    return f"{KEY_PREFIX}{owner}"
+
+
+def _key(owner: str, sk: str) -> dict[str, str]:
+    return {"pk": _partition(owner), "sk": sk}
+
+
+def _hook(webhook_id: str) -> str:
+    return f"HOOK#{webhook_id}"
+
+
+def _delivery_sk(delivery: Delivery) -> str:
+    return f"DELIVERY#{delivery.webhook_id}#{delivery.position}"
+
+
+def _due_sk(delivery: Delivery) -> str:
+    return f"DUE#{delivery.webhook_id}#{delivery.next_at:010d}#{delivery.position}"
+
+
+def _shard(owner: str) -> str:
+    return f"hooks#{hashlib.sha256(owner.encode()).digest()[0] % SHARDS}"
+
+
+def _listed(owner: str, now: int) -> dict[str, str | int]:
+    return {"open": _shard(owner), "deadline": now}
+
+
+def _position(cursor: str) -> str:
+    position = position_of(cursor)
+    at = position.partition("#")[0]
+    if len(at) != 13 or not (at.isascii() and at.isdigit()):
+        raise foreign_cursor()
+    return position
+
+
+def _webhook(item: Item) -> Webhook:
+    return decode(
+        Webhook, item, webhook_id=item["sk"].removeprefix("HOOK#"), owner=item["pk"].removeprefix(KEY_PREFIX)
+    )
+
+
+def _delivery(item: Item) -> Delivery:
+    _, webhook_id, at, message_id = item["sk"].split("#", 3)
+    return decode(Delivery, item, webhook_id=webhook_id, message_id=message_id, at=int(at))

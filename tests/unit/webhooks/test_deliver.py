@@ -1,0 +1,280 @@
+"""Deliveries: at least once under one id, signed, with back-off, and nobody waits for a slow receiver (CONTRACT 4)."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from dualtrack.notices import Notice, trial_notice
+from dualtrack.storage.webhooks import CLAIM_SECONDS, Webhook
+from dualtrack.webhooks.deliver import FAILING_SECONDS, GONE, NOTHING_TAKEN, WAITS, Delivered, Deliverer
+from dualtrack.webhooks.post import Outcome, Poster
+from dualtrack.webhooks.signing import new_secret
+from standardwebhooks import Webhook as Reference
+from standardwebhooks import WebhookVerificationError
+
+from tests.drivers.world import World, make_world
+from tests.servers.webhook_receiver import Receiver, receiving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.storage.webhooks import Delivery
+
+EVENTS: Final = ("chat.done", "chat.failed", "chat.paused", "key.cap_reached")
+
+
+class Plain:
+    """Secrets that are not encrypted."""
+
+    def open(self, webhook_id: str, sealed: str) -> str:
+        """As stored."""
+        assert webhook_id
+        return sealed
+
+
+@dataclass
+class Office:
+    """A world with webhooks and what tells them."""
+
+    world: World
+    receiver: Receiver
+    made: int = 0
+    disabled: list[str] = field(default_factory=list)
+    poster: Poster = field(default_factory=lambda: Poster(loopback=True))
+
+    def deliverer(self, seconds: float = 5.0) -> Deliverer:
+        """As the function has it."""
+        secrets: Any = Plain()
+        poster = replace(self.poster, seconds=seconds)
+        return Deliverer(
+            self.world.stores.webhooks, secrets, poster, "dualtrack/test",
+            lambda: self.disabled.append("one"), lambda: 0.0,
+        )  # fmt: skip
+
+    def hook(self, owner: str = "ann", path: str = "/ok", **more: Any) -> Webhook:
+        """A webhook of this receiver."""
+        self.made += 1
+        made = Webhook(
+            f"wh_{self.made:026d}", owner, self.receiver.url + path, EVENTS, new_secret(),
+            int(self.world.clock.now), **more,
+        )  # fmt: skip
+        self.world.stores.webhooks.make(made, [])
+        return made
+
+    def now(self, hook: Webhook) -> Webhook:
+        """As it is stored."""
+        return self.world.stores.webhooks.find(hook.owner, hook.webhook_id)
+
+    def tell(self, owner: str = "ann", message: str = "msg_1", **more: Any) -> Notice:
+        """Note something in the outbox."""
+        notice = Notice(message, "chat.done", int(self.world.clock.now * 1000), {"chat_id": message}, **more)
+        self.world.stores.webhooks.tell_once(owner, notice, 0)
+        return notice
+
+    def listed(self, hook: Webhook) -> list[Delivery]:
+        """Its deliveries, the newest first."""
+        return list(self.world.stores.webhooks.deliveries(hook, "", 100).items)
+
+
+@pytest.fixture
+def office() -> Iterator[Office]:
+    with make_world() as world, receiving() as receiver:
+        yield Office(world, receiver)
+
+
+def test_a_notice_arrives_signed_for_the_reference_library(office: Office) -> None:
+    office.world.clock.now = time.time()  # the library compares it with its own
+    hook, notice = office.hook(), office.tell()
+    assert office.deliverer().run(5) == Delivered(1, 1, 0)
+    (got,) = office.receiver.received
+    assert Reference(hook.secret).verify(got.body, got.headers) == json.loads(notice.body)
+    assert got.headers["Content-Type"] == "application/json"
+    for wrong in (got.body + b" ", got.body.replace(b"msg_1", b"msg_2")):
+        with pytest.raises(WebhookVerificationError):
+            Reference(hook.secret).verify(wrong, got.headers)
+    with pytest.raises(WebhookVerificationError):
+        Reference(new_secret()).verify(got.body, got.headers)
+    (delivery,) = office.listed(hook)
+    assert (delivery.status, delivery.answer, delivery.attempts) == ("delivered", 200, 1)
+    assert office.deliverer().run(5) == Delivered()
+
+
+def test_two_secrets_hold_during_a_rotation(office: Office) -> None:
+    clock, store = office.world.clock, office.world.stores.webhooks
+    clock.now = time.time()
+    old = office.hook()
+    new = store.rotate(old, new_secret(), int(clock.now) + 60)
+    office.tell()
+    office.deliverer().run(5)
+    (got,) = office.receiver.received
+    for hook in (old, new):
+        assert Reference(hook.secret).verify(got.body, got.headers)
+    clock.now += 61
+    office.tell(message="msg_2")
+    office.deliverer().run(5)
+    assert len(office.receiver.received[1].headers["webhook-signature"].split()) == 1
+
+
+def test_the_id_stays_and_the_wait_grows(office: Office) -> None:
+    hook = office.hook(path="/500")
+    office.tell()
+    waits = []
+    for _ in range(len(WAITS) + 1):
+        assert office.deliverer().run(5).failed == 1
+        (delivery,) = office.listed(hook)
+        waits.append(delivery.next_at - delivery.tried_at)
+        assert office.deliverer().run(5) == Delivered()  # not before it is due
+        office.world.clock.now = delivery.next_at + 1
+    assert waits == [*WAITS, WAITS[-1]]
+    assert {one.message_id for one in office.receiver.received} == {"msg_1"}
+    assert len({one.headers["webhook-timestamp"] for one in office.receiver.received}) == len(waits)
+    office.receiver.answers["/500"] = 204
+    assert office.deliverer().run(5).delivered == 1
+    assert office.now(hook).failing_since == 0
+
+
+def test_three_days_of_failures_disable_it_and_a_test_enables_it_again(office: Office) -> None:
+    hook, other = office.hook(path="/500"), office.hook(path="/ok")
+    office.tell()
+    clock, began = office.world.clock, office.world.clock.now
+    for _ in range(20):
+        office.deliverer().run(5)
+        clock.now += 0 if office.now(hook).disabled_at else WAITS[-1] * 1.2
+    assert FAILING_SECONDS <= clock.now - began < FAILING_SECONDS + 2 * WAITS[-1] * 1.2
+    assert (office.now(hook).disabled_because, office.disabled) == (NOTHING_TAKEN, ["one"])
+    assert office.now(other).disabled_at == 0
+    seen = len(office.receiver.of("/500"))
+    office.tell(message="msg_2")
+    office.deliverer().run(5)
+    assert len(office.receiver.of("/500")) == seen
+    assert len(office.receiver.of("/ok")) == 2
+    trial = trial_notice(hook.webhook_id, "msg_test_1", clock.now)
+    office.world.stores.webhooks.send(hook, trial)
+    office.deliverer().run(5)
+    assert office.now(hook).disabled_at  # still answered with 500
+    office.receiver.answers["/500"] = 200
+    office.world.stores.webhooks.send(hook, replace(trial, message_id="msg_test_2"))
+    office.deliverer().run(5)
+    assert office.now(hook).disabled_at == office.now(hook).failing_since == 0
+
+
+def test_410_disables_at_once(office: Office) -> None:
+    hook = office.hook(path="/410")
+    office.tell()
+    office.tell(message="msg_2")
+    office.deliverer().run(5)
+    assert office.now(hook).disabled_because == GONE
+    assert len(office.receiver.received) == 1
+
+
+def test_only_what_was_asked_for(office: Office) -> None:
+    office.hook(path="/ok/graph", profiles=("graph",))
+    office.hook(path="/ok/all")
+    office.hook(owner="bob", path="/ok/bob")
+    office.tell(message="msg_1", profile="assistant")
+    office.tell(message="msg_2", profile="graph")
+    office.deliverer().run(5)
+    told = [(one.path, one.message_id) for one in office.receiver.received]
+    assert sorted(told) == [("/ok/all", "msg_1"), ("/ok/all", "msg_2"), ("/ok/graph", "msg_2")]
+
+
+def test_two_runs_at_once_tell_once(office: Office) -> None:
+    for number in range(4):
+        office.hook(owner=f"user{number}", path=f"/ok/{number}")
+        for message in range(5):
+            office.tell(f"user{number}", f"msg_{message}")
+    runs = [threading.Thread(target=office.deliverer().run, args=(20,)) for _ in range(3)]
+    for run in runs:
+        run.start()
+    for run in runs:
+        run.join()
+    office.deliverer().run(5)
+    told = [(one.path, one.message_id) for one in office.receiver.received]
+    assert len(told) == len(set(told)) == 20
+
+
+def test_a_slow_receiver_delays_nobody(office: Office) -> None:
+    """Those that answer are told while the others are still waited for."""
+    for number in range(40):
+        office.hook(owner=f"slow{number}", path="/mute", failing_since=1)
+        office.tell(f"slow{number}")
+    for number in range(10):
+        office.hook(owner=f"good{number}", path="/ok")
+        office.tell(f"good{number}")
+    run = threading.Thread(target=office.deliverer(seconds=60).run, args=(5,))
+    run.start()
+    arrived = threading.Event()
+    while len(office.receiver.of("/ok")) < 10 and run.is_alive():
+        arrived.wait(0.01)
+    assert len(office.receiver.of("/ok")) == 10
+    assert run.is_alive()
+    office.receiver.release.set()
+    run.join()
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+def _dying(office: Office, at: int, moment: str, deliverer: Deliverer) -> bool:
+    """A run that dies at its n-th request of the tables, before it or behind it; whether it came so far."""
+    events, count = office.world.stores.chats.client.meta.events, [0]
+
+    def die(**_: Any) -> None:
+        count[0] += 1
+        if count[0] == at:
+            raise Killed
+
+    events.register(moment, die, unique_id="dying")
+    try:
+        deliverer.run(5)
+    except Killed:
+        return True
+    finally:
+        events.unregister(moment, unique_id="dying")
+    return False
+
+
+@pytest.mark.parametrize("moment", ["before-call.dynamodb", "after-call.dynamodb"])
+def test_a_run_that_dies_anywhere_loses_nothing(office: Office, moment: str) -> None:
+    """Killed at each request: each message arrives, under its id, and is listed once as delivered."""
+    hook, at, died = office.hook(), 0, True
+    while died:
+        at += 1
+        messages = [f"msg_{at}_{number}" for number in range(2)]
+        for message in messages:
+            office.tell(message=message)
+        died = _dying(office, at, moment, office.deliverer())
+        office.world.clock.now += CLAIM_SECONDS + 1
+        office.deliverer().run(5)
+        assert {one.message_id for one in office.receiver.received} >= set(messages)
+        assert [one.status for one in office.listed(hook)] == ["delivered"] * len(office.listed(hook))
+        assert office.deliverer().run(5) == Delivered()
+    assert at > 12
+    assert len(office.listed(hook)) == 2 * at
+    repeats = len(office.receiver.received) - 2 * at
+    assert repeats <= at
+    assert (repeats > 0) == (moment == "before-call.dynamodb")  # between the answer and its record
+
+
+def test_what_becomes_of_a_deleted_webhook(office: Office) -> None:
+    hook = office.hook(path="/500")
+    office.tell()
+    office.deliverer().run(5)
+    office.world.stores.webhooks.remove("ann", hook.webhook_id)
+    office.world.clock.now += WAITS[-1]
+    office.tell(message="msg_2")
+    assert office.deliverer().run(5).failed == 0
+    assert len(office.receiver.received) == 1
+    assert not office.world.stores.webhooks.has_any("ann")
+
+
+def test_an_answer_is_judged_by_its_status() -> None:
+    assert [Outcome(status).is_delivered for status in (199, 200, 204, 299, 300, 404)] == [
+        False, True, True, True, False, False,
+    ]  # fmt: skip
