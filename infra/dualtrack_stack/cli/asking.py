@@ -49,8 +49,8 @@ Decision = dict[str, Any]
 
 
 def is_terminal() -> bool:
-    """Whether somebody can be asked."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
+    """Whether somebody can be asked. A closed stream is None."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
 
 
 @dataclass
