@@ -299,3 +299,20 @@ def test_a_fork_and_a_follow_up_have_no_schema_of_their_own(world: World) -> Non
     forked = world.ask("Why else?", conversation_id=fork.conversation_id)
     assert (forked.stop, forked.fits, shown(world, forked)["output"]) == ("complete", False, None)
     assert "JSON Schema" not in json.dumps([body["messages"] for body in sent(world)[1:]])
+
+
+def test_a_query_that_stands_whole_is_sent_without_schema_and_first_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assistant = all_profiles()["assistant"]
+    history = replace(assistant.history, summaries="when_they_pay")
+    monkeypatch.setitem(all_profiles(), "assistant", replace(assistant, history=history))
+    said(world, {"content": [CALL]}, "Three degrees.", COLD, "Because.")
+    first = world.ask("How cold is it?", output=SCHEMA)
+    second = world.ask("Why?", conversation_id=first.conversation_id)
+    past = sent(world)[-1]["messages"][:-1]
+    assert [message["role"] for message in past] == ["user", "assistant", "user", "assistant"]
+    assert past[1]["content"][0]["type"] == "tool_use"
+    assert past[3]["content"][0]["text"] == f"[ID:q1-r] {COLD}"
+    assert "JSON Schema" not in json.dumps(past)
+    sound(world, first, second)
