@@ -26,7 +26,7 @@ Refused                       corpora/kinds.py: a file of a job is refused
 Refused                       tools/courses/values.py: a document cannot become a course
 BadIndex                      tools/courses/index.py: bytes that are not an index of this format
 BrokenImage                   image_structure.py: bytes that are no image of their type
-_TooMuchWork                  tools/arguments.py: a schema needs more work than any honest one
+TooMuchWork                   bounded_schema.py: a schema needs more work than any honest one
 SearchError                   tools/documentation/values.py: the base of the documentation search's errors
 ├── Context7Error             Context7 refused the request, or cannot be reached
 │   ├── LibraryUnavailable    it has nothing usable for this library
