@@ -18,6 +18,7 @@ Mismatch                      codec.py: a value does not have its declared type
 WrongSettings                 checked_settings.py: settings that an operator has set are wrong
 Lost                          storage/dynamo.py: a condition of a write was false
 MissingKey                    runtime/secrets.py: a key is not set; the message names the command that sets it
+NeverDueError                 chat/due_times.py: a schedule would never be due
 NotAllowed                    webhooks/targets.py: a webhook leads where none may
 NotSent                       runtime/otlp.py: the collector did not accept the spans
 _DeltaWriteError              streaming/delta_writer.py: events could not be written; the step fails
