@@ -120,6 +120,7 @@ class Storm:
     written: list[str] = field(default_factory=list)
     asked: int = 0
     ended: int = 0
+    answered: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
     proxied: Callable[[], Mapping[str, int]] = dict
     """What the proxy has done so far."""
@@ -182,11 +183,12 @@ class Storm:
             with contextlib.suppress(httpx.HTTPError):
                 user.http.delete(started["url"])
                 self._count("cancelled by the user")
-        self._until_ended(user, started["chat_id"], 30.0)
+        status = self._until_ended(user, started["chat_id"], 30.0)
         if conversation in self.told.forks and drawn.random() < DELETIONS:
             self._delete(user, self.told.forks[conversation].parent)
         with self.lock:
             self.ended += 1
+            self.answered += status == "done"
             self.progress(self.ended)
 
     def _message(self, drawn: random.Random, marker: str) -> str:
@@ -286,15 +288,16 @@ class Storm:
             token = self.root.stack.token(self.names[user.id]).token
             user.http.headers["Authorization"] = f"Bearer {token}"
 
-    def _until_ended(self, user: Person, chat_id: str, seconds: float) -> None:
-        """Wait for the end; after the time limit, leave the chat to the sweep."""
+    def _until_ended(self, user: Person, chat_id: str, seconds: float) -> str:
+        """Wait for the end, and return the status; after the time limit, leave the chat to the sweep."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             with contextlib.suppress(Exception):
                 chat = self.root.stores().chats.load(user.id, chat_id)
                 if chat is None or chat.status in ENDED:
-                    return
+                    return chat.status if chat else ""
             time.sleep(0.5)
+        return ""
 
     # ── faults ────────────────────────────────────────────────────────────────────────────────────
 
@@ -303,7 +306,7 @@ class Storm:
         drawn = random.Random(f"{self.seed} weather")
         gusts, restart_at = 0, min(self.chats // 3, CHATS_TO_A_RESTART)
         while wait(chats, drawn.uniform(0.3, 1.2)).not_done:
-            if self.ended >= restart_at:
+            if self.answered >= restart_at:  # on a slow machine others are cancelled or given up before
                 restart_at += CHATS_TO_A_RESTART
                 self._restart()
             elif gusts >= self.asked * GUSTS:
