@@ -43,6 +43,7 @@ IDS: Final = {
     "place": "1",
     "key_id": f"key_{'0' * 16}",
     "webhook_id": f"wh_{'0' * 26}",
+    "schedule_id": f"sc_{'0' * 26}",
     "name": "ann",
     "tool": "write_note",
 }
