@@ -33,6 +33,11 @@ def validator_of(reference: str) -> Draft202012Validator:
     return Draft202012Validator({**openapi_document(ROUTES), "$ref": reference})
 
 
+def references_of(schema: Mapping[str, Any]) -> list[str]:
+    """The schemas that an answer may have, the fullest first."""
+    return [one["$ref"] for one in schema.get("anyOf", [schema])]
+
+
 def assert_event_documented(number: int, kind: str, data: Mapping[str, Any]) -> None:
     """Check that the document has this event, and that its data matches the schema."""
     assert number >= 1

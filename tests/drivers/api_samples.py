@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.api import openapi
 from dualtrack.api.table import ROUTES
 
-from tests.clients.documented import assert_event_documented, operation_of
+from tests.clients.documented import assert_event_documented, operation_of, references_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,7 +62,7 @@ class Collector:
             self.bodies.setdefault(_name(asked), self._short(body))
         if response.content:
             content = operation["responses"][str(response.status_code)]["content"]["application/json"]
-            self.bodies.setdefault(_name(content["schema"]["$ref"]), self._short(response.json()))
+            self.bodies.setdefault(_name(references_of(content["schema"])[0]), self._short(response.json()))
         return response
 
     def take(self, events: list[Received]) -> None:

@@ -6,18 +6,23 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+import httpx2
 from dualtrack.chat.decide_calls import Wanted, decide_calls
 from dualtrack.profiles import ApprovalPolicy, all_profiles
 from dualtrack.storage.event_log import read_events
 from dualtrack.tool_values import ToolResult
+from dualtrack_stack.local.offline_model import wire
+from dualtrack_stack.local.offline_model.refusal import error_body
+from dualtrack_stack.local.offline_model.signing import bind
 
-from tests.drivers.crash_world import MACHINE, NOTE, Scenario, World, ref_of
+from tests.drivers.crash_world import MACHINE, MODEL, NOTE, Scenario, World, ref_of
 
 if TYPE_CHECKING:
     from dualtrack.chat.agent import Deployed
     from dualtrack.events import StoredEvent
     from dualtrack.storage.chats import Chat
     from dualtrack.vocabulary import ApprovalRule
+    from dualtrack_stack.local.offline_model.reply import Reply
 
     from tests.drivers.faults import Process
 
@@ -33,6 +38,10 @@ class Pausing(World):
     prompt: str = "The first release's prompt."
     seconds: int = 7 * 86_400
     default: ApprovalRule = "never"
+    model: str = MODEL
+    """The deployment's."""
+    withdrawn: str = ""
+    """The model that the service serves no more."""
     sent: list[dict[str, Any]] = field(default_factory=list)
     """Every request to the model, whole."""
 
@@ -44,11 +53,23 @@ class Pausing(World):
             name: replace(profile, approval=approval, system=self.prompt, pause_seconds=self.seconds)
             for name, profile in all_profiles().items()
         }
-        return replace(deployed, profiles=profiles)
+        return replace(deployed, model=self.model, profiles=profiles)
 
     def _reply(self, process: Process, raw: bytes) -> Any:
-        self.sent.append(json.loads(raw))
+        request = json.loads(raw)
+        self.sent.append(request)
+        if request["model"] == self.withdrawn:
+            refused = error_body(404, f"model: {self.withdrawn}", "req_1")
+            return "no such model", lambda: httpx2.Response(404, json=refused)
         return super()._reply(process, raw)
+
+    def _stream(self, reply: Reply) -> httpx2.Response:
+        """A model of generation 5 thinks first."""
+        request = wire.Request.model_validate(self.sent[-1])
+        if not request.thinking:
+            return super()._stream(reply)
+        thought = {"type": "thinking", "thinking": "Hm.", "signature": ""}
+        return super()._stream(replace(reply, content=bind(request, (thought, *reply.content))))
 
     def _decide(self, ref: Any) -> None:
         """Nobody does."""

@@ -109,7 +109,9 @@ def _model(line: ReceiptLine) -> str:
     tokens = line["usage"]
     turn = f"turn {line['turn']}" if line["turn"] else f"{line['calls']} calls of turns"
     first = f", first after {line['first_seconds']:.1f} s" if line["first_seconds"] is not None else ""
-    return f"{turn}{_took(line)}{first}{_tries(line)}\n{_tokens(tokens)}"
+    withdrawn = line.get("withdrawn", "")
+    instead = f"\n  by {line['model']}: {one_line(withdrawn, 40)} was withdrawn" if withdrawn else ""
+    return f"{turn}{_took(line)}{first}{_tries(line)}{instead}\n{_tokens(tokens)}"
 
 
 def _side(line: ReceiptLine) -> str:
@@ -121,6 +123,12 @@ def _side(line: ReceiptLine) -> str:
 def _wait(line: ReceiptLine) -> str:
     tries = "1 try" if line["tries"] == 1 else f"{line['tries']} tries"
     return f"turn {line['turn']}, the model was busy{_took(line)}, {tries}"
+
+
+def _pause(line: ReceiptLine) -> str:
+    calls = "1 call" if line["calls"] == 1 else f"{line['calls']} calls"
+    ended = _PAUSE_ENDED[line["by"]]
+    return f"turn {line['turn']}, {calls} waited for a decision{_took(line)}, {ended}"
 
 
 def _asked(line: ReceiptLine) -> str:
@@ -147,10 +155,19 @@ def _ledger(line: ReceiptLine) -> str:
     return f"ledger: {line['movement']} {line['amount']:,}, {line['available_after']:,} available"
 
 
+_PAUSE_ENDED: Final = {
+    "user": "decided by the user",
+    "owner": "decided by the owner of the service",
+    "key": "decided with an API key",
+    "expired": "nobody decided in time",
+    "cancelled": "cancelled",
+}
+
 _WHAT: Final[Mapping[LineKind, Callable[[ReceiptLine], str]]] = {
     "chat": lambda _: "the chat itself",
     "model": _model,
     "wait": _wait,
+    "pause": _pause,
     "summary": _side,
     "fold": _side,
     "tool": _tool,

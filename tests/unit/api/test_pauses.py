@@ -62,6 +62,63 @@ def test_a_decided_chat_goes_on_and_a_repeat_shows_it_again(api: Api) -> None:
     assert decide(api, started, {"id": "q1-t1", "approve": True}).json["error"]["code"] == "already_decided"
 
 
+OF_IT = {"chat_id", "conversation_id", "message_id", "profile", "status"}
+
+
+def by(api: Api, started: dict[str, Any]) -> list[str]:
+    """Who has decided, by the chat's events."""
+    events = api.world.stores.log(api.chat(started["chat_id"])).events()
+    return [event.data["by"] for event in events if event.event == "resumed"]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "reads"),
+    [(["decide"], False), (["decide", "chat"], False), (["decide", "read"], True)],
+)
+def test_a_key_that_may_not_read_the_chat_decides_and_sees_none_of_its_texts(
+    api: Api, scopes: list[str], reads: bool
+) -> None:
+    """Its ids, status and pause: what it has to know to decide."""
+    started, key = api.pause(calls=2), api.by_key(api.make_key(*scopes)["key"])
+    first = decide(key, started, {"id": "q1-t1", "approve": True})
+    assert (first.status, [call["id"] for call in first.json["pause"]["calls"]]) == (200, ["q1-t2"])
+    last = decide(key, started, {"id": "q1-t2", "approve": False})
+    assert (last.status, last.json["status"], "response" in last.json) == (200, "running", reads)
+    assert last.json.keys() >= OF_IT if reads else last.json.keys() == OF_IT
+    assert by(api, started) == ["key"]
+
+
+def test_a_key_decides_within_its_scopes_and_agents(api: Api) -> None:
+    started = api.pause()
+    for made in (api.make_key("chat", "read"), api.make_key("decide", profiles=["courses"])):
+        answer = decide(api.by_key(made["key"]), started, {"id": "q1-t1", "approve": True})
+        assert (answer.status, answer.json["error"]["code"]) == (403, "forbidden")
+    own = api.by_key(api.make_key("decide", "chat")["key"])
+    begun = own.pause()
+    assert "response" in decide(own, begun, {"id": "q1-t1", "approve": True}).json, (
+        "it may read what it began"
+    )
+
+
+def test_the_owner_of_a_service_decides_for_its_end_users(api: Api) -> None:
+    """He sees what waits, not the chat; to the end user and the service's key it is a chat like any."""
+    key = api.make_key("chat", "decide", "read", acts_for="any")["key"]
+    ann, ben = api.by_key(key, "ann"), api.by_key(key, "ben")
+    started = ann.pause(calls=2)
+    (listed,) = api.get("/v1/pauses")["pauses"]
+    assert (listed["chat_id"], len(listed["calls"])) == (started["chat_id"], 2)
+    assert ben.get("/v1/pauses") == {"pauses": []}
+    approve = {"id": "q1-t1", "approve": True}
+    assert [decide(other, started, approve).status for other in (ben, api.of("somebody"))] == [404, 404]
+    assert api.call("GET", started["url"]).status == 404
+    assert decide(ann, started, approve).json["status"] == "paused"
+    answer = decide(api, started, approve, {"id": "q1-t2", "approve": False})
+    assert (answer.status, answer.json.keys(), answer.json["status"]) == (200, OF_IT, "running")
+    assert by(ann, started) == ["owner"]
+    assert decide(ann, started, approve).json["status"] == "running", "the same again, by the service"
+    assert decide(api, started, approve).status == 404, "it does not wait any more"
+
+
 def test_a_tool_is_allowed_for_the_conversation_and_taken_back(api: Api) -> None:
     """Listed in the conversation object from the decision on; taken back twice as well as once."""
     started = api.pause()

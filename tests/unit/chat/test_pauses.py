@@ -17,6 +17,7 @@ from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.errors import ApiError, Contended
 from dualtrack.requests import MAX_PAUSE_SECONDS
+from dualtrack_stack.cli.explain_commands import text_of
 
 from tests.drivers.crash_world import API_KEY, NOTE, READ, ref_of
 from tests.drivers.invariants import account_faults, chat_faults
@@ -103,6 +104,48 @@ def test_while_it_waits_nothing_runs_and_the_sweep_reads_nothing_of_it() -> None
     assert {site.operation for site in sites} == {"query"}
     assert len(sites) == 24 * 12 * 8  # each shard of open chats, and of pauses that are over
     assert world.aws.executions == before == {f"{chat.chat_id}.1": "SUCCEEDED"}
+
+
+def test_a_model_that_was_withdrawn_meanwhile_is_replaced() -> None:
+    """By the deployment's, without the thinking of the old one, for the rest of the chat; the receipt says so."""
+    world = Pausing(replace(PAUSES, rounds=((NOTE,), (READ,))), model="claude-haiku-5-5")
+    chat = world.pause()
+    world.withdrawn, world.model = "claude-haiku-5-5", "claude-sonnet-5-5"
+    world.prompt = "Another prompt."
+    world.decide_on(chat, approve())
+    done = world.finish(chat)
+    first, refused, *later = (request for request in world.sent if request.get("tools"))
+    assert (refused["model"], {request["model"] for request in later}) == (world.withdrawn, {world.model})
+    assert {str(request["system"]) for request in (refused, *later)} == {str(first["system"])}
+    thoughts = [
+        [block["type"] for block in _blocks(request)].count("thinking") for request in (refused, later[0])
+    ]
+    assert thoughts == [1, 0]
+    receipt = receipt_of(evidence(world.look(), done, None), Deployment())
+    lines = [line for line in receipt["lines"] if line["kind"] == "model"]
+    assert [(line["model"], line.get("withdrawn")) for line in lines] == [
+        (world.withdrawn, None),
+        (world.model, world.withdrawn),
+        (world.model, None),
+    ]
+    assert f"{world.withdrawn} was withdrawn" in "\n".join(text_of(receipt))
+    assert [event.data["turn"] for event in world.events(done) if event.event == "turn"] == [1, 2, 3]
+    assert (done.status, done.credits_used, world.complaints, faults(world, done)) == ("done", 10, [], [])
+
+
+def _blocks(request: dict[str, Any]) -> list[dict[str, Any]]:
+    return [block for message in request["messages"] for block in message["content"]]
+
+
+def test_a_model_that_nothing_replaces_fails_the_chat() -> None:
+    """The deployment has the same one."""
+    world = Pausing(PAUSES)
+    chat = world.pause()
+    world.withdrawn = world.model
+    world.decide_on(chat, approve())
+    failed = world.finish(chat)
+    assert failed.error
+    assert (failed.status, failed.error["code"], faults(world, failed)) == ("failed", "unavailable", [])
 
 
 # ── decisions ─────────────────────────────────────────────────────────────────────────────────────
@@ -354,6 +397,8 @@ def test_nobody_decides_in_time() -> None:
         if line["kind"] == "pause"
     ]
     assert (line["by"], line["calls"], line["seconds"]) == ("expired", 1, 61)
+    told = "\n".join(text_of(receipt_of(evidence(world.look(), done, None), Deployment())))
+    assert "1 call waited for a decision, 61.0 s, nobody decided in time" in told
     assert faults(world, done) == []
 
 

@@ -79,6 +79,7 @@ class Page {
       onListed: (conversations) => {
         this.#relatives.learn(conversations);
         this.#showBranches();
+        this.#pauses.retry();
       },
       onProblem: (problem) => this.#composer.notice(problem.message),
     });

@@ -9,6 +9,7 @@ export class PausesList {
   #api;
   #listener;
   #pauses = [];
+  #isKnown = true; // whether the last reading succeeded
   #channel = globalThis.BroadcastChannel ? new BroadcastChannel(NAME) : null;
 
   /**
@@ -25,9 +26,19 @@ export class PausesList {
     });
   }
 
-  /** Reads them again; an error is not shown, since the conversation shows its own. */
+  /** Reads them again; after an error, which is not shown, since the conversation shows its own, the last ones stand. */
   async refresh() {
-    const { pauses } = await this.#api.pauses().catch(() => ({ pauses: [] }));
+    const listed = await this.#api.pauses().catch(() => null);
+    this.#isKnown = listed !== null;
+    if (listed) this.#list(listed.pauses);
+  }
+
+  /** Reads them again if the last reading failed. */
+  retry() {
+    if (!this.#isKnown) this.refresh();
+  }
+
+  #list(pauses) {
     this.#pauses = pauses;
     byId("pauses").hidden = pauses.length === 0;
     byId("pauses").textContent = `Waiting for you: ${pauses.length}`;

@@ -222,8 +222,8 @@ class Pauses(TypedDict):
     pauses: Annotated[Sequence[PausedChat], "Oldest chat first"]
 
 
-class Chat(TypedDict):
-    """The chat object."""
+class DecidedChat(TypedDict):
+    """What somebody may see of a chat who may decide on its calls and not read it."""
 
     chat_id: Annotated[str, "The chat"]
     conversation_id: Annotated[str, "The conversation"]
@@ -234,6 +234,12 @@ class Chat(TypedDict):
         "`paused`: it waits for decisions on tool calls; `answered`: complete except for its summaries; `done`, "
         "`failed` and `cancelled` are final",
     ]
+    pause: NotRequired[Annotated[ChatPause, "Only while it is paused"]]
+
+
+class Chat(DecidedChat):
+    """The chat object."""
+
     stop: Annotated[
         Stop | None,
         "Why the answer ended; null until then, and if the chat failed",
@@ -260,7 +266,6 @@ class Chat(TypedDict):
     created_at: Annotated[Time, "When it was created"]
     ended_at: Annotated[Time | None, "When it ended; null before that"]
     error: NotRequired[Annotated[Failure, "Only if it failed"]]
-    pause: NotRequired[Annotated[ChatPause, "Only while it is paused"]]
 
 
 class Tokens(TypedDict):
@@ -292,6 +297,9 @@ class ReceiptLine(TypedDict):
     dollars: Annotated[Dollars, "In US dollars"]
     turn: NotRequired[Annotated[Count | None, "The model call that it belongs to, from 1"]]
     model: NotRequired[Annotated[str | None, "The model; null if not recorded"]]
+    withdrawn: NotRequired[
+        Annotated[str, "The model of the calls before, if it was withdrawn while the chat was paused"]
+    ]
     usage: NotRequired[Annotated[Tokens, "Tokens of the call"]]
     seconds: NotRequired[Annotated[Seconds | None, "How long it took"]]
     first_seconds: NotRequired[Annotated[Seconds | None, "Seconds to the first token"]]

@@ -83,8 +83,14 @@ class Identity:
     def require_sight(self, key_id: str) -> None:
         """Raise 403 for what this caller may not see of their user's: with a key that lacks `read`, what was not
         started with the key. ``key_id``: the key that started it, empty for none."""
-        if self.key and "read" not in self.key.scopes and self.key.key_id != key_id:
+        if not self.sees(key_id):
             raise lacking("read")
+
+    def sees(self, key_id: str) -> bool:
+        """Whether this caller may read what was started with a key; ``key_id`` is empty for none."""
+        if self.key is None or "read" in self.key.scopes:
+            return True
+        return "chat" in self.key.scopes and self.key.key_id == key_id
 
     def require_profile(self, profile: str) -> None:
         """Raise 403 for an agent that the key may not use."""

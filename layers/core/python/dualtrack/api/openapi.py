@@ -164,13 +164,20 @@ def _security(route: Route) -> Schema:
     return {"security": [{"idToken": []}, *keys]} if keys else {}
 
 
+def bodies_of(kind: type) -> tuple[type, ...]:
+    """The types of a body that has one of several."""
+    return get_args(kind) or (kind,)
+
+
 def _answer(kind: type) -> Schema:
+    first, *others = bodies_of(kind)
     if kind is NoneType:
         return {"description": "Done; no content"}
     if kind is bytes:
         description = "At most 4 MB of the file from offset on, with its own type. Send Accept: application/octet-stream"
         return {"description": description, "content": {"*/*": {}}}
-    schema = {"schema": {"$ref": REF + kind.__name__}}
+    refs = [{"$ref": REF + one.__name__} for one in (first, *others)]
+    schema = {"schema": {"anyOf": refs} if others else refs[0]}
     if kind is answers.Event:
         description = (
             "Server-sent events. A user can have five open streams; the server closes each after 60 to 120 s, and "
@@ -179,8 +186,8 @@ def _answer(kind: type) -> Schema:
         example = {"example": event_stream(samples()["stream"])}
         return {"description": description, "content": {"text/event-stream": schema | example}}
     return {
-        "description": description_of(kind),
-        "content": {"application/json": schema | _example(kind.__name__)},
+        "description": description_of(first),
+        "content": {"application/json": schema | _example(first.__name__)},
     }
 
 
@@ -230,7 +237,10 @@ def _schemas(routes: tuple[Route, ...]) -> Schema:
         (body, "validation", TypeAdapter(body)) for body in {route.body for route in routes} if body
     ]
     _, document = TypeAdapter.json_schemas(bodies, ref_template=REF + "{model}")
-    answered = {kind for route in routes for kind in answers_of(route).values() if is_typeddict(kind)}
+    bodies_said = {
+        body for route in routes for kind in answers_of(route).values() for body in bodies_of(kind)
+    }
+    answered = {body for body in bodies_said if is_typeddict(body)}
     events = {kind.__name__: object_schema(EventData, kind) for kind in EVENTS.values()}
     schemas = document["$defs"] | schemas_of({answers.Error, *answered, *EVENTS.values()}) | events
     return dict(sorted((schemas | {answers.Event.__name__: _event_schema()}).items()))

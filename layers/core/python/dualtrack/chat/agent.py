@@ -4,7 +4,8 @@
     later        the pin's hash ─► the same agent, even after a deployment
 
 So all turns, retries and summaries of a chat use the same agent (PROFILES 1). The tools of MCP servers are pinned
-by the version of their catalogue.
+by the version of their catalogue. Only if the model was withdrawn while the chat waited for a decision does it go on
+with the deployment's.
 """
 
 from __future__ import annotations
@@ -78,6 +79,13 @@ def agent_of(agents: AgentStore, chat: Chat, deployed: Deployed) -> Agent:
     if today is None:
         raise Gone(chat.profile)
     return today
+
+
+def on_deployed_model(agent: Agent, deployed: Deployed) -> Agent | None:
+    """The agent with the deployment's model in place of its own; None if it has that model."""
+    if (agent.model, agent.provider) == (deployed.model, deployed.provider):
+        return None
+    return replace(agent, model=deployed.model, thinking=deployed.thinking, provider=deployed.provider)
 
 
 def _today(chat: Chat, deployed: Deployed) -> Agent | None:

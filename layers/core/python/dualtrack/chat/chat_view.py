@@ -60,6 +60,20 @@ def chat_json(
     return body
 
 
+def decided_json(chat: Chat, paused: RecordedTurn | None) -> answers.DecidedChat:
+    """What somebody may see of a chat who may decide on its calls and not read it."""
+    body: answers.DecidedChat = {
+        "chat_id": chat.chat_id,
+        "conversation_id": chat.conversation_id,
+        "message_id": query_id(chat.query),
+        "profile": chat.profile,
+        "status": chat.status,
+    }
+    if chat.pause and paused:
+        body["pause"] = {"calls": open_calls(paused), "expires_at": iso(chat.pause.until)}
+    return body
+
+
 def open_calls(turn: RecordedTurn) -> list[answers.OpenCall]:
     """The calls of a turn that wait for decisions, in the model's order."""
     return [_open_call(call, call.asks) for call in turn.calls if call.asks and call.is_open]

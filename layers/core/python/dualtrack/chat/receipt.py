@@ -187,34 +187,37 @@ def added(said: Sequence[Tokens]) -> Tokens:
 
 
 def _model_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
-    chat = evidence.chat
+    chat, before = evidence.chat, ""
     for turn in evidence.turns:
-        made = turn.made
-        cost = dollars(chat.model, turn.usage, made.calls)
+        made, model = turn.made, turn.made.model or chat.model
+        line = _line("model", made.at, f"turn-{turn.number}", dollars(model, turn.usage, made.calls))
+        if before not in ("", model):
+            line["withdrawn"] = before
+        before = model
         yield {
-            **_line("model", made.at, f"turn-{turn.number}", cost),
+            **line,
             "turn": turn.number,
-            "model": chat.model,
+            "model": model,
             "usage": _tokens(turn.usage),
             "seconds": made.seconds,
             "first_seconds": made.first_seconds,
             "calls": made.calls,
             "tries": made.tries,
         }
-        yield from _lost_lines(chat, made.lost, turn.usage.prompt_tokens // max(made.calls, 1))
+        yield from _lost_lines(model, made.lost, turn.usage.prompt_tokens // max(made.calls, 1))
     prompt = evidence.turns[-1].usage.prompt_tokens if evidence.turns else 0
-    yield from _lost_lines(chat, chat.spent.lost, prompt)
+    yield from _lost_lines(chat.model, chat.spent.lost, prompt)
 
 
-def _lost_lines(chat: Chat, lost: Sequence[Lost], prompt: int) -> Iterator[ReceiptLine]:
+def _lost_lines(model: str, lost: Sequence[Lost], prompt: int) -> Iterator[ReceiptLine]:
     """Estimates for calls that were never recorded; ``prompt``: that of the recorded turn, or of the turn before."""
     for number, call in enumerate(lost, start=1):
         usage = lost_usage(call, prompt)
-        line_id, cost = f"turn-{call.turn}-lost-{number}", dollars(chat.model, usage)
+        line_id, cost = f"turn-{call.turn}-lost-{number}", dollars(model, usage)
         yield {
             **_line("model", call.at, line_id, cost, estimated=True),
             "turn": call.turn,
-            "model": chat.model or None,
+            "model": model or None,
             "usage": _tokens(usage),
             "seconds": None,
             "first_seconds": None,

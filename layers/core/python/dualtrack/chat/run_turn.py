@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 
-from dualtrack.chat.agent import Deployed, agent_of
+from dualtrack.chat.agent import Deployed, agent_of, on_deployed_model
 from dualtrack.chat.cost_hold import CHAT_DOLLARS, most_of_turn
 from dualtrack.chat.end_chat import CUT_OFF, INCOMPLETE, MODEL_BUSY, Ended, Failure, end_chat
 from dualtrack.chat.memory_figures import with_end, with_turn
@@ -115,6 +115,8 @@ _SECOND_ANSWER_SECONDS: Final = 60.0
 """Time left behind a second answer: for its retries, its recording and the summaries."""
 _FOR_ITS_CONTENT: Final = 400
 """Statuses with which the model's service may reject a file that only it can fully check: the files are left out."""
+_NO_SUCH_MODEL: Final = 404
+"""The status with which it rejects a model that it does not serve (any more)."""
 
 
 class CallToRun(TypedDict):
@@ -178,6 +180,7 @@ class _Run:
     """One attempt at one turn."""
 
     stores: TurnStores
+    serve: Callable[[str], Model]
     model: Model
     settings: TurnSettings
     told: Told
@@ -192,7 +195,7 @@ class _Run:
     before: Begun = field(default_factory=Begun)
     """What the turn has behind it."""
     left_out: tuple[str, ...] = ()
-    """The tools that this attempt has left out because the service refused them."""
+    """What this attempt has left out because the service refused it: tools, a model that was withdrawn."""
     output: JsonObject | None = None
     """The JSON Schema that the answer has to fit."""
     is_forced: bool = True
@@ -276,6 +279,7 @@ def _attempt(
     limit = limit_of(chat, ref.turn + 1, agent.profile, stores.clock(), is_capped=is_capped)
     run = _Run(
         stores,
+        serve,
         model,
         settings,
         told,
@@ -347,7 +351,9 @@ def _spent(
         return (cut,) if cut else ()
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=())
     recorded = (
-        dollars(model, turn.usage) + cut_dollars(model, turn.made.lost) + _inside(records, turn.number)
+        dollars(turn.made.model or model, turn.usage)
+        + cut_dollars(turn.made.model or model, turn.made.lost)
+        + _inside(records, turn.number)
         for turn in turns
     )
     return (*recorded, cut) if cut else tuple(recorded)
@@ -405,7 +411,8 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
     fixed = cautious_tokens(dumps([frame["system"], frame.get("tools", [])]))
     last = turns[-1].sending if turns else Sending()
     view = replace(state.view, output=run.output, misfit=run.chat.misfit)
-    view = fit(view, room_for(run.profile, run.agent.model, run.agent.thinking, fixed, last))
+    room = room_for(run.profile, run.agent.model, run.agent.thinking, fixed, last)
+    view = fit(_without_old_thinking(view, turns, run.agent.model), room)
     view = replace(view, is_read_again=_is_read_again(run, state, frame, view))
     begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit), misfit=run.chat.misfit)
     if not run.left_out and run.is_forced:
@@ -466,16 +473,39 @@ def _fitting(run: _Run, said: _Said, decision: Decision) -> Decision:
     return fitting(decision, run.output, run.limit, run.chat.limit, may_ask_again=may_ask_again)
 
 
+def _without_old_thinking(view: View, turns: Sequence[RecordedTurn], model: str) -> View:
+    """A model takes no other one's thinking."""
+    if all(turn.made.model == model for turn in turns):
+        return view
+    return replace(view, cuts=replace(view.cuts, without_thinking=True))
+
+
 def _call_without(
     run: _Run, state: QueryState, refused: ModelRefused, turns: tuple[RecordedTurn, ...]
 ) -> TurnOutcome:
-    """The call without the tool that the service refuses. Raises the refusal if that is no tool of a server."""
+    """The call without what the service refuses: the tool of a server, or a model that was withdrawn in a pause. Raises
+    the refusal if it is neither."""
+    if refused.status == _NO_SUCH_MODEL and run.chat.pauses:
+        return _call_on_deployed_model(replace(run, chat=state.chat), refused, turns)
     tool = refused_tool(refused, state.offered)
     if tool is None or len(run.left_out) >= MOST:
         raise refused
     chat = go_without(run.stores, state.chat, tool, refused, len(run.left_out))
     run.told.tool_refused(tool, refused)
     return _call_model(replace(run, chat=chat, left_out=(*run.left_out, tool.name)), turns)
+
+
+def _call_on_deployed_model(run: _Run, refused: ModelRefused, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
+    """The call with the deployment's model, which the chat has from now on. Raises the refusal if it had that one."""
+    agent, pin = on_deployed_model(run.agent, run.settings.deployed), run.chat.pin
+    if agent is None or pin is None:
+        raise refused
+    run.told.refused(refused)
+    run.stores.agents.keep(agent.version, agent.text)
+    chat = run.stores.chats.move_pin(run.chat, replace(pin, agent=agent.version))
+    left_out = (*run.left_out, run.agent.model)
+    model = run.serve(agent.provider)
+    return _call_model(replace(run, chat=chat, agent=agent, model=model, left_out=left_out), turns)
 
 
 @dataclass(frozen=True, slots=True)
