@@ -118,9 +118,9 @@ def _wanted(decision: models.DecisionBody) -> Wanted:
 
 
 def _permit(identity: Identity, chat: Chat, wanted: Sequence[Wanted]) -> None:
-    """Raise 403 for what a key may not do. Without `decide`, a program that may chat may say in its own user's chats what
-    its tools found and what its user answers, and may give a call up, as it may cancel the chat; it gives itself no
-    leave."""
+    """Raise 403 for what a key may not do. Without `decide`, a program that may chat may say in its user's own chats
+    what its tools found and what its user answers, and may give a call up, as it may cancel the chat; it gives itself
+    no leave."""
     identity.require_profile(chat.profile)
     if identity.key is None or "decide" in identity.key.scopes:
         return
