@@ -88,6 +88,15 @@ class Person:
             self.chats.append(response.json()["chat_id"])
         return response
 
+    def wait_for_tool(self, message: str, name: str) -> dict[str, Any]:
+        """A chat that waits for the result of a tool that its client runs."""
+        tool = {"name": name, "description": "Run by the client.", "input_schema": {"type": "object"}}
+        response = self.http.post("/v1/chats", json={"message": message, "tools": [tool]})
+        assert response.status_code == 202, response.text
+        started = self._json(response)
+        self.until(started["chat_id"], lambda event: event.kind == "paused")
+        return started
+
     def start(self, message: str, conversation_id: str = "") -> dict[str, Any]:
         """POST /v1/chats → the body of the 202."""
         response = self.post(message, conversation_id)

@@ -29,8 +29,8 @@ def _processes(state_dir: Path) -> list[str]:
 
 def _ended_in_the_middle(
     state_dir: Path, environment: dict[str, str], script: Script, end: signal.Signals
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """An answered chat, and one whose model call was running when the stack ended."""
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """An answered chat, one that waits for a decision, and one whose model call was running when the stack ended."""
     runner = subprocess.Popen(
         [
             sys.executable,
@@ -55,6 +55,8 @@ def _ended_in_the_middle(
             ann = Person(url, Identity(token["token"], token["user_id"]))
             script.says("Kept over the night.")
             kept = ann.ask(script.question())
+            script.asks(("count_files", {}))
+            waiting = ann.wait_for_tool(script.question(), "count_files")
             script.says("Never said.", delay_first=60)
             broken = ann.start(script.question())
             ann.until(broken["chat_id"], lambda event: event.kind == "turn")
@@ -62,14 +64,14 @@ def _ended_in_the_middle(
         finally:
             runner.send_signal(end)
     wait_for(lambda: not _processes(state_dir))
-    return kept, broken
+    return kept, waiting, broken
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
 def test_a_chat_running_when_the_stack_ends_fails_and_everything_else_is_kept(
     environment: dict[str, str], script: Script, tmp_path: Path, end: signal.Signals
 ) -> None:
-    kept, broken = _ended_in_the_middle(tmp_path, environment, script, end)
+    kept, waiting, broken = _ended_in_the_middle(tmp_path, environment, script, end)
     with LocalStack(tmp_path, environment=environment) as stack:
         ann = Person(stack.url, stack.token("ann"))
         assert ann.chat(kept["chat_id"]) == kept
@@ -77,7 +79,15 @@ def test_a_chat_running_when_the_stack_ends_fails_and_everything_else_is_kept(
         assert (events[-1].kind, events[-1].data["code"]) == ("error", "internal")
         assert ann.chat(broken["chat_id"])["credits_used"] == 0
         credits_ = ann.credits()
-        assert (credits_["available"], credits_["held"]) == (45, 0)
+        assert (credits_["available"], credits_["held"]) == (40, 5)
+        (listed,) = ann.get("/v1/pauses")["pauses"]
+        script.says("There are 42 files.")
+        decision = {"decisions": [{"id": listed["calls"][0]["id"], "result": "42"}]}
+        decided = ann.http.post(f"/v1/chats/{waiting['chat_id']}/decisions", json=decision)
+        assert (decided.status_code, decided.json()["status"]) == (200, "running")
+        events = ann.events(waiting["chat_id"])
+        assert [event.id for event in events] == list(range(1, len(events) + 1))
+        assert ann.chat(waiting["chat_id"])["response"] == "There are 42 files."
         script.says("Well again.")
         following = ann.ask(script.question(), broken["conversation_id"])
         assert (following["message_id"], following["response"]) == ("q2", "Well again.")

@@ -12,11 +12,12 @@ from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.expire_pause import EXPIRED
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.fork_conversation import fork_conversation
-from dualtrack.chat.pauses import MAX_OF_CHAT, MAX_OF_USER
-from dualtrack.chat.receipt import Deployment, receipt_of
+from dualtrack.chat.pauses import MAX_OF_ACCOUNT, MAX_OF_CHAT, MAX_OF_USER
+from dualtrack.chat.receipt import Deployment, receipt_of, work_of
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.errors import ApiError, Contended
 from dualtrack.requests import MAX_PAUSE_SECONDS
+from dualtrack.storage.dynamo import transact
 from dualtrack_stack.cli.explain_commands import text_of
 
 from tests.drivers.crash_world import API_KEY, NOTE, READ, ref_of
@@ -265,6 +266,25 @@ def test_a_decision_without_its_start_is_started_by_the_sweep() -> None:
     assert (done.status, done.execution, world.ran(), faults(world, done)) == ("done", 2, ["q1-t1"], [])
 
 
+@pytest.mark.parametrize(
+    ("rounds", "wanted", "states", "turns"),
+    [
+        ((NOTE,), approve(), 10, 3),  # Turn Route Paused, Turn Route RunTools Tool, Turn Route Summarise
+        ((NOTE, READ), approve(), 14, 4),  # … RunTools Tool Turn Route Paused …
+        ((NOTE,), decline(), 6, 2),
+    ],
+)
+def test_the_receipts_estimate_counts_both_executions(
+    rounds: tuple[Any, ...], wanted: Wanted, states: int, turns: int
+) -> None:
+    world = Pausing(replace(PAUSES, rounds=(rounds,)))
+    chat = world.pause()
+    world.decide_on(chat, wanted)
+    shown = evidence(world.look(), world.finish(chat), None)
+    work = work_of(shown, receipt_of(shown, Deployment())["lines"])
+    assert (work.states, work.functions["turn"][0], work.functions["api"][0]) == (states, turns, 2)
+
+
 # ── under an API key ──────────────────────────────────────────────────────────────────────────────
 
 BY_KEY = replace(PAUSES, by_api_key=True)
@@ -474,6 +494,18 @@ def test_a_user_has_at_most_so_many_paused_chats() -> None:
     assert f"{MAX_OF_USER} chats" in result_of(world, one_more)
     world.decide_on(paused[0], decline())
     assert world.pause("Now there is room").status == "paused"
+
+
+def test_an_account_has_at_most_so_many_with_all_its_end_users() -> None:
+    """Counted as they are listed: those of other users, whom the account pays for, as well."""
+    world = Pausing(PAUSES)
+    paused, others = world.look().paused, world.pause()
+    for number in range(MAX_OF_ACCOUNT - 1):
+        entry = replace(others, user=f"s_{number}", chat_id=f"ch_{number}")
+        transact(paused.client, [paused.put_action(world.user, entry, others.deadline)])
+    one_more = world.pause("One more")
+    assert one_more.status == "done"
+    assert f"{MAX_OF_ACCOUNT} chats of this account" in result_of(world, one_more)
 
 
 # ── at once ───────────────────────────────────────────────────────────────────────────────────────

@@ -50,6 +50,10 @@ _WAIT_READS: Final = 8
 _WAIT_STATES: Final = 3
 """Of each wait for a busy model: two events; WaitForModel, Turn and Route."""
 
+_PAUSE_WRITES: Final = 34
+_PAUSE_READS: Final = 17
+"""Of each pause and its decision, counted as those of `tests.bench.chat_cost`."""
+
 _WRITE_SECONDS: Final = 0.13
 """`dualtrack.streaming.delta_writer.WRITE_SECONDS`: the shortest interval between two writes of deltas."""
 
@@ -372,9 +376,12 @@ def work_of(evidence: Evidence, lines: Sequence[ReceiptLine]) -> Work:
     begun = max(len(model), chat.turn) + waits + is_refused
     waited = sum(line["seconds"] or 0.0 for line in model)
     flowing = sum((line["seconds"] or 0.0) - (line["first_seconds"] or 0.0) for line in model)
+    pauses = len(chat.spent.pauses)
+    entered, again = _work_of_pauses(evidence)
+    decided = sum(pause.by not in ("expired", "cancelled") for pause in chat.spent.pauses)
     functions = {
-        "api": (1, STEP_SECONDS),
-        "turn": (begun, waited + begun * STEP_SECONDS),
+        "api": (1 + decided, (1 + decided) * STEP_SECONDS),
+        "turn": (begun + again, waited + (begun + again) * STEP_SECONDS),
     }
     seconds = {line["id"]: line["seconds"] or 0.0 for line in lines if line["kind"] == "tool"}
     ran: list[Any] = [call for turn in evidence.turns for call in turn.runnable]
@@ -391,14 +398,28 @@ def work_of(evidence: Evidence, lines: Sequence[ReceiptLine]) -> Work:
     return Work(
         functions,
         took + side,
-        _states(chat, len(ran), rounds, waits),
+        _states(chat, len(ran), rounds, waits) + entered,
         _FIXED_WRITES
         + of_rounds
         + len(ran) * _TOOL_WRITES
         + max(flowing, 0.0) / _WRITE_SECONDS
-        + waits * _WAIT_WRITES,
-        _FIXED_READS + of_rounds + len(ran) * _TOOL_READS + waits * _WAIT_READS,
+        + waits * _WAIT_WRITES
+        + pauses * _PAUSE_WRITES,
+        _FIXED_READS + of_rounds + len(ran) * _TOOL_READS + waits * _WAIT_READS + pauses * _PAUSE_READS,
     )
+
+
+def _work_of_pauses(evidence: Evidence) -> tuple[int, int]:
+    """The states and the invocations of `turn` that the chat's pauses add: Paused; a Turn and a Route that find the
+    pause behind calls which needed no decision; the same that enter the next execution, before approved calls."""
+    turns = {turn.number: turn.runnable for turn in evidence.turns}
+    states = again = 0
+    for pause in evidence.chat.spent.pauses:
+        ran = turns.get(pause.turn, ())
+        before, after = any(not call.asks for call in ran), any(call.asks for call in ran)
+        again += before + after
+        states += 1 + 2 * (before + after) + (before and after)
+    return states, again
 
 
 def _states(chat: Chat, tools: int, rounds: int, waits: int) -> int:
