@@ -1,8 +1,9 @@
-"""The event stream of a chat as server-sent events (CONTRACT 5): a small ASGI app.
+"""The event stream of a chat as server-sent events (CONTRACT 5), and OpenAI's API (CONTRACT 10): a small ASGI app.
 
 On AWS it runs behind API Gateway with Lambda Web Adapter; the local front port serves the same app.
-It verifies tokens and keys itself, reads the chats table, and writes only the requests of keys and the leases that
-limit a user's open streams (CONTRACT 4).
+It verifies tokens and keys itself. For events it reads the chats table, and writes only the requests of keys and the
+leases that limit a user's open streams (CONTRACT 4). What OpenAI's API needs besides, admission above all, is loaded
+with its first request: it would double this function's cold start.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import time
+    from dataclasses import replace
+    from functools import cache
     from typing import TYPE_CHECKING, Any, Final
 
-    import anyio
     import anyio.to_thread
     import boto3
     from dualtrack.api.id_tokens import verifier_of
@@ -21,43 +23,47 @@ with collecting_later():
     from dualtrack.api.key_door import key_door
     from dualtrack.api.key_format import is_key
     from dualtrack.api.parameters import LAST_EVENT_ID, check_ids
+    from dualtrack.api.rate_limit import count_request
     from dualtrack.api.request_log import MESSAGE, NOT_SERVED, request_line
-    from dualtrack.api.route import CHAT_READERS, EVENTS_PATH, KEY_PATH
+    from dualtrack.api.route import CHAT_READERS, EVENTS_PATH, KEY_PATH, OPENAI_PATH
     from dualtrack.clock import system_clock
     from dualtrack.errors import ApiError, not_found
     from dualtrack.runtime.plain_log import count_broken_stream, log_line
     from dualtrack.settings import settings_from
-    from dualtrack.storage.clients import client_config
+    from dualtrack.storage.api_requests import ApiRequests
+    from dualtrack.storage.clients import LazyClient, client_config
     from dualtrack.storage.deletions import Deletions
     from dualtrack.storage.keys import KeyStore
     from dualtrack.storage.leases import STREAMS, Leases
-    from dualtrack.streaming.follow_events import HEARTBEAT, EventReader
+    from dualtrack.streaming.follow_events import HEARTBEAT, EventReader, Pace
+    from dualtrack.streaming.leased_stream import BrokenOff, LeasedStream
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.middleware import Middleware
     from starlette.middleware.cors import CORSMiddleware
     from starlette.requests import ClientDisconnect
-    from starlette.responses import JSONResponse, StreamingResponse
-    from starlette.routing import Route
+    from starlette.responses import JSONResponse
+    from starlette.routing import Mount, Route
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from dualtrack.api.identity import Identity
     from dualtrack.settings import Settings
-    from dualtrack.storage.leases import Lease
+    from dualtrack.vocabulary import Scope
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Send
+    from starlette.types import Scope as ASGIScope
 
-_HEADERS: Final = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
-_CUT_AFTER: Final = STREAMS.seconds - 10
-"""Seconds after which a stream whose client does not read is closed: it must not outlive its lease."""
+_ANSWER_SECONDS: Final = 840.0
+"""How long OpenAI's API follows a chat: the gateway ends a response after 15 minutes (API Gateway Developer Guide,
+"Response transfer mode")."""
 
 
-def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
-    """``GET`` of `EVENTS_PATH` over a client that may read the chats table, count requests and write leases."""
+def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_functions: Any) -> Starlette:
+    """``GET`` of `EVENTS_PATH`, and OpenAI's API, over clients with the function's role."""
     verifier = verifier_of(settings)
     door = key_door(
         settings, KeyStore(dynamodb, settings.chats_table, system_clock, settings.dualtrack_key_requests)
@@ -65,14 +71,15 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
     leases = Leases(dynamodb, settings.cache_table, system_clock)
     deletions = Deletions(dynamodb, settings.history_table, settings.chats_table, system_clock)
     reader = EventReader(dynamodb, settings.chats_table, system_clock)
+    requests = ApiRequests(dynamodb, settings.chats_table)
 
-    def identify(request: Request) -> Identity:
-        """By a token, or by a key, which alone opens the keys' own path."""
+    def identify(request: Request, scopes: tuple[Scope, ...]) -> Identity:
+        """By a token, or by a key with one of these scopes, which alone opens the keys' own path."""
         headers = request.headers.getlist
         token = bearer_token(headers("authorization"))
         if is_key(token) or request.url.path.startswith(KEY_PATH):
             identity = door.identify(token, headers)
-            identity.require_scope(CHAT_READERS)
+            identity.require_scope(scopes)
         else:
             identity = verifier.verify(token)
             door.refuse_name(headers)
@@ -80,7 +87,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
         return identity
 
     async def events(request: Request) -> Response:
-        identity = await anyio.to_thread.run_sync(identify, request)
+        identity = await anyio.to_thread.run_sync(identify, request, CHAT_READERS)
         request.state.user = identity.user
         after = LAST_EVENT_ID.read(request.headers.get(LAST_EVENT_ID.name))
         check_ids(request.path_params)
@@ -88,7 +95,22 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
         chat = await anyio.to_thread.run_sync(reader.chat, identity.user, chat_id)
         identity.require_sight(chat.key_id)
         lease = await anyio.to_thread.run_sync(leases.take, identity.user, STREAMS)
-        return LeasedStream(reader.follow(chat, after), leases, lease)
+        return LeasedStream(_opened(reader.follow(chat, after)), leases, lease)
+
+    def identify_counted(request: Request, scopes: tuple[Scope, ...]) -> Identity:
+        """The same, and the request counts for the user."""
+        identity = identify(request, scopes)
+        if identity.is_counted:
+            count_request(requests, identity.user, int(system_clock()))
+        return identity
+
+    def openai_app() -> ASGIApp:
+        from dualtrack.openai.app import OpenAIDoor  # noqa: PLC0415 - only for those who call it
+        from dualtrack.openai.opened import open_admission  # noqa: PLC0415
+
+        admission = open_admission(settings, dynamodb, s3, step_functions)
+        following = replace(reader, pace=Pace(stream=_ANSWER_SECONDS))
+        return OpenAIDoor(admission, following, identify_counted).routes()
 
     cors = Middleware(
         CORSMiddleware,
@@ -98,10 +120,32 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
         max_age=3600,
     )
     return Starlette(
-        routes=[Route(path, events) for path in (EVENTS_PATH, KEY_PATH + EVENTS_PATH)],
+        routes=[
+            *(Route(path, events) for path in (EVENTS_PATH, KEY_PATH + EVENTS_PATH)),
+            Mount(OPENAI_PATH, Later(openai_app)),
+        ],
         exception_handlers={ApiError: _refused, HTTPException: _not_served, Exception: _broken},
         middleware=[Middleware(Logged), cors],
     )
+
+
+class Later:
+    """An app that is made at its first request."""
+
+    def __init__(self, make: Callable[[], ASGIApp]) -> None:
+        self._make = cache(make)
+
+    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
+        """Serve the request."""
+        app = await anyio.to_thread.run_sync(self._make)
+        await app(scope, receive, send)
+
+
+async def _opened(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Send a comment at once, so that the client sees the open stream before the first event."""
+    yield HEARTBEAT
+    async for piece in events:
+        yield piece
 
 
 class Logged:
@@ -110,7 +154,7 @@ class Logged:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: ASGIScope, receive: Receive, send: Send) -> None:
         """Serve the request. A client that leaves is no error."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
@@ -123,7 +167,7 @@ class Logged:
 
         try:
             await self._app(scope, receive, sent)
-        except ClientDisconnect:
+        except (ClientDisconnect, BrokenOff):
             pass
         except Exception as error:
             log_line("ERROR", "The event stream broke off", error=repr(error), **_line(scope, 500, started))
@@ -134,42 +178,12 @@ class Logged:
         return None
 
 
-def _line(scope: Scope, status: int, started: float) -> dict[str, Any]:
+def _line(scope: ASGIScope, status: int, started: float) -> dict[str, Any]:
     path, state = scope.get("path_params") or {}, scope.get("state") or {}
-    route = f"{scope['method']} {EVENTS_PATH}" if path else NOT_SERVED
-    seconds = time.perf_counter() - started
-    return request_line(route, status, seconds, state.get("user", ""), path.get("chat_id", ""))
-
-
-class LeasedStream(StreamingResponse):
-    """Events under a lease, which is released once: before the end is sent, or when the client has
-    disconnected."""
-
-    def __init__(self, events: AsyncIterator[bytes], leases: Leases, lease: Lease) -> None:
-        super().__init__(self._body(events), media_type="text/event-stream; charset=utf-8", headers=_HEADERS)
-        self._leases = leases
-        self._held: Lease | None = lease
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send all events, within the time limit of a stream."""
-        try:
-            with anyio.move_on_after(_CUT_AFTER):
-                await super().__call__(scope, receive, send)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await self._free()
-
-    async def _body(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Send a comment at once, so that the client sees the open stream before the first event."""
-        yield HEARTBEAT
-        async for piece in events:
-            yield piece
-        await self._free()  # a client that resumes at once must not find its own lease
-
-    async def _free(self) -> None:
-        held, self._held = self._held, None
-        if held:
-            await anyio.to_thread.run_sync(self._leases.free, held)
+    served = state.get("route") or (EVENTS_PATH if "chat_id" in path else "")
+    route = f"{scope['method']} {served}" if served else NOT_SERVED
+    chat_id = path.get("chat_id") or state.get("chat_id", "")
+    return request_line(route, status, time.perf_counter() - started, state.get("user", ""), chat_id)
 
 
 async def _refused(_: Request, error: Exception) -> Response:
@@ -190,4 +204,5 @@ async def _broken(_: Request, error: Exception) -> Response:  # noqa: ARG001 - t
 
 def app() -> Starlette:
     """The app of the function's own environment and role (uvicorn --factory)."""
-    return create_app(settings_from(), boto3.client("dynamodb", config=client_config()))
+    dynamodb = boto3.client("dynamodb", config=client_config())
+    return create_app(settings_from(), dynamodb, LazyClient("s3"), LazyClient("stepfunctions"))

@@ -73,5 +73,5 @@ def limits_of(name: str) -> dict[tuple[str, str], tuple[float, int]]:
             setting["ThrottlingBurstLimit"],
         )
         for setting in deployed["MethodSettings"]
-        if setting["ResourcePath"].replace("~1", "/").lstrip("/").startswith("key/")
+        if setting["ResourcePath"].replace("~1", "/").lstrip("/").startswith(("key/", "openai/"))
     }

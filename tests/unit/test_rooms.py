@@ -23,6 +23,7 @@ ROOMS: Final = (
     "corpora",
     "chat",
     "api",
+    "openai",
 )
 """From the bottom up. A room knows itself and those before it."""
 

@@ -2,8 +2,9 @@
 
 It replaces API Gateway's public endpoint. Requests are passed on to the emulator's REST API; event streams are served
 here by the ASGI app of the function ``stream`` with the credentials of its role, because the emulator buffers
-responses. Started by the local stack as a child: ``python -m dualtrack_stack.local.front FD``; the configuration comes
-as one JSON line once everything is deployed, and again when settings change what ``GET /dev/status`` answers.
+responses; so is OpenAI's API. Started by the local stack as a child: ``python -m dualtrack_stack.local.front FD``; the
+configuration comes as one JSON line once everything is deployed, and again when settings change what
+``GET /dev/status`` answers, or a project its profiles.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import re
 import socket
 import sys
 import threading
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 import uvicorn
-from dualtrack.api.route import EVENTS_PATH, KEY_PATH
+from dualtrack.api.route import EVENTS_PATH, KEY_PATH, OPENAI_PATH
 from dualtrack.api.routes.conversations import ATTACHMENT_PATH
+from dualtrack.profiles import all_profiles, profile_from
 from dualtrack.settings import settings_from
 from dualtrack_stack.local import lifeline
 from dualtrack_stack.local.aws import Aws, role_client
@@ -41,7 +43,7 @@ from starlette.routing import Route, compile_path
 from starlette.staticfiles import StaticFiles
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping
     from pathlib import Path
     from types import ModuleType
 
@@ -66,7 +68,7 @@ TARGET_LIMIT: Final = 8 * 1024
 GATEWAY_SECONDS: Final = 32.0
 """API Gateway gives up after 29 s; the emulator does so itself, at worst a little later."""
 
-_API: Final = re.compile(r"/(v1(/|$)|key/v1(/|$)|health$|openapi\.json$)")
+_API: Final = re.compile(r"/(v1(/|$)|key/v1(/|$)|openai/v1(/|$)|health$|openapi\.json$)")
 _KEY: Final = re.compile(rb"bearer +dt_", re.IGNORECASE)
 _REFUSED: Final = "This stack answers its own page and the programs of this machine"
 _UPLOADED_WITH: Final = ("content-type", "x-amz-checksum-sha256")
@@ -223,6 +225,13 @@ def _to_key_door(scope: Scope) -> Scope:
     return {**scope, "path": KEY_PATH + scope["path"], "raw_path": prefix + scope["raw_path"]}
 
 
+def _is_streamed(scope: Scope) -> bool:
+    """Whether the function ``stream`` serves the request."""
+    path = scope["path"]
+    is_events = scope["method"] == "GET" and _EVENTS.fullmatch(path.removeprefix(KEY_PATH))
+    return bool(is_events) or path.startswith(f"{OPENAI_PATH}/")
+
+
 async def _not_served(_: Request, problem: Exception) -> Response:  # noqa: ARG001 - a path or a method
     return error(404, "not_found", "Not found.")
 
@@ -245,8 +254,9 @@ class Front:
         )
 
     def renew(self, config: FrontConfig) -> None:
-        """Answer ``GET /dev/status`` by this from now on."""
+        """Answer ``GET /dev/status`` by this from now on, and offer these profiles."""
         self._config = dataclasses.replace(self._config, status=config.status)
+        offer(config.profiles)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -260,7 +270,7 @@ class Front:
                 refused = error(403, "forbidden", f"{_REFUSED}: {reason}.")
                 return await refused(scope, receive, send)
             scope = _to_key_door(scope)
-            if scope["method"] == "GET" and _EVENTS.fullmatch(scope["path"].removeprefix(KEY_PATH)):
+            if _is_streamed(scope):
                 return await self._stream(scope, receive, send)
         return await self._app(scope, receive, send)
 
@@ -320,10 +330,18 @@ def _root(config: FrontConfig) -> Aws:
     return Aws(config.endpoint_url, Credentials(config.access_key, config.secret_key))
 
 
+def offer(profiles: Iterable[dict[str, Any]]) -> None:
+    """Offer the library's profiles and these. On AWS the function ``stream`` has them in its layer."""
+    all_profiles.cache_clear()
+    known = all_profiles()
+    known |= {profile.name: profile for profile in map(profile_from, profiles)}
+
+
 def stream_app(module: ModuleType, config: FrontConfig) -> ASGIApp:
     """The ASGI app of the function ``stream``, with its environment and its role."""
-    client = role_client(_root(config), config.stream_role_arn, "dynamodb")
-    app: ASGIApp = module.create_app(settings_from(config.stream_environment), client)
+    services = ("dynamodb", "s3", "stepfunctions")
+    clients = (role_client(_root(config), config.stream_role_arn, service) for service in services)
+    app: ASGIApp = module.create_app(settings_from(config.stream_environment), *clients)
     return app
 
 
@@ -352,6 +370,7 @@ def main() -> None:
     # slow imports, done while the stack is still being deployed
     module = _load("stream_app", OURS / "functions" / "stream" / "app.py")
     config = _next_config()
+    offer(config.profiles)
     front = Front(config, stream_app(module, config))
     threading.Thread(target=_renew, args=(front,), name="renew", daemon=True).start()
     server = uvicorn.Server(

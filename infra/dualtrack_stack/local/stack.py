@@ -19,7 +19,7 @@ import time
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from dualtrack_stack.local.credentials import Credentials
 from dualtrack_stack.local.front_config import FrontConfig
@@ -163,6 +163,7 @@ class _Running:
     tokens: Tokens | None = None
     outside: Outside | None = field(default=None)
     front: Child | None = None
+    profiles: list[dict[str, Any]] = field(default_factory=list)
     began_with: Project | None = None
     later: tuple[str, ...] = ()
     assembly: Path = field(default_factory=Path)
@@ -273,7 +274,10 @@ class LocalStack:
             now.secrets = own.secrets
         now.deployed = deploy(self.aws, now.assembly, outside.parameters(), project)
         now.outside, now.later = outside, (*later, *_other_fields(now.began_with, project))
-        if now.front and outside.status() != before.status():
+        profiles = [json.loads(path.read_bytes()) for path in project.profiles]
+        is_shown = (outside.status(), profiles) == (before.status(), now.profiles)
+        now.profiles = profiles
+        if now.front and not is_shown:
             self._configure_front(now.front, outside)
         if outside.settings.mcp_servers != before.settings.mcp_servers:
             self._list_tools()
@@ -517,6 +521,7 @@ class LocalStack:
             user=self._user,
             status={**outside.status(), "user": self._user},
             origins=outside.origins(),
+            profiles=self._now.profiles,
         )
         front.send(json.dumps(dataclasses.asdict(config)).encode())
 

@@ -344,13 +344,28 @@ _SPECS: Final = (
     ),
     FunctionSpec(
         "stream",
-        "Serves a chat's events",
-        # the server closes a stream after 90 s, and cuts one whose client takes nothing after 110 s
-        seconds=130,
+        "Serves a chat's events, and OpenAI's API",
+        # the server closes a stream of events after 90 s, and an answer by OpenAI's API after 14 minutes; it cuts one
+        # whose client takes nothing 10 s before its lease ends
+        seconds=870,
         memory=256,  # billed as long as a chat takes; its cold start is as long as that of `turn` (dualtrack_stack.first_token)
         layers=("stream",),
-        environment=("CHATS_TABLE", "CACHE_TABLE", "JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE"),
-        permissions=lambda allow: [allow.table("chats", *READ), allow.key_checks(), allow.leases()],
+        environment=(
+            *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "STATE_MACHINE_ARN", "JWKS_URL", "TOKEN_ISSUER",
+            "TOKEN_AUDIENCE", "UPGRADE_MESSAGE",
+        ),
+        # those of `api` that an admission needs
+        permissions=lambda allow: [
+            allow.table("chats", *OWN, "ConditionCheckItem"),
+            allow.table("history", *OWN, *PAST),
+            allow.table("credits", "GetItem", "PutItem"),
+            allow.leases(),
+            allow.bodies("GetObject", "PutObject", "DeleteObject"),
+            allow.list_bodies(),
+            allow.machine("chat", "StartExecution"),
+            # a chat that waits for a decision is cancelled by a new message
+            allow.executions("chat", "StopExecution"),
+        ],
         handler="run.sh",
     ),
 )  # fmt: skip

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dualtrack_stack.edge import Edge
     from dualtrack_stack.stages import StageSettings
 
-_API_PATHS: Final = ("/v1/*", "/key/v1/*", "/health", "/openapi.json")
+_API_PATHS: Final = ("/v1/*", "/key/v1/*", "/openai/v1/*", "/health", "/openapi.json")
 KEYS_TO_THEIR_DOOR: Final = Path(__file__).with_name("key_door.js")
 """The code of the CloudFront function."""
 _READ_TIMEOUT: Final = Duration.seconds(60)

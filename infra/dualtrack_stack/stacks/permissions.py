@@ -32,12 +32,11 @@ if TYPE_CHECKING:
 
 _LEASE_KEYS: Final = "LEASE#*"
 """`dualtrack.storage.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
-_KEY_KEYS: Final = "KEY#*"
 _AGENT_KEYS: Final = "agent#*"
 _WEBHOOK_KEYS: Final = "HOOKS#*"
 _WEBHOOK_SHARDS: Final = "hooks#*"
 _CATALOGUE_KEYS: Final = "mcp#catalogue"
-"""`dualtrack.storage.keys`, `dualtrack.storage.agents`, `dualtrack.storage.webhooks`, `dualtrack.storage.cache`,
+"""`dualtrack.storage.agents`, `dualtrack.storage.webhooks`, `dualtrack.storage.cache`,
 likewise."""
 
 COURSE_INDEX_NAMES: Final = "courses-*"
@@ -99,12 +98,6 @@ class Allow:
         """Take and release leases; no other item of the cache table."""
         statement = self.table("cache", "UpdateItem")
         statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_LEASE_KEYS]})
-        return statement
-
-    def key_checks(self) -> iam.PolicyStatement:
-        """Count the requests of API keys, which is their check; no other item of the chats table."""
-        statement = self.table("chats", "UpdateItem")
-        statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_KEY_KEYS]})
         return statement
 
     def webhooks(self) -> list[iam.PolicyStatement]:

@@ -12,7 +12,7 @@ from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 from dualtrack.api.attachments import BINARY_TYPES
-from dualtrack.api.route import EVENTS_PATH, KEY_PATH
+from dualtrack.api.route import EVENTS_PATH, KEY_PATH, OPENAI_PATH
 from dualtrack.api.table import ROUTES
 
 from dualtrack_stack.edge import PLAIN
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 STAGE_NAME: Final = ALIAS
 _EVENTS_SECONDS: Final = 130
+_ANSWER_SECONDS: Final = 870
 _HEALTH: Final = "/health"
 OPEN_RATE: Final = 10
 OPEN_BURST: Final = 20
@@ -36,7 +37,7 @@ OPEN_BURST: Final = 20
 gateway's limit for users.
 """
 KEY_RATE_SHARE: Final = 2
-KEY_BURST_SHARE: Final = 10
+KEY_BURST_SHARE: Final = 12
 """A method for API keys has one part in so many of the stage's limits. The gateway counts it apart, so junk there takes
 no request from tokens; and all bursts of these methods together are no more than the stage's own, so neither can junk
 take the functions' concurrency (tests/infra/test_key_door.py).
@@ -86,7 +87,7 @@ def _refusals() -> tuple[Refusal, ...]:
 
 class Rest(Construct):
     """``/{proxy+}`` to ``api`` behind the authorizer, the open routes without, the events to ``stream``; and the same
-    below ``/key`` for API keys, which the functions check themselves."""
+    below ``/key`` for API keys, which the functions check themselves; OpenAI's API to ``stream``, likewise."""
 
     def __init__(
         self,
@@ -173,13 +174,16 @@ class Rest(Construct):
         to_api = apigateway.LambdaIntegration(
             api.alias, proxy=True, allow_test_invoke=False, scope_permission_to_method=False
         )
-        to_stream = apigateway.LambdaIntegration(
-            stream.alias,
-            proxy=True,
-            allow_test_invoke=False,
-            scope_permission_to_method=False,
-            response_transfer_mode=apigateway.ResponseTransferMode.STREAM,
-            timeout=Duration.seconds(_EVENTS_SECONDS),
+        to_stream, to_openai = (
+            apigateway.LambdaIntegration(
+                stream.alias,
+                proxy=True,
+                allow_test_invoke=False,
+                scope_permission_to_method=False,
+                response_transfer_mode=apigateway.ResponseTransferMode.STREAM,
+                timeout=Duration.seconds(seconds),
+            )
+            for seconds in (_EVENTS_SECONDS, _ANSWER_SECONDS)
         )
         root = self.rest.root
         for route in ROUTES:
@@ -192,6 +196,7 @@ class Rest(Construct):
         self._guarded(root.resource_for_path(EVENTS_PATH), "GET", to_stream)
         for path, method in key_methods():
             to = to_stream if path == KEY_PATH + EVENTS_PATH else to_api
+            to = to_openai if path.startswith(OPENAI_PATH) else to
             self._for_keys(root.resource_for_path(path), method, to)
 
     def _domain(self, edge: Edge) -> None:
@@ -278,14 +283,16 @@ def _on_the_way(path: str) -> list[str]:
 
 def key_methods() -> list[tuple[str, str]]:
     """Path and method of what the gateway lets anyone call with a key, or what looks like one: named one by one,
-    because the limits of a method do not apply to ``ANY``. On ``/key`` and ``/key/v1`` themselves there is nothing."""
+    because the limits of a method do not apply to ``ANY``. On ``/key`` and ``/key/v1`` themselves there is nothing.
+    OpenAI's API takes tokens as well; its function checks both."""
     own = {EVENTS_PATH, *_on_the_way(EVENTS_PATH)}
     found = {
         (route.path if route.path in own else "/v1/{proxy+}", route.method.upper())
         for route in ROUTES
         if route.scopes
     }
-    return [(KEY_PATH + path, method) for path, method in sorted(found)]
+    of_keys = [(KEY_PATH + path, method) for path, method in sorted(found)]
+    return [*of_keys, *((f"{OPENAI_PATH}/{{proxy+}}", method) for method in ("GET", "POST"))]
 
 
 def _method_options(stage: StageSettings) -> dict[str, apigateway.MethodDeploymentOptions]:

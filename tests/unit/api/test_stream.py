@@ -24,6 +24,7 @@ from dualtrack.api.route import EVENTS_PATH
 from dualtrack.storage.dynamo import transact
 from dualtrack.storage.keys import ApiKey
 from dualtrack.storage.leases import STREAMS, Leases
+from dualtrack.streaming import leased_stream
 from dualtrack.streaming.follow_events import HEARTBEAT, EventReader, Pace
 from dualtrack_stack.local.loopback import serve_in_thread
 from starlette.applications import Starlette
@@ -37,9 +38,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Mapping
     from types import ModuleType
 
+    from dualtrack.settings import Settings
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.leases import Lease
     from dualtrack.vocabulary import Scope
+    from mypy_boto3_dynamodb.client import DynamoDBClient
     from starlette.requests import Request
 
 APP = Path(__file__).parents[3] / "functions" / "stream" / "app.py"
@@ -111,7 +114,12 @@ def stream() -> Iterator[Stream]:
             allowed_origins=(ORIGIN, "https://b.example"),
         )
         module = _load()
-        yield Stream(world, module, module.create_app(settings, world.stores.chats.client), settings.jwks_url)
+        yield Stream(
+            world,
+            module,
+            module.create_app(settings, world.stores.chats.client, None, None),
+            settings.jwks_url,
+        )
 
 
 def _load() -> ModuleType:
@@ -121,6 +129,10 @@ def _load() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Any:
+    return _load().create_app(settings, dynamodb, None, None)
 
 
 @pytest.fixture(scope="module")
@@ -269,7 +281,7 @@ def test_unreadable_keys_are_a_server_error(stream: Stream, done: Chat) -> None:
     settings = replace(
         SETTINGS, jwks_url="http://127.0.0.1:9/keys", token_issuer=ISSUER, token_audience=AUDIENCE
     )
-    broken = replace(stream, app=_load().create_app(settings, stream.world.stores.chats.client))
+    broken = replace(stream, app=create_app(settings, stream.world.stores.chats.client))
     assert code(broken.as_ann(done.chat_id)) == (503, "unavailable")
 
 
@@ -385,7 +397,7 @@ def test_a_stream_that_cannot_be_counted_is_not_opened(stream: Stream, done: Cha
         token_issuer=ISSUER,
         token_audience=AUDIENCE,
     )
-    broken = replace(stream, app=_load().create_app(settings, stream.world.stores.chats.client))
+    broken = replace(stream, app=create_app(settings, stream.world.stores.chats.client))
     assert code(broken.as_ann(done.chat_id)) == (503, "unavailable")
 
 
@@ -467,9 +479,9 @@ def test_a_client_that_disconnects_releases_its_lease(stream: Stream) -> None:
 def test_a_client_that_reads_nothing_is_disconnected_before_its_lease_ends(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert Pace().stream < stream.module._CUT_AFTER < STREAMS.seconds
+    assert Pace().stream < STREAMS.seconds - leased_stream._BEFORE_THE_END
     chat = stream.world.start("Hello.", user="sleeper")
-    monkeypatch.setattr(stream.module, "_CUT_AFTER", 0.1)
+    monkeypatch.setattr(leased_stream, "_BEFORE_THE_END", STREAMS.seconds - 0.1)
 
     class Sleeping(Wire):
         async def send(self, message: Any) -> None:

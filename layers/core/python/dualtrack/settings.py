@@ -149,31 +149,33 @@ class Settings:
         unset="Bedrock in the stage's region",
         example="https://bedrock-mantle.eu-west-1.api.aws/anthropic",
     )
-    dualtrack_model: str = setting("claude-haiku-5-5", "of turns", used_by=(*MODEL, "api", "schedule"))
+    dualtrack_model: str = setting(
+        "claude-haiku-5-5", "of turns", used_by=(*MODEL, "api", "schedule", "stream")
+    )
     dualtrack_summary_model: str = setting(
         "",
         "of [summaries that are made one by one](docs/architecture.md#what-a-summary-costs)",
-        used_by=("turn", "summarise", "api", "schedule"),
+        used_by=("turn", "summarise", "api", "schedule", "stream"),
         or_else="dualtrack_model",
     )
     dualtrack_summary_characters: int = setting(
         350,
         "the characters that a summary may have",
-        used_by=("turn", "summarise", "api", "schedule"),
+        used_by=("turn", "summarise", "api", "schedule", "stream"),
         least=100,
         most=2_000,
     )
     dualtrack_effort: str = setting(
         "",
         "`low`, `medium`, `high`, `xhigh` or `max`: of turns, for models that take it",
-        used_by=("turn", "summarise", "api", "schedule"),
+        used_by=("turn", "summarise", "api", "schedule", "stream"),
         unset="the service's own",
         check="dualtrack.models.thinking:EFFORTS",
     )
     dualtrack_thinking_tokens: int = setting(
         8_000,
         "room for thinking on top of an agent's `max_tokens`, for models that think by default",
-        used_by=(*MODEL, "api", "schedule"),
+        used_by=(*MODEL, "api", "schedule", "stream"),
         least=0,
         # with the largest `max_tokens` of a profile, the most that a model of generation 5 may write
         most=64_000,
@@ -181,7 +183,7 @@ class Settings:
     dualtrack_max_cost: float = setting(
         0.0,
         "[US dollars that a chat may cost](docs/credits.md#what-a-chat-may-cost) before it has to answer; 0: no cap",
-        used_by=("turn", "api", "schedule"),
+        used_by=("turn", "api", "schedule", "stream"),
         least=0,
         most=1_000,
     )

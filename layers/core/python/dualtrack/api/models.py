@@ -5,8 +5,6 @@ Only ``api`` loads this module. `parse_body` turns an error into a readable 400.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeVar
@@ -24,19 +22,16 @@ from pydantic import (
     model_validator,
 )
 
-from dualtrack.chat.attached_files import File
+from dualtrack.chat.attached_files import decoded_file, within_limit
 from dualtrack.chat.due_times import CRON_CHARACTERS, ZONE_CHARACTERS
-from dualtrack.errors import ApiError, invalid_request
+from dualtrack.errors import invalid_request
 from dualtrack.ids import FORMS, is_id
-from dualtrack.media import VIEWABLE, refusal
+from dualtrack.media import VIEWABLE
 from dualtrack.message_files import (
-    FILES_BYTES,
     MAX_FILES,
     MESSAGE_CHARACTERS,
     TEXT_TYPE_PATTERN,
-    clean_name,
     is_text_type,
-    not_text,
 )
 from dualtrack.models.turn import MAX_CALLS_PER_TURN
 from dualtrack.output_schema import refused_schema
@@ -51,6 +46,8 @@ from dualtrack.webhooks.targets import MAX_URL
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
+
+    from dualtrack.chat.attached_files import File
 
 MEDIA_TYPE_CHARACTERS: Final = 200
 NAME_CHARACTERS: Final = 1_000
@@ -597,19 +594,9 @@ def canonical(raw: bytes) -> bytes:
 
 def decode_files(attachments: list[AttachmentBody]) -> tuple[File, ...]:
     """The files' bytes. Raises 400 if a file is not of its declared type, 413 if they exceed 4 MB in total."""
-    files = tuple(_file(index, attachment) for index, attachment in enumerate(attachments))
-    if sum(len(file.data) for file in files) > FILES_BYTES:
-        raise ApiError("too_large", "Attachments may have at most 4 MB in total.")
-    return files
-
-
-def _file(index: int, attachment: AttachmentBody) -> File:
-    try:
-        data = base64.b64decode(attachment.data, validate=True)
-    except (binascii.Error, ValueError):
-        raise invalid_request(f"attachments.{index}.data: not valid base64") from None
-    name = clean_name(attachment.name or "")
-    problem = not_text(data) if is_text_type(attachment.media_type) else refusal(attachment.media_type, data)
-    if problem:
-        raise invalid_request(f"attachments.{index}{f' ({name})' if name else ''}: {problem}")
-    return File(attachment.media_type, data, name)
+    return within_limit(
+        tuple(
+            decoded_file(f"attachments.{index}", sent.media_type, sent.data, sent.name or "")
+            for index, sent in enumerate(attachments)
+        )
+    )

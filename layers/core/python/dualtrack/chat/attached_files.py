@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from dualtrack.errors import ApiError, invalid_request
 from dualtrack.ids import file_id
+from dualtrack.media import refusal
 from dualtrack.memory.records import Attachment, Record
-from dualtrack.message_files import is_text_type
+from dualtrack.message_files import FILES_BYTES, clean_name, is_text_type, not_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +28,26 @@ class File:
     media_type: str
     data: bytes
     name: str = ""
+
+
+def decoded_file(place: str, media_type: str, data: str, name: str = "") -> File:
+    """A file that was sent in base64. Raises 400 with its ``place`` in the body if it is not of its declared type."""
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid_request(f"{place}.data: not valid base64") from None
+    name = clean_name(name)
+    problem = not_text(content) if is_text_type(media_type) else refusal(media_type, content)
+    if problem:
+        raise invalid_request(f"{place}{f' ({name})' if name else ''}: {problem}")
+    return File(media_type, content, name)
+
+
+def within_limit(files: tuple[File, ...]) -> tuple[File, ...]:
+    """The files of a message. Raises 413 if they exceed 4 MB in total."""
+    if sum(len(file.data) for file in files) > FILES_BYTES:
+        raise ApiError("too_large", "Attachments may have at most 4 MB in total.")
+    return files
 
 
 @dataclass(frozen=True, slots=True)

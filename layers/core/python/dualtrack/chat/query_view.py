@@ -41,6 +41,7 @@ def view_of_query(
     return View(
         tracks=(),
         query=block_of(query),
+        instructions=stores.chats.instructions(chat),
         attachments=_files(stores, chat, [file for file in query.attachments if not file.record_id]),
         files=tuple(_text_file(file, records) for file in query.attachments if file.record_id),
         turns=tuple(_past_turn(stores, chat, turn, records) for turn in turns),

@@ -75,7 +75,8 @@ _NO_COSTS: Final = CostSettings()
 class NewChat:
     """A user's request; ``profile`` empty: that of the conversation, else the default. ``payer``: whose credits pay;
     empty: the user's; ``key_id``: the API key of the request; ``cancels_pause``: whether a
-    chat of the conversation that waits for decisions is cancelled first."""
+    chat of the conversation that waits for decisions is cancelled first; ``instructions``: what the client's program
+    says to this message alone."""
 
     user: str
     message: str
@@ -91,14 +92,17 @@ class NewChat:
     """Those that its client runs."""
     schedule_id: str = ""
     """The schedule that asks."""
+    instructions: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """An Idempotency-Key and the fingerprint of its request's body."""
+    """An Idempotency-Key and the fingerprint of its request's body. ``is_first``: no earlier request counts as this
+    one; it is what later ones repeat."""
 
     key: str
     fingerprint: str
+    is_first: bool = False
 
 
 def fingerprint(body: bytes) -> str:
@@ -144,7 +148,8 @@ def start_chat(
             chat, account = _admit(stores, new, repeat, costs, upgrade_message)
         except (Lost, ApiError) as refusal:
             # the same request may have arrived twice at once: then return the chat of the other
-            first = first_chat(stores, executions, new.user, repeat) if repeat else None
+            may_repeat = repeat is not None and not repeat.is_first
+            first = first_chat(stores, executions, new.user, repeat) if repeat and may_repeat else None
             if first:
                 return first
             if isinstance(refusal, ApiError):
@@ -186,6 +191,7 @@ class _Admission:
     asked: Asked
     kept: tuple[Body, ...]
     """What the request brings besides, to be kept with the conversation: the answer's schema, tools of its client."""
+    instructions: str
 
     @property
     def has_bodies(self) -> bool:
@@ -259,6 +265,7 @@ def _admission(
         tells=stores.webhooks.has_any(new.payer or new.user),
         costs=cost_hold(profile_named(conversation.profile), costs) if new.key_id else None,
         memory=Memory(conversation.costs_so_far),
+        instructed=bool(new.instructions),
         ancestry=conversation.ancestry,
         client_tools=tools.pointer if tools else "",
     )
@@ -274,7 +281,9 @@ def _admission(
     )
     asked = asked_up_to(stores.history, conversation, conversation.queries, new.message)
     kept = tuple(body for body in (schema, tools) if body)
-    return _Admission(repeat, now, conversation, existing is None, chat, query, attached, asked, kept)
+    return _Admission(
+        repeat, now, conversation, existing is None, chat, query, attached, asked, kept, new.instructions
+    )
 
 
 def _tools(stores: AdmissionStores, new: NewChat, conversation: Conversation) -> Body | None:
@@ -297,6 +306,7 @@ def _recorded(stores: AdmissionStores, admission: _Admission, credits: Credits) 
         *admission.kept,
         _lease(stores, admission),
         stores.chats.create_action(chat),
+        *([stores.chats.instruct_action(chat, admission.instructions)] if chat.instructed else ()),
         *stores.history.record_writes(chat.user, chat.conversation_id, query, "query", chat.chat_id),
         *_text_writes(stores, chat, texts),
         *_repeat_actions(stores, chat, admission.repeat, admission.now),
@@ -366,4 +376,8 @@ def _repeat_actions(stores: AdmissionStores, chat: Chat, repeat: Repeat | None, 
         return []
     first = FirstRequest(chat.chat_id, repeat.fingerprint)
     until = int(now) + IDEMPOTENCY_SECONDS
-    return [stores.requests.remember_action(chat.user, repeat.key, first, int(now), until)]
+    return [
+        stores.requests.remember_action(
+            chat.user, repeat.key, first, int(now), until, replaces=repeat.is_first
+        )
+    ]

@@ -28,7 +28,7 @@ from dualtrack.memory.recall import is_recall
 from dualtrack.memory.records import THINKING, Block, QueryTrack, file_data
 from dualtrack.memory.sending import Cut, Cuts
 from dualtrack.profiles import PLACEHOLDER
-from dualtrack.text import cautious_tokens, estimate_tokens, neutralise
+from dualtrack.text import cautious_tokens, clean, estimate_tokens, neutralise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,6 +65,7 @@ _ANSWER_IN_JSON: Final = (
     "(The answer to this query is read by a program. Once no more tools are needed, answer with nothing but one JSON "
     "value that fits the JSON Schema below: no other text, no Markdown, no code fence.)\n{schema}"
 )
+_INSTRUCTIONS: Final = "(instructions of the program that the user writes with)\n"
 _FILES_REFUSED: Final = "(The files could not be shown: one of them is broken or too large.)"
 
 
@@ -104,6 +105,8 @@ class View:
     tracks: tuple[QueryTrack, ...]
     """The tracks of the past queries after the digest, if the policy is `dual_track`."""
     query: Block
+    instructions: str = ""
+    """What the client's own program says to this query alone (CONTRACT 10)."""
     whole: Mapping[int, Whole] = field(default_factory=lambda: MappingProxyType({}))
     """The messages of those queries that are sent whole in place of their track, by number."""
     attachments: tuple[Mapping[str, str], ...] = ()
@@ -276,6 +279,7 @@ def _query_blocks(
     left_out = 0 if said else len(view.attachments) - len(attachments)
     return [
         text_block(asked(query, view.template).text),
+        *([text_block(_INSTRUCTIONS + neutralise(clean(view.instructions)))] if view.instructions else ()),
         *(_text_file(file, cuts[file.record_id].characters) for file in view.files),
         *file_blocks(attachments, query.record_id, view.cuts.refused),
         *said,

@@ -43,9 +43,13 @@ class ApiRequests:
             return None
         return decode(FirstRequest, item)
 
-    def remember_action(self, user: str, key: str, first: FirstRequest, now: int, until: int) -> Action:
-        """Remember the key, on condition that no other chat is remembered for it."""
+    def remember_action(
+        self, user: str, key: str, first: FirstRequest, now: int, until: int, *, replaces: bool = False
+    ) -> Action:
+        """Remember the key, on condition that no other chat is remembered for it, unless this one ``replaces`` it."""
         item = {**_key(user, key), **encode(first), "ttl": until}
+        if replaces:
+            return put("repeat", self.table, item)
         free = "attribute_not_exists(pk) OR #ttl <= :now"
         return put("repeat", self.table, item, free, {":now": now}, {"#ttl": "ttl"})
 

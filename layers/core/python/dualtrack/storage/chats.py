@@ -4,6 +4,8 @@
                                                paused one is in shards of its own, and its deadline is the pause's end
                             sk TURN#002        a recorded turn: the assistant's blocks, its calls
                             sk BEGUN#q1-t3     a tool with side effects was begun
+                            sk INSTRUCTIONS    what the client's program says to this query alone
+                            sk EXCHANGE        where the index of exchanges has it (exchanges.py)
                             sk EV#00000001     events (event_log.py)
     pk USER#<user>                             idempotency keys and request counts (api_requests.py)
 
@@ -156,6 +158,8 @@ class Chat:
     """What it holds under that key."""
     memory: Annotated[Memory, TEXT] = field(default_factory=Memory)
     """What its model calls cost, beside a full history's."""
+    instructed: bool = False
+    """Whether the client's program says something to its query alone (`ChatStore.instructions`)."""
     fold: Annotated[Side | None, TEXT] = None
     """The call for the digest that was written after it."""
     output: str = ""
@@ -273,9 +277,11 @@ class ChatStore:
     def delete(self, user: str, chat_id: str, keep: str = "") -> bool:
         """Delete all items of a chat except the one with the sort key ``keep``; returns whether there were any."""
         pk = chat_partition(user, chat_id)
-        sort_keys = [item["sk"] for item in query(self.client, self.table, pk) if item["sk"] != keep]
-        delete_all(self.client, self.table, ({"pk": pk, "sk": sk} for sk in sort_keys))
-        return bool(sort_keys)
+        items = [item for item in query(self.client, self.table, pk) if item["sk"] != keep]
+        keys = [{"pk": pk, "sk": item["sk"]} for item in items]
+        found = [{"pk": f"USER#{user}", "sk": item["entry"]} for item in items if item["sk"] == "EXCHANGE"]
+        delete_all(self.client, self.table, [*found, *keys])
+        return bool(items)
 
     @staticmethod
     def tools_body(user: str, conversation_id: str, tools: tuple[ToolSpec, ...]) -> Body:
@@ -299,6 +305,18 @@ class ChatStore:
             **_stored(chat),
         }
         return put_absent("chat", self.table, item)
+
+    def instruct_action(self, chat: Chat, instructions: str) -> Action:
+        """The put of what the client's program says to the chat's query alone."""
+        item = {"pk": chat.pk, "sk": "INSTRUCTIONS", "text": instructions}
+        return put_absent("instructions", self.table, item)
+
+    def instructions(self, chat: Chat) -> str:
+        """What the client's program says to the chat's query alone; empty for nothing."""
+        item = (
+            get(self.client, self.table, {"pk": chat.pk, "sk": "INSTRUCTIONS"}) if chat.instructed else None
+        )
+        return item["text"] if item else ""
 
     def pin(self, chat: Chat, pin: Pin) -> Chat:
         """Pin the chat's view; the first pin wins. Returns the chat with the pin in force. Raises `Gone`."""

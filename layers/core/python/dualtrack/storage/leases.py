@@ -46,6 +46,7 @@ class Bound:
 
 
 STREAMS: Final = Bound("STREAMS", "event streams", limit=5, seconds=120)
+ANSWERS: Final = Bound("ANSWERS", "answers by OpenAI's API", limit=10, seconds=865)
 WAITS: Final = Bound("WAITS", "waiting requests", limit=3, seconds=35)
 
 

@@ -75,7 +75,13 @@ class EventReader:
         return self.clock() > ended + KEPT_AFTER_END
 
     async def follow(self, chat: Chat, after: int) -> AsyncIterator[bytes]:
-        """Server-sent events from ``after`` + 1 on; ends after the terminal one, or after 90 seconds.
+        """Server-sent events from ``after`` + 1 on, as `batches` has them."""
+        async for events in self.batches(chat, after):
+            yield b"".join(encode(event) for event in events) or HEARTBEAT
+
+    async def batches(self, chat: Chat, after: int = 0) -> AsyncIterator[list[StoredEvent]]:
+        """Events from ``after`` + 1 on as they come, and an empty list where a heartbeat is due; ends after the
+        terminal one, or after `Pace.stream` seconds.
 
         It also ends when nothing more can come: after the last event of a chat that is paused or ended, or if the chat
         was deleted.
@@ -90,14 +96,14 @@ class EventReader:
             consistent = False
             if events:
                 last_event = last_sent = now
-                yield b"".join(encode(event) for event in events)
+                yield events
                 if events[-1].event in _LAST:
                     return
             elif nothing_more:
                 return
             elif now - last_sent >= pace.heartbeat:
                 last_sent = now
-                yield HEARTBEAT
+                yield []
                 consistent = is_still = _is_still(
                     await asyncio.to_thread(self._load, chat.user, chat.chat_id)
                 )

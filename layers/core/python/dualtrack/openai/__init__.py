@@ -1,0 +1,12 @@
+"""OpenAI's API over dualtrack's own chats (CONTRACT 10): what its clients send, and what they are answered.
+
+    prompt.py        a request's body → the prompt: the user's message, the program's instructions, what is resent
+    exchanges.py     finding a resent history by the hashes of its exchanges
+    place.py         the conversation of a prompt: found, forked, imported or new (the only writes)
+    transcript.py    a chat's events → pieces of an answer
+    completions.py   pieces → `chat.completion` and its chunks
+    refusals.py      refusals in OpenAI's form
+    app.py           the routes, served by the function `stream`
+
+Nothing here is loaded before a request to one of these routes.
+"""

@@ -1,0 +1,177 @@
+"""The conversation of a prompt (CONTRACT 10): what is resent is found, never sent to the model again.
+
+the conversation's header ───────────────────► that conversation
+nothing was answered before ─────────────────► a new one
+an exchange found, from the newest backwards
+    it is the conversation's last ───────────► that conversation
+    the same message runs behind it ─────────► that chat
+    others follow it ────────────────────────► a fork
+none is found ───────────────────────────────► a new one
+exchanges that stand in no conversation are imported: records, without a model call
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.chat.fork_conversation import fork_conversation
+from dualtrack.clock import iso
+from dualtrack.credits.plans import CHAT_PRICE
+from dualtrack.errors import ApiError, not_found
+from dualtrack.ids import new_conversation_id, query_id, response_id
+from dualtrack.memory.asked import title_of
+from dualtrack.memory.records import Record
+from dualtrack.openai.exchanges import Place, best_first, trail_of
+from dualtrack.storage.bodies import Body
+from dualtrack.storage.conversations import Conversation, list_position
+from dualtrack.storage.dynamo import Action, transact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dualtrack.api.identity import Identity
+    from dualtrack.openai.exchanges import Exchange
+    from dualtrack.openai.prompt import Prompt
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.exchanges import ExchangeIndex
+    from dualtrack.storage.stores import AdmissionStores
+
+LOOKED_UP: Final = 8
+"""How many of the newest exchanges are looked up: those behind a found one were edited, cut, or another model's."""
+IMPORTED: Final = 100
+"""How many of the newest exchanges are imported at most."""
+_AT_ONCE: Final = 25
+"""Actions of a transaction."""
+_NOTHING: Final = "(nothing)"
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """``conversation_id``: empty for a new one; ``running``: the chat that has this very message already."""
+
+    conversation_id: str = ""
+    running: Chat | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """What finds the conversation of a caller's prompt."""
+
+    stores: AdmissionStores
+    index: ExchangeIndex
+    identity: Identity
+
+    def place(self, prompt: Prompt, named: str) -> Placed:
+        """The conversation; ``named``: the one that the header names. Raises 403 and 404 for it, 409."""
+        if named:
+            return self._named(prompt, named)
+        if not prompt.exchanges or not self._can_pay():
+            return Placed()  # whoever cannot pay is refused at admission, before anything is written
+        return self._found(prompt) or Placed(self._imported(prompt, None, prompt.exchanges))
+
+    def _named(self, prompt: Prompt, conversation_id: str) -> Placed:
+        conversation = self._visible(conversation_id)
+        if conversation is None:
+            raise not_found("There is no such conversation.")
+        self.identity.require_sight(conversation.key_id)
+        self.identity.require_profile(conversation.profile)
+        return Placed(conversation_id, self._running(conversation, prompt))
+
+    def _found(self, prompt: Prompt) -> Placed | None:
+        """The place behind the newest exchange that is found."""
+        exchanges = prompt.exchanges
+        for end in range(len(exchanges), max(len(exchanges) - LOOKED_UP, 0), -1):
+            trail = trail_of(exchanges[: end - 1])
+            found = self.index.find(self.identity.user, self.identity.key_id, exchanges[end - 1].digest)
+            for place in best_first((Place(*entry) for entry in found), trail):
+                conversation = self._visible(place.conversation_id)
+                if conversation and conversation.profile == prompt.model:
+                    return self._behind(conversation, place.query, prompt, exchanges[end:])
+        return None
+
+    def _behind(
+        self, conversation: Conversation, query: int, prompt: Prompt, rest: Sequence[Exchange]
+    ) -> Placed:
+        """The conversation whose last query is this one, with the rest behind it."""
+        if not rest and conversation.queries == query + 1:
+            running = self._running(conversation, prompt)
+            if running:
+                return Placed(conversation.conversation_id, running)
+        if conversation.queries != query or rest:
+            user, key_id = self.identity.user, self.identity.key_id
+            try:
+                conversation = fork_conversation(
+                    self.stores, user, conversation.conversation_id, query + 1, key_id=key_id
+                )
+            except ApiError as refusal:
+                if refusal.code != "invalid_request":
+                    raise
+                return Placed(self._imported(prompt, None, prompt.exchanges))  # a fork of too many forks
+        if rest:
+            return Placed(self._imported(prompt, conversation, rest))
+        return Placed(conversation.conversation_id)
+
+    def _running(self, conversation: Conversation, prompt: Prompt) -> Chat | None:
+        """The chat that runs in the conversation, if it is about this very message."""
+        stores, user = self.stores, self.identity.user
+        chat_id = conversation.running_chat(stores.clock())
+        chat = stores.chats.load(user, chat_id) if chat_id else None
+        if chat is None or chat.status != "running":
+            return None
+        query = stores.history.record(user, conversation.conversation_id, query_id(chat.query))
+        return chat if query and query.content == prompt.message else None
+
+    def _visible(self, conversation_id: str) -> Conversation | None:
+        conversation = self.stores.conversations.find(self.identity.user, conversation_id)
+        return None if conversation is None or conversation.is_being_deleted else conversation
+
+    def _can_pay(self) -> bool:
+        account = self.stores.ledger.load(self.identity.payer)
+        return account.available(self.stores.clock(), self.identity.key_id) >= CHAT_PRICE
+
+    def _imported(self, prompt: Prompt, behind: Conversation | None, exchanges: Sequence[Exchange]) -> str:
+        """The conversation with the newest of these exchanges as its last queries; a new one unless it is given."""
+        kept = exchanges[-IMPORTED:]
+        conversation = behind or self._new(prompt.model, kept[0])
+        now = iso(self.stores.clock())
+        writes = [
+            write
+            for number, exchange in enumerate(kept, start=conversation.queries + 1)
+            for record in _records(exchange, number, now)
+            for write in self.stores.history.record_writes(
+                self.identity.user, conversation.conversation_id, record
+            )
+        ]
+        for write in writes:
+            if isinstance(write, Body):
+                self.stores.bodies.write(write)
+        actions = [write for write in writes if isinstance(write, Action)]
+        client = self.stores.history.client
+        for start in range(0, len(actions), _AT_ONCE):
+            transact(client, actions[start : start + _AT_ONCE])
+        added = self.stores.conversations.extend_action(conversation, conversation.queries + len(kept))
+        transact(client, [added])
+        return conversation.conversation_id
+
+    def _new(self, profile: str, first: Exchange) -> Conversation:
+        conversation_id, now = new_conversation_id(), iso(self.stores.clock())
+        conversation = Conversation(
+            user=self.identity.user,
+            conversation_id=conversation_id,
+            title=title_of(first.user or _NOTHING),
+            profile=profile,
+            created_at=now,
+            updated_at=now,
+            latest=list_position(now, conversation_id),
+            key_id=self.identity.key_id,
+        )
+        self.stores.conversations.create(conversation)
+        return conversation
+
+
+def _records(exchange: Exchange, number: int, now: str) -> tuple[Record, Record]:
+    return (
+        Record(query_id(number), "message", "user", exchange.user or _NOTHING, now),
+        Record(response_id(number), "message", "assistant", exchange.assistant, now, stop="complete"),
+    )

@@ -1,0 +1,62 @@
+"""The index of exchanges: where a history stands that a client of OpenAI's API resends (`dualtrack.openai.exchanges`).
+In the chats table:
+
+pk USER#<user>          sk SAID#<hash>#<conversation>#<query>   an exchange that was answered, by its hash, which the
+                                                                request's API key is part of; with those before it
+pk CHAT#<user>#<chat>   sk EXCHANGE                             names that item, for the deletion of the chat
+
+Only hashes are stored. An entry is kept for 90 days; a history that is not found any more is imported.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.storage.dynamo import put, query, transact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.storage.chats import Chat
+
+KEPT_SECONDS: Final = 90 * 86_400
+MOST_PLACES: Final = 20
+"""Of one exchange, the newest: many conversations begin with the same greeting."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeIndex:
+    """Reads and writes of exchanges. Times are epoch seconds."""
+
+    client: DynamoDBClient
+    table: str
+
+    def find(self, user: str, key_id: str, digest: str) -> list[tuple[str, int, tuple[str, ...]]]:
+        """The newest places of an exchange in conversations of this user and API key: conversation, query, and the
+        exchanges before it."""
+        prefix = f"SAID#{_hash(key_id, digest)}#"
+        items = query(
+            self.client, self.table, f"USER#{user}", prefix=prefix, descending=True, page_size=MOST_PLACES
+        )
+        return [
+            (conversation_id, int(number), tuple(item["trail"].split()))
+            for item in itertools.islice(items, MOST_PLACES)
+            for conversation_id, number in [item["sk"].removeprefix(prefix).split("#")]
+        ]
+
+    def note(self, chat: Chat, digest: str, trail: Sequence[str], now: float) -> None:
+        """Note that this chat has answered an exchange."""
+        entry = f"SAID#{_hash(chat.key_id, digest)}#{chat.conversation_id}#{chat.query:06d}"
+        until = int(now) + KEPT_SECONDS
+        found = {"pk": f"USER#{chat.user}", "sk": entry, "trail": " ".join(trail), "ttl": until}
+        named = {"pk": chat.pk, "sk": "EXCHANGE", "entry": entry, "ttl": until}
+        transact(self.client, [put("found", self.table, found), put("named", self.table, named)])
+
+
+def _hash(key_id: str, digest: str) -> str:
+    return hashlib.sha256(f"{key_id}\n{digest}".encode()).hexdigest()[:32]
