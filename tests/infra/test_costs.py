@@ -46,7 +46,7 @@ VARIANTS: dict[str, tuple[str, dict[str, str]]] = {
 }
 MOST_OF_A_CHAT = {TWO_TOOLS: 0.00044, GROWN: 0.00046}
 MOST_OF_A_COLD_START = 2.5
-MOST_OF_AN_IDLE_MONTH = {"staging": 1.50, "prod": 3.80, "prod with MCP": 15.60}
+MOST_OF_AN_IDLE_MONTH = {"staging": 1.50, "prod": 3.95, "prod with MCP": 15.75}
 """Alarms included."""
 EVERYWHERE = {"kms_key_month", "cloudfront_request", "hosted_zone_month", "public_address_hour"}
 """Prices that no region changes."""

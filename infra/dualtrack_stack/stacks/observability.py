@@ -116,7 +116,6 @@ class Observability(Construct):
                     self._machine.metric_started(period=_PERIOD),
                     self._machine.metric_succeeded(period=_PERIOD),
                     self._machine.metric_failed(period=_PERIOD),
-                    self._machine.metric_timed_out(period=_PERIOD),
                 ],
             ),
             cloudwatch.GraphWidget(

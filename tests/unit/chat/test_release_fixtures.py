@@ -103,6 +103,10 @@ def read_all(moment: Moment) -> None:
     stores.requests.first(USER, KEY, moment.now)
     stores.keys.named(stores.ledger.load(USER).keys)
     stores.schedules.of(USER)
+    for webhook in stores.webhooks.of(USER):
+        stores.webhooks.deliveries(webhook, "", 10)
+    for due in filter(lambda one: one.is_notice, stores.webhooks.due()):
+        stores.webhooks.notice(due)
     stores.deletions.due()
     for corpus in CORPORA:
         _read_corpus(stores, corpus)
