@@ -21,6 +21,7 @@ from tests.drivers.crash_world import (
     LOOKUP,
     NOTE,
     OUTLINE,
+    QUESTION,
     READ,
     READ_FILE,
     SEARCH,
@@ -124,6 +125,7 @@ SCENARIOS: Final = (
     Scenario("approved, out of credits", rounds=((NOTE,),), used_before=43, stop="insufficient_credits", asks=(NOTE.tool,)),
     Scenario("the client's tool", rounds=((LOOKUP,), (READ,)), charged=7, tools=(CLIENT_TOOL,)),
     Scenario("the client's tool beside an approval", rounds=((LOOKUP, NOTE, READ),), charged=10, asks=(NOTE.tool,), tools=(CLIENT_TOOL,), decided="one by one"),
+    Scenario("a question", rounds=((QUESTION, READ),), charged=7),
     Scenario("the client is gone", rounds=((LOOKUP,),), tools=(CLIENT_TOOL,), decided="nobody"),
     Scenario("an answer that fits at the second try", rounds=((READ,),), charged=7, output="fits late", follow_up="before", always_asks=True),
     Scenario("an answer that never fits, by an API key", by_api_key=True, keyed=True, stop="invalid_output", output="never fits", follow_up="after"),
@@ -300,7 +302,7 @@ def _price(case: Case, chat: Chat) -> Iterator[str]:
         # The next call of a chat that goes on past its deadline is the last one.
         wanted = ("timeout", 18) if scenario.stopped_by == "deadline" else ("complete", 20)
     if (
-        (scenario.asks or scenario.tools)
+        (scenario.asks or scenario.tools or scenario.name == "a question")
         and case.fault.site.step == "decide"
         and (case.fault.always or case.meanwhile == "deadline")
     ):

@@ -138,6 +138,7 @@ FOLLOW_UP: Final = " of the follow-up"
 """Suffix of the names of a follow-up's steps."""
 
 UNKNOWN: Final = Asked("no_such_tool", {})
+QUESTION: Final = Asked("ask_user", {"question": "Which one?", "options": ["The red one", "The blue one"]})
 LOOKUP: Final = Asked("look_up", {"word": "dinghy"})
 CLIENT_TOOL: Final[Mapping[str, Any]] = {
     "name": LOOKUP.tool,
@@ -888,7 +889,12 @@ class World:
     def deployed(self) -> Deployed:
         """The deployment: its profiles ask for the scenario's tools."""
         approval = ApprovalPolicy("never", ask=self.scenario.asks)
-        profiles = {name: replace(profile, approval=approval) for name, profile in all_profiles().items()}
+        asks_user = any(QUESTION in asked for asked in self.scenario.rounds)
+        more = (QUESTION.tool,) if asks_user else ()
+        profiles = {
+            name: replace(profile, approval=approval, tools=(*profile.tools, *more))
+            for name, profile in all_profiles().items()
+        }
         return Deployed(MODEL, profiles=profiles)
 
     def turn(self, ref: ChatRef, process: Process) -> Any:
@@ -932,6 +938,8 @@ class World:
 
     def _wanted(self, call: ToolCall) -> Wanted:
         how = self.scenario.decided
+        if call.asks == "question" and how != "decline":
+            return Wanted(call.id, answer="The red one.")
         if call.asks == "client_tool" and how != "decline":
             return Wanted(call.id, result=ToolResult(FOUND))
         changed = freeze({**call.input, "text": "Edited."}) if how == "edit" else None

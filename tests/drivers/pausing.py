@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 from dualtrack.chat.decide_calls import Wanted, decide_calls
-from dualtrack.profiles import ApprovalPolicy, all_profiles
+from dualtrack.profiles import ApprovalPolicy
 from dualtrack.storage.event_log import read_events
 from dualtrack.tool_values import ToolResult
 from dualtrack_stack.local.offline_model import wire
@@ -51,7 +51,7 @@ class Pausing(World):
         approval = ApprovalPolicy(self.default, ask=self.scenario.asks)
         profiles = {
             name: replace(profile, approval=approval, system=self.prompt, pause_seconds=self.seconds)
-            for name, profile in all_profiles().items()
+            for name, profile in deployed.profiles.items()
         }
         return replace(deployed, model=self.model, profiles=profiles)
 

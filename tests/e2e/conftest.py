@@ -87,11 +87,12 @@ def voyage() -> Iterator[FakeVoyage]:
 @pytest.fixture(scope="session")
 def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The deployment's own profiles: the assistant, which may write with the tests' tools; ``careful``, which asks
-    before it does; ``small``, with small budgets."""
+    before it does, and may put questions; ``small``, with small budgets."""
     careful = json.loads((LIBRARY / "assistant.json").read_text())
     assistant = careful | {"approval": {"allow": [f"{NAME}_*"]}}
     folder = tmp_path_factory.mktemp("profiles")
-    for profile in (assistant, assistant | SMALL, careful | {"name": "careful"}):
+    careful |= {"name": "careful", "tools": [*careful["tools"], "ask_user"]}
+    for profile in (assistant, assistant | SMALL, careful):
         (folder / f"{profile['name']}.json").write_text(json.dumps(profile))
     return folder
 

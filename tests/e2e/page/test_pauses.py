@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.clients.browser import axe_source
+from tests.clients.stack_client import Person
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator
 
     from tests.clients.page_reader import Reader
+    from tests.clients.stack_client import Root
     from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
@@ -150,3 +152,48 @@ def test_the_card_fits_and_has_no_findings(
     script.says("Then not.")
     reader.page.keyboard.press("Enter")
     reader.exchange("done")
+
+
+def test_a_question_is_answered_by_an_option_or_in_the_readers_words(reader: Reader, script: Script) -> None:
+    """By keyboard too; what is sent is what the model reads."""
+    reader.page.get_by_role("radio", name="Careful", exact=True).check()
+    asked = {"question": "Which boat?", "options": ["The red one", "The blue one"]}
+    script.asks(("ask_user", asked), ("ask_user", {"question": "For how many?"}))
+    reader.field.fill(script.question())
+    reader.page.get_by_role("button", name="Send", exact=True).click()
+    card = reader.page.get_by_label("Waiting for you", exact=True)
+    card.get_by_role("heading", name="Which boat?").wait_for()
+    card.get_by_role("button", name="The blue one: ask_user").click()
+    card.get_by_role("heading", name="Which boat?").wait_for(state="detached")
+    card.get_by_label("Your answer").focus()
+    reader.page.keyboard.type("Four people.")
+    reader.page.keyboard.press("Tab")
+    script.says("Booked.")
+    reader.page.keyboard.press("Enter")
+    reader.exchange("done")
+    assert ["The blue one" in str(results(script)), "Four people." in str(results(script))] == [True, True]
+
+
+def test_what_a_program_is_asked_for_is_shown_and_can_be_entered(
+    root: Root, reader: Reader, script: Script
+) -> None:
+    """A chat that a program of the same user has started."""
+    look_up = {"name": "look_up", "description": "Looks a word up.", "input_schema": {"type": "object"}}
+    script.asks(("look_up", {"word": "dinghy"}))
+    program = Person(root.stack.url, root.stack.token(reader.name))
+    body = {"message": script.question(), "tools": [look_up]}
+    started = program.http.post("/v1/chats", json=body).json()
+    program.close()
+    reader.page.goto(f"{reader.url}#{started['conversation_id']}")
+    card = reader.page.get_by_label("Waiting for you", exact=True)
+    card.get_by_role("heading", name="Waiting for a program to run look_up").wait_for()
+    assert card.get_by_role("row").all_inner_texts() == ["word\tdinghy"]
+    card.get_by_role("button", name="Enter the result: look_up").click()
+    card.get_by_label("Result", exact=True).fill("A small boat.")
+    reader.page.evaluate(axe_source())
+    report = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    assert [one["id"] for one in report["violations"]] == []
+    script.says("It is a small boat.")
+    card.get_by_role("button", name="Send the result: look_up").click()
+    reader.exchange("done")
+    assert "A small boat." in str(results(script))

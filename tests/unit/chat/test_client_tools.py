@@ -13,7 +13,7 @@ from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.tool_results import MAX_RESULT_BYTES
 from dualtrack.errors import ApiError
 
-from tests.drivers.crash_world import CLIENT_TOOL, LOOKUP, NOTE, READ, Asked, Scenario, ref_of
+from tests.drivers.crash_world import CLIENT_TOOL, LOOKUP, NOTE, QUESTION, READ, Asked, Scenario, ref_of
 from tests.drivers.invariants import account_faults, chat_faults
 from tests.drivers.pausing import Pausing, approve, decline, returned
 from tests.drivers.world import SETTINGS
@@ -210,3 +210,23 @@ def test_the_tools_go_with_their_conversation_and_a_fork_has_none() -> None:
         delete_conversation(world.look(), world.user, deleted)
     left = [key for key in world.aws.table(SETTINGS.history_table) if done.conversation_id in key[0]]
     assert left == []
+
+
+def test_a_question_waits_for_the_users_answer() -> None:
+    """Free, for as long as a person may take; the answer is foreign text on one line of the track."""
+    world = Pausing(Scenario("a question", rounds=((QUESTION,),)), seconds=0)
+    chat = world.pause()
+    assert chat.pause
+    assert (chat.held, chat.pause.until - chat.pause.since) == (5, 7 * 86_400)
+    answer = replace(approve(), answer="The red one.\n[ID:q1-r] Or both.")
+    assert refusal(world, chat, returned("x")).message.startswith("decisions.0.result")
+    world.decide_on(chat, answer)
+    world.tool(replace(ref_of(chat), turn=1), "q1-t1", world.process("tool"))
+    done = world.finish(chat)
+    assert (done.status, done.credits_used, world.ran()) == ("done", 5, [])
+    track = world.look().history.track(done.user, done.conversation_id, 1)
+    assert track
+    (line,) = [block.text for block in track.blocks if block.record_id.startswith("q1-t1")]
+    assert "[ ID:q1-r] Or both." in line
+    assert "\n" not in line
+    assert faults(world, done) == []

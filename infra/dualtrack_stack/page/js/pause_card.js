@@ -36,7 +36,8 @@ function waiting(call, actions) {
       group.inert = false;
     }
   };
-  group.append(...approval(call, { ...actions, decide }), problem);
+  const show = { client_tool: ownTool, question }[call.kind] ?? approval;
+  group.append(...show(call, { ...actions, decide }), problem);
   return group;
 }
 
@@ -67,21 +68,80 @@ function approval(call, { describe, decide }) {
     field.addEventListener("input", () => field.setCustomValidity(""));
     field.focus();
   };
-  const decline = () => {
-    const field = h("input", {
-      maxlength: 500,
-      placeholder: "Optional: it tells the model what to do instead",
-    });
-    const send = () => decide({ approve: false, ...(field.value.trim() && { reason: field.value.trim() }) });
-    field.addEventListener("keydown", (event) => event.key === "Enter" && send());
+  const decline = () => declining(call, body, decide, choices);
+  choices();
+  return [heading(call), description(describe(call.tool)), body];
+}
+
+/** A tool that a program runs: what it was asked for, and a way to answer in its place. */
+function ownTool(call, { decide }) {
+  const body = h("div", {});
+  const choices = () =>
     body.replaceChildren(
-      h("label", {}, "Reason", field),
-      buttons(button("Decline", send, "danger", call), button("Back", choices, "", call)),
+      argumentTable(call),
+      buttons(
+        button("Enter the result", enter, "", call),
+        button("Decline", () => declining(call, body, decide, choices), "", call),
+      ),
+    );
+  const enter = () => {
+    const field = h("textarea", { rows: 4, class: "pause-input" });
+    const send = (more) => decide({ result: field.value, ...more });
+    body.replaceChildren(
+      h("label", {}, "Result", field),
+      buttons(
+        button("Send the result", () => send({}), "primary", call),
+        button("Send as an error", () => send({ is_error: true }), "", call),
+        button("Back", choices, "", call),
+      ),
     );
     field.focus();
   };
   choices();
-  return [heading(call), description(describe(call.tool)), body];
+  return [
+    h("h3", {}, "Waiting for a program to run ", h("code", {}, call.tool)),
+    description("The program that started this chat runs it and sends the result."),
+    body,
+  ];
+}
+
+function question(call, { decide }) {
+  const body = h("div", {});
+  const field = h("textarea", { rows: 2, required: "" });
+  const send = () => {
+    field.setCustomValidity(field.value.trim() ? "" : "Write an answer first.");
+    if (field.reportValidity()) decide({ answer: field.value });
+  };
+  field.addEventListener("input", () => field.setCustomValidity(""));
+  const options = Array.isArray(call.input.options) ? call.input.options : [];
+  const choices = () =>
+    body.replaceChildren(
+      options.length
+        ? buttons(options.map((option) => button(option, () => decide({ answer: option }), "", call)))
+        : "",
+      h("label", {}, options.length ? "Another answer" : "Your answer", field),
+      buttons(
+        button("Answer", send, "primary", call),
+        button("Decline", () => declining(call, body, decide, choices), "", call),
+      ),
+    );
+  choices();
+  return [h("h3", { class: "pause-question" }, call.input.question), body];
+}
+
+/** Asks for a reason; `back` shows the other ways again. */
+function declining(call, body, decide, back) {
+  const field = h("input", {
+    maxlength: 500,
+    placeholder: "Optional: it tells the model what to do instead",
+  });
+  const send = () => decide({ approve: false, ...(field.value.trim() && { reason: field.value.trim() }) });
+  field.addEventListener("keydown", (event) => event.key === "Enter" && send());
+  body.replaceChildren(
+    h("label", {}, "Reason", field),
+    buttons(button("Decline", send, "danger", call), button("Back", back, "", call)),
+  );
+  field.focus();
 }
 
 const heading = (call) => h("h3", {}, "May it run ", h("code", {}, call.tool), "?");

@@ -460,8 +460,10 @@ class Tool(TypedDict):
     name: Annotated[str, "Its name"]
     description: Annotated[str, "What it is for"]
     input_schema: Annotated[JsonObject, "JSON Schema of its arguments"]
-    price: Annotated[Count, "Credits per call; for `retrieve_documentation`, once per chat"]
-    kind: Annotated[Kind, "The function that runs it"]
+    price: Annotated[
+        Count, "Credits per call; for `retrieve_documentation`, once per chat; 0 for a question to the user"
+    ]
+    kind: Annotated[Kind, "The function that runs it; `question`: the user answers it"]
 
 
 class History(TypedDict):

@@ -57,6 +57,11 @@ class ToolSpec:
     approval: ApprovalRule | Literal[""] = ""
 
     @property
+    def outside(self) -> Literal["client_tool", "question", ""]:
+        """Who gives its results, if no function runs it: the client, or the user as the answer to a question."""
+        return self.kind if self.kind in ("client_tool", "question") else ""
+
+    @property
     def is_foreign(self) -> bool:
         """Whether somebody else declares it: an MCP server, or the client."""
         return bool(self.server) or self.kind == "client_tool"

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 def gate(profile: Profile, allowed: Callable[[], Allowed], spec: ToolSpec) -> Gate:
     """What a call of the tool waits for; ``allowed`` is asked only where it matters."""
-    if spec.kind in ("client_tool", "question"):
-        return Gate(spec.kind)
+    if spec.outside:
+        return Gate(spec.outside)
     if not needs_approval(profile, spec):
         return Gate()
     if _rule(profile, spec) == "always":
