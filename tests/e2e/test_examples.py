@@ -74,3 +74,20 @@ def test_the_guide_names_each_client() -> None:
     guide = (CLIENTS.parents[1] / "docs" / "api.md").read_text()
     named = {path.name for path in CLIENTS.iterdir()} - {"README.md"}
     assert all(f"examples/clients/{name}" in guide for name in named)
+
+
+@pytest.mark.parametrize("name", ["own_tools.py", "own-tools.mts"])
+def test_a_client_runs_its_own_tool(root: Root, script: Script, tmp_path: Path, name: str) -> None:
+    """The second call, of a folder that is not there, is an error for the model; neither costs credits."""
+    for number in range(3):
+        (tmp_path / f"{number}.txt").touch()
+    nowhere = str(tmp_path / "nowhere")
+    script.asks(("count_files", {"folder": str(tmp_path)}), ("count_files", {"folder": nowhere}))
+    script.says("There are three.")
+    run = _ask(name, root.stack.url, script.question())
+    assert (run.returncode, run.stdout) == (0, "There are three.\n"), run
+    results = [
+        block for block in script.requests()[-1]["messages"][-1]["content"] if block["type"] == "tool_result"
+    ]
+    assert "3 files" in str(results[0])
+    assert (results[1]["is_error"], nowhere in str(results[1])) == (True, True)

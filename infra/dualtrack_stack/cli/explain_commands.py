@@ -70,6 +70,8 @@ def text_of(receipt: Receipt) -> Iterator[str]:
         yield FICTIONAL
     if receipt["price_known"] is False:
         yield "This model is not in the price table: the dollars are a guess."
+    if receipt.get("tools_changed"):
+        yield "Its client brought other tools than before: the model's cache of the conversation was not read."
     yield ""
     for line in receipt["lines"]:
         if line["kind"] != "aws":

@@ -9,7 +9,9 @@ import pytest
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.expire_pause import EXPIRED
+from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.fork_conversation import fork_conversation
+from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.chat.tool_results import MAX_RESULT_BYTES
 from dualtrack.errors import ApiError
 
@@ -98,6 +100,9 @@ def test_the_clients_tools_stand_behind_the_agents_and_stay_the_same_for_the_cha
     (follow_up,) = [chat for chat in world.chats() if chat.query == 2]
     world.machine(ref_of(follow_up))
     assert offered(world)[-1] == sent[0][:-2]
+    stores = world.look()
+    receipts = [receipt_of(evidence(stores, chat, None), Deployment()) for chat in (done, follow_up)]
+    assert [receipt.get("tools_changed") for receipt in receipts] == [None, True]
 
 
 def test_our_own_calls_run_beside_it_and_approvals_wait_with_it() -> None:

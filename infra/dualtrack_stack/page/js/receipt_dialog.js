@@ -126,12 +126,15 @@ function aws({ lines }) {
   );
 }
 
-function notes({ price_known: known, fictional, lines, differences, for_operator: forOperator }) {
+function notes(receipt) {
+  const { price_known: known, fictional, lines, differences, for_operator: forOperator } = receipt;
   const missing = lines.find((line) => line.kind === "summary")?.missing;
   const said = [
     fictional &&
       "The offline model answered: its tokens and dollars are fictional, what the model would have cost.",
     missing > 0 && `Summaries that the model left out: ${count(missing)}. Extracts stand for them.`,
+    receipt.tools_changed &&
+      "Its client brought other tools than before: the model's cache of the conversation was not read.",
     known === false && "The price table does not have this model: its dollars are missing.",
     forOperator && `For the operator: ${forOperator}`,
     ...differences.map((difference) => `Does not add up: ${difference}`),

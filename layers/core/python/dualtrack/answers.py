@@ -349,6 +349,13 @@ class Receipt(TypedDict):
     totals: Annotated[ReceiptTotals, "Sums of the lines"]
     memory: Annotated[Memory, "As in the chat object"]
     differences: Annotated[Sequence[str], "Where the lines do not add up; normally empty"]
+    tools_changed: NotRequired[
+        Annotated[
+            bool,
+            "True, if its client brought other tools than the query before: nothing of the conversation was read from "
+            "the model's cache",
+        ]
+    ]
     for_operator: NotRequired[
         Annotated[
             str,

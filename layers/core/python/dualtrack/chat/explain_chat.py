@@ -32,4 +32,14 @@ def evidence(stores: ToolStores, chat: Chat, ledger: Ledger | None) -> Evidence:
         chat = replace(chat, spent=replace(chat.spent, waited=waited))
     profile = all_profiles().get(chat.profile)
     is_summarised = profile is not None and profile.history.is_summarised
-    return Evidence(chat, turns, records, entries, is_summarised)
+    return Evidence(chat, turns, records, entries, is_summarised, _tools_changed(stores, chat))
+
+
+def _tools_changed(stores: ToolStores, chat: Chat) -> bool:
+    """Whether the chat's client brought other tools than that of the query before."""
+    if chat.query == 1:
+        return False
+    history = stores.history.across(chat.ancestry)
+    chat_id = history.chat_of_query(chat.user, chat.conversation_id, chat.query - 1)
+    before = stores.chats.load(chat.user, chat_id) if chat_id else None
+    return before is not None and before.client_tools != chat.client_tools

@@ -69,13 +69,15 @@ class Deployment:
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """The stored data of a chat. ``records``: of its query (their text is not used); ``entries``: its ledger lines as
-    the API shows them; ``is_summarised``: whether its profile asks for summaries."""
+    the API shows them; ``is_summarised``: whether its profile asks for summaries; ``tools_changed``: whether its client
+    brought other tools than the query before."""
 
     chat: Chat
     turns: Sequence[RecordedTurn]
     records: Sequence[Record]
     entries: Sequence[Entry]
     is_summarised: bool = True
+    tools_changed: bool = False
 
 
 def receipt_of(evidence: Evidence, deployment: Deployment) -> Receipt:
@@ -85,7 +87,7 @@ def receipt_of(evidence: Evidence, deployment: Deployment) -> Receipt:
     lines += [*_wait_lines(evidence), *_pause_lines(chat), *_side_lines(evidence), *_ledger_lines(evidence)]
     lines.sort(key=lambda line: line["at"] or "~")
     lines += _aws_lines(evidence, lines, deployment)
-    return {
+    receipt: Receipt = {
         "chat_id": chat.chat_id,
         "conversation_id": chat.conversation_id,
         "message_id": query_id(chat.query),
@@ -104,6 +106,9 @@ def receipt_of(evidence: Evidence, deployment: Deployment) -> Receipt:
         "memory": memory_json(chat),
         "differences": differences(chat, lines),
     }
+    if evidence.tools_changed:
+        receipt["tools_changed"] = True
+    return receipt
 
 
 def model_nanodollars(chat: Chat, turns: Sequence[RecordedTurn], records: Sequence[Record]) -> int:
