@@ -156,9 +156,6 @@ ERASURE_SWEEPS: Final = 7
 SWEEP_SECONDS: Final = 120
 PAUSED: Final = "Paused"
 """The state of a chat that waits for decisions: its execution has ended."""
-
-PAUSE_SECONDS: Final = 7 * 86_400 + 1
-"""Until the longest pause of a profile that says nothing is over."""
 EARLIER_TOKENS: Final = 1_000
 """Tokens that an earlier query takes of the history budget, rounded up."""
 
@@ -653,7 +650,7 @@ class World:
         """What becomes of a pause; the execution that goes on after it."""
         how = self.scenario.decided
         if how == "nobody":
-            self.clock.now += PAUSE_SECONDS
+            self._pass_pauses()
             with contextlib.suppress(StepFailed):
                 self.sweep("at the end of the pause")
         elif how == "cancel":
@@ -668,6 +665,11 @@ class World:
             with contextlib.suppress(StepFailed):
                 self.state("decide", partial(self.decide, ref, number), 3)
         self._go_on_after_pause(ref)
+
+    def _pass_pauses(self) -> None:
+        """Until the end of every pause."""
+        ends = [chat.deadline for chat in self.chats() if chat.status == "paused"]
+        self.clock.now = max([self.clock.now, *ends]) + 1
 
     def _go_on_after_pause(self, ref: ChatRef) -> None:
         chat = self._chat(ref)
@@ -832,7 +834,7 @@ class World:
 
     def _end_pauses(self) -> None:
         """Nobody has decided, or no decision got through: every pause has an end."""
-        self.clock.now += PAUSE_SECONDS
+        self._pass_pauses()
         for _ in range(2):  # a sweep may fail once
             with contextlib.suppress(StepFailed):
                 self.sweep("at the end of every pause")
