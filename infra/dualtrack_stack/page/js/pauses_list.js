@@ -26,7 +26,7 @@ export class PausesList {
     });
   }
 
-  /** Reads them again; after an error, which is not shown, since the conversation shows its own, the last ones stand. */
+  /** Reads them again. After an error the last ones stand; the conversation shows errors of its own. */
   async refresh() {
     const listed = await this.#api.pauses().catch(() => null);
     this.#isKnown = listed !== null;
