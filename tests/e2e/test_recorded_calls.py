@@ -412,6 +412,8 @@ UNUSED: Final[Mapping[str, frozenset[str]]] = {
         {"Turn dynamodb:PutItem cache mcp#catalogue", "Turn dynamodb:UpdateItem cache mcp#catalogue"}
     ),
     "Administrators' keys ask the pool at each use": frozenset({"Api cognito-idp:AdminListGroupsForUser users"}),
+    "A call that may not wait, beside others that do": frozenset({"Turn dynamodb:ConditionCheckItem chats"}),
+    "A batch of summaries (when_they_pay)": frozenset({"Summarise dynamodb:ConditionCheckItem chats"}),
     "Several chats that wait, and a decision beside another": frozenset(
         {"Api dynamodb:BatchGetItem chats", "Api dynamodb:ConditionCheckItem chats"}
     ),

@@ -41,7 +41,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Cache": {"GetItem", "PutItem", "DeleteItem", "UpdateItem"},
     },
     "Turn": {
-        "Chats": CHANGE,
+        "Chats": {*CHANGE, "ConditionCheckItem"},
         "History": {*CHANGE, *PAST},
         "Credits": {"GetItem", "PutItem"},
         "Cache": {"GetItem", "PutItem", "UpdateItem"},
@@ -60,7 +60,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Cache": {"GetItem", "PutItem", "UpdateItem"},
     },
     "Summarise": {
-        "Chats": CHANGE,
+        "Chats": {*CHANGE, "ConditionCheckItem"},
         "History": {*CHANGE, *PAST},
         "Credits": {"GetItem", "PutItem"},
         "Cache": {"GetItem"},

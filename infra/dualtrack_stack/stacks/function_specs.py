@@ -111,7 +111,8 @@ _SPECS: Final = (
         layers=("base", "arguments", "claude"),
         environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "BEDROCK_SECRET", "ERROR_DETAILS"),
         permissions=lambda allow: [
-            allow.table("chats", *CHANGE),
+            # the last: that a chat which pauses is as it was read
+            allow.table("chats", *CHANGE, "ConditionCheckItem"),
             allow.table("history", *CHANGE, *PAST),
             allow.table("credits", "GetItem", "PutItem"),
             # the tools of MCP servers, and what chats have pinned
@@ -244,7 +245,8 @@ _SPECS: Final = (
         layers=("base", "claude"),
         environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "BEDROCK_SECRET", "EMBED_FUNCTION"),
         permissions=lambda allow: [
-            allow.table("chats", *CHANGE),
+            # the last: that the chat of a batch of summaries is not done
+            allow.table("chats", *CHANGE, "ConditionCheckItem"),
             allow.table("history", *CHANGE, *PAST),
             # of the payer of a chat by an API key
             allow.table("credits", "GetItem", "PutItem"),
