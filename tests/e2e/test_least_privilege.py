@@ -198,7 +198,12 @@ ALLOWED: dict[str, set[str]] = {
     | {"secret voyage", "read corpora", "put corpora", "run the local model"},
     "GraphLoad": _tables_of({"history": OWN}) | {"read corpora", "put corpora"},
     "CreditReset": _tables_of({"credits": APPEND}) | {"find used accounts"},
-    "Stream": _tables_of({"chats": ("read", "update"), "cache": ("update",)}),
+    "Schedule": _tables_of({"chats": OWN, "history": OWN, "credits": APPEND, "cache": LOOK})
+    | {*BODIES, "delete bodies", "find open chats", "start a chat"},
+    "Deliver": _tables_of({"chats": OWN}) | {"find open chats", "decrypt connections"},
+    # it admits chats as `api` does, for clients of OpenAI's API
+    "Stream": _tables_of({"chats": OWN, "history": OWN, "credits": APPEND, "cache": ("update",)})
+    | {*BODIES, "delete bodies", "list bodies", "start a chat", "stop a chat"},
 }
 
 

@@ -35,7 +35,9 @@ ALL_CHOSEN: Final[dict[str, str]] = {
 """A value for each that is not its default, with which every key is used; of the two ways to GitHub's tools the server
 elsewhere."""
 
-USED: Final = sorted(name for name, entry in declared().items() if entry.declared.used_by)
+USED: Final = sorted(
+    name for name, entry in declared().items() if entry.declared.used_by and not entry.declared.is_local
+)
 
 
 def as_file(settings: Mapping[str, str], folder: Path) -> Path:

@@ -6,10 +6,10 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from dualtrack.api.route import EVENTS_PATH
+from dualtrack.api.route import EVENTS_PATH, KEY_PATH, OPENAI_PATH
 from dualtrack.api.table import ROUTES
 from dualtrack.errors import STATUS_OF_CODE
-from dualtrack.storage.leases import STREAMS
+from dualtrack.storage.leases import ANSWERS, STREAMS
 from dualtrack_stack.stacks.function_specs import SPECS
 from dualtrack_stack.stacks.rest import key_methods
 
@@ -182,7 +182,7 @@ def test_every_route_but_two_and_those_of_keys_needs_a_token(aws_stage: Stage) -
         if method["HttpMethod"] != "OPTIONS" and method["AuthorizationType"] != "COGNITO_USER_POOLS"
     }
     assert open_routes == {("/health", "GET"), ("/openapi.json", "GET"), *key_methods()}
-    assert all(path.startswith("/key/v1/") for path, _ in key_methods())
+    assert all(path.startswith(("/key/v1/", f"{OPENAI_PATH}/")) for path, _ in key_methods())
 
 
 def test_a_parent_path_of_the_events_is_answered_like_any_other(aws_stage: Stage) -> None:
@@ -202,15 +202,19 @@ def test_a_key_reaches_every_route_that_has_a_scope() -> None:
         assert ((at, route.method.upper()) in reached) >= bool(route.scopes), route.path
 
 
-def test_only_events_are_streamed(aws_stage: Stage) -> None:
-    methods = aws_stage.resources("Chat", "AWS::ApiGateway::Method").values()
-    streamed = [m for m in methods if m["Integration"].get("ResponseTransferMode") == "STREAM"]
-    assert len(streamed) == 2  # of tokens and of keys
+def test_only_events_and_answers_by_openai_s_api_are_streamed(aws_stage: Stage) -> None:
+    streamed = {
+        path: method["Integration"]
+        for path, method in methods_by_path(aws_stage)
+        if method["Integration"].get("ResponseTransferMode") == "STREAM"
+    }
+    answers = {path for path, _ in key_methods() if path.startswith(OPENAI_PATH)}
+    assert set(streamed) == {EVENTS_PATH, KEY_PATH + EVENTS_PATH, *answers}
     seconds = int(str(function_names(aws_stage)["Stream"]["Timeout"]))
-    assert STREAMS.seconds < seconds, "a stream ends by itself, not by Lambda's timeout"
-    for events in streamed:
-        assert "response-streaming-invocations" in json.dumps(events["Integration"]["Uri"])
-        assert events["Integration"]["TimeoutInMillis"] == seconds * 1000
+    for path, integration in streamed.items():
+        own = ANSWERS if path in answers else STREAMS
+        assert own.seconds * 1000 < integration["TimeoutInMillis"] <= seconds * 1000, "it ends by itself"
+        assert "response-streaming-invocations" in json.dumps(integration["Uri"])
     (api,) = aws_stage.resources("Chat", "AWS::ApiGateway::RestApi").values()
     assert api["EndpointConfiguration"]["Types"] == [
         "REGIONAL"

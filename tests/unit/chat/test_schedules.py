@@ -19,6 +19,7 @@ from dualtrack.credits.keys import Caps
 from dualtrack.errors import ApiError
 from dualtrack.storage.keys import ApiKey
 from dualtrack.storage.schedules import MOST_RUNS, MOST_SCHEDULES, Schedule
+from dualtrack.storage.webhooks import Webhook
 
 from tests.drivers.world import World, make_world
 
@@ -176,6 +177,28 @@ def test_without_credits_it_is_refused_until_there_are_some(world: World) -> Non
     world.stores.ledger.grant("ann", "g1", 50, "a pack", world.clock())
     assert run(world, MINUTE) == Report(started=1)
     assert read(world, schedule).refusals == 0
+
+
+def test_a_webhook_is_told_of_what_was_refused(world: World) -> None:
+    stores = world.stores
+    webhook = Webhook("wh_1", "ann", "https://example.org/in", ("schedule.refused",), "c2VjcmV0", 0)
+    first = world.ask("Hello?")
+    schedule = made(world, rate="1 hour", conversation_id=first.conversation_id)
+    stores.webhooks.make(webhook, [])
+    conversation = stores.conversations.find("ann", first.conversation_id)
+    assert conversation
+    hide(stores, conversation)
+    assert run(world, HOUR) == Report(refused=1)
+    (due,) = stores.webhooks.due()
+    notice = stores.webhooks.notice(due)
+    assert notice
+    assert webhook.wants(notice)
+    assert notice.data == {
+        "schedule_id": schedule.schedule_id,
+        "due_at": iso(schedule.due),
+        "error": "not_found",
+        "status": "active",
+    }
 
 
 def test_a_key_s_schedule_runs_under_it_and_ends_with_it(world: World) -> None:

@@ -39,6 +39,13 @@ def cap_reached(key_id: str, cap: str, resets_at: float | None, now: float) -> N
     )
 
 
+def schedule_refused(schedule_id: str, due: int, code: str, status: str, profile: str, now: float) -> Notice:
+    """A run of a schedule was refused. ``due``: its due time; ``status``: the schedule's after it."""
+    data = {"schedule_id": schedule_id, "due_at": iso(due), "error": code, "status": status}
+    name = f"msg_{schedule_id.removeprefix('sc_')}_{due}"
+    return Notice(name, "schedule.refused", int(now * 1000), data, profile)
+
+
 def trial_notice(webhook_id: str, message_id: str, now: float) -> Notice:
     """What its owner sends to see that it arrives."""
     return Notice(message_id, "webhook.test", int(now * 1000), {"webhook_id": webhook_id})

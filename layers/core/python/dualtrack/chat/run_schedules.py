@@ -19,6 +19,7 @@ from dualtrack.chat.cost_hold import CostSettings
 from dualtrack.chat.due_times import due_after, latest_due
 from dualtrack.chat.start_chat import NewChat, Repeat, start_chat
 from dualtrack.errors import ApiError, Contended
+from dualtrack.notices import schedule_refused
 from dualtrack.profiles import DEFAULT_PROFILE
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.schedules import MISSED, MOST_RUNS, Run
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dualtrack.runtime.executions import Executions
+    from dualtrack.storage.dynamo import Action
     from dualtrack.storage.schedules import Schedule
     from dualtrack.storage.stores import ScheduleStores
 
@@ -91,10 +93,24 @@ def _run(stores: ScheduleStores, starting: Starting, user: str, schedule_id: str
     outcome, after = _tried(stores, starting, passed, now)
     if after != schedule:
         try:
-            stores.schedules.change(schedule, after)
+            stores.schedules.change(schedule, after, _notices(stores, schedule, after))
         except Lost:
             return "gone"  # another run was quicker, or its user has changed it
     return outcome
+
+
+def _notices(stores: ScheduleStores, before: Schedule, after: Schedule) -> list[Action]:
+    """What webhooks are told: each run that was refused since."""
+    seen = {run.due for run in before.runs}
+    refused = [run for run in after.runs if run.due not in seen and run.refused not in ("", MISSED)]
+    if not refused or not stores.webhooks.has_any(after.payer):
+        return []
+    now, profile = stores.clock(), after.profile
+    told = (
+        schedule_refused(after.schedule_id, run.due, run.refused, after.status, profile, now)
+        for run in refused
+    )
+    return [stores.webhooks.notice_action(after.payer, notice) for notice in told]
 
 
 def _tried(stores: ScheduleStores, starting: Starting, schedule: Schedule, now: int) -> tuple[str, Schedule]:

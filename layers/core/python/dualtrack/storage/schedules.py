@@ -150,8 +150,9 @@ class ScheduleStore:
         key = {"pk": _partition(user), "sk": _COUNT}
         return update("count", self.table, key, "ADD schedules :by", condition, {":by": by, **(values or {})})
 
-    def change(self, before: Schedule, after: Schedule) -> Schedule:
-        """Write the schedule as it is now. Raises `Lost` if it has changed since it was read, or was deleted."""
+    def change(self, before: Schedule, after: Schedule, also: Sequence[Action] = ()) -> Schedule:
+        """Write the schedule as it is now, in one transaction with ``also``. Raises `Lost` if it has changed since it
+        was read, or was deleted."""
         written = replace(after, revision=before.revision + 1)
         unchanged = (
             "revision = :revision"
@@ -159,7 +160,7 @@ class ScheduleStore:
             else "attribute_exists(pk) AND attribute_not_exists(revision)"
         )
         values = {":revision": before.revision} if before.revision else None
-        transact(self.client, [put("schedule", self.table, _item(written), unchanged, values)])
+        transact(self.client, [put("schedule", self.table, _item(written), unchanged, values), *also])
         return written
 
     def delete(self, user: str, schedule_id: str) -> None:
