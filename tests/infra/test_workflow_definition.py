@@ -100,10 +100,13 @@ def test_every_corpus_has_its_function() -> None:
         assert set(json.loads(lookup.replace("'", '"'))) == set(CORPORA)
 
 
+NOT_RUN = ("client_tool", "question")
+
+
 def test_every_kind_of_tool_has_its_function() -> None:
-    """The function has the kind's name."""
+    """The function has the kind's name; the client and the user answer calls of the last two, which no function runs."""
     (table,) = re.findall(r"\$lookup\((\{.*?'\})", tasks()["Tool"]["Arguments"]["FunctionName"])
-    functions = {kind: f"${{{SPECS[kind].construct_id}}}" for kind in get_args(Kind)}
+    functions = {kind: f"${{{SPECS[kind].construct_id}}}" for kind in get_args(Kind) if kind not in NOT_RUN}
     assert json.loads(table.replace("'", '"')) == functions
 
 
