@@ -104,7 +104,7 @@ NOT_RUN = ("client_tool", "question")
 
 
 def test_every_kind_of_tool_has_its_function() -> None:
-    """The function has the kind's name; the client and the user answer calls of the last two, which no function runs."""
+    """The function has the kind's name; the client and the user answer calls of the last two."""
     (table,) = re.findall(r"\$lookup\((\{.*?'\})", tasks()["Tool"]["Arguments"]["FunctionName"])
     functions = {kind: f"${{{SPECS[kind].construct_id}}}" for kind in get_args(Kind) if kind not in NOT_RUN}
     assert json.loads(table.replace("'", '"')) == functions
