@@ -17,7 +17,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from dualtrack.api.models import DecisionsBody, ForkBody, KeyChangeBody, RotationBody, TitleBody
+from dualtrack.api.models import (
+    DecisionsBody,
+    ForkBody,
+    KeyChangeBody,
+    RotationBody,
+    ScheduleChangeBody,
+    TitleBody,
+)
 from dualtrack.api.parameters import TRACK
 from dualtrack.api.table import ROUTES
 
@@ -102,6 +109,7 @@ NOBODYS: Final = {
     "place": "1",
     "key_id": f"key_{'0' * 16}",
     "webhook_id": f"wh_{'0' * 26}",
+    "schedule_id": f"sc_{'0' * 26}",
     "name": "nobody",
     "tool": "nothing",
 }
@@ -114,6 +122,7 @@ CHANGES: Final[Mapping[type, bytes]] = MappingProxyType(
         DecisionsBody: b'{"decisions": [{"id": "q1-t1", "approve": true}]}',
         KeyChangeBody: b'{"name": "mine now"}',
         RotationBody: b"{}",
+        ScheduleChangeBody: b'{"paused": true}',
     }
 )
 """A valid body of each of them."""

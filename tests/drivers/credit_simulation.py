@@ -166,6 +166,8 @@ class Watcher:
         self.charged: dict[str, int] = {}
         self.held_once: dict[str, int] = {}
         self.expired: set[str] = set()
+        self.kept_alive: set[str] = set()
+        """Chats whose holds a pause has kept alive: a step that wakes hours later finds none that it could keep."""
         self.free_before: dict[str, int] = {}
         self.grants: Counter[str] = Counter()
         self.under: dict[str, int] = {}
@@ -208,6 +210,8 @@ class Watcher:
         self._rule(int(sk.removeprefix("entry#")) == books.lines, f"{user}: line {sk} out of order")
         self._rule(line.available_after >= 0, f"{user}: available {line.available_after}")
         if line.kind == "hold":
+            if line.reason == PAUSED:
+                self.kept_alive.add(line.chat_id)
             self.held_once[line.chat_id] = self.held_once.get(line.chat_id, 0) + line.amount
             self._limits(user, line)
             self._caps(user, line)
@@ -230,9 +234,8 @@ class Watcher:
             self._rule(sum(part.amount for part in line.parts) == line.amount, f"{line} does not add up")
         if line.kind == "expire" and line.amount:
             self.expired.add(line.chat_id)
-            self._rule(
-                self.status.get(line.chat_id) != "paused", f"{line.chat_id} lost its hold as it waited"
-            )
+            waits = self.status.get(line.chat_id) == "paused" and line.chat_id in self.kept_alive
+            self._rule(not waits, f"{line.chat_id} lost its hold as it waited")
 
     def _free_before(self, user: str, line: Movement) -> int:
         """Chats cancelled for free in the hour before a line, from the lines alone."""

@@ -68,7 +68,7 @@ def examples() -> list[tuple[str, str, bool]]:
                 len(words) < 2
                 or words[-1] in {"…", "MESSAGE"}
                 or '"' not in line
-                or {"--file", "--url"} & {*words}
+                or {"--file", "--url", "--schema"} & {*words}
             ):
                 continue
             profile = words[words.index("--profile") + 1] if "--profile" in words else "assistant"

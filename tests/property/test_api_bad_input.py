@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.api import models
 from dualtrack.api.openapi import openapi_document
 from dualtrack.api.table import ROUTES
 from hypothesis import HealthCheck, given, settings
@@ -67,10 +68,18 @@ def made_ids(api: Api) -> dict[str, str]:
         "user_id": api.of_new_user().user,
         "name": "customer-1",
         "key_id": service["key_id"],
+        "schedule_id": _made(api, "/v1/schedules", {"message": "Hello.", "rate": "1 day"})["schedule_id"],
+        "webhook_id": _made(api, "/v1/webhooks", BODIES[models.WebhookBody])["webhook_id"],
         "corpus": "courses",
         "job_id": api.call("POST", "/v1/admin/corpora/courses/jobs", {"reset": True}).json["job_id"],
         "document_id": "0" * 32,
     }
+
+
+def _made(api: Api, path: str, body: Any) -> Any:
+    answer = api.call("POST", path, body)
+    assert answer.status == 201, answer
+    return answer.json
 
 
 def stored(api: Api) -> Any:

@@ -20,6 +20,8 @@ Lost                          storage/dynamo.py: a condition of a write was fals
 MissingKey                    runtime/secrets.py: a key is not set; the message names the command that sets it
 NeverDueError                 chat/due_times.py: a schedule would never be due
 NotAllowed                    webhooks/targets.py: a webhook leads where none may
+BrokenOff                     streaming/leased_stream.py: an answer's connection is broken off
+Diverged                      openai/transcript.py: what was sent of an answer is not its beginning
 NotSent                       runtime/otlp.py: the collector did not accept the spans
 _DeltaWriteError              streaming/delta_writer.py: events could not be written; the step fails
 _TooManyError                 chat/pause_chat.py: too many chats wait for decisions, or one did too often

@@ -23,9 +23,8 @@ from dualtrack.ids import new_conversation_id, query_id, response_id
 from dualtrack.memory.asked import title_of
 from dualtrack.memory.records import Record
 from dualtrack.openai.exchanges import Place, best_first, trail_of
-from dualtrack.storage.bodies import Body
 from dualtrack.storage.conversations import Conversation, list_position
-from dualtrack.storage.dynamo import Action, transact
+from dualtrack.storage.past_writes import import_records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +40,6 @@ LOOKED_UP: Final = 8
 """How many of the newest exchanges are looked up: those behind a found one were edited, cut, or another model's."""
 IMPORTED: Final = 100
 """How many of the newest exchanges are imported at most."""
-_AT_ONCE: Final = 25
-"""Actions of a transaction."""
 _NOTHING: Final = "(nothing)"
 
 
@@ -143,15 +140,7 @@ class Placing:
                 self.identity.user, conversation.conversation_id, record
             )
         ]
-        for write in writes:
-            if isinstance(write, Body):
-                self.stores.bodies.write(write)
-        actions = [write for write in writes if isinstance(write, Action)]
-        client = self.stores.history.client
-        for start in range(0, len(actions), _AT_ONCE):
-            transact(client, actions[start : start + _AT_ONCE])
-        added = self.stores.conversations.extend_action(conversation, conversation.queries + len(kept))
-        transact(client, [added])
+        import_records(self.stores, conversation, writes, len(kept))
         return conversation.conversation_id
 
     def _new(self, profile: str, first: Exchange) -> Conversation:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import ConversationStores, ToolStores
 
 _HELD: Final = "held"
+_RECORDS_AT_ONCE: Final = 25
 _TRACKS_AT_ONCE: Final = 40
 """A transaction has at most 100 actions, and a track is two: its item and its body."""
 
@@ -56,6 +57,19 @@ def write_track(stores: ConversationStores, conversation: Conversation, track: Q
     writes = history.track_writes(conversation.user, conversation.conversation_id, track)
     alive = alive_check(PARENT, history.table, conversation.user, conversation.conversation_id)
     transact(history.client, [alive, *history.bodies.write_objects(writes)])
+
+
+def import_records(
+    stores: ConversationStores, conversation: Conversation, writes: Sequence[Write], queries: int
+) -> None:
+    """Write the records of so many imported queries, then count them: until then nothing reads them. Raises `Lost` if
+    another query has come in meanwhile."""
+    history = stores.history
+    actions = history.bodies.write_objects(writes)
+    for start in range(0, len(actions), _RECORDS_AT_ONCE):
+        transact(history.client, actions[start : start + _RECORDS_AT_ONCE])
+    counted = stores.conversations.extend_action(conversation, conversation.queries + queries)
+    transact(history.client, [counted])
 
 
 def write_while_alive(stores: ToolStores, chat: Chat, writes: Sequence[Write]) -> None:
