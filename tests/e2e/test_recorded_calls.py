@@ -341,7 +341,9 @@ def _planted(stage: ResolvedStage) -> list[Asked]:
         for function in _policies(stage)
         if function not in ("Mcp", "Deliver")
     ]
-    return [*anybody, *keyed, *objects, *lists, *keys]
+    index = (("dynamodb:LeadingKeys", ("open#0",)),)  # of chats, not of webhooks
+    listed = [Asked("Deliver", "dynamodb:Query", f"{names['Chats']}/index/open", index)]
+    return [*anybody, *keyed, *objects, *lists, *keys, *listed]
 
 
 def test_planted_calls_are_refused(stage: ResolvedStage) -> None:
