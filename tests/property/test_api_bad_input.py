@@ -40,6 +40,8 @@ WITH_BODY = [(method, path, kind) for method, path, kind in SERVED if kind]
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
     with make_api() as new_api:
+        world = new_api.world
+        world.stores.ledger.grant("ann", "g1", 10_000, "for chats of every test", world.clock())
         yield new_api.of("ann", "admin")
 
 
