@@ -188,6 +188,18 @@ def test_a_foreign_history_is_imported_without_model_calls(door: Door) -> None:
     assert door.world.stores.ledger.load("flo").used_day == 10
 
 
+def test_a_foreign_history_may_say_the_same_again(door: Door) -> None:
+    """Equal texts are one body, which one transaction may not write twice."""
+    key, same = door.key("ivy"), "The very same. " * 400
+    foreign = [text for n in range(3) for text in (user(f"Question {n}?"), assistant(same))]
+    answers(door, "Going on.")
+    assert text_of(door.post(key, [*foreign, user("And?")])) == "Going on."
+    (conversation,) = door.conversations("ivy")
+    record = door.world.stores.history.record("ivy", conversation.conversation_id, "q3-r")
+    assert record is not None
+    assert record.content == same
+
+
 def test_exchanges_behind_the_found_one_are_imported_into_a_fork(door: Door) -> None:
     key = door.key("gus")
     answers(door, "One.", "Three.")

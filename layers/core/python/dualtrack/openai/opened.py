@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dualtrack.chat.cost_hold import CostSettings
-from dualtrack.memory.summaries import SummarySettings
-from dualtrack.models.thinking import Thinking
+from dualtrack.chat.cost_hold import cost_settings
 from dualtrack.openai.admission import Admission
 from dualtrack.runtime.environment import trace_header
 from dualtrack.runtime.executions import Executions
@@ -25,14 +23,10 @@ def open_admission(
     settings: Settings, dynamodb: DynamoDBClient, s3: S3Client, step_functions: SFNClient
 ) -> Admission:
     """As the function `api` admits chats."""
-    thinking = Thinking(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
-    summaries = SummarySettings(
-        settings.dualtrack_summary_model, thinking, settings.dualtrack_summary_characters
-    )
     return Admission(
         build_stores(settings, dynamodb, s3),
         ExchangeIndex(dynamodb, settings.chats_table),
         Executions(step_functions, settings.state_machine_arn, trace_header),
-        CostSettings(settings.dualtrack_model, summaries, settings.dualtrack_max_cost),
+        cost_settings(settings),
         settings.upgrade_message,
     )

@@ -63,9 +63,12 @@ def import_records(
     stores: ConversationStores, conversation: Conversation, writes: Sequence[Write], queries: int
 ) -> None:
     """Write the records of so many imported queries, then count them: until then nothing reads them. Raises `Lost` if
-    another query has come in meanwhile."""
+    another query has come in meanwhile. Equal texts are one body, which one transaction cannot write twice: bodies come
+    first, each by itself."""
     history = stores.history
-    actions = history.bodies.write_objects(writes)
+    for body in {write.pointer: write for write in writes if isinstance(write, Body)}.values():
+        history.bodies.write(body)
+    actions = [write for write in writes if not isinstance(write, Body)]
     for start in range(0, len(actions), _RECORDS_AT_ONCE):
         transact(history.client, actions[start : start + _RECORDS_AT_ONCE])
     counted = stores.conversations.extend_action(conversation, conversation.queries + queries)
