@@ -14,8 +14,6 @@ Statuses move only as `dualtrack.vocabulary.ChatStatus` says (DESIGN 2.5).
 
 from __future__ import annotations
 
-import hashlib
-import heapq
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -42,7 +40,6 @@ from dualtrack.storage.dynamo import (
     delete_all,
     from_wire,
     get,
-    index_pages,
     put,
     put_absent,
     query,
@@ -50,6 +47,7 @@ from dualtrack.storage.dynamo import (
     update,
     writer_token,
 )
+from dualtrack.storage.open_index import listed, partition_of
 from dualtrack.tool_values import ToolSpec
 from dualtrack.vocabulary import ChatStatus, Stop
 
@@ -67,9 +65,6 @@ LAST_CALL_SECONDS: Final = 4 * 60
 
 ENDED: Final = frozenset({"done", "failed", "cancelled"})
 """The statuses that nothing follows."""
-
-OPEN_SHARDS: Final = 4
-"""Partitions of the index of open chats: one takes 1,000 writes a second, so 4 carry 2,000 chats/s."""
 
 
 @stored
@@ -257,22 +252,11 @@ class ChatStore:
 
     def open_chats(self) -> Iterator[ChatRef]:
         """All chats that are not done, failed or cancelled, by deadline; the shards of the index are read in turn."""
-        merged = heapq.merge(*(self._open_in(shard) for shard in range(OPEN_SHARDS)))
-        return (ChatRef(user, chat_id, "") for _, user, chat_id in merged)
+        return map(_ref_of, listed(self.client, self.table, "open"))
 
     def overdue_pauses(self, now: float) -> Iterator[ChatRef]:
         """The paused chats whose pause has ended; the others are not read."""
-        due = ("deadline", int(now) + 1)
-        shards = (self._open_in(shard, "paused", due) for shard in range(OPEN_SHARDS))
-        return (ChatRef(user, chat_id, "") for shard in shards for _, user, chat_id in shard)
-
-    def _open_in(
-        self, shard: int, kind: str = "open", before: tuple[str, int] | None = None
-    ) -> Iterator[tuple[int, str, str]]:
-        for page in index_pages(self.client, self.table, "open", f"{kind}#{shard}", before=before):
-            for item in page:
-                _, user, chat_id = item["pk"].split("#", 2)
-                yield item["deadline"], user, chat_id
+        return map(_ref_of, listed(self.client, self.table, "paused", int(now)))
 
     def delete(self, user: str, chat_id: str, keep: str = "") -> bool:
         """Delete all items of a chat except the one with the sort key ``keep``; returns whether there were any."""
@@ -518,8 +502,12 @@ def turn_key(number: int) -> str:
 
 def open_shard(chat: Chat) -> str:
     """The chat's partition of the index of open chats."""
-    shard = int(hashlib.sha256(chat.chat_id.encode()).hexdigest()[:4], 16) % OPEN_SHARDS
-    return f"{'paused' if chat.status == 'paused' else 'open'}#{shard}"
+    return partition_of("paused" if chat.status == "paused" else "open", chat.chat_id)
+
+
+def _ref_of(item: Item) -> ChatRef:
+    _, user, chat_id = item["pk"].split("#", 2)
+    return ChatRef(user, chat_id, "")
 
 
 def _decided(turn: RecordedTurn) -> int:

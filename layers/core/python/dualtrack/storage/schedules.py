@@ -9,14 +9,13 @@ A schedule changes by whole values, each under the condition that its ``revision
 
 from __future__ import annotations
 
-import hashlib
-import heapq
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Final, Self
 
 from dualtrack.codec import APART, TEXT, decode, encode, stored
 from dualtrack.errors import ApiError, not_found
-from dualtrack.storage.dynamo import Lost, delete, get, index_pages, put, query, transact, update
+from dualtrack.storage.dynamo import Lost, delete, get, put, query, transact, update
+from dualtrack.storage.open_index import listed, partition_of
 from dualtrack.vocabulary import ScheduleStatus
 
 if TYPE_CHECKING:
@@ -35,7 +34,6 @@ MOST_RUNS: Final = 20
 MISSED: Final = "missed"
 """Instead of the code of a refusal: nothing ran at that time, and a later one was due before it could."""
 
-SHARDS: Final = 4
 _PREFIX: Final = "SCHEDULE#"
 _COUNT: Final = "SCHEDULES"
 
@@ -125,15 +123,8 @@ class ScheduleStore:
 
     def due(self, now: int) -> Iterator[tuple[str, str]]:
         """User and id of those that are due, the longest due first; the shards of the index are read in turn."""
-        merged = heapq.merge(*(self._due_in(shard, now) for shard in range(SHARDS)))
-        return ((user, schedule_id) for _, user, schedule_id in merged)
-
-    def _due_in(self, shard: int, now: int) -> Iterator[tuple[int, str, str]]:
-        before = ("deadline", now + 1)
-        for page in index_pages(self.client, self.table, "open", f"schedule#{shard}", before=before):
-            for item in page:
-                user = item["pk"].removeprefix("USER#")
-                yield item["deadline"], user, item["sk"].removeprefix(_PREFIX)
+        items = listed(self.client, self.table, "schedule", now)
+        return ((item["pk"].removeprefix("USER#"), item["sk"].removeprefix(_PREFIX)) for item in items)
 
     def create(self, schedule: Schedule) -> None:
         """Raises 400 if the user has as many as there may be."""
@@ -183,8 +174,7 @@ def _key(user: str, schedule_id: str) -> dict[str, str]:
 def _item(schedule: Schedule) -> Item:
     item = {**_key(schedule.user, schedule.schedule_id), **encode(schedule)}
     if schedule.status == "active":
-        shard = int(hashlib.sha256(schedule.schedule_id.encode()).hexdigest()[:4], 16) % SHARDS
-        item |= {"open": f"schedule#{shard}", "deadline": schedule.due}
+        item |= {"open": partition_of("schedule", schedule.schedule_id), "deadline": schedule.due}
     return item
 
 

@@ -14,7 +14,6 @@ the end of the claim sees that there is more.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
@@ -37,6 +36,7 @@ from dualtrack.storage.dynamo import (
     update,
     updated,
 )
+from dualtrack.storage.open_index import INDEX, partition_of, partitions_of
 from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, position_of
 from dualtrack.vocabulary import DeliveryStatus, EventName, NoticeName
 
@@ -60,10 +60,6 @@ KEPT_SECONDS: Final = 7 * 86_400
 CLAIM_SECONDS: Final = 150
 """How long a run may keep a webhook: longer than the function's time."""
 
-SHARDS: Final = 4
-"""Partitions of the index, as those of open chats."""
-
-_INDEX: Final = "open"
 _READ_AT_ONCE: Final = 500
 """Entries of a shard that one pass takes."""
 
@@ -259,10 +255,8 @@ class WebhookStore:
     def due(self) -> Iterator[Due]:
         """What is due now, oldest first, by shard; a bounded part of it."""
         before = ("deadline", int(self.clock()) + 1)
-        for shard in range(SHARDS):
-            pages = index_pages(
-                self.client, self.table, _INDEX, f"hooks#{shard}", before=before, page_size=_READ_AT_ONCE
-            )
+        for part in partitions_of("hooks"):
+            pages = index_pages(self.client, self.table, INDEX, part, before=before, page_size=_READ_AT_ONCE)
             for item in next(pages, []):
                 yield Due(item["pk"].removeprefix(KEY_PREFIX), item["sk"])
 
@@ -415,7 +409,7 @@ def _due_sk(delivery: Delivery) -> str:
 
 
 def _shard(owner: str) -> str:
-    return f"hooks#{hashlib.sha256(owner.encode()).digest()[0] % SHARDS}"
+    return partition_of("hooks", owner)
 
 
 def _listed(owner: str, now: int) -> dict[str, str | int]:
