@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -93,22 +94,8 @@ class Transcript:
 
     def take(self, event: StoredEvent) -> Sequence[Piece]:
         """The pieces that follow from an event. Raises `Diverged`."""
-        take = self._takes.get(event.event)
-        return take(event.data) if take else ()
-
-    @property
-    def _takes(self) -> Mapping[str, Callable[[JsonObject], Sequence[Piece]]]:
-        return {
-            "turn": lambda data: self._begin(data["turn"]),
-            "delta": lambda data: self._say(data["text"]),
-            "tool_calls_start": lambda data: self._do("".join(map(_called, data["calls"]))),
-            "tool_result": lambda data: self._do(f"{data['tool']}: {data['preview']}\n"),
-            "paused": lambda data: [*self._say(_waiting(data["calls"])), End("paused")],
-            "answer": lambda data: [*self._answer(data["response"]), End(data["stop"])],
-            # without an answer before it: the chat was cancelled
-            "done": lambda data: [*self._answer(data["response"] or self._sent), End("cancelled")],
-            "error": lambda data: [Failed(data["code"], data["message"])],
-        }
+        take = _TAKES.get(event.event)
+        return take(self, event.data) if take else ()
 
     def _begin(self, turn: int) -> Sequence[Piece]:
         said = self._sent
@@ -158,6 +145,22 @@ class Transcript:
     def _do(self, text: str) -> Sequence[Piece]:
         self._work.append(text)
         return [Work(text)]
+
+
+_TAKES: Final[Mapping[str, Callable[[Transcript, JsonObject], Sequence[Piece]]]] = MappingProxyType(
+    {
+        "turn": lambda so_far, data: so_far._begin(data["turn"]),
+        "delta": lambda so_far, data: so_far._say(data["text"]),
+        "tool_calls_start": lambda so_far, data: so_far._do("".join(map(_called, data["calls"]))),
+        "tool_result": lambda so_far, data: so_far._do(f"{data['tool']}: {data['preview']}\n"),
+        "paused": lambda so_far, data: [*so_far._say(_waiting(data["calls"])), End("paused")],
+        "answer": lambda so_far, data: [*so_far._answer(data["response"]), End(data["stop"])],
+        # without an answer before it: the chat was cancelled
+        "done": lambda so_far, data: [*so_far._answer(data["response"] or so_far._sent), End("cancelled")],
+        "error": lambda _, data: [Failed(data["code"], data["message"])],
+    }
+)
+"""What follows from an event, by its name."""
 
 
 def _called(call: JsonObject) -> str:
