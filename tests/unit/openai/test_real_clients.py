@@ -1,0 +1,50 @@
+"""Clients of OpenAI's API as they are: what the model was sent, how many conversations there are, what was charged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from dualtrack_stack.local.offline_model.script import ScriptedResponse
+
+from tests.drivers.openai_clients import ENVIRONMENTS, Question, Story, told_by
+from tests.drivers.openai_door import Door, open_door
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LONG = "The long answer with DynamoDB and 42. " * 60
+ASKED = [Question("First?"), Question("Second?", stream=True), Question("Third?")]
+
+
+@pytest.fixture(scope="module")
+def door() -> Iterator[Door]:
+    with open_door() as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def fresh(door: Door) -> None:
+    door.machine.wait()
+    door.world.model.reset()
+
+
+def story(door: Door, user: str, *questions: Question) -> Story:
+    return Story(f"{door.url}/openai/v1", door.key(user), questions)
+
+
+@pytest.mark.parametrize("client", ENVIRONMENTS)
+def test_a_conversation_that_is_resent_is_one_with_two_tracks(door: Door, client: str) -> None:
+    answers = [LONG.strip(), "Two, \n\nor so.", "Three."]
+    for text in answers:
+        door.world.model.script.add(ScriptedResponse(match="turn", text=text))
+    assert told_by(client, story(door, client, *ASKED)) == answers
+    (conversation,) = door.conversations(client)
+    assert conversation.queries == 3
+    assert door.world.stores.ledger.load(client).used_day == 15
+    first, second, third = door.sent()
+    for sent, question in zip((first, second, third), ASKED, strict=True):
+        assert sum(question.text in block for block in sent) == 1
+        assert sum("You are terse." in block for block in sent) == 1, "behind the running query alone"
+    assert any("ref:q1-r" in block for block in third)
+    assert not any(LONG.strip() in block for block in (*second, *third)), "the past is sent as summaries"
