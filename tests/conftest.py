@@ -45,6 +45,7 @@ os.environ.update(
     POWERTOOLS_METRICS_NAMESPACE="dualtrack",
     POWERTOOLS_SERVICE_NAME="tests",
     STAGE="tests",
+    DUALTRACK_IDLE_SECONDS="0",  # no test leaves a stack behind
 )
 for name in (
     "ANTHROPIC_API_KEY",

@@ -47,6 +47,7 @@ def seconds_to_answer(commit: str, folder: Path) -> tuple[float, Installed]:
     project = clone(commit, folder)
     hidden = {"VIRTUAL_ENV", "UV_NO_SYNC", "UV_PROJECT_ENVIRONMENT", "PYTHONPATH"}
     environment = {key: value for key, value in os.environ.items() if key not in hidden}
+    environment["DUALTRACK_IDLE_SECONDS"] = "0"
     command = ["uv", "run", "--quiet", "dualtrack", "chat", QUESTION]
     subprocess.run(command, cwd=project, env=environment, check=True, capture_output=True)
     seconds = time.monotonic() - began

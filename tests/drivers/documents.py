@@ -72,7 +72,7 @@ class Copy:
                 "-o",
                 "pipefail",
                 "-c",
-                f"trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n{script}",
+                f"trap 'kill $(jobs -p) 2>/dev/null; wait; uv run dualtrack stop' EXIT\n{script}",
             ],
             cwd=self.folder,
             env=self._environment(),
@@ -95,6 +95,7 @@ class Copy:
             "UV_NO_SYNC": "1",
             "UV_OFFLINE": "1",
             "NO_PROXY": "127.0.0.1",
+            "DUALTRACK_IDLE_SECONDS": "60",
         }
 
 

@@ -41,7 +41,8 @@ def run(folder: Path, script: str) -> str:
     environment = {
         name: value
         for name, value in os.environ.items()
-        if name not in hidden and not name.startswith(("PYTEST", "DUALTRACK"))
+        if name not in hidden
+        and (name == "DUALTRACK_IDLE_SECONDS" or not name.startswith(("PYTEST", "DUALTRACK")))
     }
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],

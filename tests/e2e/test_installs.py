@@ -86,7 +86,13 @@ def run(
     return subprocess.run(
         [python, *arguments],
         cwd=cwd,
-        env={"PATH": os.environ["PATH"], "HOME": str(cwd), "NO_PROXY": "127.0.0.1", **environment},
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(cwd),
+            "NO_PROXY": "127.0.0.1",
+            "DUALTRACK_IDLE_SECONDS": "0",
+            **environment,
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -237,10 +237,12 @@ def command(state_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str
     )
 
 
-@pytest.mark.skipif(not LONG, reason="waits for a stack to end: DUALTRACK_LONG=1")
-def test_commands_share_a_stack_that_ends_after_its_last_work(tmp_path: Path) -> None:
-    """From the first question to later commands: one stack, one user, who starts with 1,000 credits."""
+@pytest.mark.skipif(not LONG, reason="starts stacks of its own: DUALTRACK_LONG=1")
+def test_commands_share_a_stack_that_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first question to later commands: one stack, one user, who starts with 1,000 credits. Other settings,
+    `dev` and `stop` end it."""
     state_dir = tmp_path / "state"
+    monkeypatch.setenv("DUALTRACK_IDLE_SECONDS", "600")
     asked = command(state_dir, "chat", "How do I set up OAuth for Twitter ads?")
     assert (asked.returncode, "1,035 left (" in asked.stdout) == (0, True), asked.stderr
     further = command(state_dir, "chat", "--last", "--json", "Show me the full code from earlier")
@@ -253,9 +255,25 @@ def test_commands_share_a_stack_that_ends_after_its_last_work(tmp_path: Path) ->
     spent = json.loads(command(state_dir, "credits", "show", "--json").stdout)
     assert (spent["available"], spent["pack"]["remaining"]) == (chat["credits_remaining"], 1000)
 
-    runner = run(state_dir, "--port", "0")  # waits for what the last command left running
+    first = json.loads((state_dir / "dev.json").read_text())["pid"]
+    assert asked.stderr.count("; it stays until it is unused for 10 min") == 1
+    assert "Starting" not in further.stderr, "the second command found the stack of the first"
+
+    monkeypatch.setenv("DUALTRACK_MODEL", "claude-sonnet-5")
+    other = command(state_dir, "tools")
+    assert "has another DUALTRACK_MODEL: another is started in its place" in other.stderr
+    assert json.loads((state_dir / "dev.json").read_text())["pid"] != first
+    stopped = command(state_dir, "stop")
+    assert (stopped.returncode, stopped.stdout) == (0, "The local stack has ended.\n")
+    assert list(_commands(state_dir)) == []
+    monkeypatch.delenv("DUALTRACK_MODEL")
+    command(state_dir, "tools")
+
+    runner = run(state_dir, "--port", "0")  # in place of what the last command left running
     try:
         url = runner.ready()
+        refused = command(state_dir, "stop")
+        assert (refused.returncode, "`dualtrack dev` runs this stack" in refused.stderr) == (4, True)
         own = httpx.get(f"{url}/dev/token").json()
         name = httpx.get(f"{url}/dev/status").json()["user"]
         assert own["user_id"] == httpx.get(f"{url}/dev/token", params={"user": name}).json()["user_id"]

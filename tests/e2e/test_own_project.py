@@ -58,7 +58,8 @@ class Project:
             "AWS_",
         )
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith(hidden)} | {
-            "NO_PROXY": "127.0.0.1"
+            "NO_PROXY": "127.0.0.1",
+            "DUALTRACK_IDLE_SECONDS": "0",
         }
 
     def run(self, *command: str) -> str:

@@ -74,7 +74,10 @@ def stack_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def gather(url: str | None, token: str | None, state_dir: Path, **rest: Any) -> Any:
-        settings = of_commands()
+        try:
+            settings = of_commands()
+        except ValueError as wrong:
+            raise click.UsageError(f"This is no value of the setting {wrong}") from wrong
         in_environment = settings.dualtrack_token or settings.dualtrack_api_key or None
         return command(stack=Wanted(url, token or None, in_environment, state_dir), **rest)
 

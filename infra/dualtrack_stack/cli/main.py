@@ -11,6 +11,7 @@ from dualtrack import __version__
 from dualtrack_stack.cli.aws_commands import aws_commands
 from dualtrack_stack.cli.chat_command import chat
 from dualtrack_stack.cli.check_command import check
+from dualtrack_stack.cli.client import Failed
 from dualtrack_stack.cli.command import exit_codes, report, state_dir_option
 from dualtrack_stack.cli.conversation_commands import conversations, show
 from dualtrack_stack.cli.course_commands import course_commands
@@ -71,6 +72,21 @@ def dev(port: int, state_dir: Path, reset: bool) -> None:
     from dualtrack_stack.local.runner import serve  # noqa: PLC0415 - extra `local`
 
     sys.exit(serve(state_dir, port=port, reset=reset, report=report))
+
+
+@main.command()
+@state_dir_option
+def stop(state_dir: Path) -> None:
+    """End the local stack that commands have left running; its data stays."""
+    with exit_codes():
+        need_local()
+        from dualtrack_stack.local.shared import CannotStop, stop_stack  # noqa: PLC0415 - extra `local`
+
+        try:
+            ended = stop_stack(state_dir, report)
+        except CannotStop as problem:
+            raise Failed(str(problem)) from problem
+    click.echo("The local stack has ended." if ended else "No local stack runs.")
 
 
 if __name__ == "__main__":

@@ -14,10 +14,12 @@ import contextlib
 import dataclasses
 import importlib.util
 import json
+import os
 import re
 import socket
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
@@ -44,7 +46,6 @@ from starlette.staticfiles import StaticFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
-    from pathlib import Path
     from types import ModuleType
 
     from starlette.requests import Request
@@ -345,6 +346,24 @@ def stream_app(module: ModuleType, config: FrontConfig) -> ASGIApp:
     return app
 
 
+def counted(app: ASGIApp, used: Path) -> ASGIApp:
+    """The same app; ``used`` is touched when a request begins and when it ends."""
+
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
+        _touch(used)
+        try:
+            await app(scope, receive, send)
+        finally:
+            _touch(used)
+
+    return call
+
+
+def _touch(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):  # nobody counts, or the state folder was deleted
+        os.utime(path)
+
+
 def _load(name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -375,7 +394,7 @@ def main() -> None:
     threading.Thread(target=_renew, args=(front,), name="renew", daemon=True).start()
     server = uvicorn.Server(
         uvicorn.Config(
-            front,
+            counted(front, Path(config.used)),
             loop="asyncio",
             ws="none",
             lifespan="on",

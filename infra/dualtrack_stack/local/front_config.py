@@ -16,6 +16,7 @@ class FrontConfig:
     ``user`` is this machine's user, who gets the token if a request names no user.
     ``origins`` are the pages of other origins that may call the API (the setting ALLOWED_ORIGINS).
     ``profiles`` are the project's own, as their files have them.
+    ``used`` is a file that each request touches.
     ``status`` is what ``GET /dev/status`` answers; ``stream_environment`` is the environment that the
     function ``stream`` has on AWS.
     """
@@ -33,3 +34,4 @@ class FrontConfig:
     status: Mapping[str, Any]
     origins: Sequence[str] = ()
     profiles: Sequence[dict[str, Any]] = ()
+    used: str = ""

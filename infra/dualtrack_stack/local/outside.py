@@ -67,6 +67,12 @@ class Outside:
             return "samples"
         return "context7"
 
+    def variables(self) -> tuple[str, ...]:
+        """The variables of the environment that are read; those of AWS for Bedrock alone."""
+        settings = (name for name, entry in declared().items() if entry.declared.table != "commands")
+        aws = (*_AWS_SETTINGS.values(), "AWS_REGION", "AWS_DEFAULT_REGION")
+        return (*settings, *(aws if self.settings.dualtrack_provider == BEDROCK else ()))
+
     def problem(self) -> str:
         """What is missing, and how to fix it; empty if nothing is."""
         if self._key("voyage") != NOT_SET and not is_installed("voyage"):

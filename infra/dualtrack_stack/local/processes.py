@@ -90,6 +90,12 @@ class Children:
         for child in self._children:
             child.check()
 
+    def kill(self) -> None:
+        """End all at once, with what they have spawned; `stop` has still to be called."""
+        for child in self._children:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.process.pid, signal.SIGKILL)
+
     def stop(self) -> None:
         """End all: ask the latest first, wait for all, then kill the rest of their groups."""
         for child in reversed(self._children):

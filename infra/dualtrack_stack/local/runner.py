@@ -1,10 +1,11 @@
 """Runs the local stack: `serve` in the foreground until a signal, or in the background (``python -m
-dualtrack_stack.local.runner STATE_DIR``) for the commands of one state folder, until the last of them ends.
+dualtrack_stack.local.runner STATE_DIR``) for the commands of one state folder, until nobody has used it for a while.
 
-`dualtrack_stack.local.shared` starts the background one. Its guests hold a shared lock on the file ``guests``; it ends
-when there are none and no workflow runs, so a command that has its answer need not wait for what follows it. It writes
-messages to its standard output, a JSON object a line: ``{"pid"}`` first, then a ``{"step"}`` for each step of the
-start, then ``{"url", "seconds"}``, or ``{"problem"}`` if it cannot start.
+`dualtrack_stack.local.shared` starts the background one. Its guests hold a shared lock on the file ``guests``, and
+each request touches it. It ends when there have been neither for some minutes, or when somebody asks for that by a
+lock on ``leave``; running workflows first come to their end. It writes messages to its standard output, a JSON object
+a line: ``{"pid"}`` first, then a ``{"step"}`` for each step of the start, then ``{"url", "seconds"}``, or
+``{"problem"}`` if it cannot start.
 """
 
 from __future__ import annotations
@@ -19,27 +20,31 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from dualtrack.settings import of_commands
 from dualtrack_stack.local.private import make_private
 from dualtrack_stack.local.processes import ChildDied
 from dualtrack_stack.local.reload import ENDING, Reload
-from dualtrack_stack.local.stack import CannotStart, LocalStack, free_port
+from dualtrack_stack.local.stack import GUESTS_FILE, CannotStart, LocalStack, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Report = Callable[[str], None]
 
-GUESTS_FILE: Final = "guests"
-"""Share-locked by every command that uses the stack; exclusively locked by a stack that is ending."""
 KEEPER_FILE: Final = "keeper"
 """Locked by the process of a background stack, until its end."""
+LEAVE_FILE: Final = "leave"
+"""Share-locked by whoever waits for the end of a background stack."""
 
 WORK_SECONDS: Final = 60.0
-"""How long a stack without guests waits for running workflows: summaries take seconds. Unfinished work continues with
+"""How long a stack that is to end waits for running workflows: summaries take seconds. Unfinished work continues with
 the next start."""
 
-_CHECK_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 0.1
+
+
+class Deleted(Exception):
+    """The state folder is gone; another stack may already have made it anew."""
 
 
 class _Stopped(BaseException):
@@ -58,7 +63,7 @@ def serve(state_dir: Path, *, port: int, reset: bool, report: Report) -> int:
     for number in ENDING:
         signal.signal(number, _stop)
     try:
-        _await_keeper(state_dir, report)
+        end_keeper(state_dir, report)
         with LocalStack(state_dir, port=port, reset=reset, report=report) as stack:
             print(f"ready {stack.url}", flush=True)
             reload = Reload(stack, report)
@@ -73,17 +78,25 @@ def serve(state_dir: Path, *, port: int, reset: bool, report: Report) -> int:
         return 0
 
 
-def _await_keeper(state_dir: Path, report: Report) -> None:
-    """Wait for the stack of an earlier command that is about to end; one that still has guests does not count."""
-    deadline = time.monotonic() + WORK_SECONDS
-    reported = False
-    while is_locked(state_dir / KEEPER_FILE) and time.monotonic() < deadline:
-        if is_locked(state_dir / GUESTS_FILE, alone=True) and not is_locked(state_dir / GUESTS_FILE):
-            return
-        if not reported:
-            report("Waiting for the stack of an earlier command to end")
-        reported = True
-        time.sleep(_CHECK_SECONDS)
+def end_keeper(state_dir: Path, report: Report) -> bool:
+    """End the background stack of the folder once no command uses it and no workflow runs in it, and wait for that;
+    whether there was one."""
+    if not is_locked(state_dir / KEEPER_FILE):
+        return False
+    report("Waiting for the stack of an earlier command to end")
+    is_told = False
+    with (state_dir / LEAVE_FILE).open("a") as leave:
+        fcntl.flock(leave, fcntl.LOCK_SH)
+        while is_locked(state_dir / KEEPER_FILE):
+            if not is_told and _has_guests(state_dir):
+                is_told = not report("Another command still uses it")
+            time.sleep(_LOOK_SECONDS)
+    return True
+
+
+def _has_guests(state_dir: Path) -> bool:
+    path = state_dir / GUESTS_FILE
+    return is_locked(path, alone=True) and not is_locked(path)
 
 
 def is_locked(path: Path, *, alone: bool = False) -> bool:
@@ -98,20 +111,36 @@ def is_locked(path: Path, *, alone: bool = False) -> bool:
     return False
 
 
-def keep(stack: LocalStack, guests: IO[str], look: Callable[[], None], seconds: float = WORK_SECONDS) -> None:
-    """Return once the stack is unused and has no work, or after some seconds of work without a guest.
-    ``guests`` is then locked exclusively, so no new guest can come. ``look`` is called in between.
+def keep(
+    stack: LocalStack,
+    guests: IO[str],
+    look: Callable[[], None],
+    idle_seconds: float,
+    work_seconds: float = WORK_SECONDS,
+) -> None:
+    """Return once nobody has used the stack for some seconds, or is to end it, and it has no work, or has worked on for
+    some seconds more. ``guests`` is then locked exclusively, so no new guest can come. ``look`` is called in between.
+    Raises `Deleted`.
     """
-    alone_since: float | None = None
+    folder = Path(guests.name).parent
+    unused_since = due_since = None
+    touched = 0.0
     while True:
         stack.check()
-        if _lock_alone(guests):
-            alone_since = alone_since or time.monotonic()
-            if not _works(stack) or time.monotonic() - alone_since >= seconds:
-                return
+        status, now = os.fstat(guests.fileno()), time.monotonic()
+        if not status.st_nlink:
+            raise Deleted
+        is_alone = _lock_alone(guests)
+        if unused_since is None or not is_alone or status.st_mtime != touched:
+            unused_since, touched = now, status.st_mtime
+        is_due = is_alone and (
+            now - unused_since >= idle_seconds or is_locked(folder / LEAVE_FILE, alone=True)
+        )
+        due_since = (now if due_since is None else due_since) if is_due else None
+        if due_since is not None and (not _works(stack) or now - due_since >= work_seconds):
+            return
+        if is_alone:
             fcntl.flock(guests, fcntl.LOCK_UN)
-        else:
-            alone_since = None
         look()
         time.sleep(_LOOK_SECONDS)
 
@@ -151,7 +180,10 @@ def main() -> None:
             with LocalStack(state_dir, port=port, report=lambda step: _tell(step=step)) as stack:
                 _tell(url=stack.url, seconds=stack.seconds_to_ready)
                 sys.stdout.close()
-                keep(stack, guests, Reload(stack, _log).look)
+                try:
+                    keep(stack, guests, Reload(stack, _log).look, of_commands().dualtrack_idle_seconds)
+                except Deleted:
+                    stack.kill()
         except _Stopped:
             pass
         except (CannotStart, ChildDied) as problem:

@@ -1,7 +1,8 @@
 """The local stack that the commands of one state folder share.
 
 The first command that needs it starts it in the background (`dualtrack_stack.local.runner`). Each user of it is a guest
-with a shared lock on ``guests``; the stack ends after the last guest has left.
+with a shared lock on ``guests``; the stack stays for some minutes after the last use. One that was started with other
+settings, of another version or for another project, is not used: it ends first.
 """
 
 from __future__ import annotations
@@ -16,11 +17,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
+from dualtrack.settings import of_commands
 from dualtrack_stack.local.credentials import Credentials
 from dualtrack_stack.local.private import make_private
-from dualtrack_stack.local.runner import GUESTS_FILE, is_locked
+from dualtrack_stack.local.runner import KEEPER_FILE, end_keeper, is_locked
 from dualtrack_stack.local.saved import Watched, look
-from dualtrack_stack.local.stack import HOST, KEYS_FILE, LOCK_FILE, RUNNER_FILE, CannotStart, answers
+from dualtrack_stack.local.stack import (
+    GUESTS_FILE,
+    HOST,
+    KEYS_FILE,
+    LOCK_FILE,
+    RUNNER_FILE,
+    CannotStart,
+    answers,
+)
+from dualtrack_stack.local.started_with import differences
 from dualtrack_stack.roots import own_python, project_root
 
 if TYPE_CHECKING:
@@ -29,6 +40,11 @@ if TYPE_CHECKING:
     from dualtrack_stack.local.aws import Aws
 
     Report = Callable[[str], None]
+
+
+class CannotStop(RuntimeError):
+    """The stack is not a command's; the message says whose."""
+
 
 _START_SECONDS: Final = 120.0
 _SAVED_SECONDS: Final = 20.0
@@ -45,13 +61,33 @@ def shared_stack(state_dir: Path, report: Report) -> Iterator[str]:
     for name in (GUESTS_FILE, "starting"):
         (state_dir / name).touch(mode=0o600)
     with (state_dir / GUESTS_FILE).open("a") as guests:
-        _lock(guests, fcntl.LOCK_SH, "Waiting for the stack of an earlier command to end", report)
         with (state_dir / "starting").open("a") as starting:
             waiting = "Waiting for the local stack that another command is starting"
             _lock(starting, fcntl.LOCK_EX, waiting, report)
+            if _await_running(state_dir):
+                _end_another(state_dir, report)
+            # a guest only now: whoever waits here for the end of another stack does not keep it
+            _lock(guests, fcntl.LOCK_SH, "Waiting for the stack of an earlier command to end", report)
             url = _await_running(state_dir) or _start(state_dir, report)
         _await_saved(state_dir, report)
         yield url
+
+
+def _end_another(state_dir: Path, report: Report) -> None:
+    """End the folder's stack if this command would start another one. What somebody runs with `dualtrack dev` stays,
+    and answers."""
+    try:
+        written = json.loads((state_dir / RUNNER_FILE).read_text())
+    except OSError:  # it has just ended
+        return
+    is_kept = is_locked(state_dir / KEEPER_FILE)
+    theirs, variables = written.get("started_with", {}), written.get("variables", ())
+    others = ", ".join(differences(theirs, variables, os.environ, unset=is_kept))
+    if others and is_kept:
+        report(f"The local stack that runs has {others}: another is started in its place")
+        end_keeper(state_dir, report)
+    elif others:
+        report(f"`dualtrack dev` answers; it has {others}")
 
 
 def _start(state_dir: Path, report: Report) -> str:
@@ -87,12 +123,27 @@ def _await_start(messages: IO[str], report: Report, log: Path) -> str:
     for line in messages:
         message = json.loads(line)
         if "url" in message:
-            report(f"Ready after {message['seconds']:.1f} s")
+            report(f"Ready after {message['seconds']:.1f} s{_stays()}")
             return str(message["url"])
         if "problem" in message:
             raise CannotStart(message["problem"])
         report(message["step"])
     raise CannotStart(f"It ended without a message; see {log}.")
+
+
+def _stays() -> str:
+    minutes = of_commands().dualtrack_idle_seconds / 60
+    return f"; it stays until it is unused for {minutes:g} min, or `uv run dualtrack stop`" if minutes else ""
+
+
+def stop_stack(state_dir: Path, report: Report) -> bool:
+    """End the stack that commands have left running, and wait for its end; whether there was one. Raises `CannotStop`
+    for one that `dualtrack dev` runs."""
+    if end_keeper(state_dir, report):
+        return True
+    if running_stack(state_dir):
+        raise CannotStop("`dualtrack dev` runs this stack: end it there, with Ctrl-C.")
+    return False
 
 
 def _lock(file: IO[str], how: int, notice: str, report: Report) -> None:

@@ -28,6 +28,7 @@ from dualtrack_stack.local.outside import Outside, outside_from
 from dualtrack_stack.local.private import make_private, write_private
 from dualtrack_stack.local.processes import Child, ChildDied, Children
 from dualtrack_stack.local.saved import Saved, Watched, look
+from dualtrack_stack.local.started_with import started_with
 from dualtrack_stack.project.model import BadProject
 from dualtrack_stack.roots import project_root
 
@@ -46,10 +47,14 @@ if TYPE_CHECKING:
 HOST: Final = "127.0.0.1"
 EMULATOR = "dualtrack_stack.local.emulator"
 RUNNER_FILE: Final = "dev.json"
-"""Written by a stack that serves: ``{"url", "pid", "root", "profiles", "seen", "problem"}``. ``seen`` is the digest of
-what it has taken up of the files in the two folders, ``problem`` what was wrong with it."""
+"""Written by a stack that serves: ``{"url", "pid", "root", "profiles", "seen", "problem", "variables",
+"started_with"}``. ``seen`` is the digest of what it has taken up of the files in the two folders, ``problem`` what was
+wrong with it. ``variables`` are those of the environment that it reads (`dualtrack_stack.local.started_with`)."""
 LOCAL_GRANT: Final = ("local-start", 1_000)
 """``grant_id`` and credits of the first grant of the stack's own user (CONTRACT 8)."""
+GUESTS_FILE: Final = "guests"
+"""Share-locked by every command that uses the stack; exclusively locked by a stack that is ending. Each request to the
+stack touches it."""
 LOCK_FILE: Final = "lock"
 """Locked by the process that runs the stack, from before its start until after its end."""
 KEYS_FILE: Final = "aws.env"
@@ -130,6 +135,10 @@ class _Paths:
     @property
     def keys(self) -> Path:
         return self.root / KEYS_FILE
+
+    @property
+    def guests(self) -> Path:
+        return self.root / GUESTS_FILE
 
     @property
     def lock(self) -> Path:
@@ -300,7 +309,7 @@ class LocalStack:
 
     def announce(self, seen: Saved, problem: str = "") -> None:
         """Tell the commands of the state folder what has been taken up, and what is wrong with it."""
-        watched = self._watched()
+        watched, variables = self._watched(), self._variables()
         told = {
             "url": self.url,
             "pid": os.getpid(),
@@ -308,8 +317,15 @@ class LocalStack:
             "profiles": str(watched.profiles),
             "seen": seen.digest(),
             "problem": problem,
+            "variables": variables,
+            "started_with": started_with(variables, self._environment),
         }
         write_private(self._paths.runner, json.dumps(told))
+
+    def _variables(self) -> list[str]:
+        """The variables of the environment that this stack reads."""
+        assert self._now.outside is not None
+        return [*self._now.outside.variables(), *self._now.secrets]
 
     def _watched(self) -> Watched:
         from dualtrack_stack.profiles import profiles_folder  # noqa: PLC0415 - loads pydantic
@@ -362,6 +378,11 @@ class LocalStack:
             self.stop()
             raise
         self.seconds_to_ready = time.monotonic() - began
+
+    def kill(self) -> None:
+        """End every process at once. What the emulator would save is lost."""
+        self._now.children.kill()
+        self.stop()
 
     def stop(self) -> None:
         """End every process; the emulator saves its state first."""
@@ -522,6 +543,7 @@ class LocalStack:
             status={**outside.status(), "user": self._user},
             origins=outside.origins(),
             profiles=self._now.profiles,
+            used=str(self._paths.guests),
         )
         front.send(json.dumps(dataclasses.asdict(config)).encode())
 

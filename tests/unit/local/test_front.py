@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from starlette.routing import Route
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from pathlib import Path
 
     from starlette.requests import Request
 
@@ -372,3 +374,22 @@ def test_an_internal_error_has_the_contracts_form(monkeypatch: pytest.MonkeyPatc
     answer = got("/nothing.js")
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal")
     assert "test" not in answer.text
+
+
+def test_each_request_counts_as_use_until_its_end(tmp_path: Path) -> None:
+    """The file that a background stack looks at; without one nothing is made."""
+    used, seen = tmp_path / "guests", []
+
+    async def app(*_: object) -> None:
+        seen.append(used.exists() and used.stat().st_mtime_ns)
+        if used.exists():
+            os.utime(used, (1, 1))
+
+    call = front.counted(app, used)
+    asyncio.run(call({}, None, None))  # type: ignore[arg-type]
+    used.touch()
+    os.utime(used, (1, 1))
+    asyncio.run(call({}, None, None))  # type: ignore[arg-type]
+    assert seen[0] is False
+    assert seen[1] > 10**9
+    assert used.stat().st_mtime > 1

@@ -483,6 +483,15 @@ class Settings:
         table="commands",
         in_file=False,
     )
+    dualtrack_idle_seconds: int = setting(
+        600,
+        "how long [the stack that a command has started](terminal.md#the-stack-behind-it) stays unused before it ends;"
+        " 0: it ends with the last command",
+        table="commands",
+        in_file=False,
+        least=0,
+        most=86_400,
+    )
     dualtrack_drop: tuple[str, ...] = setting(
         (),
         "settings of the last deployment that [this one may drop](aws/settings.md), separated by commas; `all` skips"
