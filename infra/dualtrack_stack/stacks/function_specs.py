@@ -351,7 +351,8 @@ _SPECS: Final = (
         # whose client takes nothing 10 s before its lease ends
         seconds=870,
         memory=256,  # billed as long as a chat takes; its cold start is as long as that of `turn` (dualtrack_stack.first_token)
-        layers=("stream", "arguments"),  # client tools are checked as a chat is admitted
+        # client tools and the schemas of answers are checked as a chat is admitted (patterns by pydantic's engine)
+        layers=("base", "stream", "arguments"),
         environment=(
             *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "STATE_MACHINE_ARN", "JWKS_URL", "TOKEN_ISSUER",
             "TOKEN_AUDIENCE", "UPGRADE_MESSAGE",

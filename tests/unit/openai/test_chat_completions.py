@@ -340,7 +340,6 @@ def test_files_are_taken_in_both_forms(door: Door) -> None:
         ({"messages": [{"role": "system", "content": "x" * 8_001}, user("x")]}, "8,000"),
         ({"messages": [{"role": "wizard", "content": "x"}]}, "messages.0.role"),
         ({"messages": [user([{"type": "video", "url": "x"}])]}, "video"),
-        ({"tools": [{"type": "function", "function": {"name": "x"}}]}, "tools"),
         ({"model": ""}, "model"),
     ],
 )

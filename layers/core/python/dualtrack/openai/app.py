@@ -14,11 +14,12 @@ from starlette.routing import Route, Router
 
 from dualtrack.api.route import OPENAI_PATH
 from dualtrack.errors import ApiError, not_found
-from dualtrack.openai.completions import DONE, Completion, error_line, models_json
+from dualtrack.openai.completions import DONE, Completion, error_line, models_json, usage_of
 from dualtrack.openai.exchanges import Exchange, trail_of
 from dualtrack.openai.prompt import json_object, prompt_of
 from dualtrack.openai.refusals import body_of, headers_of, status_of
 from dualtrack.openai.transcript import Diverged, End, Failed, Transcript
+from dualtrack.profiles import all_profiles
 from dualtrack.storage.leases import ANSWERS
 from dualtrack.streaming.follow_events import HEARTBEAT
 from dualtrack.streaming.leased_stream import HEADERS, BrokenOff, LeasedStream
@@ -89,16 +90,16 @@ class OpenAIDoor:
         lease = await anyio.to_thread.run_sync(leases.take, identity.user, ANSWERS)
         try:
             admit = partial(
-                self.admission.chat,
+                self.admission.admit,
                 identity,
                 prompt,
                 raw,
                 request.headers.get(CONVERSATION, ""),
                 is_retry=_is_retry(request),
             )
-            chat = await anyio.to_thread.run_sync(admit)
-            request.state.chat_id = chat.chat_id
-            answer = _Answer(self, chat, prompt, lease)
+            admitted = await anyio.to_thread.run_sync(admit)
+            request.state.chat_id = admitted.chat.chat_id
+            answer = _Answer(self, admitted.chat, admitted.after, prompt, lease)
             return await (answer.streamed() if prompt.is_streamed else answer.plain())
         except BaseException:
             with anyio.CancelScope(shield=True):
@@ -113,10 +114,11 @@ class OpenAIDoor:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The answer to one request."""
+    """The answer to one request: what the chat says behind the turn ``after``."""
 
     door: OpenAIDoor
     chat: Chat
+    after: int
     prompt: Prompt
     lease: Lease
 
@@ -127,6 +129,11 @@ class _Answer:
     @property
     def _headers(self) -> dict[str, str]:
         return {**HEADERS, CONVERSATION: self.chat.conversation_id}
+
+    def _transcript(self, *, is_streamed: bool) -> Transcript:
+        profile = all_profiles().get(self.chat.profile)
+        is_json = bool(self.chat.output) or (profile is not None and profile.output is not None)
+        return Transcript(is_streamed, self.chat.chat_id, self.after, is_json)
 
     async def streamed(self) -> Response:
         """Chunks as the text comes."""
@@ -145,7 +152,7 @@ class _Answer:
         return JSONResponse(body, headers=self._headers)
 
     async def _chunks(self) -> AsyncIterator[bytes]:
-        completion, transcript = self._completion, Transcript(is_streamed=True)
+        completion, transcript = self._completion, self._transcript(is_streamed=True)
         yield completion.first()
         async for piece in self._pieces(transcript):
             if piece is None:
@@ -154,23 +161,23 @@ class _Answer:
                 yield error_line(body_of(ApiError(_code(piece), piece.message)))
                 raise BrokenOff
             elif isinstance(piece, End):
-                ended = await self._ended(transcript)
-                yield completion.piece(piece)
+                usage = await self._ended(transcript, piece)
+                yield completion.end(piece, transcript.refusal)
                 if self.prompt.with_usage:
-                    yield completion.usage(ended)
+                    yield completion.usage(usage)
                 yield DONE
             else:
                 yield completion.piece(piece)
 
     async def _whole(self) -> dict[str, Any]:
-        transcript = Transcript(is_streamed=False)
+        transcript = self._transcript(is_streamed=False)
         try:
             async for piece in self._pieces(transcript):
                 if isinstance(piece, Failed):
                     raise ApiError(_code(piece), piece.message)
                 if isinstance(piece, End):
-                    ended = await self._ended(transcript)
-                    return self._completion.whole(transcript, piece.stop, ended)
+                    usage = await self._ended(transcript, piece)
+                    return self._completion.whole(transcript, piece.stop, usage)
         except BrokenOff:
             pass
         raise ApiError("unavailable", "The answer did not come. Try again: it may still be written.")
@@ -181,10 +188,8 @@ class _Answer:
             if not events:
                 yield None
             for event in events:
-                if event.event == "paused" and event is not events[-1]:
-                    continue  # it was decided meanwhile
                 try:
-                    pieces = transcript.take(event)
+                    pieces = transcript.take(event, is_last=event is events[-1])
                 except Diverged:
                     raise BrokenOff from None
                 for piece in pieces:
@@ -193,16 +198,20 @@ class _Answer:
                         return
         raise BrokenOff
 
-    async def _ended(self, transcript: Transcript) -> Chat:
-        """The chat with its usage. Its exchange is noted before the client has it: its next request finds it."""
-        return await anyio.to_thread.run_sync(self._note, transcript.content)
+    async def _ended(self, transcript: Transcript, end: End) -> dict[str, Any]:
+        """The answer's usage. The exchange is noted before the client has it: its next request finds it."""
+        return await anyio.to_thread.run_sync(self._note, transcript.said, end)
 
-    def _note(self, content: str) -> Chat:
+    def _note(self, said: str, end: End) -> dict[str, Any]:
         admission, chat = self.door.admission, self.chat
-        said = Exchange(self.prompt.message, content)
-        trail = trail_of(self.prompt.exchanges)
-        admission.index.note(chat, said.digest, trail, admission.stores.clock())
-        return admission.stores.chats.load(chat.user, chat.chat_id) or chat
+        if end.stop != "tool_calls":  # those calls' ids name the chat
+            exchange, trail = Exchange(self.prompt.message, said), trail_of(self.prompt.exchanges)
+            admission.index.note(chat, exchange.digest, trail, admission.stores.clock())
+        ended = admission.stores.chats.load(chat.user, chat.chat_id) or chat
+        if not self.after and ended.turn <= end.turn:
+            return usage_of(ended, ())
+        _, turns = admission.stores.chats.load_with_turns(chat.user, chat.chat_id) or (None, ())
+        return usage_of(ended, (turn for turn in turns if not self.after < turn.number <= end.turn))
 
 
 async def _spaces(whole: asyncio.Task[dict[str, Any]]) -> AsyncIterator[bytes]:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from dualtrack.openai.client_tools import PastCall
+
 TRAIL: Final = 64
 """How many exchanges before an exchange are compared."""
 _SHORT: Final = 12
@@ -22,10 +24,12 @@ _SHORT: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What the user said, and what was answered: the texts as a client resends them."""
+    """What the user said, and what was answered: the texts as a client resends them, and the calls that the client
+    ran."""
 
     user: str
     assistant: str
+    calls: tuple[PastCall, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -34,6 +38,11 @@ class Exchange:
         for role, text in (("user", self.user), ("assistant", self.assistant)):
             said.update(f"{role}\n{_folded(text)}\0".encode())
         return said.hexdigest()
+
+    @property
+    def chat_id(self) -> str:
+        """The chat that the newest of its calls names; empty if none does."""
+        return next((call.chat_id for call in reversed(self.calls) if call.chat_id), "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,20 +16,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.fork_conversation import fork_conversation
+from dualtrack.chat.tool_results import kept
 from dualtrack.clock import iso
 from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.errors import ApiError, not_found
-from dualtrack.ids import new_conversation_id, query_id, response_id
+from dualtrack.ids import new_conversation_id, query_id, response_id, tool_id
 from dualtrack.memory.asked import title_of
-from dualtrack.memory.records import Record
+from dualtrack.memory.records import Record, ToolCallDetail
+from dualtrack.openai.client_tools import MAX_CALLS
 from dualtrack.openai.exchanges import Place, best_first, trail_of
 from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.storage.past_writes import import_records
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dualtrack.api.identity import Identity
+    from dualtrack.openai.client_tools import PastCall
     from dualtrack.openai.exchanges import Exchange
     from dualtrack.openai.prompt import Prompt
     from dualtrack.storage.chats import Chat
@@ -80,12 +83,21 @@ class Placing:
         exchanges = prompt.exchanges
         for end in range(len(exchanges), max(len(exchanges) - LOOKED_UP, 0), -1):
             trail = trail_of(exchanges[: end - 1])
-            found = self.index.find(self.identity.user, self.identity.key_id, exchanges[end - 1].digest)
-            for place in best_first((Place(*entry) for entry in found), trail):
+            for place in self._places(exchanges[end - 1], trail):
                 conversation = self._visible(place.conversation_id)
                 if conversation and conversation.profile == prompt.model:
                     return self._behind(conversation, place.query, prompt, exchanges[end:])
         return None
+
+    def _places(self, exchange: Exchange, trail: Sequence[str]) -> Iterator[Place]:
+        """Where the exchange stands, the best place first; last the chat that its calls name, which need not have been
+        answered."""
+        user, key_id = self.identity.user, self.identity.key_id
+        found = self.index.find(user, key_id, exchange.digest)
+        yield from best_first((Place(*entry) for entry in found), trail)
+        chat = self.stores.chats.load(user, exchange.chat_id) if exchange.chat_id else None
+        if chat and chat.key_id == key_id:
+            yield Place(chat.conversation_id, chat.query)
 
     def _behind(
         self, conversation: Conversation, query: int, prompt: Prompt, rest: Sequence[Exchange]
@@ -159,8 +171,20 @@ class Placing:
         return conversation
 
 
-def _records(exchange: Exchange, number: int, now: str) -> tuple[Record, Record]:
+def _records(exchange: Exchange, number: int, now: str) -> tuple[Record, ...]:
+    said = exchange.assistant or _NOTHING
     return (
         Record(query_id(number), "message", "user", exchange.user or _NOTHING, now),
-        Record(response_id(number), "message", "assistant", exchange.assistant, now, stop="complete"),
+        *(
+            _call(call, tool_id(number, place), now)
+            for place, call in enumerate(exchange.calls[-MAX_CALLS:], 1)
+        ),
+        Record(response_id(number), "message", "assistant", said, now, 2, stop="complete"),
     )
+
+
+def _call(call: PastCall, record_id: str, now: str) -> Record:
+    """What a client's tool returned, which was told to another model."""
+    detail = ToolCallDetail(record_id, call.tool, call.input, is_error=False, seconds=0.0, turn=1)
+    content = kept(call.result or _NOTHING)
+    return Record(record_id, "tool_call", "user", content, now, 1, call=detail)

@@ -6,25 +6,32 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.attached_files import File, decoded_file, within_limit
 from dualtrack.errors import ApiError, invalid_request
 from dualtrack.media import VIEWABLE
 from dualtrack.message_files import MAX_FILES, MESSAGE_CHARACTERS, is_text_type
+from dualtrack.openai.client_tools import declared_tools, past_call
 from dualtrack.openai.exchanges import Exchange
+from dualtrack.openai.output_format import output_schema
 from dualtrack.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from dualtrack.frozen import JsonObject
+    from dualtrack.openai.client_tools import PastCall
+    from dualtrack.tools.client_tools import ClientTools
 
     Message = Mapping[str, Any]
 
 INSTRUCTION_CHARACTERS: Final = 8_000
 
 _PROGRAM: Final = ("system", "developer")
-_ROLES: Final = (*_PROGRAM, "user", "assistant", "tool", "function")
+_RESULTS: Final = ("tool", "function")
+_ROLES: Final = (*_PROGRAM, "user", "assistant", *_RESULTS)
 _BETWEEN: Final = "\n\n"
 _DATA_URL: Final = re.compile(r"data:([^;,]{1,200})((?:;[^;,]{1,200}){0,5});base64,", re.IGNORECASE)
 
@@ -32,7 +39,9 @@ _DATA_URL: Final = re.compile(r"data:([^;,]{1,200})((?:;[^;,]{1,200}){0,5});base
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A request: the user's newest message (empty for files alone) with its files, what the client's program says to
-    it, and the exchanges before it, which are resent. ``with_usage``: a stream ends with the usage."""
+    it, and the exchanges before it, which are resent. ``with_usage``: a stream ends with the usage. ``tools``,
+    ``output``: those of the client, and the JSON Schema of the answer. ``results``: the calls that the client was asked
+    for last, with what came of them; the message began their chat, and is not asked again."""
 
     model: str
     message: str
@@ -41,6 +50,9 @@ class Prompt:
     exchanges: tuple[Exchange, ...] = ()
     is_streamed: bool = False
     with_usage: bool = False
+    tools: ClientTools = ()
+    output: JsonObject | None = None
+    results: tuple[PastCall, ...] = ()
 
 
 def json_object(raw: bytes) -> dict[str, Any]:
@@ -59,12 +71,40 @@ def prompt_of(body: Mapping[str, Any]) -> Prompt:
     _refuse_unserved(body)
     messages = _messages(body.get("messages"))
     said = [message for message in messages if message["role"] not in _PROGRAM]
-    if not said or said[-1]["role"] != "user":
-        raise invalid_request("messages: the last one must be the user's.")
-    first = next((n for n in range(len(said), 0, -1) if said[n - 1]["role"] != "user"), 0)
-    asked = [_content(message, is_asked=True) for message in said[first:]]
-    message = _BETWEEN.join(text for text, _ in asked if text)
-    files = tuple(file for _, sent in asked for file in sent)
+    asked, answered = _asked(said)
+    results = _calls(_newest_calls(answered))
+    if answered and not any(call.result is not None and call.chat_id for call in results):
+        raise invalid_request(
+            "messages: the last one must be the user's, or the result of a call that an answer asked for."
+        )
+    message, files = (_BETWEEN.join(_texts(asked)), ()) if results else _question(asked)
+    options = body.get("stream_options")
+    return Prompt(
+        model=_named(body),
+        message=message,
+        files=within_limit(files),
+        instructions=_instructions(message for message in messages if message["role"] in _PROGRAM),
+        exchanges=_exchanges(said[: len(said) - len(asked) - len(answered)]),
+        is_streamed=body.get("stream") is True,
+        with_usage=isinstance(options, dict) and options.get("include_usage") is True,
+        tools=declared_tools(body.get("tools"), body.get("tool_choice")),
+        output=output_schema(body.get("response_format"), "response_format"),
+        results=results,
+    )
+
+
+def _asked(said: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
+    """The user's newest messages, and what follows them: the answer's turns so far, each with its tools' results."""
+    end = next((n for n in range(len(said), 0, -1) if said[n - 1]["role"] == "user"), 0)
+    first = next((n for n in range(end, 0, -1) if said[n - 1]["role"] != "user"), 0)
+    return said[first:end], said[end:]
+
+
+def _question(asked: Sequence[Message]) -> tuple[str, tuple[File, ...]]:
+    """The user's newest message and its files. Raises 400."""
+    contents = [_content(message, is_asked=True) for message in asked]
+    message = _BETWEEN.join(text for text, _ in contents if text)
+    files = tuple(file for _, sent in contents for file in sent)
     if not message and not files:
         raise invalid_request("messages: the last one is empty.")
     if len(message) > MESSAGE_CHARACTERS:
@@ -74,28 +114,20 @@ def prompt_of(body: Mapping[str, Any]) -> Prompt:
         )
     if len(files) > MAX_FILES:
         raise invalid_request(f"messages: the last one has {len(files)} files; {MAX_FILES} are taken.")
-    options = body.get("stream_options")
-    return Prompt(
-        model=_named(body),
-        message=message,
-        files=within_limit(files),
-        instructions=_instructions(message for message in messages if message["role"] in _PROGRAM),
-        exchanges=_exchanges(said[:first]),
-        is_streamed=body.get("stream") is True,
-        with_usage=isinstance(options, dict) and options.get("include_usage") is True,
-    )
+    return message, files
+
+
+def _newest_calls(answered: Sequence[Message]) -> Sequence[Message]:
+    """The last of these messages that asks for calls, with the results behind it."""
+    at = next((n for n in range(len(answered), 0, -1) if answered[n - 1]["role"] == "assistant"), 1)
+    return answered[at - 1 :]
 
 
 def _refuse_unserved(body: Mapping[str, Any]) -> None:
     if body.get("n") not in (None, 1):
         raise invalid_request("n: one answer a request.")
-    if (body.get("tools") or body.get("functions")) and body.get("tool_choice") != "none":
-        raise invalid_request(
-            "tools: the client's own tools are not taken; the model has those of its profile."
-        )
-    form = body.get("response_format")
-    if isinstance(form, dict) and form.get("type") not in (None, "text"):
-        raise invalid_request("response_format: answers are text.")
+    if body.get("functions"):
+        raise invalid_request("functions: name them in tools.")
 
 
 def _named(body: Mapping[str, Any]) -> str:
@@ -115,7 +147,7 @@ def _messages(sent: object) -> Sequence[Message]:
 
 
 def _instructions(messages: Iterable[Message]) -> str:
-    text = _BETWEEN.join(filter(None, (_content(message)[0] for message in messages)))
+    text = _BETWEEN.join(_texts(messages))
     if len(text) > INSTRUCTION_CHARACTERS:
         raise invalid_request(
             f"messages: the system messages have {len(text):,} characters; {INSTRUCTION_CHARACTERS:,} are taken."
@@ -123,23 +155,57 @@ def _instructions(messages: Iterable[Message]) -> str:
     return text
 
 
+def _texts(messages: Iterable[Message]) -> Iterable[str]:
+    return filter(None, (_content(message)[0] for message in messages))
+
+
 def _exchanges(messages: Sequence[Message]) -> tuple[Exchange, ...]:
-    """What the user said and what was answered, in turns: messages of one side that follow each other are one. What
-    tools returned is left out."""
+    """What the user said and what was answered, in turns: messages of one side that follow each other are one, with the
+    calls that the client ran."""
     exchanges: list[Exchange] = []
-    user: list[str] = []
-    assistant: list[str] = []
-    for message in messages:
-        if message["role"] == "user":
-            if assistant:
-                exchanges.append(Exchange(_BETWEEN.join(user), _BETWEEN.join(assistant)))
-                user, assistant = [], []
-            user.append(_content(message)[0])
-        elif message["role"] == "assistant" and (text := _content(message)[0]):
-            assistant.append(text)
-    if assistant:
-        exchanges.append(Exchange(_BETWEEN.join(user), _BETWEEN.join(assistant)))
+    begin = 0
+    for end in range(1, len(messages) + 1):
+        is_over = end == len(messages) or (
+            messages[end]["role"] == "user" and messages[end - 1]["role"] != "user"
+        )
+        if is_over:
+            exchange = _exchange(messages[begin:end])
+            begin = end
+            if exchange.assistant or exchange.calls:
+                exchanges.append(exchange)
     return tuple(exchanges)
+
+
+def _exchange(messages: Sequence[Message]) -> Exchange:
+    user, assistant = (
+        _BETWEEN.join(_texts(message for message in messages if message["role"] == role))
+        for role in ("user", "assistant")
+    )
+    return Exchange(user, assistant, _calls(messages))
+
+
+def _calls(messages: Iterable[Message]) -> tuple[PastCall, ...]:
+    """The calls of assistant messages in order, with the results that follow."""
+    asked: dict[str, PastCall] = {}
+    answered: dict[str, PastCall] = {}
+    for message in messages:
+        if message["role"] == "assistant":
+            for call in _called(message):
+                asked[call.call_id] = call
+        elif message["role"] in _RESULTS and (call := asked.get(str(message.get("tool_call_id")))):
+            answered[call.call_id] = replace(call, result=_content(message)[0])
+    return tuple(answered.get(call.call_id, call) for call in asked.values())
+
+
+def _called(message: Message) -> Iterable[PastCall]:
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list):
+        raise invalid_request("messages: tool_calls must be a list.")
+    for call in calls:
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict):
+            raise invalid_request("messages: tool_calls have a function each.")
+        yield past_call(call.get("id"), function.get("name"), function.get("arguments"))
 
 
 def _content(message: Message, *, is_asked: bool = False) -> tuple[str, tuple[File, ...]]:

@@ -1,8 +1,10 @@
 """A chat's events as pieces of one answer (CONTRACT 10). Pure.
 
 An answer is the texts of all turns, with a blank line between them: what the model wrote before its tools is part of
-it. What is streamed adds up to what is returned. So text that may still be taken back is held back, and where a
-repeated turn does not go on as it began, the stream ends.
+it. One that has to fit a schema is its JSON alone, once it fits. What is streamed adds up to what is returned. So text
+that may still be taken back is held back, and where a repeated turn does not go on as it began, the stream ends.
+
+A chat whose client runs tools has several answers: each ends with calls, and the next begins where they were decided.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.openai.client_tools import asked_calls, is_clients
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from dualtrack.frozen import JsonObject
 
 _BETWEEN: Final = "\n\n"
+_NO_FIT: Final = "The answer did not fit the schema."
 _INPUT: Final = 500
 """Characters of a tool's input that are shown."""
 
@@ -38,10 +43,19 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class Calls:
+    """What the client is asked to run: ``{"id", "name", "arguments"}`` each."""
+
+    calls: Sequence[Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
 class End:
-    """The answer is complete. ``stop``: the chat's, or ``paused`` for one that waits for a decision."""
+    """The answer is complete. ``stop``: the chat's, ``tool_calls`` if the client is to run some, or ``paused`` for one
+    that waits for people. ``turn``: the last one that is part of it."""
 
     stop: str
+    turn: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +66,7 @@ class Failed:
     message: str
 
 
-Piece = Text | Work | End | Failed
+Piece = Text | Work | Calls | End | Failed
 
 
 class Diverged(Exception):
@@ -62,9 +76,20 @@ class Diverged(Exception):
 @dataclass(slots=True)
 class Transcript:
     """Takes a chat's events in order. ``is_streamed``: what was returned cannot be taken back; else it is read once the
-    chat has ended (`content`, `work`)."""
+    chat has ended (`content`, `work`, `calls`). ``after``: the turn whose calls the client has run before this answer;
+    ``is_json``: the answer has to fit a schema."""
 
     is_streamed: bool
+    chat_id: str = ""
+    after: int = 0
+    is_json: bool = False
+    calls: Sequence[Mapping[str, str]] = ()
+    refusal: str = ""
+    """Why there is no JSON that fits."""
+    _before: str = ""
+    """The text of the chat's earlier answers."""
+    _is_earlier: bool = False
+    """Whether what comes belongs to them."""
     _turn: int = 0
     _closed: list[str] = field(default_factory=list)
     _current: list[str] = field(default_factory=list)
@@ -76,6 +101,14 @@ class Transcript:
     _repeated: int = 0
     """How many characters of that it has said."""
     _work: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._is_earlier = self.after > 0
+
+    @property
+    def said(self) -> str:
+        """The text of all answers of the chat so far."""
+        return _BETWEEN.join(filter(None, (self._before, self.content)))
 
     @property
     def content(self) -> str:
@@ -92,10 +125,29 @@ class Transcript:
         """What the tools did."""
         return "".join(self._work)
 
-    def take(self, event: StoredEvent) -> Sequence[Piece]:
-        """The pieces that follow from an event. Raises `Diverged`."""
+    def take(self, event: StoredEvent, *, is_last: bool = True) -> Sequence[Piece]:
+        """The pieces that follow from an event; ``is_last``: none is known behind it. Raises `Diverged`."""
+        if event.event == "paused":
+            return self._pause(event.data, is_last=is_last)
+        if event.event == "resumed" and event.data["turn"] == self.after:
+            self._before, self._is_earlier = self.content, False
+            self._closed, self._current, self._held, self._again = [], [], "", ""
+            self._work = []
         take = _TAKES.get(event.event)
-        return take(self, event.data) if take else ()
+        pieces = take(self, event.data) if take else ()
+        return [piece for piece in pieces if isinstance(piece, End | Failed)] if self._is_earlier else pieces
+
+    def _pause(self, data: JsonObject, *, is_last: bool) -> Sequence[Piece]:
+        """Calls of the client end the answer, even if they were decided meanwhile: they are the answer to a retry. A
+        pause for people ends it while it lasts."""
+        if not self._is_earlier and any(map(is_clients, data["calls"])):
+            self.calls = asked_calls(self.chat_id, data["calls"])
+            return [Calls(self.calls), End("tool_calls", self._turn)]
+        people = [call for call in data["calls"] if not is_clients(call)]
+        if is_last and people and data["turn"] >= self.after:
+            self._is_earlier = False
+            return [*self._say(_waiting(people), is_ours=True), End("paused", self._turn)]
+        return ()
 
     def _begin(self, turn: int) -> Sequence[Piece]:
         said = self._sent
@@ -107,7 +159,9 @@ class Transcript:
         self._turn, self._current, self._held = turn, [], ""
         return ()
 
-    def _say(self, text: str) -> Sequence[Piece]:
+    def _say(self, text: str, *, is_ours: bool = False) -> Sequence[Piece]:
+        if self.is_json and not is_ours:
+            return ()
         text = self._held + text
         certain = text.rstrip()
         self._held = text[len(certain) :]
@@ -133,8 +187,11 @@ class Transcript:
         self._current, self._again, self._repeated = [self._again, rest], "", 0
         return [Text(rest)] if rest else ()
 
-    def _answer(self, response: str) -> Sequence[Piece]:
+    def _answer(self, response: str, stop: str) -> Sequence[Piece]:
         """The rest of the last turn, whose text is the response."""
+        if self.is_json and stop != "complete":
+            self.refusal = _NO_FIT if stop == "invalid_output" else ""
+            return ()
         sent, whole = self._sent, response.strip()
         if self.is_streamed and not whole.startswith(sent):
             raise Diverged
@@ -153,10 +210,15 @@ _TAKES: Final[Mapping[str, Callable[[Transcript, JsonObject], Sequence[Piece]]]]
         "delta": lambda so_far, data: so_far._say(data["text"]),
         "tool_calls_start": lambda so_far, data: so_far._do("".join(map(_called, data["calls"]))),
         "tool_result": lambda so_far, data: so_far._do(f"{data['tool']}: {data['preview']}\n"),
-        "paused": lambda so_far, data: [*so_far._say(_waiting(data["calls"])), End("paused")],
-        "answer": lambda so_far, data: [*so_far._answer(data["response"]), End(data["stop"])],
+        "answer": lambda so_far, data: [
+            *so_far._answer(data["response"], data["stop"]),
+            End(data["stop"], so_far._turn),
+        ],
         # without an answer before it: the chat was cancelled
-        "done": lambda so_far, data: [*so_far._answer(data["response"] or so_far._sent), End("cancelled")],
+        "done": lambda so_far, data: [
+            *so_far._answer(data["response"] or so_far._sent, "cancelled"),
+            End("cancelled", so_far._turn),
+        ],
         "error": lambda _, data: [Failed(data["code"], data["message"])],
     }
 )
