@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.profiles import DEFAULT_PROFILE, all_profiles, profile_named
 
 from tests.drivers.crash_world import (
+    ANSWER,
     BIG,
     CLIENT_TOOL,
     COURSE_SEARCH,
@@ -41,6 +42,7 @@ from tests.drivers.invariants import (
     prefix_faults,
     turns_of,
 )
+from tests.drivers.unattended import faults_in_schedule, faults_in_telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -132,6 +134,11 @@ SCENARIOS: Final = (
     Scenario("a query that must fold", earlier=30),
     Scenario("a query that takes what waits", earlier=30, digest_waits=True),
     Scenario("a digest written ahead", earlier=18),
+    Scenario("told", told="at once"),
+    Scenario("told in the end, of a pause too", rounds=((NOTE,),), charged=8, asks=(NOTE.tool,), told="in the end"),
+    Scenario("told of a failure", status="failed", stop="", charged=0, refused_by_model=True, told="at once"),
+    Scenario("cancelled, told of its pause alone", rounds=((NOTE,),), status="cancelled", stop="cancelled", asks=(NOTE.tool,), decided="cancel", told="at once"),
+    Scenario("scheduled", scheduled=True, told="at once"),
     Scenario("searched in a fork that must fold", earlier=30, forked=True, rounds=((SEARCH,),), charged=7, always_asks=True),
 )  # fmt: skip
 
@@ -242,6 +249,7 @@ def judge(world: World, case: Case) -> list[str]:
     wrong += _ends(case, world, chats)
     wrong += _summaries(case, stores, chats)
     wrong += _repeats(world, chats)
+    wrong += _unattended(case, world, chats)
     following = world.ask_again()
     wrong += [f"next query: {fault}" for fault in chat_faults(stores, following)]
     if (following.status, following.stop) not in (("done", "complete"), ("done", "insufficient_credits")):
@@ -255,9 +263,19 @@ def judge(world: World, case: Case) -> list[str]:
     return [*wrong, *broken, *world.complaints]
 
 
+def _unattended(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:
+    """Faults in what was told, and in what a schedule has started."""
+    stores, given_up = world.look(), case.fault.always and case.fault.site.step == "deliver"
+    if case.scenario.told and not given_up:
+        yield from faults_in_telling(stores, world.receiver, world.user, chats, (SAID, ANSWER))
+    if case.scenario.scheduled:
+        schedule = stores.schedules.find(world.user, world.schedule.schedule_id)
+        yield from faults_in_schedule(schedule, chats, noted=world.noted)
+
+
 def _ends(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:
     """Faults in how the chat ended, where only one end is right."""
-    if not chats and case.fault.site.step != "start":
+    if not chats and case.fault.site.step not in ("start", "schedule"):
         yield "no chat"
     # The same key starts a second chat if the client was told that the first could not be started.
     unavailable = world.responses.count(503)
@@ -277,7 +295,7 @@ def _allowed(case: Case) -> set[str]:
     if (
         case.fault.always
         or case.meanwhile in ("abort", "deadline")
-        or case.fault.site.step.startswith("start")
+        or case.fault.site.step.startswith(("start", "schedule"))
     ):
         allowed.add("failed")
     if case.meanwhile == "cancel":

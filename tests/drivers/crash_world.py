@@ -29,6 +29,7 @@ from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.erase_user import Retention, begin_erasure, stop_user
 from dualtrack.chat.fork_conversation import fork_conversation
+from dualtrack.chat.run_schedules import Starting, run_schedules
 from dualtrack.chat.run_tool import run_tool
 from dualtrack.chat.run_turn import TurnSettings, Waits, run_turn
 from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
@@ -73,6 +74,16 @@ from tests.drivers.faults import PATIENCE, ModelTransport, Process, Trace, start
 from tests.drivers.images import png
 from tests.drivers.local_vectors import LocalVectors
 from tests.drivers.memory_aws import MemoryAws
+from tests.drivers.unattended import (
+    APART,
+    DUE_AFTER,
+    RUNS,
+    Edge,
+    Receiver,
+    deliver,
+    make_webhooks,
+    schedule_of,
+)
 from tests.drivers.world import SETTINGS, FakeClock, search_needs, store
 
 if TYPE_CHECKING:
@@ -246,6 +257,12 @@ class Scenario:
     tools: tuple[Mapping[str, Any], ...] = ()
     """Those that the client of every query runs."""
 
+    told: Literal["", "at once", "in the end"] = ""
+    """Two webhooks are told of every end and pause; "in the end": the first takes no message at once."""
+
+    scheduled: bool = False
+    """A schedule asks the first query."""
+
     decided: Literal["approve", "decline", "edit", "allow", "one by one", "cancel", "nobody"] = "approve"
     """What becomes of each pause; "allow": its tools run from then on; "nobody" decides until it ends."""
 
@@ -327,6 +344,9 @@ class World:
         self._suffix = ""
         self._followed = False
         self._first: ChatRef | None = None
+        self.receiver = Receiver(fails_first=self.scenario.told == "in the end")
+        self.noted = False
+        """Whether a run of the schedule came to its end."""
         self._prepare()
 
     def _prepare(self) -> None:
@@ -336,6 +356,8 @@ class World:
         if self.scenario.profile == "courses":
             publish(stores, "v1", index_of([BOATS, TABLES]))
         self._use_before(stores)
+        if self.scenario.told:
+            make_webhooks(stores, self.user)
         self.conversation_id = self._said_before(stores) if self.scenario.earlier else ""
 
     def _said_before(self, stores: Stores) -> str:
@@ -609,14 +631,39 @@ class World:
 
     def run(self) -> None:
         """The chat's whole life, then everything that runs on a schedule."""
-        self.post(conversation_id=self.conversation_id)
-        for chat in self.chats():
-            if self.execution(chat.chat_id) == "RUNNING":
-                self.machine(ref_of(chat))
+        if self.scenario.scheduled:
+            self._come_due()
+        else:
+            self.post(conversation_id=self.conversation_id)
+        self._machines()
         self.look_after()
+        if self.scenario.told:
+            self._tell()
         self.release()
         if self.erased:
             self.end_erasure()
+
+    def _machines(self) -> None:
+        for chat in self.chats():
+            if self.execution(chat.chat_id) == "RUNNING":
+                self.machine(ref_of(chat))
+
+    def _come_due(self) -> None:
+        """A schedule, and the rule each minute."""
+        self.schedule = schedule_of(self.look(), self.user, "What is it?", self.scenario.profile)
+        self.clock.now += DUE_AFTER
+        for _ in range(RUNS):
+            with contextlib.suppress(StepFailed):
+                self.state("schedule", self.run_schedules, 0)
+            self._machines()
+            self.clock.now += 60
+
+    def _tell(self) -> None:
+        """The function `deliver`, until a run that dies is made up for."""
+        for _ in range(2 * RUNS):
+            with contextlib.suppress(StepFailed):
+                self.state("deliver", self.tell, 0)
+            self.clock.now += APART
 
     def post(self, message: str = "What is it?", conversation_id: str = "") -> None:
         """POST /v1/chats; with a key, repeated until it is answered."""
@@ -957,6 +1004,17 @@ class World:
     def look_at_open_chats(self, process: Process) -> Any:
         """One delivery to `sweep`."""
         return sweep(self.stores(process), self.executions(process), 120)
+
+    def run_schedules(self, process: Process) -> None:
+        """One delivery to `schedule`."""
+        starting = Starting(self.executions(process), CostSettings(MODEL, SummarySettings(MODEL)))
+        report = run_schedules(self.stores(process), starting, lambda: True)
+        self.noted = True
+        self.responses += [503] * report.waiting
+
+    def tell(self, process: Process) -> None:
+        """One delivery to `deliver`."""
+        deliver(self.stores(process), Edge(process, self.receiver))
 
     def begin_erasure(self, process: Process) -> None:
         """One delivery of DELETE /v1/me."""

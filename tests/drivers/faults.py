@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 from botocore.exceptions import ReadTimeoutError
+from dualtrack.webhooks.post import Outcome
 
 from tests.drivers.memory_aws import Client, client_error
 
@@ -188,7 +189,7 @@ def deliver(trace: Trace, quiet: Trace, step: str, body: Callable[[Process], obj
     return outcome[0]
 
 
-def _throttled(site: Site) -> httpx2.Response | Exception:
+def _throttled(site: Site) -> httpx2.Response | Outcome | Exception:
     if site.service == "model":
         body = {"type": "error", "error": {"type": "overloaded_error", "message": "test"}}
         return httpx2.Response(529, json=body)
@@ -196,6 +197,8 @@ def _throttled(site: Site) -> httpx2.Response | Exception:
         return ToolBroke()
     if site.service in OVER_HTTP:
         return httpx2.Response(429, json={"error": "slow down"}, headers={"retry-after": "1"})
+    if site.service == "receiver":
+        return Outcome(429)
     return client_error("SlowDown" if site.service == "s3" else "ThrottlingException", site.operation)
 
 
@@ -206,7 +209,9 @@ def _conflict(site: Site) -> Exception:
     return client_error("TransactionConflictException", site.operation)
 
 
-def _lost_answer(site: Site) -> Exception:
+def _lost_answer(site: Site) -> Outcome | Exception:
+    if site.service == "receiver":
+        return Outcome(error="no answer")
     if site.service == "model":
         return httpx2.ReadTimeout("test")
     if site.service == "tool":

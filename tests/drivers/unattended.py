@@ -1,0 +1,140 @@
+"""What happens with nobody waiting, for the crash matrix: a receiver of webhooks behind a process's edge, and a schedule.
+
+`faults_in_telling` and `faults_in_schedule` say what must hold after any fault (docs/faults.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.api.identity import Identity
+from dualtrack.api.models import ScheduleBody
+from dualtrack.api.schedules import make_schedule
+from dualtrack.storage.webhooks import CLAIM_SECONDS, Webhook
+from dualtrack.webhooks.deliver import WAITS, Deliverer
+from dualtrack.webhooks.post import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.schedules import Schedule
+    from dualtrack.storage.stores import Stores
+
+    from tests.drivers.faults import Process
+
+HOOKS: Final = ("wh_1", "wh_2")
+EVENTS: Final = ("chat.done", "chat.failed", "chat.paused")
+RUNS: Final = 3
+"""Runs of `schedule` and of `deliver`: one may fail, and what it has claimed may be done by the next."""
+
+APART: Final = CLAIM_SECONDS + WAITS[0]
+"""Seconds between two runs of `deliver`, after which a dead one's claims are over."""
+
+DUE_AFTER: Final = 86_400
+"""Seconds after which the schedule is due; the next time is beyond the scenario."""
+
+
+@dataclass
+class Receiver:
+    """Two receivers: the first fails at the first message of each id, if it is to. ``taken``: by webhook and id, the
+    bodies that arrived."""
+
+    fails_first: bool = False
+    taken: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    refused: set[str] = field(default_factory=set)
+
+    def answer(self, url: str, body: bytes, message_id: str) -> Outcome:
+        """Take a message, or fail."""
+        webhook_id = url.rsplit("/", 1)[1]
+        if self.fails_first and webhook_id == HOOKS[0] and message_id not in self.refused:
+            self.refused.add(message_id)
+            return Outcome(500)
+        self.taken.setdefault((webhook_id, message_id), []).append(body.decode())
+        return Outcome(200)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """The receiver and KMS as a process reaches them."""
+
+    process: Process
+    receiver: Receiver
+
+    def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
+        """A POST."""
+        message_id = headers["webhook-id"]
+        outcome: Outcome = self.process.call(
+            "receiver", "post", url.rsplit("/", 1)[1], lambda: self.receiver.answer(url, body, message_id)
+        )
+        return outcome
+
+    def open(self, webhook_id: str, sealed: str) -> str:
+        """Decrypt a secret."""
+        opened: str = self.process.call("kms", "decrypt", webhook_id, lambda: sealed)
+        return opened
+
+
+def make_webhooks(stores: Stores, user: str) -> None:
+    """Two, of which both want everything."""
+    for webhook_id in HOOKS:
+        url = f"https://example.org/{webhook_id}"
+        stores.webhooks.make(Webhook(webhook_id, user, url, EVENTS, "whsec_c2VjcmV0", 0), [])
+
+
+def deliver(stores: Stores, edge: Edge) -> None:
+    """A run of `deliver`."""
+    outside: Any = edge
+    Deliverer(stores.webhooks, outside, outside, "test", jitter=lambda: 0.0).run(60)
+
+
+def schedule_of(stores: Stores, user: str, message: str, profile: str) -> Schedule:
+    """A new schedule, due once in the scenario."""
+    body = ScheduleBody(message=message, profile=profile or None, rate="1 day")
+    return make_schedule(stores, Identity(user, user), body)
+
+
+def faults_in_telling(
+    stores: Stores, receiver: Receiver, user: str, chats: Sequence[Chat], said: Sequence[str]
+) -> Iterator[str]:
+    """Each end and each pause arrives at each webhook, under one id, with one body and no text; nothing waits."""
+    wanted = {(hook, message) for chat in chats for message in _messages(chat) for hook in HOOKS}
+    for hook, message in sorted(wanted ^ receiver.taken.keys()):
+        yield f"{message} {'was lost' if (hook, message) in wanted else 'has no cause'}: {hook}"
+    for (hook, message), bodies in receiver.taken.items():
+        if len(set(bodies)) > 1:
+            yield f"{message} was told in {len(set(bodies))} ways: {hook}"
+        yield from (f"{message} quotes {text[:20]!r}" for text in said if text in bodies[0])
+        if not json.loads(bodies[0])["data"]["chat_id"]:
+            yield f"{message} names no chat"
+    for hook in stores.webhooks.of(user):
+        listed = stores.webhooks.deliveries(hook, "", 100).items
+        undone = {one.message_id: one.status for one in listed if one.status != "delivered"}
+        if undone:
+            yield f"{hook.webhook_id} lists {undone}"
+        if stores.webhooks.waiting(hook):
+            yield f"{hook.webhook_id} waits for {stores.webhooks.waiting(hook, 10)}"
+    if left := list(stores.webhooks.due()):
+        yield f"in the index: {left}"
+
+
+def _messages(chat: Chat) -> Iterator[str]:
+    name = f"msg_{chat.chat_id.removeprefix('ch_')}"
+    yield from (f"{name}_paused{number}" for number in range(1, chat.pauses + 1))
+    if chat.status in ("done", "failed"):
+        yield f"{name}_{chat.status}"
+
+
+def faults_in_schedule(schedule: Schedule, chats: Sequence[Chat], *, noted: bool) -> Iterator[str]:
+    """One chat for the due time, listed once. ``noted``: whether a run came through."""
+    ran = Counter(run.due for run in schedule.runs)
+    if any(number > 1 for number in ran.values()) or len(ran) > 1:
+        yield f"due times {dict(ran)}"
+    if noted and not any(run.chat_id in {chat.chat_id for chat in chats} for run in schedule.runs):
+        yield f"its runs are {schedule.runs}"
+    for chat in chats:
+        if chat.query == 1 and chat.schedule_id != schedule.schedule_id:
+            yield f"{chat.chat_id} is not the schedule's"
