@@ -714,7 +714,9 @@ class World:
         self._go_on_after_pause(ref)
 
     def _pass_pauses(self) -> None:
-        """Until the end of every pause."""
+        """Until the end of every pause; long before it, its webhooks are told that there is one."""
+        if self.scenario.told:
+            self._tell()
         ends = [chat.deadline for chat in self.chats() if chat.status == "paused"]
         self.clock.now = max([self.clock.now, *ends]) + 1
 

@@ -1,4 +1,4 @@
-"""What happens with nobody waiting, for the crash matrix: a receiver of webhooks behind a process's edge, and a schedule.
+"""What happens with nobody waiting, for the crash matrix: receivers behind a process's edge, and a schedule.
 
 `faults_in_telling` and `faults_in_schedule` say what must hold after any fault (docs/faults.md).
 """

@@ -236,12 +236,12 @@ def test_a_pause_is_told_and_so_is_the_end_behind_it() -> None:
         Webhook("wh_1", world.user, "https://hooks.example.com/", ("chat.paused", "chat.done"), "", 0), []
     )
     chat = world.pause()
-    noted = [store.notice(due) for due in store.due() if due.is_notice]
-    assert [(one.type, one.data["status"], one.data["expires_at"]) for one in noted if one] == [
+    noted = store.notices(due for due in store.due() if due.is_notice)
+    assert [(one.type, one.data["status"], one.data["expires_at"]) for one in noted] == [
         ("chat.paused", "paused", iso(chat.deadline))
     ]
-    assert [one.message_id for one in noted if one] == [f"msg_{chat.chat_id[3:]}_paused1"]
+    assert [one.message_id for one in noted] == [f"msg_{chat.chat_id[3:]}_paused1"]
     world.decide_on(chat, approve())
     world.finish(chat)
-    types = [one.type for due in store.due() if due.is_notice and (one := store.notice(due))]
+    types = [one.type for one in store.notices(due for due in store.due() if due.is_notice)]
     assert sorted(types) == ["chat.done", "chat.paused"]

@@ -105,8 +105,7 @@ def read_all(moment: Moment) -> None:
     stores.schedules.of(USER)
     for webhook in stores.webhooks.of(USER):
         stores.webhooks.deliveries(webhook, "", 10)
-    for due in filter(lambda one: one.is_notice, stores.webhooks.due()):
-        stores.webhooks.notice(due)
+    stores.webhooks.notices(due for due in stores.webhooks.due() if due.is_notice)
     stores.deletions.due()
     for corpus in CORPORA:
         _read_corpus(stores, corpus)

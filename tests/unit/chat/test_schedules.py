@@ -189,9 +189,7 @@ def test_a_webhook_is_told_of_what_was_refused(world: World) -> None:
     assert conversation
     hide(stores, conversation)
     assert run(world, HOUR) == Report(refused=1)
-    (due,) = stores.webhooks.due()
-    notice = stores.webhooks.notice(due)
-    assert notice
+    (notice,) = stores.webhooks.notices(stores.webhooks.due())
     assert webhook.wants(notice)
     assert notice.data == {
         "schedule_id": schedule.schedule_id,

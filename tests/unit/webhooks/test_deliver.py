@@ -10,8 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from dualtrack.notices import Notice, trial_notice
-from dualtrack.storage.webhooks import CLAIM_SECONDS, Webhook
-from dualtrack.webhooks.deliver import FAILING_SECONDS, GONE, NOTHING_TAKEN, WAITS, Delivered, Deliverer
+from dualtrack.storage import webhooks
+from dualtrack.storage.webhooks import CLAIM_SECONDS, SLOW_MS, Webhook
+from dualtrack.webhooks.deliver import (
+    FAILING_SECONDS,
+    GONE,
+    NOTHING_TAKEN,
+    QUIET_SECONDS,
+    WAITS,
+    Delivered,
+    Deliverer,
+    in_turn,
+)
 from dualtrack.webhooks.post import Outcome, Poster
 from dualtrack.webhooks.signing import new_secret
 from standardwebhooks import Webhook as Reference
@@ -215,6 +225,76 @@ def test_a_slow_receiver_delays_nobody(office: Office) -> None:
     assert run.is_alive()
     office.receiver.release.set()
     run.join()
+
+
+def test_slow_ones_are_never_before_others_in_the_index(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many slow webhooks wait, and for how long: a read of the index has those that answer."""
+    monkeypatch.setattr(webhooks, "_READ_AT_ONCE", 5)
+    store = office.world.stores.webhooks
+    for number in range(30):
+        slow = office.hook(owner=f"slow{number}", path="/mute", milliseconds=SLOW_MS + 1)
+        store.send(slow, trial_notice(slow.webhook_id, "msg_1", office.world.clock.now))
+    office.world.clock.now += 60
+    good = office.hook(owner="good")
+    store.send(good, trial_notice(good.webhook_id, "msg_2", office.world.clock.now))
+    assert [one.owner for one in store.due()] == ["good"]
+    assert 5 <= len(list(store.due(slow=True))) <= 20
+
+
+def test_one_that_becomes_slow_makes_way_at_once(office: Office) -> None:
+    """Its next delivery waits for the next go, which is behind those that answer."""
+    hook = office.hook(path="/mute")
+    for number in range(5):
+        office.tell(message=f"msg_{number}")
+    assert office.deliverer(seconds=0.05).run(5).failed == 1
+    assert office.now(hook).is_slow
+    assert list(office.world.stores.webhooks.due(slow=True)) == []  # left alone for a while
+    office.world.clock.now += QUIET_SECONDS
+    assert [one.owner for one in office.world.stores.webhooks.due(slow=True)] == ["ann"]
+    office.receiver.answers["/mute"] = 200
+    office.receiver.release.set()
+    assert office.deliverer().run(5).delivered == 5
+    assert not office.now(hook).is_slow
+
+
+def test_one_found_slow_after_it_was_read_is_served_all_the_same(office: Office) -> None:
+    """The one that woke it has put it among the others."""
+    stale = office.hook(path="/500")
+    office.tell()
+    office.deliverer().run(5)
+    office.receiver.answers["/500"] = 200
+    office.world.stores.webhooks.send(stale, trial_notice(stale.webhook_id, "msg_2", office.world.clock.now))
+    assert office.deliverer().run(5).delivered == 1
+
+
+def test_every_owner_comes_before_anybody_s_second_webhook() -> None:
+    made = [
+        Webhook(f"wh_{owner}{number}", owner, "", (), "", 0, milliseconds=number + 10 * (owner == "a"))
+        for owner in ("a", "b")
+        for number in range(3)
+    ]
+    assert [one.webhook_id for one in in_turn(made)] == [
+        "wh_b0", "wh_a0", "wh_b1", "wh_a1", "wh_b2", "wh_a2",
+    ]  # fmt: skip
+
+
+def test_a_crowd_of_notices_takes_few_transactions(office: Office) -> None:
+    hooks = [office.hook(), office.hook(path="/ok/2")]
+    notices = [office.tell(message=f"msg_{number:03d}") for number in range(100)]
+    made = []
+    events = office.world.stores.chats.client.meta.events
+    events.register(
+        "before-call.dynamodb.TransactWriteItems", lambda **sent: made.append(sent), unique_id="count"
+    )
+    office.world.stores.webhooks.spread("ann", notices, hooks)
+    events.unregister("before-call.dynamodb.TransactWriteItems", unique_id="count")
+    assert len(made) == 6  # 19 notices each
+    assert [len(office.world.stores.webhooks.waiting(hook, 200)) for hook in hooks] == [100, 100]
+    office.world.stores.webhooks.spread("ann", notices, hooks)  # another run was faster
+    assert [len(office.world.stores.webhooks.waiting(hook, 200)) for hook in hooks] == [100, 100]
+    assert office.deliverer().run(30) == Delivered(0, 200, 0)
 
 
 class Killed(BaseException):

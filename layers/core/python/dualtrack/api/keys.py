@@ -6,7 +6,7 @@ transaction.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dualtrack.api.erasure import REQUEST_SECONDS
 from dualtrack.api.key_format import digest_of, new_key, new_key_id
@@ -14,10 +14,10 @@ from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.executions import owner_of
 from dualtrack.clock import iso
 from dualtrack.credits.keys import Caps
-from dualtrack.errors import ApiError, Contended, invalid_request
+from dualtrack.errors import ApiError, invalid_request
 from dualtrack.profiles import profile_named
 from dualtrack.runtime.time_limit import time_for
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import Lost, until_kept
 from dualtrack.storage.keys import ApiKey, no_such_key
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from dualtrack.credits.account import Account
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.stores import ApiStores
-
-_TRIES: Final = 4
 
 
 def key_json(key: ApiKey, account: Account, now: float) -> answers.Key:
@@ -99,15 +97,14 @@ def change_key(stores: ApiStores, user: str, key_id: str, body: KeyChangeBody) -
 
 def rotate_key(stores: ApiStores, user: str, key_id: str, overlap: int) -> answers.NewKey:
     """The key with a new secret; the old one holds for ``overlap`` seconds more. Raises 404."""
-    for _ in range(_TRIES):
+
+    def rotate() -> answers.NewKey:
         now, key = stores.clock(), stores.keys.find(user, key_id)
         text = new_key(key_id)
-        try:
-            rotated = stores.keys.rotate(key, digest_of(text), int(now) + overlap)
-        except Lost:
-            continue  # it was rotated or revoked meanwhile
+        rotated = stores.keys.rotate(key, digest_of(text), int(now) + overlap)
         return {**key_json(rotated, stores.ledger.load(user), now), "key": text}
-    raise Contended("The key was rotated too often.")
+
+    return until_kept(rotate, "The key was rotated too often.")
 
 
 def revoke_key(stores: ApiStores, executions: Executions, user: str, key_id: str, *, cancels: bool) -> None:

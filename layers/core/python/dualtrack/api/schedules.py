@@ -10,10 +10,10 @@ from dualtrack.api.conversations import find_conversation
 from dualtrack.chat.due_times import NeverDueError, check_times, due_after
 from dualtrack.chat.run_schedules import next_time
 from dualtrack.clock import iso
-from dualtrack.errors import Contended, invalid_request
+from dualtrack.errors import invalid_request
 from dualtrack.ids import new_schedule_id
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import until_kept
 from dualtrack.storage.schedules import MISSED, Schedule, Times
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 SHOWN_TIMES: Final = 3
 """Next due times of a schedule that are shown."""
-
-_TRIES: Final = 4
 
 
 def make_schedule(stores: ScheduleStores, identity: Identity, body: ScheduleBody) -> Schedule:
@@ -69,18 +67,17 @@ def _check_conversation(stores: ScheduleStores, user: str, body: ScheduleBody) -
 
 def pause_schedule(stores: ScheduleStores, user: str, schedule_id: str, *, paused: bool) -> Schedule:
     """The schedule, paused or resumed; as it is if it was so already, or has ended. Raises 404."""
-    for _ in range(_TRIES):
+
+    def change() -> Schedule:
         schedule = stores.schedules.find(user, schedule_id)
         if schedule.status == "ended" or (schedule.status == "paused") == paused:
             return schedule
         after = replace(schedule, status="paused", due=0, waiting=0, waiting_for="", refusals=0)
         if not paused:
             after = next_time(after, int(stores.clock()))
-        try:
-            return stores.schedules.change(schedule, after)
-        except Lost:
-            continue  # it has run meanwhile, or was deleted
-    raise Contended("The schedule changed too often.")
+        return stores.schedules.change(schedule, after)
+
+    return until_kept(change, "The schedule changed too often.")
 
 
 def schedule_json(stores: ScheduleStores, schedule: Schedule, shown: int) -> answers.Schedule:

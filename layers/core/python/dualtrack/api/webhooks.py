@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dualtrack.clock import iso
-from dualtrack.errors import ApiError, Contended
+from dualtrack.errors import ApiError
 from dualtrack.ids import new_webhook_id
 from dualtrack.notices import trial_notice
 from dualtrack.profiles import profile_named
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import Lost, until_kept
 from dualtrack.storage.webhooks import Webhook
 from dualtrack.webhooks.signing import new_secret
 from dualtrack.webhooks.targets import check_url
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import ApiStores
     from dualtrack.storage.webhooks import Delivery
     from dualtrack.webhooks.signing import WebhookSecrets
-
-_TRIES: Final = 4
 
 
 def webhook_json(webhook: Webhook) -> answers.Webhook:
@@ -84,15 +82,14 @@ def rotate_secret(
 ) -> answers.NewWebhook:
     """The webhook with a new secret; deliveries are signed with the old one too for ``overlap`` seconds more. Raises
     404."""
-    for _ in range(_TRIES):
+
+    def rotate() -> answers.NewWebhook:
         webhook, secret = stores.webhooks.find(owner, webhook_id), new_secret()
         until = int(stores.clock()) + overlap
-        try:
-            rotated = stores.webhooks.rotate(webhook, sealed.seal(webhook_id, secret), until)
-        except Lost:
-            continue  # it was rotated or deleted meanwhile
+        rotated = stores.webhooks.rotate(webhook, sealed.seal(webhook_id, secret), until)
         return {**webhook_json(rotated), "secret": secret}
-    raise Contended("The webhook was rotated too often.")
+
+    return until_kept(rotate, "The webhook was rotated too often.")
 
 
 def send_test(stores: ApiStores, owner: str, webhook_id: str) -> answers.Delivery:

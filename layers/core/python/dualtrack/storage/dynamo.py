@@ -6,13 +6,14 @@ are stored as a JSON string, so no Decimal reaches the domain.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 import secrets
 import time
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
 from botocore.exceptions import ClientError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
 Item = dict[str, Any]
+T = TypeVar("T")
 
 _SERIALIZER: Final = TypeSerializer()
 _DESERIALIZER: Final = TypeDeserializer()
@@ -33,6 +35,7 @@ _LOWEST: Final = "\0"
 """Less than every sort key in use. DynamoDB refuses an empty string in a key condition; moto accepts it."""
 
 TRANSACT_ATTEMPTS: Final = 12
+KEPT_ATTEMPTS: Final = 4
 _RETRYABLE_REASONS: Final = {
     "TransactionConflict",
     "ThrottlingError",
@@ -217,6 +220,15 @@ def transact(
         else:
             return
     raise Contended("The transaction met conflicts too often.")
+
+
+def until_kept(attempt: Callable[[], T], words: str) -> T:
+    """What the attempt returns: what it reads and then writes under the condition that it is still so. It is made anew
+    if that is `Lost`; too often raises `Contended` with these words."""
+    for _ in range(KEPT_ATTEMPTS):
+        with contextlib.suppress(Lost):
+            return attempt()
+    raise Contended(words)
 
 
 def updated(client: DynamoDBClient, action: Action) -> Item:

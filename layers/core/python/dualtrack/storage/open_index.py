@@ -2,6 +2,7 @@
 
 open#<shard>      chats that are not done             schedule#<shard>   schedules that are active
 paused#<shard>    chats that wait for decisions       hooks#<shard>      webhooks, and notices for them, that wait
+                                          hooks#slow#<shard>  slow webhooks that do
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.dynamo import Item
 
-Kind = Literal["open", "paused", "schedule", "hooks"]
+Kind = Literal["open", "paused", "schedule", "hooks", "hooks#slow"]
 
 INDEX: Final = "open"
 _SHARDS: Final = 4

@@ -6,7 +6,8 @@
                        sk DELIVERY#<webhook>#<at>#<message> what a webhook is told, and what came back; for a week
                        sk DUE#<webhook>#<due>#<at>#<message>   a delivery that waits: when it is tried next
 
-All that a webhook waits for is one entry of the index, so a receiver that takes nothing does not make it longer. A run
+All that a webhook waits for is one entry of the index, so a receiver that takes nothing does not make it longer, and a
+slow webhook stands in a part of its own, so it is never before others. A run
 claims a webhook before it tells it anything (`claimed_until`); what is added meanwhile counts ``wakes`` up, by which
 the end of the claim sees that there is more.
 """
@@ -41,12 +42,13 @@ from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, position_of
 from dualtrack.vocabulary import DeliveryStatus, EventName, NoticeName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.clock import Clock
     from dualtrack.storage.dynamo import Action, Item
+    from dualtrack.storage.open_index import Kind
 
 KEY_PREFIX: Final = "HOOKS#"
 """The prefix of the partition keys: the function `deliver` may touch no other items."""
@@ -60,10 +62,17 @@ KEPT_SECONDS: Final = 7 * 86_400
 CLAIM_SECONDS: Final = 150
 """How long a run may keep a webhook: longer than the function's time."""
 
+SLOW_MS: Final = 1_000
+"""Longer answers are slow."""
+
 _READ_AT_ONCE: Final = 500
 """Entries of a shard that one pass takes."""
 
-_TRIES: Final = 4
+_IN_A_TRANSACTION: Final = 100
+"""Actions that DynamoDB takes."""
+
+_LANES: Final[tuple[Kind, Kind]] = ("hooks", "hooks#slow")
+"""The parts of the index, of webhooks that answer and of slow ones."""
 
 
 @stored(whole=True)
@@ -95,6 +104,11 @@ class Webhook:
         """Whether it is told of this."""
         is_about = not self.profiles or not notice.profile or notice.profile in self.profiles
         return notice.type in self.events and is_about and not self.disabled_at
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it is served behind those that answer, for which it may not wait."""
+        return self.failing_since > 0 or self.milliseconds > SLOW_MS
 
     def secrets(self, now: float) -> Sequence[str]:
         """The secrets that hold, encrypted, the newest first."""
@@ -245,48 +259,66 @@ class WebhookStore:
         """Add a delivery to one webhook. Raises 404 if it was deleted meanwhile."""
         delivery = _new_delivery(webhook.webhook_id, notice, int(self.clock()))
         try:
-            transact(self.client, self._added(webhook.owner, delivery))
+            transact(self.client, [self._woken(webhook), *self._kept(webhook.owner, delivery)])
         except Lost:
             raise no_such_webhook() from None
         return delivery
 
     # ── of the function `deliver` ─────────────────────────────────────────────────────────────────
 
-    def due(self) -> Iterator[Due]:
-        """What is due now, oldest first, by shard; a bounded part of it."""
+    def due(self, *, slow: bool = False) -> Iterator[Due]:
+        """What is due now, oldest first, by shard; a bounded part of it. ``slow``: the slow webhooks, else the others
+        and all notices."""
         before = ("deadline", int(self.clock()) + 1)
-        for part in partitions_of("hooks"):
+        for part in partitions_of(_LANES[slow]):
             pages = index_pages(self.client, self.table, INDEX, part, before=before, page_size=_READ_AT_ONCE)
             for item in next(pages, []):
                 yield Due(item["pk"].removeprefix(KEY_PREFIX), item["sk"])
 
-    def notice(self, due: Due) -> Notice | None:
-        """A notice of the outbox."""
-        item = get(self.client, self.table, _key(due.owner, due.sk))
-        return decode(Notice, item, message_id=due.sk.removeprefix("OUTBOX#")) if item else None
+    def notices(self, dues: Iterable[Due]) -> list[Notice]:
+        """Notices of the outbox, the oldest first, without those that are there no more."""
+        items = batch_get(self.client, self.table, [_key(due.owner, due.sk) for due in dues])
+        found = (decode(Notice, item, message_id=item["sk"].removeprefix("OUTBOX#")) for item in items)
+        return sorted(found, key=lambda notice: (notice.at, notice.message_id))
 
-    def spread(self, owner: str, notice: Notice, webhooks: Iterable[Webhook]) -> None:
-        """Make the notice a delivery to each of these webhooks, once. Raises `Lost` if one was deleted meanwhile."""
-        key = _key(owner, f"OUTBOX#{notice.message_id}")
-        added = [
+    def spread(self, owner: str, notices: Sequence[Notice], webhooks: Sequence[Webhook]) -> None:
+        """Make each notice a delivery to those of the owner's webhooks that want it, once. Raises `Lost` if a webhook
+        was deleted meanwhile."""
+        room = (_IN_A_TRANSACTION - len(webhooks)) // (1 + 2 * len(webhooks))
+        for start in range(0, len(notices), room):
+            try:
+                transact(self.client, self._spread(owner, notices[start : start + room], webhooks))
+            except Lost as lost:
+                if any(name.startswith("webhook ") for name in lost.items):
+                    raise
+                return  # another run was faster; what it leaves is due still
+
+    def _spread(self, owner: str, notices: Sequence[Notice], webhooks: Sequence[Webhook]) -> list[Action]:
+        now = int(self.clock())
+        gone = [
+            delete(
+                f"notice {notice.message_id}", self.table, _key(owner, f"OUTBOX#{notice.message_id}"),
+                "attribute_exists(pk)",
+            )
+            for notice in notices
+        ]  # fmt: skip
+        told = [webhook for webhook in webhooks if any(map(webhook.wants, notices))]
+        kept = [
             action
-            for webhook in webhooks
-            for action in self._added(owner, _new_delivery(webhook.webhook_id, notice, int(self.clock())))
+            for webhook in told
+            for notice in notices
+            if webhook.wants(notice)
+            for action in self._kept(owner, _new_delivery(webhook.webhook_id, notice, now))
         ]
-        try:
-            transact(self.client, [delete("notice", self.table, key, "attribute_exists(pk)"), *added])
-        except Lost as lost:
-            if "notice" not in lost.items:
-                raise  # else another run was faster
+        return [*gone, *map(self._woken, told), *kept]
 
-    def _added(self, owner: str, delivery: Delivery) -> list[Action]:
-        now, webhook_id = int(self.clock()), delivery.webhook_id
-        wakes = update(
-            f"webhook {webhook_id}", self.table, _key(owner, _hook(webhook_id)),
+    def _woken(self, webhook: Webhook) -> Action:
+        """The update by which something waits for it."""
+        return update(
+            f"webhook {webhook.webhook_id}", self.table, _key(webhook.owner, _hook(webhook.webhook_id)),
             "SET #open = :open, deadline = :now ADD wakes :one", "attribute_exists(pk)",
-            {":open": _shard(owner), ":now": now, ":one": 1}, {"#open": "open"},
+            {":open": _lane(webhook), ":now": int(self.clock()), ":one": 1}, {"#open": "open"},
         )  # fmt: skip
-        return [wakes, *self._kept(owner, delivery)]
 
     def _kept(self, owner: str, delivery: Delivery) -> list[Action]:
         """The puts of a delivery, and of its place among those that wait."""
@@ -328,10 +360,11 @@ class WebhookStore:
         found = (item["sk"].removeprefix(prefix).split("#", 1) for item in itertools.islice(items, limit))
         return [(int(due), position) for due, position in found]
 
-    def delivery(self, webhook: Webhook, position: str) -> Delivery | None:
-        """A delivery by its position."""
-        item = get(self.client, self.table, _key(webhook.owner, f"DELIVERY#{webhook.webhook_id}#{position}"))
-        return _delivery(item) if item else None
+    def at(self, webhook: Webhook, positions: Iterable[str]) -> Mapping[str, Delivery]:
+        """The deliveries at these positions, by position; those that are there no more are left out."""
+        keys = [_key(webhook.owner, f"DELIVERY#{webhook.webhook_id}#{position}") for position in positions]
+        found = map(_delivery, batch_get(self.client, self.table, keys))
+        return {delivery.position: delivery for delivery in found}
 
     def record(self, webhook: Webhook, due: tuple[int, str], after: Delivery | None) -> None:
         """Store what became of a delivery that was due; None: it is there no more."""
@@ -357,7 +390,7 @@ class WebhookStore:
         )
         key = _key(claimed.owner, _hook(claimed.webhook_id))
         rest = ", #open = :open, deadline = :next" if waiting else " REMOVE #open, deadline"
-        due = {":open": _shard(claimed.owner), ":next": max(waiting[0][0], not_before)} if waiting else {}
+        due = {":open": _lane(after), ":next": max(waiting[0][0], not_before)} if waiting else {}
         unchanged = "claimed_until = :mine AND wakes = :wakes"
         try:
             transact(
@@ -408,12 +441,12 @@ def _due_sk(delivery: Delivery) -> str:
     return f"DUE#{delivery.webhook_id}#{delivery.next_at:010d}#{delivery.position}"
 
 
-def _shard(owner: str) -> str:
-    return partition_of("hooks", owner)
+def _lane(webhook: Webhook) -> str:
+    return partition_of(_LANES[webhook.is_slow], webhook.owner)
 
 
 def _listed(owner: str, now: int) -> dict[str, str | int]:
-    return {"open": _shard(owner), "deadline": now}
+    return {"open": partition_of("hooks", owner), "deadline": now}
 
 
 def _position(cursor: str) -> str:

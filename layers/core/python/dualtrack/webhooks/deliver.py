@@ -1,28 +1,31 @@
 """What was noted is told to webhooks, at least once, under the same id (CONTRACT 4).
 
-a notice of the outbox ─► a delivery for each webhook that wants it     one transaction
-a webhook with deliveries that are due ─► claim it ─► POST each, oldest first ─► record what came back ─► release it
+the notices of an owner ─► a delivery for each webhook that wants it     a transaction for some thirty notices
+a webhook with deliveries that are due ─► claim it ─► POST some, oldest first ─► record what came back ─► release it
 
-Webhooks are told in parallel, those that answered fastest before, so that a slow receiver delays nobody else's. One
-that does not answer is left alone for a while. A run that dies has told what it has recorded, perhaps
-one more; its claims end by themselves.
+A slow receiver delays nobody else's: a webhook that fails, or took over a second for its last answer, is served apart
+from the others, by workers of its own; the others get a bounded go each, the first webhook of every owner before the
+second of any. A run that dies has told what it has recorded, perhaps a few more; its claims end by themselves.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
+from threading import Event
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from dualtrack.runtime.time_limit import time_for
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import until_kept
+from dualtrack.storage.webhooks import SLOW_MS
 from dualtrack.webhooks.signing import signed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from dualtrack.storage.webhooks import Delivery, Due, Webhook, WebhookStore
     from dualtrack.webhooks.post import Outcome, Poster
@@ -43,15 +46,19 @@ GIVEN_UP_SECONDS: Final = 4 * 86_400
 GONE: Final = "It answered 410 Gone."
 NOTHING_TAKEN: Final = "No delivery has arrived for three days."
 
-WORKERS: Final = 24
-ONE_WEBHOOK_SECONDS: Final = 20.0
-"""How long a run serves a webhook in one go."""
+WORKERS: Final = (16, 32)
+"""Webhooks that are served at once: those that answer, and slow ones."""
+
+AT_ONCE: Final = 20
+"""Deliveries of a webhook in one go, of which the first is made alone, and the rest `CONNECTIONS` at a time."""
+
+CONNECTIONS: Final = 4
+
+GO_SECONDS: Final = 5.0
+"""How long a go may begin deliveries."""
 
 QUIET_SECONDS: Final = 30
-"""How long a webhook that has not answered is left alone, however much waits for it: so those that wait behind it in
-the index are read."""
-
-_TRIES: Final = 4
+"""How long a webhook that has not answered is left alone, however much waits for it."""
 
 Disabled = Callable[[], None]
 """Called for each webhook that is disabled."""
@@ -64,6 +71,12 @@ class Delivered:
     notices: int = 0
     delivered: int = 0
     failed: int = 0
+
+    def __add__(self, other: Delivered) -> Delivered:
+        """Both together."""
+        return Delivered(
+            self.notices + other.notices, self.delivered + other.delivered, self.failed + other.failed
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,79 +93,96 @@ class Deliverer:
     def run(self, seconds: float) -> Delivered:
         """Deliver what is due, until nothing is or the time is over. Idempotent. The errors of single webhooks are
         raised at the end."""
-        has_time = time_for(seconds)
-        total, troubles = Delivered(), list[Exception]()
-        with ThreadPoolExecutor(WORKERS) as pool:
-            while has_time():
-                done = self._pass(pool, has_time, troubles)
-                total = Delivered(
-                    total.notices + done.notices,
-                    total.delivered + done.delivered,
-                    total.failed + done.failed,
-                )
-                if done == Delivered() or troubles:
-                    break
+        has_time, troubles = time_for(seconds), list[Exception]()
+        with ThreadPoolExecutor(len(WORKERS)) as lanes:
+            done = _results(lanes, partial(self._lane, has_time, troubles), (False, True), troubles)
         if troubles:
             raise ExceptionGroup("some webhooks could not be served", troubles)
+        return sum(done, Delivered())
+
+    def _lane(self, has_time: Callable[[], bool], troubles: list[Exception], slow: bool) -> Delivered:
+        """Serve the slow webhooks, or the others, which come with the notices."""
+        total = Delivered()
+        with ThreadPoolExecutor(WORKERS[slow]) as pool:
+            while has_time():
+                done = self._pass(pool, has_time, troubles, slow=slow)
+                total += done
+                if done == Delivered() or troubles:
+                    break
         return total
 
     def _pass(
-        self, pool: ThreadPoolExecutor, has_time: Callable[[], bool], troubles: list[Exception]
+        self,
+        pool: ThreadPoolExecutor,
+        has_time: Callable[[], bool],
+        troubles: list[Exception],
+        *,
+        slow: bool,
     ) -> Delivered:
-        due = list(self.webhooks.due())
-        notices = [one for one in due if one.is_notice]
-        woken = _results(pool, self._spread, notices, troubles)
-        hooks = {one.webhook_id: one for found in woken for one in found}
+        due = list(self.webhooks.due(slow=slow))
+        owners: dict[str, list[Due]] = {}
+        for one in due:
+            if one.is_notice:
+                owners.setdefault(one.owner, []).append(one)
+        woken = _results(pool, self._spread, list(owners.values()), troubles)
         listed = self.webhooks.named([one for one in due if not one.is_notice])
+        hooks = {one.webhook_id: one for found in woken for one in found if not one.is_slow}
         hooks |= {one.webhook_id: one for one in listed}
-        fastest_first = sorted(hooks.values(), key=lambda one: (one.failing_since > 0, one.milliseconds))
-        served = _results(pool, partial(self._served, has_time), fastest_first, troubles)
-        return Delivered(
-            len(notices), sum(arrived for arrived, _ in served), sum(failed for _, failed in served)
-        )
+        served = _results(pool, partial(self._served, has_time), in_turn(hooks.values()), troubles)
+        return sum(served, Delivered(sum(map(len, owners.values()))))
 
-    def _spread(self, due: Due) -> Sequence[Webhook]:
-        """Make a notice a delivery to each webhook that wants it; returns these."""
-        for left in reversed(range(_TRIES)):
-            notice = self.webhooks.notice(due)
-            if notice is None:
-                return ()
-            hooks = [one for one in self.webhooks.of(due.owner) if one.wants(notice)]
-            try:
-                self.webhooks.spread(due.owner, notice, hooks)
-            except Lost:
-                if not left:
-                    raise
-            else:
-                return hooks
-        return ()
+    def _spread(self, dues: Sequence[Due]) -> Sequence[Webhook]:
+        """Make an owner's notices deliveries to the webhooks that want them; returns the owner's webhooks."""
+        owner = dues[0].owner
 
-    def _served(self, has_time: Callable[[], bool], webhook: Webhook) -> tuple[int, int]:
-        """Tell a webhook what is due; returns how many deliveries arrived and did not."""
+        def spread() -> Sequence[Webhook]:
+            notices, hooks = self.webhooks.notices(dues), self.webhooks.of(owner)
+            self.webhooks.spread(owner, notices, hooks)
+            return hooks
+
+        return until_kept(spread, "The webhooks changed too often.")
+
+    def _served(self, has_time: Callable[[], bool], webhook: Webhook) -> Delivered:
+        """Tell a webhook some of what is due."""
         if not has_time() or (claimed := self.webhooks.claim(webhook)) is None:
-            return 0, 0
-        arrived, failed, is_silent = 0, 0, False
-        after, has_turn = claimed, time_for(ONE_WEBHOOK_SECONDS)
-        keys = [self.secrets.open(claimed.webhook_id, sealed) for sealed in claimed.secrets(self._now)]
-        while has_time() and has_turn():
-            due = self.webhooks.waiting(claimed, now=self._now)
-            if not due:
-                break
-            delivery = self.webhooks.delivery(claimed, due[0][1])
-            if delivery is None:
-                self.webhooks.record(claimed, due[0], None)
-                continue
-            outcome = self._posted(claimed, delivery, keys)
-            self.webhooks.record(claimed, due[0], self._recorded(delivery, outcome))
-            after = told(after, outcome, self._now)
-            arrived, failed = arrived + outcome.is_delivered, failed + (not outcome.is_delivered)
-            is_silent = not outcome.status
-            if is_silent or after.disabled_at:
-                break
+            return Delivered()
+        due = self.webhooks.waiting(claimed, AT_ONCE, now=self._now)
+        outcomes = self._go(claimed, due, has_time) if due else []
+        after = reduce(lambda before, outcome: told(before, outcome, self._now), outcomes, claimed)
+        is_silent = any(not outcome.status for outcome in outcomes)
         self.webhooks.release(claimed, after, self._now + QUIET_SECONDS if is_silent else 0)
         if after.disabled_at and not claimed.disabled_at:
             self.disabled()
-        return arrived, failed
+        arrived = sum(outcome.is_delivered for outcome in outcomes)
+        return Delivered(0, arrived, len(outcomes) - arrived)
+
+    def _go(
+        self, webhook: Webhook, due: Sequence[tuple[int, str]], has_time: Callable[[], bool]
+    ) -> list[Outcome]:
+        """Post these in order, until one is not answered, the webhook wants no more or turns out to be slow."""
+        waiting = self.webhooks.at(webhook, [position for _, position in due])
+        keys = [self.secrets.open(webhook.webhook_id, sealed) for sealed in webhook.secrets(self._now)]
+        has_turn, over = time_for(GO_SECONDS), Event()
+
+        def post(one: tuple[int, str]) -> list[Outcome]:
+            if over.is_set() or not has_time() or not has_turn():
+                return []
+            delivery = waiting.get(one[1])
+            if delivery is None:
+                self.webhooks.record(webhook, one, None)
+                return []
+            outcome = self._posted(webhook, delivery, keys)
+            self.webhooks.record(webhook, one, self._recorded(delivery, outcome))
+            turned_slow = outcome.milliseconds > SLOW_MS and not webhook.is_slow
+            if not outcome.status or outcome.is_gone or turned_slow:
+                over.set()
+            return [outcome]
+
+        outcomes = post(due[0])
+        if due[1:] and not over.is_set():
+            with ThreadPoolExecutor(CONNECTIONS) as pool:
+                outcomes += [outcome for made in pool.map(post, due[1:]) for outcome in made]
+        return outcomes
 
     @property
     def _now(self) -> int:
@@ -197,6 +227,16 @@ def told(webhook: Webhook, outcome: Outcome, now: int) -> Webhook:
     if now - after.failing_since >= FAILING_SECONDS:
         return replace(after, disabled_at=now, disabled_because=NOTHING_TAKEN)
     return after
+
+
+def in_turn(webhooks: Iterable[Webhook]) -> list[Webhook]:
+    """The first of every owner before the second of any; among these, the fastest first."""
+    counted = Counter[str]()
+    places = []
+    for webhook in sorted(webhooks, key=lambda one: one.milliseconds):
+        places.append((counted[webhook.owner], webhook.milliseconds, webhook))
+        counted[webhook.owner] += 1
+    return [webhook for *_, webhook in sorted(places, key=lambda place: place[:2])]
 
 
 def _results(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import io
 import socket
 import ssl
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.errors import TookTooLong
 from dualtrack.runtime.time_limit import within
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 POST_SECONDS: Final = 5.0
 """From the name's resolution to the answer's head."""
+
+MOST_READ: Final = 64 * 1024
+"""Bytes of an answer that are read: its head, and what a buffer takes with it. The rest of a longer head is none."""
 
 GONE: Final = 410
 _REDIRECTS: Final = range(300, 400)
@@ -101,8 +105,40 @@ class Poster:
         return connection.getresponse().status
 
 
+class _Bounded(io.RawIOBase):
+    """The first `MOST_READ` bytes of a stream, which then ends."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw, self._left = raw, MOST_READ
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]
+        """Read some."""
+        read: int | None = self._raw.readinto(buffer[: self._left])
+        self._left -= read or 0
+        return read
+
+    def close(self) -> None:
+        """Close both."""
+        self._raw.close()
+        super().close()
+
+
+class _Head(http.client.HTTPResponse):
+    """An answer of which only the head is read, within bounds, however many lines or interim answers it has."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **named: Any) -> None:
+        super().__init__(sock, *args, **named)
+        self.fp = io.BufferedReader(_Bounded(self.fp.detach()))
+
+
 class _Pinned(http.client.HTTPConnection):
     """A connection to one of these addresses, whatever the name resolves to by now."""
+
+    response_class = _Head
 
     def __init__(
         self, target: Target, addresses: Sequence[str], trusted: ssl.SSLContext, seconds: float
@@ -111,10 +147,14 @@ class _Pinned(http.client.HTTPConnection):
         self.default_port = 80 if target.is_plain else 443  # left out of the header Host
         self._target, self._addresses, self._trusted = target, addresses, trusted
         self._raw: socket.socket | None = None
+        self._is_cut = False
 
     def connect(self) -> None:
-        """Connect to the first address that answers."""
+        """Connect to the first address that answers. Raises OSError, also if it was cut meanwhile."""
         self._raw = self.sock = self._opened()
+        if self._is_cut:
+            self.cut()
+            raise OSError("cut")
         if not self._target.is_plain:
             self.sock = self._trusted.wrap_socket(self.sock, server_hostname=self._target.host)
 
@@ -126,7 +166,8 @@ class _Pinned(http.client.HTTPConnection):
         return socket.create_connection((last, self._target.port), self.timeout)
 
     def cut(self) -> None:
-        """End it, also while another thread reads from it."""
+        """End it, also while another thread connects, or reads from it."""
+        self._is_cut = True
         for open_socket in (self._raw, self.sock):
             with contextlib.suppress(OSError):
                 if open_socket is not None:
