@@ -367,10 +367,12 @@ class WebhookStore:
         return {delivery.position: delivery for delivery in found}
 
     def record(self, webhook: Webhook, due: tuple[int, str], after: Delivery | None) -> None:
-        """Store what became of a delivery that was due; None: it is there no more."""
+        """Store what became of a delivery that was due; None: it is there no more. Nothing is written if it is due no
+        more: its webhook was deleted, or a run that took over has recorded it."""
         sk = f"DUE#{webhook.webhook_id}#{due[0]:010d}#{due[1]}"
-        gone = delete("was due", self.table, _key(webhook.owner, sk))
-        transact(self.client, [gone, *(self._kept(webhook.owner, after) if after else ())])
+        gone = delete("was due", self.table, _key(webhook.owner, sk), "attribute_exists(pk)")
+        with contextlib.suppress(Lost):
+            transact(self.client, [gone, *(self._kept(webhook.owner, after) if after else ())])
 
     def release(self, claimed: Webhook, after: Webhook, not_before: int = 0) -> None:
         """End a claim: store how the webhook does, and when it is due next. A disabled one is due no more, until it is
