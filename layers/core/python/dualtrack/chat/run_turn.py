@@ -657,6 +657,15 @@ class _Turn:
     sending: Sending
     made: Made
 
+    @property
+    def wanted(self) -> list[ToolCall]:
+        """The calls to be paid."""
+        return [call for call in self.decision.calls if call.may_run]
+
+    def paid(self, fits: Sequence[bool]) -> Paid:
+        """All calls, once the ledger has said which of the wanted ones fit."""
+        return pay_calls(self.decision.calls, self.wanted, fits)
+
 
 def _record(run: _Run, state: QueryState, said: _Said, made: Made, decision: Decision) -> TurnOutcome:
     """Commit the turn with its credits. If the account has moved, decide again; if the turn is lost, another run has
@@ -689,21 +698,19 @@ def _record(run: _Run, state: QueryState, said: _Said, made: Made, decision: Dec
 def _commit_tools(turn: _Turn) -> Decision:
     """Hold the price of every call that fits, refuse the rest, and record the turn."""
     run, chat = turn.run, turn.run.chat
-    wanted = [call for call in turn.decision.calls if call.may_run]
-    classes = [call.price_class for call in wanted]
+    classes = [call.price_class for call in turn.wanted]
 
     def hold(account: Account) -> Credits:
         return account.hold_tools(chat.chat_id, classes, chat.documentation_paid, turn.now)
 
     recorded = partial(_recorded_tools, turn)
     held = move_credits(run.stores.ledger, run.log, chat.payer, hold, recorded, _no_other_run)
-    return _with(turn.decision, pay_calls(turn.decision.calls, wanted, held.fits))
+    return _with(turn.decision, turn.paid(held.fits))
 
 
 def _recorded_tools(turn: _Turn, credits: Credits) -> Recorded:  # noqa: A002
     run, chat, stores = turn.run, turn.run.chat, turn.run.stores
-    calls = turn.decision.calls
-    paid = pay_calls(calls, [call for call in calls if call.may_run], credits.fits)
+    paid = turn.paid(credits.fits)
     decision, thought = _with(turn.decision, paid), _thought(turn)
     after = _after_hold(turn, paid, credits, thought)
     writes = stores.chats.turn_writes(chat, run.number, turn.reply, decision, after, turn.sending, turn.made)
