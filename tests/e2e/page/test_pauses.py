@@ -124,6 +124,36 @@ def test_a_pause_survives_a_reload_and_two_tabs_agree(reader: Reader, script: Sc
     assert other.get_by_label("Waiting for you", exact=True).count() == 0
 
 
+def test_two_tabs_agree_on_what_is_allowed(reader: Reader, script: Script) -> None:
+    """Allowed in one and taken back in the other, without a reload in either."""
+    card, page = waits(reader, script), reader.page
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.get_by_role("button", name="Approve: kit_write").wait_for()
+    script.says("Sent.")
+    card.get_by_role("button", name="Allow in this conversation: kit_write").click()
+    other.locator("#allowed").get_by_text("Allowed here: 1").click()
+    other.get_by_role("button", name="Take back: kit_write").click()
+    page.locator("#allowed").wait_for(state="hidden")
+    reader.exchange("done")
+
+
+def test_the_list_comes_back_after_it_could_not_be_read(reader: Reader, script: Script) -> None:
+    """As the reader comes back to the tab; the card of the open conversation does not need it."""
+    waits(reader, script)
+    page, listed = reader.page, reader.page.locator("#pauses")
+    page.route("**/v1/pauses", lambda route: route.abort())
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/v1/pauses")):
+        page.reload()
+    page.get_by_role("button", name="Approve: kit_write").wait_for()
+    assert listed.is_hidden()
+    page.unroute("**/v1/pauses")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    listed.click()
+    dialog = page.get_by_role("dialog", name="Waiting for you")
+    assert "kit_write" in dialog.inner_text()
+
+
 def test_a_message_to_a_waiting_conversation_says_what_to_do(reader: Reader, script: Script) -> None:
     waits(reader, script)
     reader.send(script.question("And then?"))

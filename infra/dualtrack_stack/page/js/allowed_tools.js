@@ -4,10 +4,13 @@ import { announce, byId, h } from "./dom.js";
 
 export class AllowedTools {
   #api;
+  #listener;
   #conversation = null;
 
-  constructor(api) {
+  /** `listener`: isOpen(conversationId); onTakenBack(conversationId). */
+  constructor(api, listener) {
     this.#api = api;
+    this.#listener = listener;
     byId("allowed").addEventListener("click", () => this.#open());
   }
 
@@ -19,10 +22,11 @@ export class AllowedTools {
     byId("allowed").replaceChildren("Allowed", h("span", { class: "wide-only" }, " here"), `: ${length}`);
   }
 
-  /** Reads them again: a decision has allowed one. */
+  /** Reads them again, if that conversation is open: a decision has allowed one, or another tab took one back. */
   async refresh(conversationId) {
+    if (!conversationId || !this.#listener.isOpen(conversationId)) return;
     const conversation = await this.#api.conversationHead(conversationId).catch(() => null);
-    if (conversation) this.show(conversation);
+    if (conversation && this.#listener.isOpen(conversationId)) this.show(conversation);
   }
 
   #open() {
@@ -65,6 +69,7 @@ export class AllowedTools {
     }
     const allowed = conversation.allowed.filter((other) => other !== tool);
     this.show({ ...conversation, allowed });
+    this.#listener.onTakenBack(conversation.conversation_id);
     announce(`${tool} asks again.`);
     if (allowed.length > 0) this.#open();
     else close();

@@ -65,12 +65,15 @@ class Page {
     });
     this.#pauses = new PausesList(api, {
       nameOf: (id) => this.#sidebar.find(id)?.title,
-      onDecided: (id) => id === this.#conversation.conversationId && this.#conversation.lookAgain(),
+      onDecided: (id) => this.#isOpen(id) && this.#readDecided(),
       onListed: (ids) => {
         this.#sidebar.waiting = ids;
       },
     });
-    this.#allowed = new AllowedTools(api);
+    this.#allowed = new AllowedTools(api, {
+      isOpen: (id) => this.#isOpen(id),
+      onTakenBack: (id) => this.#pauses.decided(id),
+    });
     this.#sidebar = new Sidebar(api, {
       onRenamed: (conversation) =>
         conversation.conversation_id === this.#conversation.conversationId &&
@@ -145,8 +148,18 @@ class Page {
   /** What was decided elsewhere while this tab was hidden. */
   #lookAgain() {
     if (document.visibilityState !== "visible") return;
-    this.#conversation.lookAgain();
+    this.#readDecided();
     this.#pauses.refresh();
+  }
+
+  /** What was decided in another tab or program about the open conversation. */
+  #readDecided() {
+    this.#conversation.lookAgain();
+    this.#allowed.refresh(this.#conversation.conversationId);
+  }
+
+  #isOpen(conversationId) {
+    return conversationId === this.#conversation.conversationId;
   }
 
   async start() {
