@@ -1,8 +1,9 @@
 """An earlier release's steps, one at a time, in a process of its own: run as a script, with that release's sources.
 
-The parent (`tests.drivers.mixed_releases`) writes a pickled `(account, now, name, arguments)` behind its length and
-reads `(account, now, outcome, error)`; an account is `(tables, objects, executions)`, plain values only, so that
-neither side needs the other's classes. Nothing here may import what only today's release has.
+The parent (`tests.drivers.mixed_releases`) writes a pickled `(account, now, scenario, name, arguments)` behind its
+length and reads `(account, now, outcome, error)`; an account is `(tables, objects, executions)`, a scenario what it has
+of its own, with the names of its tool calls: plain values only, so that neither side needs the other's classes.
+Nothing here may import what only today's release has.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ def serve(source: IO[bytes], sink: IO[bytes]) -> None:
     """Serve until the parent closes the pipe."""
     # the earlier release's, by PYTHONPATH
     theirs, clock = import_module("tests.drivers.crash_world"), import_module("tests.drivers.world").FakeClock
-    rounds = ((theirs.DOCUMENTATION, theirs.NOTE, theirs.UNKNOWN), (theirs.READ,))
-    scenario = theirs.Scenario("an earlier release", rounds=rounds, charged=20, always_asks=True)
     while frame := read(source):
-        account, now, name, arguments = frame
+        account, now, scenario, name, arguments = frame
+        rounds = tuple(tuple(getattr(theirs, asked) for asked in turn) for turn in scenario["rounds"])
+        scenario = theirs.Scenario("an earlier release", **{**scenario, "rounds": rounds}, always_asks=True)
         world = theirs.World(scenario, clock=clock(now))
         _put(world.aws, account)
         outcome, error = _run(world, name, arguments)

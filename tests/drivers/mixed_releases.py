@@ -15,7 +15,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, Self
 
-from tests.drivers.crash_world import DOCUMENTATION, NOTE, READ, UNKNOWN, Scenario, World
+from tests.drivers import crash_world
+from tests.drivers.crash_world import (
+    CLIENT_TOOL,
+    DOCUMENTATION,
+    LOOKUP,
+    NOTE,
+    QUESTION,
+    READ,
+    UNKNOWN,
+    Scenario,
+    World,
+)
 from tests.drivers.documents import ROOT
 from tests.drivers.earlier_steps import read, write
 
@@ -31,6 +42,17 @@ SCENARIO: Final = Scenario(
     "a deploy", rounds=((DOCUMENTATION, NOTE, UNKNOWN), (READ,)), charged=20, always_asks=True
 )
 """Every step of a chat, and the same for each query: the earlier release's world asks for the same tools."""
+
+PAUSING: Final = Scenario(
+    "a deploy in a pause",
+    rounds=((DOCUMENTATION, NOTE, LOOKUP), (QUESTION,)),
+    asks=(NOTE.tool,),
+    tools=(CLIENT_TOOL,),
+)
+"""A pause for leave and for the client's tool, then one for an answer."""
+
+_ASKED: Final = ("DOCUMENTATION", "NOTE", "UNKNOWN", "READ", "SEARCH", "LOOKUP", "QUESTION")
+"""The names of tool calls in both releases' worlds."""
 
 _REQUESTS: Final = ("start", "stop")
 _PARTS: Final = ("layers", "infra", "tests")
@@ -62,7 +84,8 @@ class Earlier:
         with aws.lock:
             tables = {table_name: dict(items) for table_name, items in aws.tables.items()}
             account = (tables, dict(aws.objects), dict(aws.executions))
-            write(_open(self._process.stdin), (account, world.clock.now, name, arguments))
+            frame = (account, world.clock.now, _plain(world.scenario), name, arguments)
+            write(_open(self._process.stdin), frame)
             frame = read(_open(self._process.stdout))
             if frame is None:
                 raise AssertionError("the earlier release's process is gone")
@@ -79,6 +102,17 @@ class Earlier:
     def __exit__(self, *_: object) -> None:
         with self._process:  # closes both pipes, and waits
             pass
+
+
+def _plain(scenario: Scenario) -> dict[str, Any]:
+    """What the earlier release's world has to know of a scenario."""
+    names = {id(getattr(crash_world, name)): name for name in _ASKED}
+    return {
+        "rounds": tuple(tuple(names[id(asked)] for asked in turn) for turn in scenario.rounds),
+        "asks": scenario.asks,
+        "tools": scenario.tools,
+        "decided": scenario.decided,
+    }
 
 
 def _open(pipe: IO[bytes] | None) -> IO[bytes]:
@@ -187,3 +221,9 @@ class MixedWorld(World):
     def look_at_open_chats(self, process: Process) -> Any:
         """One delivery to `sweep`."""
         return self._mixed("look_at_open_chats", lambda: World.look_at_open_chats(self, process))
+
+    def decide(self, ref: ChatRef, only: int | None, process: Process) -> Any:
+        """POST /v1/chats/{id}/decisions."""
+        return self._mixed(
+            "decide", lambda: World.decide(self, ref, only, process), ref=asdict(ref), only=only
+        )

@@ -23,10 +23,13 @@ from tests.drivers.corpus_world import CorpusWorld, course, limited
 from tests.drivers.crash_world import (
     API_KEY,
     CAPS,
+    CLIENT_TOOL,
     DOCUMENTATION,
     IMAGE,
+    LOOKUP,
     NOTE,
     PAUSED,
+    QUESTION,
     READ,
     SEARCH,
     TEXT_FILE,
@@ -132,9 +135,13 @@ def _chats() -> Iterator[Moment]:
     _run_tools(world, 1, _turn(world, 0))
     yield _moment("between two turns", world, "Turn", 1)
 
-    yield _moment("waiting for approval", _paused(), PAUSED, 1)
+    yield _moment("waiting for approval", _paused(asks=(NOTE.tool,)), PAUSED, 1)
 
-    world = _paused()
+    for_others = ((*CHAT.rounds[0], LOOKUP, QUESTION), *CHAT.rounds[1:])
+    world = _paused(rounds=for_others, tools=(CLIENT_TOOL,))
+    yield _moment("waiting for its client and an answer", world, PAUSED, 1)
+
+    world = _paused(asks=(NOTE.tool,))
     world.decide(ref_of(world.chats()[0]), None, Process(world.trace, "decide"))
     yield _moment("approved", world, "Turn", world.chats()[0].entry)
 
@@ -252,8 +259,8 @@ def _store_schedule(world: World) -> None:
     world.look().schedules.create(waiting.ran(*runs))
 
 
-def _paused() -> World:
-    world = _posted(asks=(NOTE.tool,))
+def _paused(**changes: Any) -> World:
+    world = _posted(**changes)
     _run_tools(world, 1, _turn(world, 0))
     _turn(world, 1)
     world.end_execution(world.chats()[0].chat_id, "SUCCEEDED")

@@ -12,14 +12,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from tests.drivers.crash_world import BIG, IMAGE, SEARCH, USER, Scenario, ref_of
 from tests.drivers.faults import Process
 from tests.drivers.invariants import account_faults, chat_faults
-from tests.drivers.mixed_releases import SCENARIO, Earlier, MixedWorld, NoHistory
+from tests.drivers.mixed_releases import PAUSING, SCENARIO, Earlier, MixedWorld, NoHistory
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
@@ -103,6 +103,28 @@ def test_a_deploy_may_happen_at_any_step(earlier: Earlier, *, back: bool, seed: 
     check_conversation(world, seed)
     counts = Counter(release for _, release in world.ran)
     assert counts["today" if back else "earlier"] == moment
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
+@pytest.mark.parametrize(
+    ("decided", "charged", "noted"),
+    [("approve", 18, 1), ("edit", 18, 1), ("decline", 15, 0), ("nobody", 15, 0), ("cancel", 15, 0)],
+)
+def test_a_deploy_may_happen_in_a_pause(
+    earlier: Earlier, decided: Any, charged: int, noted: int, *, back: bool
+) -> None:
+    """What one release has paused, the other decides, ends or cancels, and goes on with; the client's tool and a
+    question as well."""
+    world = MixedWorld(replace(PAUSING, decided=decided), earlier=earlier)
+    world.is_earlier = lambda _: any(chat.pauses for chat in world.chats()) == back
+    world.run()
+    (chat,) = world.chats()
+    assert (chat.status, chat.credits_used) == ("cancelled" if decided == "cancel" else "done", charged)
+    assert chat.pauses == (1 if decided == "cancel" else 2)
+    notes = [call_id for call_id, _ in world.tool_runs if call_id == "q1-t2"]
+    assert len(notes) == (noted if not back else 0), "the earlier release runs them in a process of its own"
+    assert wrong(world) == []
+    assert {release for _, release in world.ran} == {"earlier", "today"}
 
 
 def by_today_up_to(step: int) -> Callable[[MixedWorld], Callable[[str], bool]]:
