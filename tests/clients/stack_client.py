@@ -225,11 +225,10 @@ class Root:
         """The library's view of the deployed machine."""
         return Executions(self.client("stepfunctions"), self.machine)
 
-    def execution_arn(self, chat_id: str, machine: str = "") -> str:
-        """The execution of a chat; of the deployed machine, or of another."""
-        return (
-            f"{(machine or self.machine).replace(':stateMachine:', ':execution:')}:{execution_name(chat_id)}"
-        )
+    def execution_arn(self, chat_id: str, machine: str = "", number: int = 1) -> str:
+        """The execution of a chat with this number; of the deployed machine, or of another."""
+        executions = (machine or self.machine).replace(":stateMachine:", ":execution:")
+        return f"{executions}:{execution_name(chat_id, number)}"
 
     def history(self, chat_id: str, machine: str = "") -> list[dict[str, Any]]:
         """The execution's history once it has ended."""

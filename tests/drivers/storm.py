@@ -1,6 +1,7 @@
 """Many chats on the deployed stack while everything around them breaks (docs/faults.md).
 
 Workers are killed, executions stopped; the model's service refuses, cuts and garbles; users cancel, fork and delete;
+chats wait for leave, for their client's tools and for answers, and are decided, cancelled or left to their end;
 the emulator is restarted; a proxy between the functions and the emulator (``microburst``) throttles requests and loses
 answers. Afterwards every chat must satisfy the invariants of the crash matrix, every fork must show the past that it
 was created with, and what was deleted must be gone.
@@ -37,6 +38,7 @@ from dualtrack_stack.profiles import LIBRARY
 from tests.clients.stack_client import Person, Root, chats_of
 from tests.drivers.conversations import Fork, Told, shown
 from tests.drivers.invariants import ENDED, account_faults, chat_faults, what_is_left
+from tests.drivers.storm_pauses import HOW, LOOK_UP, WRITE, Plan, asking
 from tests.servers.processes import free_ports
 from tests.servers.provider import model_settings, serve_model
 from tests.servers.tool_server import NAME, serve_tools
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from pathlib import Path
 
+    from dualtrack.models.turn import ToolCall
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
     from dualtrack_stack.local.offline_model.server import OfflineModel
@@ -72,6 +75,9 @@ GUSTS: Final = 1.0
 
 CHATS_TO_A_RESTART: Final = 500
 """The emulator is restarted at least once, and again after this many chats."""
+
+_GOLDEN: Final = 0.618034
+"""Its multiples spread evenly, so that a short storm has every kind of message."""
 
 PATIENCE: Final = 120.0
 """Seconds for one chat to be admitted, and for the last ones to end."""
@@ -117,7 +123,10 @@ class Storm:
     names: dict[str, str] = field(default_factory=dict)
     keys: set[str] = field(default_factory=set)
     """Users who call by an API key."""
-    written: list[str] = field(default_factory=list)
+    plans: dict[str, Plan] = field(default_factory=dict)
+    """By marker: of every chat whose call is to write something."""
+    placed: dict[str, str] = field(default_factory=dict)
+    """By marker: its conversation."""
     asked: int = 0
     ended: int = 0
     answered: int = 0
@@ -151,7 +160,7 @@ class Storm:
     def _use_key(self, user: Person) -> None:
         """From now on the user calls by an API key with caps that no storm reaches."""
         caps = {"credits_total": 1_000_000, "dollars_day": 100_000}
-        body = {"name": "storm", "scopes": ["chat", "read", "erase"], "caps": caps}
+        body = {"name": "storm", "scopes": ["chat", "read", "decide", "erase"], "caps": caps}
         made = user.http.post("/v1/keys", json=body).raise_for_status().json()
         user.http.headers["Authorization"] = f"Bearer {made['key']}"
         self.keys.add(user.id)
@@ -164,18 +173,20 @@ class Storm:
         drawn = random.Random(f"{self.seed} chat {number}")
         user = drawn.choice(self.users)
         marker = f"{self._word(user)}-{uuid.uuid4().hex[:12]}"
-        message = self._message(drawn, marker)
+        plan = Plan(HOW[number % len(HOW)], marker)
+        body = self._body(number * _GOLDEN % 1, plan)
         with self.lock:
             self.asked += 1
             known = self.conversations.setdefault(user.id, [])
             conversation = drawn.choice(known) if known and drawn.random() < FOLLOW_UPS else ""
         if conversation and drawn.random() < FORKS:
             conversation = self._fork(user, conversation, drawn) or conversation
-        started = self._post(user, message, conversation, marker)
+        started = self._post(user, body, conversation, marker)
         conversation = started["conversation_id"]
-        self.told.note_query(conversation, started["message_id"], message)
+        self.told.note_query(conversation, started["message_id"], body["message"])
         with self.lock:
             known.append(conversation)
+            self.placed[marker] = conversation
         if drawn.random() < FORKS_OF_RUNNING:
             self._fork(user, conversation, drawn)
         if drawn.random() < 0.06:
@@ -183,7 +194,7 @@ class Storm:
             with contextlib.suppress(httpx.HTTPError):
                 user.http.delete(started["url"])
                 self._count("cancelled by the user")
-        status = self._until_ended(user, started["chat_id"], 30.0)
+        status = self._until_ended(user, started["chat_id"], plan, PATIENCE / 2)
         if conversation in self.told.forks and drawn.random() < DELETIONS:
             self._delete(user, self.told.forks[conversation].parent)
         with self.lock:
@@ -191,38 +202,52 @@ class Storm:
             self.answered += status == "done"
             self.progress(self.ended)
 
-    def _message(self, drawn: random.Random, marker: str) -> str:
-        kind = drawn.random()
-        if kind < 0.4:
-            return f"{marker}: What is a ledger?"
+    def _body(self, kind: float, plan: Plan) -> dict[str, Any]:
+        """A new message, by a number below 1: half of them wait for somebody."""
+        marker = plan.marker
+        if kind < 0.35:
+            return {"message": f"{marker}: What is a ledger?"}
+        if kind < 0.5:
+            return {"message": f"{marker}: How do I set up OAuth for X ads? Look into the documentation."}
+        body: dict[str, Any] = {"message": f"{marker}: Please see to it."}
         if kind < 0.6:
-            return f"{marker}: How do I set up OAuth for X ads? Look into the documentation."
-        self.tools.gate(marker).released.set()
-        calls: list[tuple[str, dict[str, Any]]] = [
-            ("kit_echo", {"text": marker}),
-            ("kit_write", {"name": marker}),
-        ]
+            self._script(marker, ("ask_user", {"question": "Which one?", "options": ["This", "That"]}))
+            return body
         if kind < 0.7:
-            calls.append(("kit_big", {"megabytes": 1}))
+            self._script(marker, (LOOK_UP["name"], {"word": "dinghy"}))
+            return {**body, "tools": [LOOK_UP]}
+        for name in (marker, plan.edited):
+            self.tools.gate(name).released.set()
+        big = [(f"{NAME}_big", {"megabytes": 1})] if kind < 0.8 else []
+        self._script(marker, (f"{NAME}_echo", {"text": marker}), (WRITE, {"name": marker}), *big)
+        with self.lock:
+            self.plans[marker] = plan
+        return body
+
+    def _script(self, marker: str, *calls: tuple[str, dict[str, Any]]) -> None:
         asked = [{"type": "tool_use", "name": name, "input": arguments} for name, arguments in calls]
         self.model.script.add({"match": marker, "kind": "turn", "content": asked})
-        with self.lock:
-            self.written.append(marker)
-        return f"{marker}: Please write it down."
 
-    def _post(self, user: Person, message: str, conversation: str, key: str) -> dict[str, Any]:
-        """POST until it is answered, as a client with a key does."""
+    def _post(self, user: Person, body: dict[str, Any], conversation: str, key: str) -> dict[str, Any]:
+        """POST until it is answered, as a client with a key does. What waits in the conversation is cancelled."""
+        on_pause: dict[str, Any] = {}
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             try:
-                response = user.post(message, conversation, key=f"{key}{conversation}")
+                named = {"conversation_id": conversation} if conversation else {}
+                headers = {"Idempotency-Key": f"{key}{conversation}{len(on_pause)}"}
+                response = user.http.post("/v1/chats", json={**body, **named, **on_pause}, headers=headers)
             except httpx.HTTPError:
                 self._count("no answer to a POST")
                 time.sleep(0.5)
                 continue
             if response.is_success:
-                body: dict[str, Any] = response.json()
-                return {"url": f"/v1/chats/{body['chat_id']}", **body}
+                started: dict[str, Any] = response.json()
+                return {"url": f"/v1/chats/{started['chat_id']}", **started}
+            if "conversation_paused" in response.text and not on_pause:
+                on_pause = {"on_pause": "cancel"}
+                self._count("a pause cancelled by the next message")
+                continue
             if response.status_code in (404, 409) and conversation:
                 conversation = ""
                 continue
@@ -288,16 +313,35 @@ class Storm:
             token = self.root.stack.token(self.names[user.id]).token
             user.http.headers["Authorization"] = f"Bearer {token}"
 
-    def _until_ended(self, user: Person, chat_id: str, seconds: float) -> str:
-        """Wait for the end, and return the status; after the time limit, leave the chat to the sweep."""
+    def _until_ended(self, user: Person, chat_id: str, plan: Plan, seconds: float) -> str:
+        """Wait for the end, decide what the chat waits for, and return the status; after the time limit, leave the chat
+        to the sweep, as one that nobody decides on."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            with contextlib.suppress(Exception):
-                chat = self.root.stores().chats.load(user.id, chat_id)
+            chat, calls = None, ()
+            with contextlib.suppress(Exception):  # the emulator may be restarting
+                chat, turns = self.root.stores().chats.load_with_turns(user.id, chat_id) or (None, ())
+                calls = turns[-1].calls if turns else ()
                 if chat is None or chat.status in ENDED:
                     return chat.status if chat else ""
+            if chat and chat.status == "paused":
+                if plan.how == "nobody":
+                    return chat.status
+                self._decide(user, chat_id, plan, [call for call in calls if call.is_open])
             time.sleep(0.5)
         return ""
+
+    def _decide(self, user: Person, chat_id: str, plan: Plan, calls: Sequence[ToolCall]) -> None:
+        """Decide on all open calls, or cancel the chat."""
+        url = f"/v1/chats/{chat_id}"
+        if plan.how == "cancel":
+            self._count(f"pause cancelled: {self._repeated(user, 'DELETE', url, None).status_code}")
+            return
+        body = {"decisions": [plan.decision(call) for call in calls]}
+        answer = self._repeated(user, "POST", f"{url}/decisions", body)
+        kinds = ", ".join(sorted({str(call.asks) for call in calls}))
+        self._count(f"{plan.how} ({kinds}) answered {answer.status_code}")
+        assert answer.status_code in (200, 404, 409, 410), answer.text
 
     # ── faults ────────────────────────────────────────────────────────────────────────────────────
 
@@ -352,18 +396,23 @@ class Storm:
     # ── afterwards ────────────────────────────────────────────────────────────────────────────────
 
     def _wait(self) -> None:
-        """Wait until all have ended; then sweep as if a quarter of an hour had passed."""
-        deadline = time.monotonic() + PATIENCE / 4
-        while self._open() and time.monotonic() < deadline:
-            time.sleep(0.5)
-        self._count("left to the sweep", len(self._open()))
-        sweep(self._late(), self.root.executions(), 600)
+        """Wait until all have ended; then sweep as if a quarter of an hour had passed, which ends the pauses as well;
+        and once more, for those that go on from there."""
+        for late in (1, 3):
+            deadline = time.monotonic() + PATIENCE / 4
+            while any(chat.status != "paused" for chat in self._open()) and time.monotonic() < deadline:
+                time.sleep(0.5)
+            left = Counter("to its end" if chat.status == "paused" else "stuck" for chat in self._open())
+            for what, times in left.items():
+                self._count(f"left to the sweep, {what}", times)
+            if left:
+                sweep(self._late(late), self.root.executions(), 600)
 
-    def _late(self) -> Stores:
-        """The stores with a clock a quarter of an hour ahead."""
-        client = self.root.client
+    def _late(self, quarters: int = 1) -> Stores:
+        """The stores with a clock that is so many quarters of an hour ahead."""
+        client, ahead = self.root.client, quarters * WRITERS_SECONDS
         return build_stores(
-            self.root.settings, client("dynamodb"), client("s3"), clock=lambda: time.time() + WRITERS_SECONDS
+            self.root.settings, client("dynamodb"), client("s3"), clock=lambda: time.time() + ahead
         )
 
     def all_chats(self) -> list[Chat]:
@@ -383,9 +432,11 @@ class Storm:
         for user in self.users:
             mine = [chat for chat in chats if chat.user == user.id]
             wrong += account_faults(stores, user.id, mine)
-        wrong += [
-            f"{marker} was written {n} times" for marker in self.written if (n := self._written(marker)) > 1
-        ]
+        wrong += self._miswritten()
+        waited = sum(chat.pauses for chat in chats)
+        self._count("pauses", waited)
+        if waited < len(chats) / 10:
+            wrong.append(f"{waited} pauses: this storm proves nothing about them")
         if self.done_to_it["ended done"] < len(chats) / 4:
             wrong.append("hardly a chat was answered: this storm proves nothing about answers")
         deleted = self._deleted()
@@ -456,14 +507,25 @@ class Storm:
         message = str((chat.error or {})["message"]).split(".")[0]
         try:
             execution = self.root.client("stepfunctions").describe_execution(
-                executionArn=self.root.execution_arn(chat.chat_id)
+                executionArn=self.root.execution_arn(chat.chat_id, number=chat.execution)
             )
         except ClientError:
             return f"{message}; no execution"
         return " ".join([f"{message}; execution", execution["status"], execution.get("error", "")]).strip()
 
-    def _written(self, marker: str) -> int:
-        return self.tools.calls[f"write:{marker}"]
+    def _miswritten(self) -> Iterator[str]:
+        """What was written twice, or without leave: nobody had approved it, nor its tool for the conversation."""
+        allowed = {
+            self.placed.get(marker)
+            for marker, plan in self.plans.items()
+            if plan.how == "allow"
+        }  # fmt: skip
+        for marker, plan in self.plans.items():
+            for name in (marker, plan.edited):
+                if (times := self.tools.calls[f"write:{name}"]) > 1:
+                    yield f"{name} was written {times} times"
+            if plan.withheld and self.tools.calls[f"write:{marker}"] and self.placed[marker] not in allowed:
+                yield f"{marker} was written without leave ({plan.how})"
 
     def close(self) -> None:
         """Close every connection of the users and of the account's root."""
@@ -492,8 +554,7 @@ def storm(state_dir: Path, *, seed: int, chats: int) -> Iterator[Storm]:
     profiles = state_dir.with_name("profiles")
     profiles.mkdir(parents=True)
     assistant = json.loads((LIBRARY / "assistant.json").read_text(encoding="utf-8"))
-    allowed = assistant | {"approval": {"allow": [f"{NAME}_*"]}}  # nobody is there to approve what is written
-    (profiles / "assistant.json").write_text(json.dumps(allowed), encoding="utf-8")
+    (profiles / "assistant.json").write_text(json.dumps(asking(assistant)), encoding="utf-8")
     with serve_model() as model, serve_tools() as tools, serve_sample_docs() as documents:
         environment = {
             **model_settings(model),
