@@ -148,6 +148,42 @@ def test_a_wait_returns_at_the_pause(api: Api) -> None:
     assert api.get(started["url"])["status"] == "cancelled"
 
 
+def test_a_request_repeated_with_its_key_is_answered_with_the_chat_that_waits(api: Api) -> None:
+    """Neither as a message to a conversation that is taken, nor by cancelling what it had begun itself."""
+    first = api.pause()
+    named = {"conversation_id": first["conversation_id"], "on_pause": "cancel"}
+    headers = {"Idempotency-Key": f"key-{first['chat_id']}"}
+    message = f"And this, {first['chat_id']}."
+    use = {"type": "tool_use", "id": "toolu_0", "name": "retrieve_full_context", "input": {"id": "q1"}}
+    api.world.model.script.add({"match": message, "content": [use]})
+    body = {"message": message, **named}
+    following = api.call("POST", "/v1/chats", body, headers=headers)
+    assert following.status == 202, following.text
+    assert api.turn(following.json, 0) == "paused"
+    assert api.get(first["url"])["status"] == "cancelled"
+    again = api.call("POST", "/v1/chats", body, headers=headers)
+    assert (again.status, again.json["chat_id"]) == (200, following.json["chat_id"])
+    assert api.get(following.json["url"])["status"] == "paused"
+    other = api.call("POST", "/v1/chats", {**body, "message": "Another."}, headers=headers)
+    assert (other.status, api.get(following.json["url"])["status"]) == (409, "paused")
+
+
+def test_deletion_takes_what_waits_with_it(api: Api) -> None:
+    """The conversation's; and all of an end user's, by the owner, whose credits were held for it."""
+    started = api.pause()
+    assert api.call("DELETE", f"/v1/conversations/{started['conversation_id']}").status == 204
+    assert api.get("/v1/pauses") == {"pauses": []}
+    assert decide(api, started, {"id": "q1-t1", "approve": True}).status == 404
+    key = api.make_key("chat", "decide", "read", acts_for="any")["key"]
+    ann = api.by_key(key, "ann")
+    begun = ann.pause()
+    assert api.get("/v1/credits")["held"] == 5
+    assert api.call("DELETE", "/v1/me/users/ann").status in (202, 204)
+    assert api.get("/v1/pauses") == {"pauses": []}
+    assert api.get("/v1/credits")["held"] == 0
+    assert decide(api, begun, {"id": "q1-t1", "approve": True}).status == 404
+
+
 @pytest.mark.parametrize(
     ("decision", "field"),
     [
