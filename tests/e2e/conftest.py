@@ -111,6 +111,7 @@ def environment(
         "MCP_SERVERS": json.dumps(servers),
         "ALLOWED_ORIGINS": "https://chat.example.com",
         "DUALTRACK_PROFILES": str(profiles),
+        "DUALTRACK_WEBHOOK_LOOPBACK": "on",
     }
 
 

@@ -47,10 +47,10 @@ def test_a_key_is_made_used_changed_rotated_and_revoked(reader: Reader) -> None:
     key = make(section, "Nightly report", Credits_a_day="25")
     assert key.startswith("dt_")
     assert answered(reader, key).status_code in (200, 403)
-    assert "Credits a day: 0 of 25" in section.locator(".key-list").inner_text()
+    assert "Credits a day: 0 of 25" in section.locator(".boxed-list").inner_text()
 
     section.get_by_role("button", name="Change Nightly report").click()
-    section.locator(".key-list").get_by_label("Credits a day").fill("30")
+    section.locator(".boxed-list").get_by_label("Credits a day").fill("30")
     section.get_by_role("button", name="Save").click()
     section.get_by_text("Credits a day: 0 of 30").wait_for()
     assert section.get_by_label("Copy it now").count() == 0, "it is shown once"
@@ -63,7 +63,7 @@ def test_a_key_is_made_used_changed_rotated_and_revoked(reader: Reader) -> None:
 
     section.get_by_role("button", name="Revoke Nightly report").click()
     section.get_by_role("button", name="Revoke", exact=True).click()
-    section.locator(".key-list").wait_for(state="detached")
+    section.locator(".boxed-list").wait_for(state="detached")
     assert [answered(reader, old).status_code for old in (key, rotated)] == [401, 401]
 
 

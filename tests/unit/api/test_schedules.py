@@ -65,6 +65,7 @@ def test_its_runs_have_their_chats_their_ends_and_their_costs(api: Api) -> None:
     assert (started["status"], started["chat_status"], started["credits"]) == ("started", "running", 0)
     chat = api.world.stores.chats.load(api.user, started["chat_id"])
     assert chat
+    assert started["conversation_id"] == chat.conversation_id
     api.world.run(chat)
     (listed,) = api.call("GET", "/v1/schedules").json["schedules"]
     assert (listed["runs"][0]["chat_status"], listed["runs"][0]["credits"]) == ("done", 5)

@@ -229,6 +229,54 @@ export class Api {
     return this.#json("DELETE", `/v1/keys/${keyId}`);
   }
 
+  webhooks() {
+    return this.#json("GET", "/v1/webhooks");
+  }
+
+  /** A new webhook; only this answer, and that of a rotation, has its secret. */
+  makeWebhook(body) {
+    return this.#json("POST", "/v1/webhooks", { body });
+  }
+
+  testWebhook(webhookId) {
+    return this.#json("POST", `/v1/webhooks/${webhookId}/test`);
+  }
+
+  rotateWebhook(webhookId) {
+    return this.#json("POST", `/v1/webhooks/${webhookId}/rotate`, { body: {} });
+  }
+
+  deleteWebhook(webhookId) {
+    return this.#json("DELETE", `/v1/webhooks/${webhookId}`);
+  }
+
+  /** A page of what a webhook was told, the newest first. */
+  deliveries(webhookId, cursor = "") {
+    const after = cursor && `&cursor=${encodeURIComponent(cursor)}`;
+    return this.#json("GET", `/v1/webhooks/${webhookId}/deliveries?limit=10${after}`);
+  }
+
+  schedules() {
+    return this.#json("GET", "/v1/schedules");
+  }
+
+  /** A schedule with the chats of all its runs. */
+  schedule(scheduleId) {
+    return this.#json("GET", `/v1/schedules/${scheduleId}`);
+  }
+
+  makeSchedule(body) {
+    return this.#json("POST", "/v1/schedules", { body });
+  }
+
+  pauseSchedule(scheduleId, paused) {
+    return this.#json("PATCH", `/v1/schedules/${scheduleId}`, { body: { paused } });
+  }
+
+  deleteSchedule(scheduleId) {
+    return this.#json("DELETE", `/v1/schedules/${scheduleId}`);
+  }
+
   corpus(name, signal) {
     return this.#json("GET", `/v1/admin/corpora/${name}`, { signal });
   }

@@ -1,7 +1,7 @@
 /** API keys in the settings: make one and copy it once, see what it uses, change its caps, rotate, revoke. */
-import { copy } from "./copy.js";
 import { h } from "./dom.js";
 import { count, moment } from "./format.js";
+import { action, shownOnce, sure } from "./panel.js";
 
 const SCOPES = {
   chat: "start chats, and read those",
@@ -41,11 +41,11 @@ function draw(view, { made = null, problem = "" } = {}) {
     ),
     ...[
       problem && h("p", { class: "problem", role: "alert" }, problem),
-      made && secret(made),
+      made && shownOnce(`The key “${made.name}”. Copy it now: it is not shown again.`, made.key),
       keys.length > 0 &&
         h(
           "ul",
-          { class: "key-list" },
+          { class: "boxed-list" },
           keys.map((key) => line(view, key)),
         ),
       keys.length < MOST
@@ -67,29 +67,9 @@ async function change(view, act) {
   view.section.querySelector("[data-focus], h3")?.focus();
 }
 
-function secret({ name, key }) {
-  const field = h("input", { readonly: true, value: key, "data-focus": true, spellcheck: "false" });
-  field.addEventListener("focus", () => field.select());
-  return h(
-    "div",
-    { class: "key-secret" },
-    h("label", {}, `The key “${name}”. Copy it now: it is not shown again.`, field),
-    h(
-      "div",
-      { class: "buttons" },
-      h(
-        "button",
-        { type: "button", class: "button primary", onclick: (event) => copy(event.currentTarget, key) },
-        "Copy",
-      ),
-    ),
-  );
-}
-
 function line(view, key) {
   const { api } = view;
-  const act = (text, onclick) =>
-    h("button", { type: "button", class: "link-button", "aria-label": `${text} ${key.name}`, onclick }, text);
+  const act = (text, onclick) => action(text, key.name, onclick);
   const item = h("li", {});
   const show = (...content) => item.replaceChildren(...head(key), ...content);
   const actions = () =>
@@ -150,19 +130,6 @@ function spent(name, { caps, used, held }) {
 
 const amount = (name, value) => (name.startsWith("dollars") ? `$${Number(value.toFixed(4))}` : count(value));
 
-const sure = (text, verb, back, act) =>
-  h(
-    "div",
-    { role: "group", "aria-label": verb },
-    h("p", {}, text),
-    h(
-      "div",
-      { class: "buttons" },
-      h("button", { type: "button", class: "button", onclick: back }, "Cancel"),
-      h("button", { type: "button", class: "button danger", onclick: act }, verb),
-    ),
-  );
-
 const capFields = (caps = {}) =>
   Object.entries(CAPS).map(([name, label]) =>
     h(
@@ -199,7 +166,7 @@ function capsForm(view, key, back) {
     "form",
     { class: "dialog-form", onsubmit: save },
     h("label", {}, "Name", h("input", { name: "key_name", required: true, maxlength: 100, value: key.name })),
-    h("div", { class: "key-caps" }, capFields(key.caps)),
+    h("div", { class: "field-row" }, capFields(key.caps)),
     h(
       "div",
       { class: "buttons" },
@@ -247,7 +214,7 @@ function maker(view) {
           ),
         ),
       ),
-      h("div", { class: "key-caps" }, capFields()),
+      h("div", { class: "field-row" }, capFields()),
       h(
         "label",
         {},

@@ -129,6 +129,10 @@ class Page {
       openCredits(this.#api, signOut);
     });
     byId("settings").addEventListener("click", () => this.#settings());
+    byId("schedules").addEventListener("click", async () => {
+      const { openSchedules } = await import("./schedules.js");
+      openSchedules(this.#api, () => this.#sidebar.close());
+    });
     listenForShortcuts({
       new: () => this.#go(""),
       search: () => this.#sidebar.search(),

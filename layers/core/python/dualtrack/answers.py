@@ -606,6 +606,9 @@ class ScheduledRun(TypedDict):
     ]
     chat_id: Annotated[str | None, "The chat that was started"]
     error: Annotated[str | None, "The error code of a refusal"]
+    conversation_id: NotRequired[
+        Annotated[str | None, "The conversation that the chat is in; null if it was deleted"]
+    ]
     chat_status: NotRequired[Annotated[ChatStatus | None, "The chat's status now; null if it was deleted"]]
     credits: NotRequired[Annotated[int | None, "What the chat was charged so far"]]
 

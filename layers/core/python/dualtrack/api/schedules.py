@@ -122,6 +122,7 @@ def _run_json(
     }
     if run.chat_id and is_shown:
         chat: Chat | None = stores.chats.load(schedule.user, run.chat_id)
+        shown["conversation_id"] = chat.conversation_id if chat else None
         shown["chat_status"] = chat.status if chat else None
         shown["credits"] = chat.credits_used if chat else None
     return shown

@@ -1,0 +1,131 @@
+"""Schedules and webhooks on the page: made, run, told, paused, ended; by keyboard, on a phone."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tests.clients.browser import axe_source
+from tests.clients.stack_client import Person, wait_for
+from tests.servers.webhook_receiver import receiving
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.clients.page_reader import Reader
+    from tests.clients.stack_client import Root
+    from tests.e2e.conftest import Script
+
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "has_touch": True,
+    "is_mobile": True,
+    "color_scheme": "dark",
+}
+
+
+def test_a_schedule_is_made_by_keyboard_runs_is_paused_and_deleted(
+    root: Root, reader: Reader, script: Script
+) -> None:
+    """It has its chat with end and cost, as a link."""
+    page = reader.page
+    page.get_by_role("button", name="Schedules").click()
+    panel = page.get_by_role("dialog", name="Schedules")
+    panel.get_by_text("There is none yet.").wait_for()
+    panel.get_by_text("Make a schedule").focus()
+    page.keyboard.press("Enter")
+    panel.get_by_label("What to ask").fill(script.question("What is new?"))
+    panel.get_by_label("Name, if you like").fill("Morning")
+    panel.get_by_label("When").select_option("By a cron expression")
+    panel.get_by_label("Minute, hour, day, month, weekday").fill("61 8 * * *")
+    page.keyboard.press("Enter")
+    panel.get_by_role("alert").get_by_text("cron").wait_for()
+    panel.get_by_label("When").select_option("Every so often")
+    panel.get_by_label("Unit").select_option("hours")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    line = panel.get_by_role("listitem").filter(has_text="Morning")
+    line.get_by_text("every hour").wait_for()
+    assert line.evaluate("line => line === document.activeElement"), "the focus is on what was made"
+    assert line.get_by_text("Next, in your time").count() == 1
+
+    script.says("Nothing is new.")
+    run(root, reader)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Schedules").click()
+    line.get_by_text("done, 5 credits").wait_for()
+    line.get_by_role("link", name="Chat of").click()
+    reader.shows("Nothing is new.")
+
+    page.get_by_role("button", name="Schedules").click()
+    line.get_by_role("button", name="Pause Morning").click()
+    line.get_by_text("Paused.").wait_for()
+    line.get_by_role("button", name="Resume Morning").click()
+    line.get_by_role("button", name="Pause Morning").wait_for()
+    line.get_by_role("button", name="Delete Morning").click()
+    assert line.get_by_role("button", name="Delete", exact=True).evaluate(
+        "one => one === document.activeElement"
+    )
+    line.get_by_role("button", name="Delete", exact=True).click()
+    panel.get_by_text("There is none yet.").wait_for()
+
+
+def run(root: Root, reader: Reader) -> None:
+    """Let the reader's schedule be due, run it, and wait for the end of its chat."""
+    person = Person(root.stack.url, root.stack.token(reader.name))
+    schedules = root.stores().schedules
+    (made,) = schedules.of(person.id)
+    schedules.change(made, replace(made, due=int(time.time()) - 1))
+    root.invoke("Schedule", {})
+    wait_for(lambda: schedules.of(person.id)[0].runs)
+    (ran,) = schedules.of(person.id)
+    assert person.finish(ran.runs[0].chat_id)["status"] == "done"
+    person.close()
+
+
+def test_a_webhook_is_made_tested_and_enabled_again_on_a_phone(
+    root: Root, visit: Callable[..., Reader]
+) -> None:
+    """Its secret is shown once; a test that arrives enables a disabled one; nothing is wider than the screen."""
+    reader = visit(**PHONE)
+    reader.sign_in()
+    page = reader.page
+    page.get_by_role("button", name="Conversations", exact=True).click()
+    page.get_by_role("button", name="Settings").click()
+    panel = page.locator(".webhooks")
+    with receiving() as receiver:
+        gone = f"{receiver.url}/410/{'w' * 60}"
+        panel.get_by_text("Make a webhook").click()
+        panel.get_by_label("Address of your program").fill("https://10.0.0.1/")
+        panel.get_by_role("button", name="Make the webhook").click()
+        panel.get_by_text("its host is no public address").wait_for()
+        panel.get_by_label("Address of your program").fill(gone)
+        panel.get_by_role("button", name="Make the webhook").click()
+        assert panel.get_by_label("Copy it now").input_value().startswith("whsec_")
+
+        panel.get_by_role("button", name="Send a test").click()
+        panel.locator(".runs").wait_for()
+        root.invoke("Deliver", {})
+        panel.get_by_text("410 in").wait_for()
+        page.keyboard.press("Escape")
+        page.get_by_role("button", name="Settings").click()
+        panel.get_by_text("Disabled since").wait_for()
+        assert panel.get_by_label("Copy it now").count() == 0, "it is shown once"
+        width = page.locator("#dialog-body").evaluate("body => [body.scrollWidth, body.clientWidth]")
+        assert width[0] == width[1]
+        page.evaluate(axe_source())
+        found = page.evaluate("async () => (await axe.run('#dialog')).violations.map(one => one.id)")
+        assert found == []
+
+        receiver.answers["/410/" + "w" * 60] = 204
+        panel.get_by_role("button", name="Send a test").click()
+        panel.locator(".runs").wait_for()
+        root.invoke("Deliver", {})
+        panel.get_by_text("Disabled since").wait_for(state="detached")
+    panel.get_by_role("button", name="New secret").click()
+    panel.get_by_role("button", name="Make a new secret").click()
+    assert panel.get_by_label("Copy it now").input_value().startswith("whsec_")
+    panel.get_by_role("button", name="Delete").click()
+    panel.get_by_role("button", name="Delete", exact=True).click()
+    panel.locator(".boxed-list").wait_for(state="detached")
