@@ -13,8 +13,8 @@ const EVENTS = {
 };
 const USUAL = ["chat.done", "chat.failed", "chat.paused"];
 const MOST = 10; // webhooks of a user
-const LOOK_MS = 3000; // how often the answer to a test is looked for
-const LOOKS = 40;
+const LOOK_MS = 2000; // how often the answer to a test is looked for
+const LOOKS = 45;
 
 /** `listed`: the API's webhooks; `agents`: those that a webhook may be limited to. */
 export function webhooks(api, listed, agents) {
