@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -282,3 +283,48 @@ def test_nothing_runs_of_a_user_who_is_being_erased(world: World) -> None:
     begin_erasure(world.stores, "ann", Retention(30, 1))
     assert run(world, HOUR) == Report(refused=1)
     assert chats_of(world) == 0
+
+
+def test_what_waits_is_behind_what_was_not_tried(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Schedules whose conversations are taken do not keep others from their time, however many there are."""
+    first = world.start("Hello?")
+    for _ in range(5):
+        made(world, rate="5 minutes", conversation_id=first.conversation_id)
+    assert run(world, 5 * MINUTE) == Report(waiting=5)
+    bob = Identity("bob", "bob")
+    late = made(world, bob, at=iso(world.clock.now + 20))
+    monkeypatch.setattr(module, "MOST_AT_ONCE", 1)
+    assert [run(world, 30) for _ in range(6)].count(Report(started=1, complete=False)) == 1
+    assert outcomes(world, late) == ["started"]
+
+
+def test_many_due_at_once_start_in_bounded_runs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oldest first, one user's beside the others', each once; what is left comes in the next minute."""
+    monkeypatch.setattr(module, "MOST_AT_ONCE", 30)
+    everybody = [Identity(name, name) for name in ("ann", "bob", "cleo", "dora")]
+    schedules = [made(world, identity, rate="1 hour") for identity in everybody for _ in range(10)]
+    monkeypatch.setattr(module, "_start", lambda *_: "ch_1")
+    assert run(world, HOUR) == Report(started=30, complete=False)
+    assert run(world, MINUTE) == Report(started=10)
+    assert run(world, MINUTE) == Report()
+    assert [outcomes(world, each) for each in schedules] == [["started"]] * 40
+
+
+def test_one_user_has_one_worker(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one of a user's twenty is being started, the others' are, too."""
+    for _ in range(MOST_SCHEDULES):
+        made(world, rate="1 hour")
+    made(world, Identity("bob", "bob"), rate="1 hour")
+    bob_has_run, at_once = threading.Event(), list[str]()
+
+    def start(stores: Any, starting: Starting, schedule: Schedule) -> str:
+        if schedule.user == "bob":
+            bob_has_run.set()
+        else:
+            assert bob_has_run.wait(20)
+        at_once.append(schedule.user)
+        return "ch_1"
+
+    monkeypatch.setattr(module, "_start", start)
+    assert run(world, HOUR) == Report(started=21)
+    assert at_once[0] == "bob"

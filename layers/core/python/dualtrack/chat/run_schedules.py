@@ -8,11 +8,15 @@
 
 The chat is admitted under an idempotency key of schedule and due time, and then noted: whoever tries again, after a
 crash or beside this run, gets the same chat.
+
+Users are served side by side, each with one schedule at a time; what could not run goes behind what was not tried yet.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.cost_hold import CostSettings
@@ -38,6 +42,13 @@ MOST_REFUSALS: Final = 3
 ONCE_SECONDS: Final = 24 * 3600
 """How long one that is due once waits for its conversation: for as long as its chat would be recognised again."""
 
+WORKERS: Final = 8
+"""Users whose schedules are looked at side by side."""
+
+MOST_AT_ONCE: Final = 2_000
+"""Schedules of one run, more than it has time for; the others are listed again in a minute."""
+
+_NOT_TRIED: Final = "not tried"
 _TAKEN: Final = frozenset({"conversation_busy", "conversation_paused"})
 _LATER: Final = frozenset({"unavailable", "timeout", "internal", "rate_limited"})
 """Refusals that say nothing about the schedule."""
@@ -63,24 +74,34 @@ class Report:
 
 
 def run_schedules(stores: ScheduleStores, starting: Starting, has_time: Callable[[], bool]) -> Report:
-    """Start a chat for each schedule that is due. Idempotent; two runs at once start no chat twice.
+    """Start a chat for each schedule that is due, of the first `MOST_AT_ONCE`. Idempotent; two runs at once start no
+    chat twice.
 
     A schedule that raises an error does not delay the others: its error is raised at the end.
     """
-    outcomes: list[str] = []
+    listed = list(islice(stores.schedules.due(int(stores.clock())), MOST_AT_ONCE + 1))
+    of_users: dict[str, list[str]] = {}
+    for user, schedule_id in listed[:MOST_AT_ONCE]:
+        of_users.setdefault(user, []).append(schedule_id)
     troubles: list[Exception] = []
-    complete = True
-    for user, schedule_id in stores.schedules.due(int(stores.clock())):
-        if not has_time():
-            complete = False
-            break
-        try:
-            outcomes.append(_run(stores, starting, user, schedule_id))
-        except Exception as error:  # noqa: BLE001 - raised below
-            troubles.append(error)
+
+    def run_of(user: str) -> list[str]:
+        outcomes = []
+        for schedule_id in of_users[user]:
+            if not has_time():
+                return [*outcomes, _NOT_TRIED]
+            try:
+                outcomes.append(_run(stores, starting, user, schedule_id))
+            except Exception as error:  # noqa: BLE001 - raised below
+                troubles.append(error)
+        return outcomes
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        outcomes = [outcome for made in pool.map(run_of, of_users) for outcome in made]
     if troubles:
-        raise ExceptionGroup(f"{len(troubles)} of {len(troubles) + len(outcomes)} schedules", troubles)
+        raise ExceptionGroup(f"{len(troubles)} of {len(listed)} schedules", troubles)
     started, refused, waiting = (outcomes.count(name) for name in ("started", "refused", "waiting"))
+    complete = len(listed) <= MOST_AT_ONCE and _NOT_TRIED not in outcomes
     return Report(started, refused, waiting, complete)
 
 
@@ -91,6 +112,7 @@ def _run(stores: ScheduleStores, starting: Starting, user: str, schedule_id: str
     due, *earlier = latest_due(schedule.times, schedule.due, now, MOST_RUNS) or (schedule.due,)
     passed = _passed(stores, schedule, due, earlier)
     outcome, after = _tried(stores, starting, passed, now)
+    after = replace(after, tried_at=now if outcome == "waiting" else 0)
     if after != schedule:
         try:
             stores.schedules.change(schedule, after, _notices(stores, schedule, after))

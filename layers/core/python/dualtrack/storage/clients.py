@@ -8,10 +8,17 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
+_creating = threading.Lock()
+
 
 def client_config() -> Config:
     """Short timeouts, so that retries fit in the deadline of a step."""
-    return Config(connect_timeout=2, read_timeout=10, retries={"mode": "standard", "max_attempts": 5})
+    return Config(
+        connect_timeout=2,
+        read_timeout=10,
+        retries={"mode": "standard", "max_attempts": 5},
+        max_pool_connections=50,  # opened as they are needed; more threads than that would connect anew each time
+    )
 
 
 class LazyClient:
@@ -21,10 +28,9 @@ class LazyClient:
         self._service = service
         self._config = config
         self._client: Any = None
-        self._lock = threading.Lock()
 
     def __getattr__(self, name: str) -> Any:
-        with self._lock:  # using a client is thread-safe, creating one is not
+        with _creating:  # using a client is thread-safe, creating one is not, nor are two of them
             if self._client is None:
                 self._client = boto3.client(self._service, config=self._config or client_config())  # type: ignore[call-overload]
         return getattr(self._client, name)

@@ -1,7 +1,8 @@
 """Schedules, in the chats table (CONTRACT 8).
 
     pk USER#<user>   sk SCHEDULE#<id>   a schedule with its latest runs; in the sparse index `open`, partition
-                                        `schedule#<shard>`, by its next due time, while it is active
+                                        `schedule#<shard>`, by its next due time, while it is active; one that
+                                        waits, by when it was tried
     pk USER#<user>   sk SCHEDULES       how many there are: a limit that two requests at once keep
 
 A schedule changes by whole values, each under the condition that its ``revision`` is still the one that was read.
@@ -70,8 +71,8 @@ class Run:
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """A message that is sent again and again. ``due``: when next, 0 for never; ``waiting``: a due time at which the
-    conversation was not free, and why; ``refusals``: how many in a row; ``why``: the last refusal's code, of one that
-    is not active. ``runs``: the newest first."""
+    conversation was not free, and why; ``tried_at``: when it last could not run, 0 if it could; ``refusals``: how many
+    in a row; ``why``: the last refusal's code, of one that is not active. ``runs``: the newest first."""
 
     schedule_id: Annotated[str, APART]
     user: Annotated[str, APART]
@@ -87,6 +88,7 @@ class Schedule:
     status: ScheduleStatus = "active"
     waiting: int = 0
     waiting_for: str = ""
+    tried_at: int = 0
     refusals: int = 0
     why: str = ""
     runs: Annotated[tuple[Run, ...], TEXT] = ()
@@ -174,7 +176,8 @@ def _key(user: str, schedule_id: str) -> dict[str, str]:
 def _item(schedule: Schedule) -> Item:
     item = {**_key(schedule.user, schedule.schedule_id), **encode(schedule)}
     if schedule.status == "active":
-        item |= {"open": partition_of("schedule", schedule.schedule_id), "deadline": schedule.due}
+        item |= {"open": partition_of("schedule", schedule.schedule_id)}
+        item["deadline"] = max(schedule.due, schedule.tried_at)
     return item
 
 
