@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dualtrack.settings import Entry
 
-DOCUMENTS: Final = ("README.md", "docs/aws/settings.md", "docs/mcp.md", "docs/terminal.md")
+DOCUMENTS: Final = ("docs/settings.md", "docs/aws/settings.md", "docs/mcp.md", "docs/terminal.md")
 
 _PLACE: Final = re.compile(
     r"(?P<begin><!-- settings: (?P<name>[\w ]+) -->\n).*?(?P<end><!-- end of settings -->)", re.DOTALL

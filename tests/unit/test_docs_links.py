@@ -96,7 +96,7 @@ def test_what_the_code_says_of_documents_is_there() -> None:
         ("[a](docs/aws.md#the-first-day)", 0),
         ("[a](docs/nothing.md)", 1),
         ("[a](docs/aws.md#nothing)", 1),
-        ("[a](#settings)", 0),
+        ("[a](#deploy)", 0),
         ("[a](#nothing)", 1),
         ("[a](../nothing)", 1),
         ("[a](https://example.org/nothing.md#x)", 0),

@@ -133,13 +133,13 @@ class Settings:
     )
     dualtrack_provider: str = setting(
         "anthropic",
-        "`bedrock`: Claude on [Amazon Bedrock](docs/aws/bedrock.md), with IAM and no key",
+        "`bedrock`: Claude on [Amazon Bedrock](aws/bedrock.md), with IAM and no key",
         used_by=(*MODEL, "abort"),
         check="dualtrack.models.providers:PROVIDERS",
     )
     dualtrack_provider_before: str = setting(
         "",
-        "the provider of chats that still run [while it is changed](docs/aws/bedrock.md)",
+        "the provider of chats that still run [while it is changed](aws/bedrock.md)",
         check="dualtrack.models.providers:PROVIDERS",
     )
     bedrock_base_url: str = setting(
@@ -154,7 +154,7 @@ class Settings:
     )
     dualtrack_summary_model: str = setting(
         "",
-        "of [summaries that are made one by one](docs/architecture.md#what-a-summary-costs)",
+        "of [summaries that are made one by one](architecture.md#what-a-summary-costs)",
         used_by=("turn", "summarise", "api", "schedule", "stream"),
         or_else="dualtrack_model",
     )
@@ -182,7 +182,7 @@ class Settings:
     )
     dualtrack_max_cost: float = setting(
         0.0,
-        "[US dollars that a chat may cost](docs/credits.md#what-a-chat-may-cost) before it has to answer; 0: no cap",
+        "[US dollars that a chat may cost](credits.md#what-a-chat-may-cost) before it has to answer; 0: no cap",
         used_by=("turn", "api", "schedule", "stream"),
         least=0,
         most=1_000,
@@ -224,14 +224,14 @@ class Settings:
     )
     dualtrack_course_ranking: str = setting(
         "hybrid",
-        "how [course materials](docs/courses.md) are ranked: `hybrid`, `keywords`, `meaning`",
+        "how [course materials](courses.md) are ranked: `hybrid`, `keywords`, `meaning`",
         used_by=("search",),
         check="dualtrack.tools.courses.settings:RANKINGS",
     )
     dualtrack_course_index: str = setting(
         "embedded",
         "where their vectors are searched on AWS: `embedded`,"
-        " [`s3vectors`](docs/courses.md#vectors-in-s3-vectors)",
+        " [`s3vectors`](courses.md#vectors-in-s3-vectors)",
         form="embedded|s3vectors",
         expects="embedded or s3vectors",
         example="s3vectors",
@@ -240,7 +240,7 @@ class Settings:
     # Tools
     dualtrack_graph_engine: str = setting(
         "ladybug",
-        "`bolt`: the graph of [a server](docs/graph.md#a-server-instead) such as Neo4j",
+        "`bolt`: the graph of [a server](graph.md#a-server-instead) such as Neo4j",
         used_by=("graph",),
         check="dualtrack.tools.graph.settings:ENGINES",
     )
@@ -260,7 +260,7 @@ class Settings:
         used_if=lambda of: of.dualtrack_graph_engine == "bolt",
     )
     github_mcp_url: str = setting(
-        "", "GitHub's [MCP server](docs/mcp.md)", unset="no GitHub tools", example="https://mcp.example"
+        "", "GitHub's [MCP server](mcp.md)", unset="no GitHub tools", example="https://mcp.example"
     )
     github_secret: str = key(
         "GITHUB_TOKEN",
@@ -272,20 +272,20 @@ class Settings:
     )
     mcp_servers: str = setting(
         "",
-        "other [MCP servers](docs/mcp.md#servers-are-settings), as JSON; they add to GitHub's",
+        "other [MCP servers](mcp.md#servers-are-settings), as JSON; they add to GitHub's",
         used_by=("mcp",),
         check="dualtrack.tools.mcp.config:checked_servers",
         example='[{"name": "docs", "url": "https://docs.example/mcp"}]',
     )
     dualtrack_profiles: str = setting(
         "",
-        "the folder of your own [agents](docs/profiles.md)",
+        "the folder of your own [agents](profiles.md)",
         unset="`profiles/` of the project, if it is there",
         example="profiles",
     )
     otel_exporter_otlp_endpoint: str = setting(
         "",
-        "the collector that gets [each ended chat as OpenTelemetry spans](docs/explain.md#opentelemetry)",
+        "the collector that gets [each ended chat as OpenTelemetry spans](explain.md#opentelemetry)",
         used_by=("summarise", "abort"),
         check="dualtrack.runtime.otlp:checked_endpoint",
         example="https://collector.example",
@@ -310,7 +310,7 @@ class Settings:
     # API keys
     dualtrack_user_headers: tuple[str, ...] = setting(
         (),
-        "headers that may name a service's [end user](docs/keys.md#end-users) besides `X-Dualtrack-User`, separated by"
+        "headers that may name a service's [end user](keys.md#end-users) besides `X-Dualtrack-User`, separated by"
         " commas",
         used_by=("api", "stream"),
         check="dualtrack.checked_settings:header_names",
@@ -318,7 +318,7 @@ class Settings:
     )
     dualtrack_key_requests: int = setting(
         6_000,
-        "requests a minute of a [key that acts for end users](docs/keys.md#end-users), all of them together",
+        "requests a minute of a [key that acts for end users](keys.md#end-users), all of them together",
         used_by=("api", "stream"),
         least=1,
         most=1_000_000,
@@ -327,7 +327,7 @@ class Settings:
     # Webhooks
     dualtrack_webhook_loopback: bool = setting(
         False,
-        "`on`: [webhooks](docs/webhooks.md) may lead to this machine; on the local stack alone",
+        "`on`: [webhooks](webhooks.md) may lead to this machine; on the local stack alone",
         used_by=("api", "deliver"),
         is_local=True,
     )
