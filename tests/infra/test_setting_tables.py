@@ -25,6 +25,8 @@ READERS: Final = {
     "infra/dualtrack_stack/layers.py": "XDG_CACHE_HOME; the environment of uv",
     "infra/dualtrack_stack/local/emulator.py": "the emulator's own variables",
     "infra/dualtrack_stack/local/stack.py": "settings; the environment of children",
+    "infra/dualtrack_stack/local/started_with.py": "PYTHONPATH: whose code a stack runs",
+    "infra/dualtrack_stack/local/shared.py": "settings that a running stack was started with",
     "infra/dualtrack_stack/local/testing/agents.py": "settings of the local stage",
     "infra/dualtrack_stack/local/synth.py": "the environment of the app",
     "infra/dualtrack_stack/costs.py": "JSII_NODE",
