@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.conversations import Conversation
     from dualtrack.vocabulary import Scope
 
+MACHINE = "arn:aws:states:us-east-1:000000000000:stateMachine:chat"
 APP = Path(__file__).parents[2] / "functions" / "stream" / "app.py"
 
 
@@ -167,7 +168,7 @@ def open_door(**tools: Any) -> Iterator[Door]:
         world.clock.now = time.time()
         machine, stores = Machine(world), world.stores
         app = module.create_app(
-            replace(SETTINGS, jwks_url="http://127.0.0.1:9/keys"),
+            replace(SETTINGS, jwks_url="http://127.0.0.1:9/keys", state_machine_arn=MACHINE),
             stores.chats.client,
             stores.bodies.s3,
             machine,

@@ -93,6 +93,8 @@ class NewChat:
     schedule_id: str = ""
     """The schedule that asks."""
     instructions: str = ""
+    echo: str = ""
+    """What a response of OpenAI's API says again of its request, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,7 @@ class _Admission:
     kept: tuple[Body, ...]
     """What the request brings besides, to be kept with the conversation: the answer's schema, tools of its client."""
     instructions: str
+    echo: str
 
     @property
     def has_bodies(self) -> bool:
@@ -282,7 +285,17 @@ def _admission(
     asked = asked_up_to(stores.history, conversation, conversation.queries, new.message)
     kept = tuple(body for body in (schema, tools) if body)
     return _Admission(
-        repeat, now, conversation, existing is None, chat, query, attached, asked, kept, new.instructions
+        repeat,
+        now,
+        conversation,
+        existing is None,
+        chat,
+        query,
+        attached,
+        asked,
+        kept,
+        new.instructions,
+        new.echo,
     )
 
 
@@ -307,6 +320,7 @@ def _recorded(stores: AdmissionStores, admission: _Admission, credits: Credits) 
         _lease(stores, admission),
         stores.chats.create_action(chat),
         *([stores.chats.instruct_action(chat, admission.instructions)] if chat.instructed else ()),
+        *([stores.chats.echo_action(chat, admission.echo)] if admission.echo else ()),
         *stores.history.record_writes(chat.user, chat.conversation_id, query, "query", chat.chat_id),
         *_text_writes(stores, chat, texts),
         *_repeat_actions(stores, chat, admission.repeat, admission.now),

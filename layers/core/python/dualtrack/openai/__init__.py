@@ -8,7 +8,12 @@
     transcript.py    a chat's events → pieces of an answer
     completions.py   pieces → `chat.completion` and its chunks
     refusals.py      refusals in OpenAI's form
+    serving.py       what all routes share: who asks, leases, answers that take long
     app.py           the routes, served by the function `stream`
+
+    responses_prompt.py   a request for a response → the same prompt, and what it follows
+    responses.py          pieces → `response` and the events of its stream
+    responses_app.py      its routes: made, read again, followed from any event, cancelled
 
 Nothing here is loaded before a request to one of these routes.
 """

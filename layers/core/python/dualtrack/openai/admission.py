@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.agent import Deployed
 from dualtrack.chat.decide_calls import decide_calls
 from dualtrack.chat.start_chat import NewChat, Repeat, first_chat, start_chat
 from dualtrack.errors import invalid_request
+from dualtrack.ids import query_id
 from dualtrack.openai.client_tools import decisions, turn_of
+from dualtrack.openai.completions import usage_of
+from dualtrack.openai.exchanges import Exchange, trail_of
 from dualtrack.openai.place import Placing
 from dualtrack.openai.prompt import refuse_unknown_model
 from dualtrack.profiles import all_profiles
@@ -56,14 +59,31 @@ class Admission:
         return [name for name in all_profiles() if not allowed or name in allowed]
 
     def admit(
-        self, identity: Identity, prompt: Prompt, raw: bytes, named: str, *, is_retry: bool
+        self,
+        identity: Identity,
+        prompt: Prompt,
+        raw: bytes,
+        named: str,
+        *,
+        is_retry: bool,
+        behind: str = "",
+        echo: str = "",
     ) -> Admitted:
-        """The chat, and where the answer begins in it. ``raw``: the body; ``named``: the conversation that the header
-        names; ``is_retry``: the client says that it has sent this request before. Raises `ApiError`."""
+        """The chat, and where the answer begins in it. ``raw``: the body; ``named``: the conversation that the request
+        names; ``behind``: the chat that it follows; ``is_retry``: the client says that it has sent this request before;
+        ``echo``: as in `NewChat`. Raises `ApiError`."""
         refuse_unknown_model(prompt.model, self.models(identity))
         if prompt.results:
-            return self._decided(identity, prompt.results)
-        return Admitted(self._chat(identity, prompt, raw, named, is_retry=is_retry))
+            admitted = self._decided(identity, prompt.results)
+            if echo:
+                self.stores.chats.keep_echo(admitted.chat, admitted.after, echo)
+            return admitted
+        repeat = _repeat(identity, raw, named)
+        first = first_chat(self.stores, self.executions, identity.user, repeat) if is_retry else None
+        if first and first.status != "failed":
+            return Admitted(first)
+        placed = Placing(self.stores, self.index, identity).place(prompt, named, behind)
+        return Admitted(placed.running or self._chat(identity, prompt, placed.conversation_id, repeat, echo))
 
     def _decided(self, identity: Identity, results: Sequence[PastCall]) -> Admitted:
         """The chat that has waited for these results, and goes on with them; the same ones again change nothing."""
@@ -78,19 +98,14 @@ class Admission:
         chat = decide_calls(stores, self.executions, loaded[0], wanted, by, Deployed(""))
         return Admitted(chat, turn.number)
 
-    def _chat(self, identity: Identity, prompt: Prompt, raw: bytes, named: str, *, is_retry: bool) -> Chat:
-        repeat = _repeat(identity, raw, named)
-        first = first_chat(self.stores, self.executions, identity.user, repeat) if is_retry else None
-        if first and first.status != "failed":
-            return first
-        placed = Placing(self.stores, self.index, identity).place(prompt, named)
-        if placed.running:
-            return placed.running
+    def _chat(
+        self, identity: Identity, prompt: Prompt, conversation_id: str, repeat: Repeat, echo: str
+    ) -> Chat:
         new = NewChat(
             identity.user,
             prompt.message or _FILES_ALONE,
-            placed.conversation_id,
-            "" if placed.conversation_id else prompt.model,
+            conversation_id,
+            "" if conversation_id else prompt.model,
             prompt.files,
             payer=identity.payer,
             key_id=identity.key_id,
@@ -98,6 +113,7 @@ class Admission:
             instructions=prompt.instructions,
             tools=prompt.tools,
             output=prompt.output,
+            echo=echo,
         )
         return start_chat(
             self.stores,
@@ -107,6 +123,31 @@ class Admission:
             costs=self.costs,
             upgrade_message=self.upgrade_message,
         )
+
+    def note(self, chat: Chat, prompt: Prompt, said: str) -> None:
+        """Note the chat's exchange for requests that resend it. ``said``: all that it has answered."""
+        exchange, trail = Exchange(prompt.message, said), trail_of(prompt.exchanges)
+        self.index.note(chat, exchange.digest, trail, self.stores.clock())
+
+    def note_late(self, chat: Chat, said: str) -> None:
+        """The same for a client that reads later what it was answered; once."""
+        if self.index.is_noted(chat):
+            return
+        asked = self.stores.history.record(chat.user, chat.conversation_id, query_id(chat.query))
+        if asked:
+            message = "" if asked.content == _FILES_ALONE else asked.content
+            self.index.note(chat, Exchange(message, said).digest, (), self.stores.clock())
+
+    def now(self, chat: Chat) -> Chat:
+        """The chat as it is now."""
+        return self.stores.chats.load(chat.user, chat.chat_id) or chat
+
+    def usage(self, chat: Chat, after: int, until: int) -> dict[str, Any]:
+        """The usage of the answer behind the turn ``after`` up to the turn ``until``; ``chat``: as it is now."""
+        if not after and chat.turn <= until:
+            return usage_of(chat, ())
+        _, turns = self.stores.chats.load_with_turns(chat.user, chat.chat_id) or (None, ())
+        return usage_of(chat, (turn for turn in turns if not after < turn.number <= until))
 
 
 def _repeat(identity: Identity, raw: bytes, named: str) -> Repeat:

@@ -19,7 +19,7 @@ from dualtrack.tool_values import ToolResult
 from dualtrack.tools.client_tools import MAX_CLIENT_TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dualtrack.frozen import JsonObject
     from dualtrack.storage.chats import RecordedTurn
@@ -142,7 +142,7 @@ def decisions(calls: Iterable[PastCall], turn: RecordedTurn) -> list[Wanted]:
     ]
 
 
-def turn_of(calls: Iterable[PastCall], turns: Iterable[RecordedTurn]) -> RecordedTurn | None:
-    """The turn that asked for these calls."""
+def turn_of(calls: Iterable[PastCall], turns: Sequence[RecordedTurn]) -> RecordedTurn | None:
+    """The newest turn that asked for any of these calls."""
     ids = {named[2] for call in calls if (named := _CALL_ID.fullmatch(call.call_id))}
-    return next((turn for turn in turns if any(call.id in ids for call in turn.calls)), None)
+    return next((turn for turn in reversed(turns) if any(call.id in ids for call in turn.calls)), None)

@@ -1,6 +1,7 @@
 """The conversation of a prompt (CONTRACT 10): what is resent is found, never sent to the model again.
 
-the conversation's header ───────────────────► that conversation
+the conversation's name ─────────────────────► that conversation
+a chat that it follows: as an exchange that is found
 nothing was answered before ─────────────────► a new one
 an exchange found, from the newest backwards
     it is the conversation's last ───────────► that conversation
@@ -19,7 +20,7 @@ from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.tool_results import kept
 from dualtrack.clock import iso
 from dualtrack.credits.plans import CHAT_PRICE
-from dualtrack.errors import ApiError, not_found
+from dualtrack.errors import ApiError, invalid_request, not_found
 from dualtrack.ids import new_conversation_id, query_id, response_id, tool_id
 from dualtrack.memory.asked import title_of
 from dualtrack.memory.records import Record, ToolCallDetail
@@ -62,20 +63,40 @@ class Placing:
     index: ExchangeIndex
     identity: Identity
 
-    def place(self, prompt: Prompt, named: str) -> Placed:
-        """The conversation; ``named``: the one that the header names. Raises 403 and 404 for it, 409."""
+    def place(self, prompt: Prompt, named: str, behind: str = "") -> Placed:
+        """The conversation; ``named``: the one that the request names; ``behind``: the chat that it follows. Raises 403
+        and 404 for them, 400 for another profile's, 409."""
+        if behind:
+            return self._after(prompt, behind)
         if named:
             return self._named(prompt, named)
         if not prompt.exchanges or not self._can_pay():
             return Placed()  # whoever cannot pay is refused at admission, before anything is written
         return self._found(prompt) or Placed(self._imported(prompt, None, prompt.exchanges))
 
+    def _after(self, prompt: Prompt, chat_id: str) -> Placed:
+        chat = self.stores.chats.load(self.identity.user, chat_id)
+        conversation = self._visible(chat.conversation_id) if chat else None
+        if chat is None or conversation is None:
+            raise not_found("There is no such response, or it was deleted.")
+        self.identity.require_sight(chat.key_id)
+        self._require_model(conversation, prompt)
+        if not self._can_pay():
+            return Placed(conversation.conversation_id)
+        # calls of that very chat, and their results, are no exchange behind it
+        rest = [exchange for exchange in prompt.exchanges if exchange.chat_id != chat_id]
+        return self._behind(conversation, chat.query, prompt, rest)
+
+    def _require_model(self, conversation: Conversation, prompt: Prompt) -> None:
+        if conversation.profile != prompt.model:
+            raise invalid_request(f"model: this conversation's is {conversation.profile}.")
+
     def _named(self, prompt: Prompt, conversation_id: str) -> Placed:
         conversation = self._visible(conversation_id)
         if conversation is None:
             raise not_found("There is no such conversation.")
         self.identity.require_sight(conversation.key_id)
-        self.identity.require_profile(conversation.profile)
+        self._require_model(conversation, prompt)
         return Placed(conversation_id, self._running(conversation, prompt))
 
     def _found(self, prompt: Prompt) -> Placed | None:

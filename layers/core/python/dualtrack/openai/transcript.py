@@ -70,7 +70,8 @@ Piece = Text | Work | Calls | End | Failed
 
 
 class Diverged(Exception):
-    """A repeated turn, or the answer itself, does not begin with what was sent."""
+    """A repeated turn, or the answer itself, does not go on as it was sent. The transcript then has what is true:
+    `Transcript.take_again`."""
 
 
 @dataclass(slots=True)
@@ -140,6 +141,8 @@ class Transcript:
     def _pause(self, data: JsonObject, *, is_last: bool) -> Sequence[Piece]:
         """Calls of the client end the answer, even if they were decided meanwhile: they are the answer to a retry. A
         pause for people ends it while it lasts."""
+        if self._again:
+            self._diverge(self._again[: self._repeated])  # it said less
         if not self._is_earlier and any(map(is_clients, data["calls"])):
             self.calls = asked_calls(self.chat_id, data["calls"])
             return [Calls(self.calls), End("tool_calls", self._turn)]
@@ -149,7 +152,13 @@ class Transcript:
             return [*self._say(_waiting(people), is_ours=True), End("paused", self._turn)]
         return ()
 
+    def take_again(self, event: StoredEvent) -> Sequence[Piece]:
+        """The pieces of the event for which `take` raised `Diverged`, behind the text that `content` has now."""
+        return () if event.event == "delta" else self.take(event, is_last=True)
+
     def _begin(self, turn: int) -> Sequence[Piece]:
+        if turn != self._turn and self._again:
+            self._diverge(self._again[: self._repeated])  # it said less
         said = self._sent
         if turn == self._turn:
             self._again, self._repeated = (said if self.is_streamed else ""), 0
@@ -179,7 +188,7 @@ class Transcript:
         """What of a repeated turn was not sent yet."""
         expected = self._again[self._repeated : self._repeated + len(piece)]
         if not piece.startswith(expected):
-            raise Diverged
+            self._diverge(self._again[: self._repeated] + piece)
         self._repeated += len(expected)
         if self._repeated < len(self._again):
             return ()
@@ -194,10 +203,15 @@ class Transcript:
             return ()
         sent, whole = self._sent, response.strip()
         if self.is_streamed and not whole.startswith(sent):
-            raise Diverged
+            self._diverge(whole)
         before = _BETWEEN if self._closed and not sent else ""
         self._again, self._current, rest = "", [whole] if whole else [], whole[len(sent) :]
         return [Text(before + rest)] if rest and self.is_streamed else ()
+
+    def _diverge(self, text: str) -> None:
+        """This is the turn's text, not what was sent of it."""
+        self._current, self._again, self._repeated = [text] if text else [], "", 0
+        raise Diverged
 
     def _do(self, text: str) -> Sequence[Piece]:
         self._work.append(text)

@@ -5,6 +5,7 @@
                             sk TURN#002        a recorded turn: the assistant's blocks, its calls
                             sk BEGUN#q1-t3     a tool with side effects was begun
                             sk INSTRUCTIONS    what the client's program says to this query alone
+                            sk RESPONSE#000    what a response says again of its request (OpenAI's API)
                             sk EXCHANGE        where the index of exchanges has it (exchanges.py)
                             sk EV#00000001     events (event_log.py)
     pk USER#<user>                             idempotency keys and request counts (api_requests.py)
@@ -229,6 +230,10 @@ def chat_partition(user: str, chat_id: str) -> str:
     return f"CHAT#{user}#{chat_id}"
 
 
+def _echo_key(after: int) -> str:
+    return f"RESPONSE#{after:03d}"
+
+
 _USAGE_FIELDS: Final = (
     "input_tokens",
     "output_tokens",
@@ -300,6 +305,20 @@ class ChatStore:
         item = (
             get(self.client, self.table, {"pk": chat.pk, "sk": "INSTRUCTIONS"}) if chat.instructed else None
         )
+        return item["text"] if item else ""
+
+    def echo_action(self, chat: Chat, echo: str) -> Action:
+        """The put of what a response of OpenAI's API says again of its request, as JSON."""
+        return put_absent("response", self.table, {"pk": chat.pk, "sk": _echo_key(0), "text": echo})
+
+    def keep_echo(self, chat: Chat, after: int, echo: str) -> None:
+        """The same of a response that begins behind the turn ``after``."""
+        item = {"pk": chat.pk, "sk": _echo_key(after), "text": echo}
+        transact(self.client, [put("response", self.table, item)])
+
+    def echo(self, chat: Chat, after: int) -> str:
+        """What a response says again of its request; empty for nothing."""
+        item = get(self.client, self.table, {"pk": chat.pk, "sk": _echo_key(after)})
         return item["text"] if item else ""
 
     def pin(self, chat: Chat, pin: Pin) -> Chat:

@@ -15,7 +15,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.storage.dynamo import put, query, transact
+from dualtrack.storage.dynamo import get, put, query, transact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,6 +56,10 @@ class ExchangeIndex:
         found = {"pk": f"USER#{chat.user}", "sk": entry, "trail": " ".join(trail), "ttl": until}
         named = {"pk": chat.pk, "sk": "EXCHANGE", "entry": entry, "ttl": until}
         transact(self.client, [put("found", self.table, found), put("named", self.table, named)])
+
+    def is_noted(self, chat: Chat) -> bool:
+        """Whether this chat's exchange is noted."""
+        return get(self.client, self.table, {"pk": chat.pk, "sk": "EXCHANGE"}) is not None
 
 
 def _hash(key_id: str, digest: str) -> str:

@@ -1,0 +1,166 @@
+"""What the routes of OpenAI's API share (CONTRACT 10): reading a request, refusals, an answer that may take long."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio.to_thread
+from starlette.responses import JSONResponse
+
+from dualtrack.api.route import OPENAI_PATH
+from dualtrack.errors import ApiError
+from dualtrack.openai.refusals import body_of, headers_of, status_of
+from dualtrack.openai.transcript import Transcript
+from dualtrack.profiles import all_profiles
+from dualtrack.storage.leases import ANSWERS
+from dualtrack.streaming.leased_stream import HEADERS, BrokenOff, LeasedStream
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from dualtrack.api.identity import Identity
+    from dualtrack.openai.admission import Admission
+    from dualtrack.openai.transcript import Failed
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.leases import Lease
+    from dualtrack.streaming.follow_events import EventReader
+    from dualtrack.vocabulary import Scope
+
+    Identify = Callable[[Request, tuple[Scope, ...]], Identity]
+    Serve = Callable[[Request], Awaitable[Response]]
+
+CONVERSATION: Final = "X-Dualtrack-Conversation"
+"""The header that names a conversation, in requests and in answers."""
+
+RETRIES: Final = "x-stainless-retry-count"
+"""How often OpenAI's own clients have sent this request before."""
+
+BODY_BYTES: Final = 10 * 1024 * 1024
+"""The gateway's limit."""
+
+SILENT_SECONDS: Final = 50.0
+"""An answer that is not streamed says nothing for so long, so that its status is true; then CloudFront, which waits for
+60 s, gets spaces, which JSON may begin with."""
+_SPACES_EVERY: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What the routes need. ``reader`` follows a chat for as long as a stream may last."""
+
+    admission: Admission
+    reader: EventReader
+    identify: Identify
+    silent_seconds: float = SILENT_SECONDS
+
+    async def caller(self, request: Request, scopes: tuple[Scope, ...]) -> Identity:
+        """Who asks, with one of these scopes."""
+        identity = await anyio.to_thread.run_sync(self.identify, request, scopes)
+        request.state.user = identity.user
+        return identity
+
+    @contextlib.asynccontextmanager
+    async def leased(self, user: str) -> AsyncIterator[Lease]:
+        """A lease of an open answer, which whoever answers releases; here only if nobody comes to answer."""
+        leases = self.admission.stores.leases
+        lease = await anyio.to_thread.run_sync(leases.take, user, ANSWERS)
+        try:
+            yield lease
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(leases.free, lease)
+            raise
+
+    async def plain(
+        self,
+        answer: Coroutine[Any, Any, dict[str, Any]],
+        chat: Chat,
+        lease: Lease,
+        refusal: Callable[[dict[str, Any]], ApiError | None] = lambda _: None,
+    ) -> Response:
+        """The whole answer with its true status; if it takes long, after spaces. ``refusal``: what an answer is refused
+        with that can still be."""
+        leases, headers = self.admission.stores.leases, headers_for(chat)
+        whole = asyncio.create_task(answer)
+        done, _ = await asyncio.wait({whole}, timeout=self.silent_seconds)
+        if not done:
+            return LeasedStream(_spaces(whole), leases, lease, "application/json", headers)
+        body = whole.result()
+        if refused := refusal(body):
+            raise refused
+        await anyio.to_thread.run_sync(leases.free, lease)
+        return JSONResponse(body, headers=headers)
+
+    def streamed(self, pieces: AsyncIterator[bytes], chat: Chat, lease: Lease) -> Response:
+        """Server-sent events as they come."""
+        return LeasedStream(pieces, self.admission.stores.leases, lease, headers=headers_for(chat))
+
+
+def headers_for(chat: Chat) -> dict[str, str]:
+    """The headers of an answer: its conversation's name above all."""
+    return {**HEADERS, CONVERSATION: chat.conversation_id}
+
+
+async def _spaces(whole: asyncio.Task[dict[str, Any]]) -> AsyncIterator[bytes]:
+    """Spaces until the answer is there. What fails now breaks the connection off: its status has been sent."""
+    try:
+        while True:
+            yield b" "
+            if (await asyncio.wait({whole}, timeout=_SPACES_EVERY))[0]:
+                break
+        try:
+            yield json.dumps(whole.result()).encode()
+        except ApiError:
+            raise BrokenOff from None
+    finally:
+        whole.cancel()
+
+
+def refusing(path: str, serve: Serve) -> Serve:
+    """The route with its refusals in OpenAI's form, and its path for the log."""
+
+    async def served(request: Request) -> Response:
+        if path:
+            request.state.route = OPENAI_PATH + path
+        try:
+            return await serve(request)
+        except ApiError as refusal:
+            return JSONResponse(body_of(refusal), status_of(refusal), headers_of(refusal))
+
+    return served
+
+
+async def read_body(request: Request) -> bytes:
+    """The body. Raises 413."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in request.stream():
+        size += len(piece)
+        if size > BODY_BYTES:
+            raise ApiError("too_large", "The request is too large.")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def is_retry(request: Request) -> bool:
+    """Whether the client says that it has sent this request before."""
+    return request.headers.get(RETRIES, "0").strip() not in ("", "0")
+
+
+def transcript_of(chat: Chat, after: int, *, is_streamed: bool) -> Transcript:
+    """The transcript of the answer behind the turn ``after``."""
+    profile = all_profiles().get(chat.profile)
+    is_json = bool(chat.output) or (profile is not None and profile.output is not None)
+    return Transcript(is_streamed, chat.chat_id, after, is_json)
+
+
+def code_of(failed: Failed) -> str:
+    """A code of the contract's errors: a busy model is for a client a service that is not available."""
+    return failed.code if failed.code in ("internal", "timeout") else "unavailable"
