@@ -4,6 +4,8 @@ Beside ``uv run dualtrack dev --reset``:
 ``uv run --with pyte --with pillow python -m tests.drivers.pictures http://127.0.0.1:8000``.
 
 Those of docs/approvals.md, beside the local stack of examples/support-desk: the same with ``approvals`` behind it.
+Those of docs/schedules.md and docs/webhooks.md, beside ``DUALTRACK_WEBHOOK_LOOPBACK=on uv run dualtrack dev --reset``:
+with ``schedules``.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from rich.text import Text
 
 from tests.clients.browser import chromium
 from tests.clients.page_reader import Reader
+from tests.clients.stack_client import wait_for
 from tests.clients.terminal import Terminal
+from tests.servers.webhook_receiver import receiving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +44,7 @@ SIZES: Final = {
 }
 ORDER: Final = "place_order number=1004 article=bulb amount=4.5"
 ORDERS: Final = {"page-approval": ("light", 1280, 800), "page-approval-phone-dark": ("dark", 390, 844)}
+SCHEDULED: Final = {"Morning": "0 8 * * 1-5", "Watch": "* * * * *"}
 THEME: Final = TerminalTheme(
     (27, 31, 36),
     (222, 226, 230),
@@ -164,6 +169,54 @@ def approval_pictures(url: str) -> None:
             _webp(page, name)
 
 
+def schedule_pictures(url: str) -> None:
+    """A schedule that has run, in page and terminal, and a webhook that was told of it and of a test."""
+    with chromium() as browser, receiving() as receiver:
+        desk = _reader(browser, url, "light", 1280, 800).page
+        desk.get_by_role("button", name="Settings").click()
+        hooks = desk.locator(".webhooks")
+        hooks.get_by_text("Make a webhook").click()
+        hooks.get_by_label("Address of your program").fill(f"{receiver.url}/ok")
+        hooks.get_by_role("button", name="Make the webhook").click()
+        hooks.get_by_label("Copy it now").wait_for()
+        desk.keyboard.press("Escape")
+        desk.get_by_role("button", name="Schedules").click()
+        panel = desk.get_by_role("dialog", name="Schedules")
+        for name, cron in SCHEDULED.items():
+            panel.get_by_text("Make a schedule").click()
+            panel.get_by_label("What to ask").fill(QUESTION)
+            panel.get_by_label("Name, if you like").fill(name)
+            panel.get_by_label("When").select_option("By a cron expression")
+            panel.get_by_label("Minute, hour, day, month, weekday").fill(cron)
+            panel.get_by_label("Time zone").fill("Europe/Berlin")
+            panel.get_by_role("button", name="Make the schedule").click()
+            panel.locator("li").filter(has_text=name).wait_for()
+        wait_for(lambda: receiver.of("/ok"), 300)  # of the first run
+        desk.keyboard.press("Escape")
+        desk.get_by_role("button", name="Schedules").click()
+        panel.get_by_role("button", name="Pause Watch").click()
+        panel.get_by_role("button", name="Resume Watch").wait_for()
+        runs = 1 + panel.get_by_text("All 2 runs").count()
+        wait_for(lambda: len(receiver.of("/ok")) >= runs, 300)
+        desk.keyboard.press("Escape")
+        desk.get_by_role("button", name="Schedules").click()
+        panel.get_by_text("done, ").wait_for()
+        _webp(desk, "page-schedules")
+        with Terminal("schedules", "list", columns=_COLUMNS, rows=_ROWS) as terminal:
+            terminal.end()
+            listed = [line for line in drawn(terminal.shown) if line.plain.startswith(("sc_", " "))]
+            save("terminal-schedules", "uv run dualtrack schedules list", listed)
+
+        phone = _reader(browser, url, "dark", 390, 844).page
+        phone.get_by_role("button", name="Conversations", exact=True).click()
+        phone.get_by_role("button", name="Settings").click()
+        hooks = phone.locator(".webhooks")
+        hooks.get_by_role("button", name="Send a test").click()
+        hooks.get_by_text("webhook.test delivered").wait_for(timeout=120_000)
+        hooks.scroll_into_view_if_needed()
+        _webp(phone, "page-webhooks-phone-dark")
+
+
 def _reader(browser: Browser, url: str, scheme: Any, width: int, height: int, address: str = "") -> Reader:
     page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
     reader = Reader(page, "", url)
@@ -198,6 +251,8 @@ def _page_picture(browser: Browser, url: str, name: str, scheme: str, width: int
 if __name__ == "__main__":
     if sys.argv[2:] == ["approvals"]:
         approval_pictures(sys.argv[1])
+    elif sys.argv[2:] == ["schedules"]:
+        schedule_pictures(sys.argv[1])
     else:
         terminal_pictures()
         page_pictures(sys.argv[1])

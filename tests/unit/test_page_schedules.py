@@ -42,6 +42,7 @@ RUNS = [
     ({"status": "started"}, "started"),
     ({"status": "started", "chat_status": None, "credits": None}, "its chat was deleted"),
     ({"status": "started", "chat_status": "paused", "credits": 5}, "waits for a decision, 5 credits"),
+    ({"status": "started", "chat_status": "running", "credits": 0}, "running"),
     ({"status": "started", "chat_status": "failed", "credits": 1}, "failed, 1 credit"),
 ]
 STATES = [
@@ -94,6 +95,7 @@ def test_ends_and_states_are_said_in_words() -> None:
             said("schedule_words.js", name, [case for case, _ in cases]), cases, strict=True
         ):
             assert words.startswith(begins)
+            assert "0 credits" not in words
             assert begins or not words
 
 

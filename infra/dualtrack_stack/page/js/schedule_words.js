@@ -85,7 +85,7 @@ export function outcomeOf(run) {
   if (run.chat_status === undefined) return "started";
   if (run.chat_status === null) return "its chat was deleted";
   const end = ENDS[run.chat_status] ?? run.chat_status;
-  return run.credits === null ? end : `${end}, ${plural(run.credits, "credit")}`;
+  return run.credits ? `${end}, ${plural(run.credits, "credit")}` : end;
 }
 
 /** Active, or why it is not due. */
