@@ -72,10 +72,9 @@ def terminal_pictures() -> None:
         terminal.end()
         talk = drawn(terminal.shown)
     save("terminal-conversation", "uv run dualtrack chat --last", shortened(talk, 30, 24))
-    chat = next(str(line).split()[1] for line in first if str(line).startswith("chat "))
-    with Terminal("watch", chat, columns=_COLUMNS, rows=_ROWS) as terminal:
+    with Terminal("watch", columns=_COLUMNS, rows=_ROWS) as terminal:
         terminal.end()
-        save("terminal-watch", f"uv run dualtrack watch {chat}", shortened(drawn(terminal.shown), 12, 8))
+        save("terminal-watch", "uv run dualtrack watch", shortened(drawn(terminal.shown), 12, 8))
 
 
 def drawn(shown: str) -> list[Text]:

@@ -244,7 +244,7 @@ def test_commands_share_a_stack_that_stays(tmp_path: Path, monkeypatch: pytest.M
     state_dir = tmp_path / "state"
     monkeypatch.setenv("DUALTRACK_IDLE_SECONDS", "600")
     asked = command(state_dir, "chat", "How do I set up OAuth for Twitter ads?")
-    assert (asked.returncode, "1,035 left (" in asked.stdout) == (0, True), asked.stderr
+    assert (asked.returncode, "1,035 left · $" in asked.stdout) == (0, True), asked.stderr
     further = command(state_dir, "chat", "--last", "--json", "Show me the full code from earlier")
     chat = json.loads(further.stdout)
     assert (chat["message_id"], chat["status"], bool(chat["summary"])) == ("q2", "done", True)
@@ -256,12 +256,12 @@ def test_commands_share_a_stack_that_stays(tmp_path: Path, monkeypatch: pytest.M
     assert (spent["available"], spent["pack"]["remaining"]) == (chat["credits_remaining"], 1000)
 
     first = json.loads((state_dir / "dev.json").read_text())["pid"]
-    assert asked.stderr.count("; it stays until it is unused for 10 min") == 1
+    assert asked.stderr.count("; stays 10 unused minutes") == 1
     assert "Starting" not in further.stderr, "the second command found the stack of the first"
 
     monkeypatch.setenv("DUALTRACK_MODEL", "claude-sonnet-5")
     other = command(state_dir, "tools")
-    assert "has another DUALTRACK_MODEL: another is started in its place" in other.stderr
+    assert "has another DUALTRACK_MODEL: another starts in its place" in other.stderr
     assert json.loads((state_dir / "dev.json").read_text())["pid"] != first
     stopped = command(state_dir, "stop")
     assert (stopped.returncode, stopped.stdout) == (0, "The local stack has ended.\n")

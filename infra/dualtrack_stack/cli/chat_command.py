@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from dualtrack.message_files import FILES_BYTES, MESSAGE_CHARACTERS
 
-from dualtrack_stack.cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
+from dualtrack_stack.cli.command import (
+    Exit,
+    exit_codes,
+    json_option,
+    print_json,
+    report,
+    stack_options,
+    verbose_option,
+)
 from dualtrack_stack.cli.conversation_commands import latest
 from dualtrack_stack.cli.files import STDIN, BadFile, piped_text, read_files, read_schema
 from dualtrack_stack.cli.id_types import CONVERSATION, QUERY
@@ -60,6 +68,7 @@ if TYPE_CHECKING:
 )
 @stack_options
 @json_option
+@verbose_option
 def chat(
     stack: Wanted,
     message: str | None,
@@ -71,6 +80,7 @@ def chat(
     paths: tuple[Path, ...],
     schema_path: Path | None,
     as_json: bool,
+    in_full: bool,
 ) -> None:
     """Ask MESSAGE and follow the chat until its answer.
 
@@ -100,10 +110,10 @@ def chat(
             if interactive:
                 from dualtrack_stack.cli.interactive import converse  # noqa: PLC0415 - loads the line editor
 
-                converse(stack, target, client, question)
+                converse(stack, target, client, question, in_full=in_full)
                 return
-            started, outcome = _ask(client, target, question, as_json=as_json)
-        code = _conclude(started, outcome, stack, question, as_json=as_json)
+            started, outcome = _ask(client, target, question, as_json=as_json, in_full=in_full)
+        code = _conclude(started, outcome, stack, question, as_json=as_json, in_full=in_full)
         if outcome.interrupted:
             raise outcome.interrupted
     sys.exit(code)
@@ -173,14 +183,16 @@ def _schema(path: Path | None) -> dict[str, Any] | None:
         raise click.UsageError(str(problem)) from problem
 
 
-def _ask(client: ApiClient, target: Target, question: Question, *, as_json: bool) -> tuple[Started, Outcome]:
+def _ask(
+    client: ApiClient, target: Target, question: Question, *, as_json: bool, in_full: bool
+) -> tuple[Started, Outcome]:
     from dualtrack_stack.cli.asking import Asking, is_terminal  # noqa: PLC0415 - slow to load, as rich
     from dualtrack_stack.cli.progress import Reader, view_on  # noqa: PLC0415
     from dualtrack_stack.cli.talk import OFFLINE, ask, follow, nobody  # noqa: PLC0415
 
     aside = as_json or question.schema is not None
     stream = sys.stderr if aside else sys.stdout
-    with view_on(stream, Reader(target.user, target.grants), progress_only=aside) as view:
+    with view_on(stream, Reader(target.user, target.grants, in_full), progress_only=aside) as view:
         if target.mode == "offline":
             view.notice(OFFLINE)
         started = ask(client, view, question)
@@ -189,7 +201,7 @@ def _ask(client: ApiClient, target: Target, question: Question, *, as_json: bool
 
 
 def _conclude(
-    started: Started, outcome: Outcome, stack: Wanted, question: Question, *, as_json: bool
+    started: Started, outcome: Outcome, stack: Wanted, question: Question, *, as_json: bool, in_full: bool
 ) -> Exit:
     chat, has_schema = outcome.chat, question.schema is not None
     fits = chat is not None and (chat["output"] is not None or chat["response"] == "null")
@@ -198,10 +210,7 @@ def _conclude(
     elif has_schema and chat is not None and fits:
         print_json(chat["output"])
     if outcome.answered and not as_json and not has_schema:
-        own, query = started.conversation_id, started.message_id
-        click.echo(f'\nContinue with: {command_line(stack, "chat", "--conversation", own)} "…"')
-        anew = command_line(stack, "chat", "--fork", own, "--before", query)
-        click.echo(f'Ask {one_line(query, 20)} again: {anew} "…"')
+        _tell_how_to_go_on(started, stack, in_full=in_full)
     if outcome.problem:
         click.echo(f"Error: {outcome.problem}", err=True)
     if outcome.is_paused and outcome.chat:
@@ -212,3 +221,13 @@ def _conclude(
         click.echo("Error: the answer does not fit the schema. --json has its text.", err=True)
         return Exit.INVALID_OUTPUT
     return exit_of(outcome)
+
+
+def _tell_how_to_go_on(started: Started, stack: Wanted, *, in_full: bool) -> None:
+    if not in_full:
+        click.echo(f'Continue with: {command_line(stack, "chat", "--last")} "…"')
+        return
+    own, query = started.conversation_id, started.message_id
+    click.echo(f'\nContinue with: {command_line(stack, "chat", "--conversation", own)} "…"')
+    anew = command_line(stack, "chat", "--fork", own, "--before", query)
+    click.echo(f'Ask {one_line(query, 20)} again: {anew} "…"')

@@ -55,6 +55,9 @@ state_dir_option = click.option(
     show_default=".dualtrack of the project, wherever in it you are",
     help="Folder of the local stack; its state survives there.",
 )
+verbose_option = click.option(
+    "-v", "--verbose", "in_full", is_flag=True, help="Every figure, ids, and how to go on from here."
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
 
 

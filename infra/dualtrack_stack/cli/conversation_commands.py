@@ -46,7 +46,7 @@ def conversations(stack: Wanted, *, search: str | None, limit: int, as_json: boo
         return
     if not page["conversations"]:
         click.echo("Nothing found." if search else "No conversation yet: start one with `dualtrack chat`.")
-    for line in listed(page["conversations"], datetime.now(UTC), _columns()):
+    for line in listed(page["conversations"], datetime.now(UTC), columns()):
         click.echo(line)
     if page.get("cursor"):
         click.echo("There are more: use --limit or --search.", err=True)
@@ -76,7 +76,7 @@ def age(iso: str, now: datetime) -> str:
     return "1 day ago" if days == 1 else f"{days} days ago"
 
 
-def _columns() -> int | None:
+def columns() -> int | None:
     """The width of the terminal; None in a pipe or a file, where nothing is cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
@@ -130,6 +130,19 @@ def latest(client: ApiClient) -> str:
     if not listed:
         raise Missing("There is no conversation yet: start one with `dualtrack chat`.")
     return str(listed[0]["conversation_id"])
+
+
+def latest_chat(client: ApiClient) -> str:
+    """The id of the latest conversation's last chat, which may still run; raises `Missing` if there is none."""
+    conversation = latest(client)
+    # what the model is sent of it: bounded, however long the conversation is
+    shown = whole_conversation(client, conversation, "summarised")
+    if running := shown.get("running_chat_id"):
+        return str(running)
+    chats = [record["chat_id"] for record in shown["records"] if record.get("chat_id")]
+    if not chats:
+        raise Missing("Nothing was asked yet in the latest conversation.")
+    return chats[-1]
 
 
 def _parts(what: str) -> tuple[str, str]:
@@ -203,8 +216,17 @@ def record_lines(record: answers.Record) -> Iterator[str]:
     yield clean(record[_text_field(record)])
 
 
+_WHO: Final = {"user": "question", "assistant": "answer"}
+_KINDS: Final = {"a": "said before its tools", "r": "answer", "f": "file"}
+"""What records of one role are, by the letter of their ids (docs/design.md)."""
+
+
+def _kind_of(record_id: str) -> str:
+    return record_id.rpartition("-")[2][:1]
+
+
 def _heading(record: answers.Record) -> str:
-    who = {"user": "question", "assistant": "answer"}.get(record["role"], record["role"])
+    who = _KINDS.get(_kind_of(record["record_id"])) or _WHO.get(record["role"], record["role"])
     if record["type"] == "tool_call":
         seconds = f"  {record['seconds']:.1f} s" if "seconds" in record else ""
         failed = "  failed" if record.get("is_error") else ""

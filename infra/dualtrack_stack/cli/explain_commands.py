@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from dualtrack_stack.cli.client import ApiClient, Refused
 from dualtrack_stack.cli.command import exit_codes, json_option, print_json, report, stack_options
+from dualtrack_stack.cli.conversation_commands import columns, latest_chat
 from dualtrack_stack.cli.id_types import CHAT
 from dualtrack_stack.cli.target import OPERATOR, dev_token, open_target
 from dualtrack_stack.cli.transcript import cost_lines, one_line
@@ -20,7 +23,9 @@ if TYPE_CHECKING:
     from dualtrack_stack.cli.target import Target, Wanted
 
 
+_CLOCK: Final = 12
 _WIDTH: Final = 64
+_PRICE: Final = 14
 
 FICTIONAL: Final = (
     "The offline model answered: its tokens and dollars are fictional, what the model would have cost."
@@ -28,20 +33,25 @@ FICTIONAL: Final = (
 
 
 @click.command()
-@click.argument("chat_id", metavar="CHAT", callback=CHAT)
+@click.argument("chat_id", metavar="[CHAT]", required=False, callback=CHAT)
 @stack_options
 @json_option
-def explain(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
-    """Show what CHAT did, in order, and what each step cost. Your own chats, and any chat as an
+def explain(stack: Wanted, chat_id: str | None, *, as_json: bool) -> None:
+    """Show what CHAT, or the latest one, did, in order, and what each step cost. Your own chats, and any chat as an
     administrator. Amounts after a ~ are estimates.
     """
     with exit_codes(), open_target(stack, report) as target:
-        receipt = receipt_of(target, chat_id)
+        receipt = receipt_of(target, chat_id or _latest(target))
     if as_json:
         print_json(receipt)
         return
-    for line in text_of(receipt):
+    for line in text_of(receipt, columns()):
         click.echo(line)
+
+
+def _latest(target: Target) -> str:
+    with target.client() as client:
+        return latest_chat(client)
 
 
 def receipt_of(target: Target, chat_id: str) -> Receipt:
@@ -61,8 +71,14 @@ def receipt_of(target: Target, chat_id: str) -> Receipt:
     return receipt
 
 
-def text_of(receipt: Receipt) -> Iterator[str]:
-    """The timeline, the bill and its differences, line by line."""
+def text_of(receipt: Receipt, columns: int | None = None) -> Iterator[str]:
+    """The timeline, the bill and its differences, line by line; folded where a terminal has fewer ``columns``."""
+    width = _WIDTH if columns is None else max(20, min(_WIDTH, columns - _CLOCK - _PRICE))
+    for part in _parts(receipt):
+        yield from part.lines(width, folded=columns is not None) if isinstance(part, _Row) else (part,)
+
+
+def _parts(receipt: Receipt) -> Iterator[str | _Row]:
     facts = [receipt["profile"], _model_of(receipt), receipt["status"], receipt["stop"]]
     yield f"{receipt['chat_id']}  {one_line(', '.join(str(fact) for fact in facts if fact), 120)}"
     yield f"{receipt['created_at']} to {receipt['ended_at'] or 'now'}, user {one_line(receipt['user_id'], 60)}"
@@ -75,14 +91,14 @@ def text_of(receipt: Receipt) -> Iterator[str]:
     yield ""
     for line in receipt["lines"]:
         if line["kind"] != "aws":
-            yield _row(_clock(line["at"]), _WHAT[line["kind"]](line), _price(line))
+            yield _Row(_clock(line["at"]), _WHAT[line["kind"]](line), _price(line))
     totals = receipt["totals"]
     yield from _aws(receipt, totals)
     yield ""
-    yield _row("", f"total, {totals['credits']:,} credits", f"{_dollars(totals['dollars'])}")
+    yield _Row("", f"total, {totals['credits']:,} credits", f"{_dollars(totals['dollars'])}")
     if totals["estimated_dollars"]:
-        yield _row("", "of which estimated", f"~{_dollars(totals['estimated_dollars'])}")
-    yield from (_row("", f"{label:<8}{text}", "") for label, text in cost_lines(receipt))
+        yield _Row("", "of which estimated", f"~{_dollars(totals['estimated_dollars'])}")
+    yield from (_Row("", f"{label:<8}{text}", "") for label, text in cost_lines(receipt))
     if text := receipt.get("for_operator"):
         yield f"For the operator: {one_line(text, 1_000)}"
     for difference in receipt["differences"]:
@@ -95,14 +111,14 @@ def _model_of(receipt: Receipt) -> str:
     return receipt["model"] or ("no model answered" if asked else "no model asked")
 
 
-def _aws(receipt: Receipt, totals: ReceiptTotals) -> Iterator[str]:
+def _aws(receipt: Receipt, totals: ReceiptTotals) -> Iterator[str | _Row]:
     lines, dollars = [line for line in receipt["lines"] if line["kind"] == "aws"], totals["aws_dollars"]
     if dollars is None:
         return
     yield ""
-    yield _row("", "AWS, estimated, without the model", f"~{_dollars(dollars)}")
+    yield _Row("", "AWS, estimated, without the model", f"~{_dollars(dollars)}")
     for line in lines:
-        yield _row(
+        yield _Row(
             "", f"  {one_line(line['item'], 60)}: {line['amount']:,.6g}", f"~{_dollars(line['dollars'])}"
         )
 
@@ -211,7 +227,22 @@ def _clock(at: str | None) -> str:
     return at[11:21] if at else ""
 
 
-def _row(when: str, what: str, price: str) -> str:
-    first, _, rest = what.partition("\n")
-    row = f"{when:<12}{first:<{_WIDTH}}{price:>14}".rstrip()
-    return f"{row}\n{'':<12}{rest}" if rest else row
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line with its time and price; what follows the first line of ``what`` stands below."""
+
+    when: str
+    what: str
+    price: str
+
+    def lines(self, width: int, *, folded: bool) -> Iterator[str]:
+        """``what`` has a column of this width, and that of the price if there is none; what is wider is ``folded``, or
+        shifts the price."""
+        column = width if self.price else width + _PRICE
+        first, *rest = (
+            line
+            for text in self.what.split("\n")
+            for line in (wrap(text, column, subsequent_indent="    ") if folded else (text,))
+        )
+        yield f"{self.when:<{_CLOCK}}{first:<{width}}{self.price:>{_PRICE}}".rstrip()
+        yield from (f"{'':<{_CLOCK}}{line}" for line in rest)

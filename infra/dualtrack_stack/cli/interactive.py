@@ -18,6 +18,7 @@ from dualtrack_stack.cli.asking import Asking
 from dualtrack_stack.cli.client import ClientError, Refused
 from dualtrack_stack.cli.command import Terminated, refusal
 from dualtrack_stack.cli.conversation_commands import (
+    columns,
     conversation_lines,
     listed,
     record_lines,
@@ -90,7 +91,9 @@ class Conversation:
     client: ApiClient
     next: Question
     last_chat: str = ""
+    last_query: str = ""
     paths: list[Path] = field(default_factory=list)
+    in_full: bool = False
 
     def enter(self, line: str) -> None:
         """Run the command or ask the question; errors are printed and the conversation continues. Raises
@@ -114,15 +117,19 @@ class Conversation:
                 f"a /file."
             )
         files = (*self.next.files, *read_files(self.paths))
-        with view_on(sys.stdout, Reader(self.target.user, self.target.grants)) as view:
+        with self._view() as view:
             started = ask(self.client, view, replace(self.next, text=text, files=files))
             self.next, self.last_chat = Question("", started.conversation_id), started.chat_id
+            self.last_query = started.message_id
             self.paths.clear()
             outcome = self._follow(view)
         if outcome.problem:
             _complain(outcome.problem)
         if isinstance(outcome.interrupted, Terminated):
             raise outcome.interrupted
+
+    def _view(self) -> View:
+        return view_on(sys.stdout, Reader(self.target.user, self.target.grants, self.in_full))
 
     def _follow(self, view: View) -> Outcome:
         decide = Asking(self.client, view)
@@ -134,7 +141,7 @@ class Conversation:
     def decide(self, _argument: str) -> None:
         if not self.last_chat:
             raise BadFile("Nothing was asked yet.")
-        with view_on(sys.stdout, Reader(self.target.user, self.target.grants)) as view:
+        with self._view() as view:
             self._follow(view)
 
     def stop(self, _argument: str) -> None:
@@ -154,7 +161,7 @@ class Conversation:
             syntax, _, meaning = words.partition("  ")
             click.echo(f"  {f'/{name} {syntax}'.rstrip():<22} {meaning}")
         click.echo("  Enter sends; Alt+Enter starts a new line; pasted text stays one message.")
-        click.echo("  Ctrl-C stops an answer, Ctrl-D ends. Start a question that begins with / with //.")
+        click.echo("  Ctrl-C stops an answer, Ctrl-D ends. // begins a question with a slash.")
 
     def new(self, profile: str) -> None:
         self.next = Question("", profile=profile or None)
@@ -165,6 +172,14 @@ class Conversation:
         answer = self.client.call("GET", f"/v1/conversations/{conversation}")
         self.next = Question("", answer["conversation_id"])
         click.echo(f"Continuing: {one_line(answer['title'], 100)}")
+
+    def fork(self, query: str) -> None:
+        conversation, before = self._here(), query or self.last_query
+        if not before:
+            raise BadFile("Before which question? /fork q2")
+        _check_id("query_id", before)
+        self.next = Question("", fork=conversation, before=before)
+        click.echo(f"In place of {before}, in a new conversation; this one stays:")
 
     def file(self, path: str) -> None:
         if not path:
@@ -188,7 +203,7 @@ class Conversation:
             raise BadFile("Nothing was asked yet.")
         if chat:
             _check_id("chat_id", chat)
-        _print(text_of(receipt_of(self.target, chat or self.last_chat)))
+        _print(text_of(receipt_of(self.target, chat or self.last_chat), columns()))
 
     def credits(self, _argument: str) -> None:
         balance: answers.Credits = self.client.call("GET", "/v1/credits")
@@ -217,6 +232,10 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Conversation, str], None]]]] 
     "help": ("  list the commands", Conversation.help),
     "new": ("[PROFILE]  start a new conversation", Conversation.new),
     "open": ("ID  continue another conversation", Conversation.open),
+    "fork": (
+        "[QUERY]  ask the last question, or q2, in another way",
+        Conversation.fork,
+    ),
     "file": ("PATH  attach a file to the next question", Conversation.file),
     "show": ("[RECORD]  show this conversation, or a whole record such as q1-t1", Conversation.show),
     "cost": ("[CHAT]  show what the last answer did and cost", Conversation.cost),
@@ -232,14 +251,16 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Conversation, str], None]]]] 
 }
 
 
-def converse(stack: Wanted, target: Target, client: ApiClient, first: Question) -> None:
+def converse(
+    stack: Wanted, target: Target, client: ApiClient, first: Question, *, in_full: bool = False
+) -> None:
     """Ask and answer until the user leaves. ``first`` is the target of the first question."""
-    talk = Conversation(target, client, first)
+    talk = Conversation(target, client, first, in_full=in_full)
     if target.mode == "offline":
         click.echo(click.style(OFFLINE, fg="yellow"))
     who = f"{one_line(target.user, 64)}, " if target.user else ""
     where = first.conversation or "a new conversation"
-    click.echo(f"{who}{where}. Enter sends, /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends.")
+    click.echo(f"{who}{where}. /help lists the commands, Ctrl-D ends.")
     prompt = _prompt(stack)
     while True:
         try:

@@ -35,7 +35,9 @@ from dualtrack_stack.cli.transcript import (
     Waits,
     clean,
     facts_of,
+    figures_of,
     sources_of,
+    sources_title,
     step,
     stop_note,
     turn_title,
@@ -60,10 +62,12 @@ _REFRESH_SECONDS: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The user: their ``name``, and the command that grants them more credits (``grants``); empty if unknown."""
+    """The user: their ``name``, and the command that grants them more credits (``grants``); empty if unknown.
+    ``in_full``: they want ids and every figure."""
 
     name: str = ""
     grants: str = ""
+    in_full: bool = False
 
 
 class View(Protocol):
@@ -165,9 +169,15 @@ class PlainView:
         note = _note(chat, self._reader)
         return (
             *((note, "") if note else ()),
-            *(("Sources", *sources, "") if sources else ()),
-            *(f"{label:<13}{text}" for label, text in facts_of(chat, self._reader.name)),
+            *((sources_title(chat), *sources, "") if sources else ()),
+            *self._figures(chat),
         )
+
+    def _figures(self, chat: answers.Chat) -> tuple[str, ...]:
+        if self._reader.in_full:
+            return tuple(f"{label:<13}{text}" for label, text in facts_of(chat, self._reader.name))
+        figures, notes = figures_of(chat)
+        return (f"{figures} ({notes})" if notes else figures,)
 
 
 class LiveView:
@@ -310,17 +320,23 @@ class LiveView:
         if note := _note(chat, self._reader):
             parts += [Text(note, style="yellow"), Text("")]
         if sources := sources_of(chat):
-            parts.append(Text("Sources", style="bold"))
+            parts.append(Text(sources_title(chat), style="bold"))
             parts += [
                 Text.assemble(f"  {number}. {title}  ", (where, "dim"))
                 for number, (title, where) in enumerate(sources, 1)
             ]
             parts.append(Text(""))
+        return (*parts, self._figures(chat))
+
+    def _figures(self, chat: answers.Chat) -> ConsoleRenderable:
+        if not self._reader.in_full:
+            figures, notes = figures_of(chat)
+            return Text.assemble(figures, (f" ({notes})" if notes else "", "dim"))
         facts = Table.grid(padding=(0, 2))
         facts.add_column(style="dim")
         for label, text in facts_of(chat, self._reader.name):
             facts.add_row(label, text)
-        return (*parts, facts)
+        return facts
 
 
 class _Tail:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dualtrack_stack.cli.files import LocalFile
     from dualtrack_stack.cli.progress import View
 
-OFFLINE: Final = "The offline model answers. It is no language model: set ANTHROPIC_API_KEY for Claude."
+OFFLINE: Final = "The offline model answers, no language model: set ANTHROPIC_API_KEY for Claude."
 
 
 @dataclass(frozen=True, slots=True)

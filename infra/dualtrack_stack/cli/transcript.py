@@ -173,6 +173,7 @@ LEFT: Final = "left"
 """Not an event of the API: the user stops watching, and unfinished blocks are shown as they are."""
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_URL: Final = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
 _DETAIL_LENGTH: Final = 90
 
 
@@ -339,14 +340,22 @@ def turn_title(turn: int, max_turns: int, *, final: bool, misfit: bool = False) 
     return f"turn {turn} of {max_turns}" if max_turns else f"turn {turn}"
 
 
+def sources_title(chat: answers.Chat) -> str:
+    """The heading above `sources_of`."""
+    return "Sources" if len(sources_of(chat)) == len(chat.get("sources") or ()) else "More sources"
+
+
 def sources_of(chat: answers.Chat) -> tuple[tuple[str, str], ...]:
-    """(title, URL or record id or nothing) of each source, in order of first use."""
+    """(title, URL or record id or nothing) of each source that the answer does not link itself, in order of first
+    use."""
+    linked = {url.rstrip(".,;:") for url in _URL.findall(chat.get("response") or "")}
     return tuple(
         (
             one_line(source.get("title", ""), 100),
             one_line(source.get("url") or source.get("record_id") or "", 300),
         )
         for source in chat.get("sources") or ()
+        if source.get("url") not in linked
     )
 
 
@@ -374,8 +383,29 @@ FICTIONAL: Final = " (fictional: the offline model answered)"
 _CENT: Final = 0.01
 
 
+def figures_of(chat: answers.Chat) -> tuple[str, str]:
+    """The line under an answer: ``15 credits, 1,035 left · $0.0041, with the full history $0.0037: +11 % so far``; and
+    what to know about it: ``estimated``. A chat without an answer is named: its id is what is left to ask about."""
+    credit = f"{chat.get('credits_used', 0):,} credits, {chat.get('credits_remaining', 0):,} left"
+    memory = chat.get("memory")
+    if chat.get("status") not in ("answered", "done"):
+        credit += f" · {one_line(chat.get('chat_id', ''), 100)}"
+    if not memory:
+        return credit, ""
+    ours, full = memory["conversation_dollars"], memory["conversation_full_history_dollars"]
+    notes = {
+        "estimated": True,
+        "its summaries not counted yet": chat.get("status") == "answered",
+        "the full history no longer fits in the model's window": memory["beyond_window"],
+        "fictional": chat.get("fictional"),
+    }
+    return f"{credit} · {compared(ours, full)} so far", "; ".join(
+        note for note, is_so in notes.items() if is_so
+    )
+
+
 def facts_of(chat: answers.Chat, user: str = "") -> tuple[tuple[str, str], ...]:
-    """(label, text) lines under an answer: work, credits and whose they are, what memory costs, ids."""
+    """(label, text) lines under an answer, in full: work, credits and whose they are, what memory costs, ids."""
     credit = f"{chat.get('credits_used', 0):,} used, {chat.get('credits_remaining', 0):,} left"
     return (
         ("work", _work(chat)),

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from dualtrack_stack.cli.client import ChatEvent, Refused
-from dualtrack_stack.cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
+from dualtrack_stack.cli.command import (
+    Exit,
+    exit_codes,
+    json_option,
+    print_json,
+    report,
+    stack_options,
+    verbose_option,
+)
+from dualtrack_stack.cli.conversation_commands import latest_chat
 from dualtrack_stack.cli.id_types import CHAT
 from dualtrack_stack.cli.pause_commands import how_to_go_on
 from dualtrack_stack.cli.target import open_target
@@ -24,11 +33,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("chat_id", metavar="CHAT", callback=CHAT)
+@click.argument("chat_id", metavar="[CHAT]", required=False, callback=CHAT)
 @stack_options
 @json_option
-def watch(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
-    """Follow CHAT from its beginning until its answer, wherever it was started.
+@verbose_option
+def watch(stack: Wanted, chat_id: str | None, *, as_json: bool, in_full: bool) -> None:
+    """Follow CHAT, or the latest one, from its beginning until its answer, wherever it was started.
 
     Ctrl-C leaves the chat running. With --json: wait for the summaries, then print only the chat object.
 
@@ -41,8 +51,10 @@ def watch(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
             from dualtrack_stack.cli.progress import Reader, view_on  # noqa: PLC0415 - loads rich
             from dualtrack_stack.cli.talk import nobody  # noqa: PLC0415
 
+            chat_id = chat_id or latest_chat(client)
             stream = sys.stderr if as_json else sys.stdout
-            with view_on(stream, Reader(target.user, target.grants), progress_only=as_json) as view:
+            reader = Reader(target.user, target.grants, in_full)
+            with view_on(stream, reader, progress_only=as_json) as view:
                 decide = Asking(client, view) if not as_json and is_terminal() else nobody
                 outcome = _follow(client, view, chat_id, decide, as_json=as_json)
         if as_json and outcome.chat is not None:
@@ -78,13 +90,13 @@ def _follow(client: ApiClient, view: View, chat_id: str, decide: Decide, *, as_j
 
 
 @click.command()
-@click.argument("chat_id", metavar="CHAT", callback=CHAT)
+@click.argument("chat_id", metavar="[CHAT]", required=False, callback=CHAT)
 @stack_options
 @json_option
-def cancel(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
-    """Stop CHAT, and print its text so far and its charge. A chat that has ended stays unchanged."""
+def cancel(stack: Wanted, chat_id: str | None, *, as_json: bool) -> None:
+    """Stop CHAT, or the latest one, and print its text so far and its charge. A chat that has ended stays unchanged."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
-        chat = client.cancel(chat_id)
+        chat = client.cancel(chat_id or latest_chat(client))
     if as_json:
         print_json(chat)
         return

@@ -84,14 +84,14 @@ def _end_another(state_dir: Path, report: Report) -> None:
     theirs, variables = written.get("started_with", {}), written.get("variables", ())
     others = ", ".join(differences(theirs, variables, os.environ, unset=is_kept))
     if others and is_kept:
-        report(f"The local stack that runs has {others}: another is started in its place")
+        report(f"The local stack has {others}: another starts in its place")
         end_keeper(state_dir, report)
     elif others:
         report(f"`dualtrack dev` answers; it has {others}")
 
 
 def _start(state_dir: Path, report: Report) -> str:
-    report(f"No local stack is running: starting one; its data stays in {state_dir}")
+    report(f"Starting the local stack; its data stays in {state_dir}")
     log = state_dir / "logs" / "keeper.log"
     make_private(log.parent)
     log.touch(mode=0o600)
@@ -133,7 +133,7 @@ def _await_start(messages: IO[str], report: Report, log: Path) -> str:
 
 def _stays() -> str:
     minutes = of_commands().dualtrack_idle_seconds / 60
-    return f"; it stays until it is unused for {minutes:g} min, or `uv run dualtrack stop`" if minutes else ""
+    return f"; stays {minutes:g} unused minutes (`uv run dualtrack stop` ends it)" if minutes else ""
 
 
 def stop_stack(state_dir: Path, report: Report) -> bool:

@@ -7,15 +7,17 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import click
 from dualtrack_stack.roots import LIBRARY, OURS, PACKAGE, project_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+_INSTALLED: Final = Path(click.__file__).parents[1]
+"""Where the packages are, also behind an environment that uv lays over it for one command (``uv run --with``)."""
 PROGRAM: Final = "dualtrack"
 PROJECT: Final = "project"
 _WORDS: Final = {PROGRAM: "another version of dualtrack", PROJECT: "another project"}
@@ -41,9 +43,9 @@ def differences(
 def _program() -> Iterator[str]:
     """Our files but the commands themselves, by their stat alone (a few milliseconds), and what is installed beside
     them. Bytecode is written while a stack runs, and does not count."""
-    yield sys.executable
+    yield sys.version
     yield os.environ.get("PYTHONPATH", "")
-    yield from sorted(path.name for path in Path(sysconfig.get_path("purelib")).glob("*.dist-info"))
+    yield from sorted(path.name for path in _INSTALLED.glob("*.dist-info"))
     for root in (PACKAGE, LIBRARY, OURS / "functions"):
         for folder, folders, names in os.walk(root):
             here = Path(folder)

@@ -84,8 +84,20 @@ class TestChat:
         assert result.exit_code == 0
         assert "turn 1 of 15" in result.stdout
         assert "Use **OAuth 2.0**." in result.stdout
-        further, anew = result.stdout.rstrip().splitlines()[-2:]
+        figures, further = result.stdout.rstrip().splitlines()[-2:]
         command = "uv run dualtrack chat"
+        assert figures == (
+            "15 credits, 1,035 left · $0.0012, with the full history $0.0048: −75 % so far (estimated)"
+        )
+        assert further.startswith(f"Continue with: {command} --last --url http://127.0.0.1:")
+        assert "cv_" not in result.stdout
+
+    def test_ids_and_every_figure_are_for_those_who_want_them(self) -> None:
+        result = ask(Script(events=answered()), "How?", "-v")
+        command = "uv run dualtrack chat"
+        for shown in (f"chat         {CHAT_ID}", "credits      15 used, 1,035 left (grace)", "2 turns"):
+            assert shown in result.stdout
+        further, anew = result.stdout.rstrip().splitlines()[-2:]
         assert further.startswith(
             f"Continue with: {command} --conversation cv_00000000000000000000000001 --url http://127.0.0.1:"
         )
@@ -257,7 +269,7 @@ class TestChat:
 
     def test_the_default_user_of_a_local_stack_asks_and_is_named(self) -> None:
         script = Script(events=answered())
-        result = ask(script, "How?")
+        result = ask(script, "How?", "--verbose")
         assert script.asked("GET", "/dev/token")
         assert "15 used, 1,035 left (grace)" in result.stdout
 
@@ -423,10 +435,7 @@ class TestRunningStack:
             Path("state/dev.json").write_text(json.dumps(of_stack(url)))
             result = run("chat", "How?", "--state-dir", "state")
         assert result.exit_code == 0
-        assert (
-            'Continue with: uv run dualtrack chat --conversation cv_00000000000000000000000001 --state-dir state "…"\n'
-            in result.stdout
-        )
+        assert 'Continue with: uv run dualtrack chat --last --state-dir state "…"\n' in result.stdout
 
     def test_a_state_folder_elsewhere_is_named_in_the_next_command(self, tmp_path: Path) -> None:
         state = tmp_path / "my state"
@@ -497,7 +506,7 @@ class TestSignals:
         for told in (
             "I will look it up.",
             "Note: the chat was cancelled",
-            "5 used, 1,035 left (grace)",
+            "5 credits, 1,035 left · ch_",
             CHAT_ID,
         ):
             assert told in kept

@@ -15,6 +15,20 @@ if TYPE_CHECKING:
     from dualtrack.answers import Receipt
 
 
+def test_no_line_is_wider_than_a_terminal() -> None:
+    """And none of its words is lost: in a pipe nothing is folded."""
+    with make_world() as world:
+        receipt = receipt_of(evidence(world.stores, world.ask("Read it."), world.stores.ledger), DEPLOYMENT)
+    whole, *others = (list(text_of(receipt, columns)) for columns in (None, 60, 200))
+    rows = [
+        next(i for i, line in enumerate(lines) if "the chat itself" in line) for lines in (whole, *others)
+    ]
+    for lines, row in zip(others, rows[1:], strict=True):
+        assert sorted(" ".join(lines[row:]).split()) == sorted(" ".join(whole[rows[0] :]).split())
+    assert max(map(len, others[0][rows[1] :])) == 60
+    assert max(map(len, others[1][rows[2] :])) <= max(map(len, whole))
+
+
 def test_every_line_is_shown_with_its_price() -> None:
     with make_world() as world:
         world.model.script.add({"match": "turn", "content": [READ, {**READ, "name": "nothing_of_that_name"}]})

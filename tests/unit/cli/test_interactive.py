@@ -90,7 +90,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_conversation() -> None:
         for expected in (
             "I will look it up.",
             "the chat was cancelled",
-            "5 used, 1,035 left (grace)",
+            "5 credits, 1,035 left",
             CHAT_ID,
         ):
             assert expected in shown
@@ -118,7 +118,7 @@ def test_after_a_refusal_or_wrong_usage_it_goes_on(tmp_path: Path) -> None:
         for entered, expected in (
             ("How?", "5 needed, 0 available; more with: uv run dualtrack credits grant 500"),
             ("/frob", "There is no /frob. /help lists"),
-            ("/help", "//."),
+            ("/help", "// begins a question"),
             ("/show", "Nothing was asked yet"),
             ("/file missing.txt", "missing.txt: no such file"),
             ("/credits", "35 credits available, plan free"),
@@ -139,6 +139,32 @@ def test_after_a_refusal_or_wrong_usage_it_goes_on(tmp_path: Path) -> None:
         "message": "And?",
         "conversation_id": "cv_00000000000000000000000007",
     }
+
+
+def test_a_question_is_asked_again_in_another_way() -> None:
+    """In a new conversation, with which the next question goes on."""
+    script, parent = Script(events=answered()), "cv_00000000000000000000000009"
+    with api_server(script) as url, Terminal("chat", "--url", url, "--conversation", parent) as terminal:
+        for entered, expected in (
+            ("/fork", "Before which question?"),
+            ("How?", "−75 %"),
+            ("/fork two", "two is not a query id"),
+            ("/fork", "In place of q1"),
+            ("How else?", "Forked before q1"),
+            ("And?", "−75 %"),
+        ):
+            terminal.until(PROMPT)
+            terminal.type(f"{entered}\r")
+            terminal.until(expected)
+        terminal.until(PROMPT)
+        terminal.type("\x04")
+        assert terminal.end() == 0
+    assert script.asked("POST", f"/v1/conversations/{parent}/fork") == [{"before": "q1"}]
+    assert script.asked("POST", "/v1/chats") == [
+        {"message": "How?", "conversation_id": parent},
+        {"message": "How else?", "conversation_id": f"{parent}_fork"},
+        {"message": "And?", "conversation_id": f"{parent}_fork"},
+    ]
 
 
 def test_a_file_is_sent_only_with_the_next_question(tmp_path: Path) -> None:

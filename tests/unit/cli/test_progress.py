@@ -89,12 +89,17 @@ def test_a_pipe_gets_a_readable_transcript() -> None:
         "  1. Auth guide  https://docs.example/auth",
         "  2. Earlier  q1-r",
         "",
-        "work         2 turns, 1 tool call, 6.4 s",
-        "credits      15 used, 1,035 left",
-        "cost         $0.0012, with the full history $0.0048: −75 % so far, estimated",
-        "chat         ch_00000000000000000000000001",
-        "conversation cv_00000000000000000000000001",
+        "15 credits, 1,035 left · $0.0012, with the full history $0.0048: −75 % so far (estimated)",
     ]
+
+
+def test_a_source_that_the_answer_links_is_not_listed_again() -> None:
+    stream = io.StringIO()
+    with PlainView(stream) as view:
+        for event in events(answered("See [the guide](https://docs.example/auth).")):
+            view.show(event)
+    assert "\nMore sources\n  1. Earlier  q1-r\n" in stream.getvalue()
+    assert stream.getvalue().count("docs.example") == 1
 
 
 def test_the_offline_models_figures_are_called_fictional() -> None:
@@ -181,7 +186,6 @@ def test_settled_text_is_above_the_region_at_the_end() -> None:
         "OAuth 2.0",
         "Auth guide",
         "−75 % so far",
-        "cv_00000000000000000000000001",
     ):
         assert expected in shown
     assert shown.endswith("\n")

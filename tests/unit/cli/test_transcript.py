@@ -24,6 +24,7 @@ from dualtrack_stack.cli.transcript import (
     cost_lines,
     describe,
     facts_of,
+    figures_of,
     one_line,
     step,
     stop_note,
@@ -229,6 +230,25 @@ def test_a_later_query_has_its_own_cost_and_that_of_all_so_far() -> None:
     assert so_far[1].endswith("(fictional: the offline model answered)")
     (early,) = cost_lines(freeze(chat_object(status="answered")))
     assert early[1].endswith("so far, estimated, its summaries not counted yet")
+
+
+@pytest.mark.parametrize(
+    ("changed", "notes"),
+    [
+        ({}, "estimated"),
+        ({"status": "answered", "fictional": True}, "estimated; its summaries not counted yet; fictional"),
+        ({"memory": None}, ""),
+    ],
+)
+def test_the_figures_are_of_the_conversation(changed: dict[str, Any], notes: str) -> None:
+    figures, said = figures_of(freeze(chat_object(**changed)))
+    assert said == notes
+    assert figures.startswith("15 credits, 1,035 left")
+    assert figures.endswith("so far") == bool(notes)
+
+
+def test_a_chat_without_an_answer_is_named() -> None:
+    assert figures_of(chat_object(status="cancelled"))[0].startswith("15 credits, 1,035 left · ch_0")
 
 
 def test_facts_name_work_credits_tokens_and_ids() -> None:

@@ -197,6 +197,34 @@ class TestCancel:
         assert json.loads(run(script(), "cancel", CHAT_ID, "--json").stdout)["status"] == "cancelled"
 
 
+class TestLatest:
+    """Without an id the commands mean the chat that was started last."""
+
+    @pytest.mark.parametrize("running", [False, True])
+    @pytest.mark.parametrize("command", ["watch", "cancel", "explain"])
+    def test_it_is_the_last_one_of_the_latest_conversation(self, command: str, running: bool) -> None:
+        started = {} if running else {"chat_id": CHAT_ID}
+        latest = conversation("cv_00000000000000000000000007", "How far is it?")
+        if running:
+            latest |= {"running_chat_id": CHAT_ID}  # type: ignore[typeddict-item]
+        records = [{**RECORDS[0], "chat_id": "ch_00000000000000000000000008"}, {**RECORDS[-1], **started}]
+        served = script(
+            events=answered(), conversations=[latest], records={latest["conversation_id"]: records}
+        )
+        run(served, command)
+        asked = [path for _, path, _ in served.requests if path.startswith("/v1/chats/")]
+        assert asked
+        assert all(path.startswith(f"/v1/chats/{CHAT_ID}") for path in asked)
+        assert next(path for _, path, _ in served.requests if "track=" in path).endswith("track=summarised")
+
+    @pytest.mark.parametrize("command", ["watch", "cancel", "explain"])
+    def test_without_a_chat_there_is_none(self, command: str) -> None:
+        empty = run(script(conversations=[], records={}), command)
+        assert (empty.exit_code, "There is no conversation yet" in empty.stderr) == (2, True)
+        unasked = run(script(records={"cv_00000000000000000000000007": []}), command)
+        assert (unasked.exit_code, "Nothing was asked yet" in unasked.stderr) == (2, True)
+
+
 class TestTools:
     def test_prices_and_agents(self) -> None:
         result = run(script(), "tools")
