@@ -15,18 +15,21 @@ with collecting_later():
     from dualtrack.storage.clients import LazyClient
     from dualtrack.storage.stores import open_stores
     from dualtrack.webhooks.deliver import Deliverer
+    from dualtrack.webhooks.event_bus import EventBus
     from dualtrack.webhooks.post import Poster
     from dualtrack.webhooks.signing import WebhookSecrets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.notices import Notice
 
 logger = Logger()
 settings = settings_from()
 stores = open_stores(settings)
 kms: Any = LazyClient("kms")
+events: Any = LazyClient("events")
 
 RUN_SECONDS: Final = 50
 """The next run comes after a minute."""
@@ -36,12 +39,23 @@ def _disabled() -> None:
     count("WebhooksDisabled")
 
 
+def _copied(notices: Sequence[Notice]) -> Collection[str]:
+    if not settings.dualtrack_event_bus:
+        return ()
+    failed = EventBus(events, settings.dualtrack_event_bus).put(notices)
+    if failed:
+        count("EventCopiesFailed", len(failed))
+        logger.warning("The event bus did not take all", bus=settings.dualtrack_event_bus, events=len(failed))
+    return failed
+
+
 deliverer = Deliverer(
     stores.webhooks,
     WebhookSecrets(kms, settings.connections_key),
     Poster(loopback=settings.dualtrack_webhook_loopback),
     f"dualtrack/{__version__}",
     _disabled,
+    _copied,
 )
 
 

@@ -101,12 +101,13 @@ class Crowd:
         assert webhook_id
         return sealed
 
-    def hostile(self, each: int) -> dict[str, Seen]:
-        """So many messages to each of ten that answer and ten that do not; these are mended after each message was
-        tried."""
-        kinds = [*[GOOD] * 10, *(BAD[number % len(BAD)] for number in range(10))]
-        for hook in [self.hook(kind) for kind in kinds]:
-            self.tell(hook, each)
+    def hostile(self, each: int, bad: int) -> dict[str, Seen]:
+        """So many messages to each of ten that answer, and as many in all to so many ``bad`` ones; these are mended
+        after each message was tried."""
+        for _ in range(10):
+            self.tell(self.hook(GOOD), each)
+        for number in range(bad):
+            self.tell(self.hook(BAD[number % len(BAD)]), 10 * each // bad)
         seen: dict[str, Seen] = {kind: Seen() for kind in (GOOD, *BAD)}
         with _counted_reads(seen):
             while len(self.receiver.arrived) < self.told.total():

@@ -166,6 +166,18 @@ def test_a_setting_goes_on_off_and_on_again(switch: str) -> None:
     there_and_back(EVERYTHING, Variant(settings=rest))
 
 
+def test_events_may_be_put_on_the_bus_alone_and_only_with_the_setting() -> None:
+    def allowed(variant: Variant) -> list[str]:
+        resources = [one for template in variant.stacks().values() for one in template["Resources"].values()]
+        policies = [one.get("Properties", {}).get("PolicyDocument", {}) for one in resources]
+        statements = [statement for policy in policies for statement in policy.get("Statement", ())]
+        return [json.dumps(one["Resource"]) for one in statements if "events:PutEvents" in one["Action"]]
+
+    assert allowed(PROD) == []
+    (resource,) = allowed(Variant(settings=SWITCHES["values"]))
+    assert ":event-bus/default" in resource
+
+
 @pytest.mark.parametrize("project", [WITH_A_TOOL, WITH_EVERYTHING], ids=["a tool", "everything"])
 def test_a_project_gets_tools_loses_them_and_gets_them_again(project: Project) -> None:
     there_and_back(PROD, Variant(project=project))

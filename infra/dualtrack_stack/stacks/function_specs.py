@@ -311,6 +311,7 @@ _SPECS: Final = (
         permissions=lambda allow: [
             *allow.webhooks(),
             allow.connections("Decrypt"),  # their secrets
+            *allow.event_bus(),
         ],
     ),
     FunctionSpec(

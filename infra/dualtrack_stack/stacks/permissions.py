@@ -116,6 +116,14 @@ class Allow:
         listed.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_WEBHOOK_SHARDS]})
         return [items, listed]
 
+    def event_bus(self) -> list[iam.PolicyStatement]:
+        """Put copies of events on the bus that settings name; nothing if they name none."""
+        name = self._settings.dualtrack_event_bus if self._settings else ""
+        if not name:
+            return []
+        bus = self._data.format_arn(service="events", resource="event-bus", resource_name=name)
+        return [_statement("events", ["PutEvents"], bus)]
+
     def agents(self) -> iam.PolicyStatement:
         """Store a chat's pins; no other item in the cache table."""
         statement = self.table("cache", "PutItem")

@@ -9,7 +9,7 @@ from tests.drivers.webhook_crowd import BAD, GOOD, TAKE, crowd
 
 def test_nothing_is_lost_among_receivers_of_every_kind() -> None:
     with crowd() as run:
-        seen = run.hostile(3)
+        seen = run.hostile(3, 15)
     assert {kind: one.lost for kind, one in seen.items()} == dict.fromkeys((GOOD, *BAD), 0)
     assert sum(one.messages for one in seen.values()) == 60
     assert [seen[kind].again for kind in TAKE] == [0, 0]

@@ -63,7 +63,7 @@ class Office:
         poster = replace(self.poster, seconds=seconds)
         return Deliverer(
             self.world.stores.webhooks, secrets, poster, "dualtrack/test",
-            lambda: self.disabled.append("one"), lambda: 0.0,
+            lambda: self.disabled.append("one"), jitter=lambda: 0.0,
         )  # fmt: skip
 
     def hook(self, owner: str = "ann", path: str = "/ok", **more: Any) -> Webhook:
@@ -298,6 +298,29 @@ def test_a_crowd_of_notices_takes_few_transactions(office: Office) -> None:
     assert office.deliverer().run(30) == Delivered(0, 200, 0)
 
 
+def test_what_a_message_costs(office: Office) -> None:
+    """Its write units, as docs/webhooks.md has them: two for an item in a transaction, one for another; one for each
+    change of the index. Items are below a kilobyte."""
+    hook, written, indexed = office.hook(), [0], [0]
+    events = office.world.stores.chats.client.meta.events
+
+    def count(params: dict[str, Any], model: Any, **_: Any) -> None:
+        asked = json.loads(params["body"])
+        actions = [next(iter(one.values())) for one in asked.get("TransactItems", [])] or [asked]
+        writes = "Write" in model.name or model.name in ("PutItem", "UpdateItem", "DeleteItem")
+        written[0] += writes * (2 * len(actions) if len(actions) > 1 else 1)
+        words = [json.dumps(action) for action in actions]
+        indexed[0] += writes * sum("open" in text or "OUTBOX" in text for text in words)
+
+    events.register("before-call.dynamodb", count, unique_id="count")
+    office.world.stores.webhooks.tell_once("ann", Notice("msg_1", "chat.done", 0, {"chat_id": "ch_1"}), 0)
+    told_once = written[0] - 2  # the mark of what is told once: a chat's transaction writes none
+    assert office.deliverer().run(5) == Delivered(1, 1, 0)
+    events.unregister("before-call.dynamodb", unique_id="count")
+    assert office.listed(hook)[0].status == "delivered"
+    assert (told_once, written[0] - 2, indexed[0]) == (2, 16, 4)
+
+
 class Killed(BaseException):
     """The process is gone."""
 
@@ -352,7 +375,7 @@ def test_what_becomes_of_a_deleted_webhook(office: Office) -> None:
     office.tell(message="msg_2")
     assert office.deliverer().run(5).failed == 0
     assert len(office.receiver.received) == 1
-    assert not office.world.stores.webhooks.has_any("ann")
+    assert not office.world.stores.webhooks.tells("ann")
 
 
 def test_an_answer_is_judged_by_its_status() -> None:

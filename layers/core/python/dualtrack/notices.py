@@ -16,13 +16,14 @@ from dualtrack.vocabulary import NoticeName
 @dataclass(frozen=True, slots=True)
 class Notice:
     """One thing to tell. ``message_id`` is the same however often it is told; ``at``: epoch milliseconds; ``profile``:
-    the agent that it is about, empty for none."""
+    the agent that it is about, empty for none; ``is_spread``: its webhooks have it, its copy for EventBridge failed."""
 
     message_id: Annotated[str, APART]
     type: NoticeName
     at: int
     data: Annotated[Mapping[str, str | None], TEXT]
     profile: str = ""
+    is_spread: bool = False
 
     @property
     def body(self) -> str:

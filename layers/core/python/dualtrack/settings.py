@@ -331,6 +331,16 @@ class Settings:
         used_by=("api", "deliver"),
         is_local=True,
     )
+    dualtrack_event_bus: str = setting(
+        "",
+        "the EventBridge bus of the account that gets a [copy of each event](docs/webhooks.md#copies-on-eventbridge), by"
+        " its name, such as `default`",
+        used_by=("api", "stream", "schedule", "deliver"),
+        unset="no copies",
+        form=r"[A-Za-z0-9._-]{1,256}",
+        expects="the name of an event bus",
+        example="default",
+    )
 
     # A stage on AWS
     github_mcp_image: str = setting(

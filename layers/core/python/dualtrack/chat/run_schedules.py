@@ -125,7 +125,7 @@ def _notices(stores: ScheduleStores, before: Schedule, after: Schedule) -> list[
     """What webhooks are told: each run that was refused since."""
     seen = {run.due for run in before.runs}
     refused = [run for run in after.runs if run.due not in seen and run.refused not in ("", MISSED)]
-    if not refused or not stores.webhooks.has_any(after.payer):
+    if not refused or not stores.webhooks.tells(after.payer):
         return []
     now, profile = stores.clock(), after.profile
     told = (

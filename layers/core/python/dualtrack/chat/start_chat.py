@@ -265,7 +265,7 @@ def _admission(
         account=new.payer if new.payer != new.user else "",
         key_id=new.key_id,
         schedule_id=new.schedule_id,
-        tells=stores.webhooks.has_any(new.payer or new.user),
+        tells=stores.webhooks.tells(new.payer or new.user),
         costs=cost_hold(profile_named(conversation.profile), costs) if new.key_id else None,
         memory=Memory(conversation.costs_so_far),
         instructed=bool(new.instructions),

@@ -204,7 +204,9 @@ def build_stores(
         leases=Leases(dynamodb, settings.cache_table, clock),
         requests=ApiRequests(dynamodb, settings.chats_table),
         keys=KeyStore(dynamodb, settings.chats_table, clock, settings.dualtrack_key_requests),
-        webhooks=WebhookStore(dynamodb, settings.chats_table, clock),
+        webhooks=WebhookStore(
+            dynamodb, settings.chats_table, clock, tells_all=bool(settings.dualtrack_event_bus)
+        ),
         cache=CacheStore(dynamodb, settings.cache_table, clock),
         agents=AgentStore(dynamodb, settings.cache_table, clock),
         corpora=CorpusStore(dynamodb, s3, settings.history_table, settings.bodies_bucket),

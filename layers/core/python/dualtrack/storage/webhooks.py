@@ -42,7 +42,7 @@ from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, position_of
 from dualtrack.vocabulary import DeliveryStatus, EventName, NoticeName
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
@@ -58,6 +58,9 @@ MOST_WEBHOOKS: Final = 10
 
 KEPT_SECONDS: Final = 7 * 86_400
 """How long a delivery is listed."""
+
+COPY_SECONDS: Final = 300
+"""Until a copy for EventBridge that failed is tried again."""
 
 CLAIM_SECONDS: Final = 150
 """How long a run may keep a webhook: longer than the function's time."""
@@ -103,7 +106,7 @@ class Webhook:
     def wants(self, notice: Notice) -> bool:
         """Whether it is told of this."""
         is_about = not self.profiles or not notice.profile or notice.profile in self.profiles
-        return notice.type in self.events and is_about and not self.disabled_at
+        return notice.type in self.events and is_about and not self.disabled_at and not notice.is_spread
 
     @property
     def is_slow(self) -> bool:
@@ -156,16 +159,19 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class WebhookStore:
-    """Reads, writes and write-actions."""
+    """Reads, writes and write-actions. ``tells_all``: all that happens is noted, for EventBridge."""
 
     client: DynamoDBClient
     table: str
     clock: Clock
+    tells_all: bool = False
 
     # ── of the owner ──────────────────────────────────────────────────────────────────────────────
 
-    def has_any(self, owner: str) -> bool:
-        """Whether the owner has a webhook."""
+    def tells(self, owner: str) -> bool:
+        """Whether anything is noted of the owner's chats, who has a webhook."""
+        if self.tells_all:
+            return True
         count = get(self.client, self.table, _key(owner, "COUNT"), consistent=False)
         return bool(count and count["hooks"])
 
@@ -281,36 +287,42 @@ class WebhookStore:
         found = (decode(Notice, item, message_id=item["sk"].removeprefix("OUTBOX#")) for item in items)
         return sorted(found, key=lambda notice: (notice.at, notice.message_id))
 
-    def spread(self, owner: str, notices: Sequence[Notice], webhooks: Sequence[Webhook]) -> None:
-        """Make each notice a delivery to those of the owner's webhooks that want it, once. Raises `Lost` if a webhook
-        was deleted meanwhile."""
+    def spread(
+        self, owner: str, notices: Sequence[Notice], webhooks: Sequence[Webhook], kept: Collection[str] = ()
+    ) -> None:
+        """Make each notice a delivery to those of the owner's webhooks that want it, once. ``kept``: ids of those that
+        stay in the outbox for their copies. Raises `Lost` if a webhook was deleted meanwhile."""
         room = (_IN_A_TRANSACTION - len(webhooks)) // (1 + 2 * len(webhooks))
         for start in range(0, len(notices), room):
             try:
-                transact(self.client, self._spread(owner, notices[start : start + room], webhooks))
+                transact(self.client, self._spread(owner, notices[start : start + room], webhooks, kept))
             except Lost as lost:
                 if any(name.startswith("webhook ") for name in lost.items):
                     raise
                 return  # another run was faster; what it leaves is due still
 
-    def _spread(self, owner: str, notices: Sequence[Notice], webhooks: Sequence[Webhook]) -> list[Action]:
+    def _spread(
+        self, owner: str, notices: Sequence[Notice], webhooks: Sequence[Webhook], kept: Collection[str]
+    ) -> list[Action]:
         now = int(self.clock())
-        gone = [
-            delete(
-                f"notice {notice.message_id}", self.table, _key(owner, f"OUTBOX#{notice.message_id}"),
-                "attribute_exists(pk)",
-            )
-            for notice in notices
-        ]  # fmt: skip
+        gone = [self._spread_one(owner, notice.message_id, notice.message_id in kept) for notice in notices]
         told = [webhook for webhook in webhooks if any(map(webhook.wants, notices))]
-        kept = [
+        deliveries = [
             action
             for webhook in told
             for notice in notices
             if webhook.wants(notice)
             for action in self._kept(owner, _new_delivery(webhook.webhook_id, notice, now))
         ]
-        return [*gone, *map(self._woken, told), *kept]
+        return [*gone, *map(self._woken, told), *deliveries]
+
+    def _spread_one(self, owner: str, message_id: str, is_kept: bool) -> Action:
+        name, key = f"notice {message_id}", _key(owner, f"OUTBOX#{message_id}")
+        if not is_kept:
+            return delete(name, self.table, key, "attribute_exists(pk)")
+        values = {":yes": True, ":later": int(self.clock()) + COPY_SECONDS}
+        change = "SET is_spread = :yes, deadline = :later"
+        return update(name, self.table, key, change, "attribute_exists(pk)", values)
 
     def _woken(self, webhook: Webhook) -> Action:
         """The update by which something waits for it."""

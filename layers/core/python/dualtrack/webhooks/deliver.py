@@ -12,20 +12,21 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from threading import Event
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from dualtrack.notices import Notice
 from dualtrack.runtime.time_limit import time_for
 from dualtrack.storage.dynamo import until_kept
 from dualtrack.storage.webhooks import SLOW_MS
 from dualtrack.webhooks.signing import signed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from dualtrack.storage.webhooks import Delivery, Due, Webhook, WebhookStore
     from dualtrack.webhooks.post import Outcome, Poster
@@ -63,6 +64,9 @@ QUIET_SECONDS: Final = 30
 Disabled = Callable[[], None]
 """Called for each webhook that is disabled."""
 
+Copied = Callable[[Sequence[Notice]], Collection[str]]
+"""Copies notices elsewhere; returns the ids of those that failed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
@@ -81,13 +85,15 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Deliverer:
-    """What a run needs. ``disabled`` is called for each webhook that is disabled; ``jitter``: from 0 to 1."""
+    """What a run needs. ``disabled`` is called for each webhook that is disabled; ``copied`` for the notices of an
+    owner, again for those that failed; ``jitter``: from 0 to 1."""
 
     webhooks: WebhookStore
     secrets: WebhookSecrets
     poster: Poster
     agent: str
     disabled: Disabled = lambda: None
+    copied: Copied = lambda _: ()
     jitter: Callable[[], float] = field(default=random.random)
 
     def run(self, seconds: float) -> Delivered:
@@ -137,7 +143,7 @@ class Deliverer:
 
         def spread() -> Sequence[Webhook]:
             notices, hooks = self.webhooks.notices(dues), self.webhooks.of(owner)
-            self.webhooks.spread(owner, notices, hooks)
+            self.webhooks.spread(owner, notices, hooks, self.copied(notices))
             return hooks
 
         return until_kept(spread, "The webhooks changed too often.")
