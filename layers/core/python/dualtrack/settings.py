@@ -333,7 +333,7 @@ class Settings:
     )
     dualtrack_event_bus: str = setting(
         "",
-        "the EventBridge bus of the account that gets a [copy of each event](docs/webhooks.md#copies-on-eventbridge), by"
+        "the EventBridge bus of the account that gets a [copy of each event](webhooks.md#copies-on-eventbridge), by"
         " its name, such as `default`",
         used_by=("api", "stream", "schedule", "deliver"),
         unset="no copies",
