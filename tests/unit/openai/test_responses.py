@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from dualtrack.events import Event, StoredEvent, answer, delta, error, tool_result, turn_begins
+from dualtrack.events import (
+    Event,
+    StoredEvent,
+    answer,
+    delta,
+    error,
+    paused,
+    resumed,
+    tool_result,
+    turn_begins,
+)
 from dualtrack.openai.responses import ResponseStream
 from dualtrack.openai.transcript import Transcript
 from dualtrack.storage.chats import Chat
@@ -19,7 +29,13 @@ from tests.drivers.openai_door import Door, open_door
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from dualtrack.answers import OpenCall
+
 SEARCH = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJ"
+    "RU5ErkJggg=="
+)
 COUNT = {
     "type": "function",
     "name": "count_files",
@@ -312,6 +328,26 @@ def test_an_answer_that_fits_a_schema_or_a_refusal(door: Door) -> None:
     assert wrong.json()["error"]["message"].startswith("text.format")
 
 
+def test_a_client_that_is_cut_off_goes_on_where_it_was(door: Door) -> None:
+    key = door.key("oz")
+    answers(door, "Still here.")
+    door.machine.held = True
+    try:
+        headers = {"Authorization": f"Bearer {key}"}
+        body = {"model": "assistant", "input": "Are you?", "stream": True}
+        with httpx.stream("POST", f"{door.url}/openai/v1/responses", json=body, headers=headers) as cut:
+            lines = (line for line in cut.iter_lines() if line.startswith("data: "))
+            first = [json.loads(next(lines).removeprefix("data: ")) for _ in range(2)]
+        door.machine.release()
+    finally:
+        door.machine.held = False
+    rest = events_of(read(door, key, first[0]["response"]["id"], "?stream=true&starting_after=1"))
+    adds_up([*first, *rest])
+    assert text_of(rest[-1]["response"]) == "Still here."
+    assert len(door.conversations("oz")) == 1
+    assert door.world.stores.ledger.load("oz").used_day == 5
+
+
 def test_nothing_is_shared_between_keys_and_users(door: Door) -> None:
     key, other, narrow = door.key("gus"), door.key("hal"), door.key("gus", "chat")
     answers(door, "Mine.", "Yours.")
@@ -323,9 +359,10 @@ def test_nothing_is_shared_between_keys_and_users(door: Door) -> None:
         create(door, other, "x", previous_response_id=mine["id"]),
         create(door, other, "x", conversation=mine["conversation"]),
         create(door, other, [*past(mine), user("x")]),
+        create(door, key, "x", conversation="c" * 3_000),
         read(door, key, "resp_junk"),
     ]
-    assert [refusal.status_code for refusal in refusals] == [404] * 7
+    assert [refusal.status_code for refusal in refusals] == [404] * 8
     assert all(refusal.json()["error"]["code"] == "not_found" for refusal in refusals)
     assert read(door, narrow, mine["id"]).status_code == 403
     assert create(door, narrow, "x", previous_response_id=mine["id"]).status_code == 403
@@ -343,9 +380,16 @@ def test_files_are_taken(door: Door) -> None:
     parts = [
         {"type": "input_text", "text": "Look."},
         {"type": "input_file", "filename": "b.txt", "file_data": text},
+        {"type": "input_image", "image_url": PIXEL, "detail": "auto"},
     ]
     made(door, key, [user(parts)])
     assert sum("Hello file" in block for block in door.sent()[0]) == 1
+    blocks = [
+        block for message in door.world.model.requests[0].body["messages"] for block in message["content"]
+    ]
+    assert [block["source"]["media_type"] for block in blocks if block["type"] == "image"] == ["image/png"]
+    far = [{"type": "input_image", "image_url": "https://files.example/a.png"}]
+    assert "data URL" in create(door, key, [user(far)]).json()["error"]["message"]
 
 
 def test_what_fails_is_an_error_while_it_can_be_and_failed_in_the_object(door: Door) -> None:
@@ -408,10 +452,10 @@ def test_what_is_not_taken_is_refused_by_its_name(door: Door, changed: dict[str,
     assert door.conversations("lea") == []
 
 
-def followed(*events: Event) -> list[dict[str, Any]]:
-    """The stream of a chat that wrote these events."""
+def followed(*events: Event, after: int = 0) -> list[dict[str, Any]]:
+    """The stream of a chat that wrote these events, behind the turn ``after``."""
     chat = Chat("u", f"ch_{'0' * 26}", "cv_x", 1, "assistant", "2026-11-23T00:00:00Z", 0)
-    stream = ResponseStream(chat, {}, Transcript(is_streamed=True))
+    stream = ResponseStream(chat, {}, Transcript(is_streamed=True, after=after))
     sent = stream.begin()
     for number, event in enumerate(events, start=1):
         sent += stream.take(StoredEvent(number, event.event, event.data))
@@ -443,6 +487,24 @@ def test_a_turn_that_says_the_same_again_is_one_message() -> None:
     events = followed(*begun, delta(1, "It is 8000."), answer("It is 8000.", (), "complete", 1))
     adds_up(events)
     assert [text_of(events[-1]["response"])] == ["It is 8000."]
+
+
+def test_a_response_that_waits_for_people_stays_what_it_was_after_their_decision() -> None:
+    call: OpenCall = {"id": "q1-t1", "tool": "delete_all", "input": {}, "kind": "approval"}
+    before = [turn_begins(1, 9, final=False), delta(1, "May I?"), paused(1, [call], "2026-11-24T00:00:00Z")]
+    behind = [
+        resumed(1, "user", ()),
+        turn_begins(2, 9, final=False),
+        delta(2, "It is done."),
+        answer("It is done.", (), "complete", 2),
+    ]
+    waits = followed(*before)
+    adds_up(waits)
+    assert waits == followed(*before, *behind)
+    assert text_of(waits[-1]["response"]).startswith("May I?\n\n(This waits for your approval:\n- delete_all")
+    rest = followed(*before, *behind, after=1)
+    adds_up(rest)
+    assert text_of(rest[-1]["response"]) == "It is done."
 
 
 def test_what_fails_late_leaves_its_message_incomplete() -> None:

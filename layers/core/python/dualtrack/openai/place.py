@@ -21,7 +21,7 @@ from dualtrack.chat.tool_results import kept
 from dualtrack.clock import iso
 from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.errors import ApiError, invalid_request, not_found
-from dualtrack.ids import new_conversation_id, query_id, response_id, tool_id
+from dualtrack.ids import is_id, new_conversation_id, query_id, response_id, tool_id
 from dualtrack.memory.asked import title_of
 from dualtrack.memory.records import Record, ToolCallDetail
 from dualtrack.openai.client_tools import MAX_CALLS
@@ -92,7 +92,8 @@ class Placing:
             raise invalid_request(f"model: this conversation's is {conversation.profile}.")
 
     def _named(self, prompt: Prompt, conversation_id: str) -> Placed:
-        conversation = self._visible(conversation_id)
+        is_one = is_id("conversation_id", conversation_id)
+        conversation = self._visible(conversation_id) if is_one else None
         if conversation is None:
             raise not_found("There is no such conversation.")
         self.identity.require_sight(conversation.key_id)

@@ -84,7 +84,7 @@ def requested_of(body: Mapping[str, Any]) -> Requested:
         "background": body.get("background") is True,
         "metadata": _metadata(body.get("metadata")),
         "include": _included(body.get("include")),
-        "text": {"format": body["text"]["format"]} if prompt.output is not None else None,
+        "text": {"format": _format(body["text"]["format"])} if prompt.output is not None else None,
     }
     kept = {name: value for name, value in echo.items() if value}
     return Requested(
@@ -191,6 +191,15 @@ def _conversation(sent: object) -> str:
     if name is not None and not isinstance(name, str):
         raise invalid_request("conversation: an id, or an object with one.")
     return name or ""
+
+
+def _format(sent: Mapping[str, Any]) -> dict[str, Any]:
+    """The form of the answer, checked before, without what nothing bounds."""
+    name = sent.get("name")
+    named = {"name": name[:_METADATA_KEY]} if isinstance(name, str) else {}
+    strict = {"strict": sent["strict"]} if isinstance(sent.get("strict"), bool) else {}
+    schema = {"schema": sent["schema"]} if "schema" in sent and sent["type"] == "json_schema" else {}
+    return {"type": sent["type"], **named, **schema, **strict}
 
 
 def _included(sent: object) -> list[str]:
