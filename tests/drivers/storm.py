@@ -194,7 +194,7 @@ class Storm:
             with contextlib.suppress(httpx.HTTPError):
                 user.http.delete(started["url"])
                 self._count("cancelled by the user")
-        status = self._until_ended(user, started["chat_id"], plan, PATIENCE / 2)
+        status = self._until_ended(user, started["chat_id"], plan, PATIENCE / 4)
         if conversation in self.told.forks and drawn.random() < DELETIONS:
             self._delete(user, self.told.forks[conversation].parent)
         with self.lock:
