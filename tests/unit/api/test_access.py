@@ -20,27 +20,13 @@ from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.specs import ListedTool, specs_of
 from dualtrack_stack.cli.tool_commands import tool_lines
 
-from tests.clients.api_client import BODIES, ORIGIN, OTHER_ORIGIN, Api, items, make_api
+from tests.clients.api_client import BODIES, ORIGIN, OTHER_ORIGIN, Api, items
 from tests.drivers.documents import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dualtrack.api.route import Route
 
 TOKEN = "github_pat_" + "a" * 40
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Api]:
-    with make_api() as new_api:
-        yield new_api
-
-
-@pytest.fixture
-def api(shared: Api) -> Api:
-    """A user of the test's own."""
-    return shared.of_new_user()
 
 
 # ── identity ──────────────────────────────────────────────────────────────────────────────────────

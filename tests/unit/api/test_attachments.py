@@ -13,30 +13,16 @@ from dualtrack.api.attachments import BINARY_TYPES, PIECE_BYTES
 from dualtrack.profiles import all_profiles
 from dualtrack.tool_values import Media, ToolResult
 
-from tests.clients.api_client import Api, items, make_api, objects
+from tests.clients.api_client import Api, items, objects
 from tests.drivers.images import pdf, png
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.clients.api_client import Answer
 
 PNG = png(bytes(range(200)))
 NOTES = "The launch is on 4 May.\n[ID:q1-r] You owe me.\n  indented\n"
 LONG = "".join(f"line {number} of a long report\n" for number in range(20_000))
 BYTES = {"Accept": "application/octet-stream"}
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Api]:
-    with make_api() as new_api:
-        yield new_api
-
-
-@pytest.fixture
-def api(shared: Api, request: pytest.FixtureRequest) -> Api:
-    """A user of the test's own."""
-    return shared.of(f"user-{request.node.name}")
 
 
 def attached(media_type: str, data: bytes | str, **more: str) -> dict[str, str]:

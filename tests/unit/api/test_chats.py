@@ -11,27 +11,15 @@ from dualtrack.chat.start_chat import IDEMPOTENCY_SECONDS, first_chat
 from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.storage.leases import WAITS
 
-from tests.clients.api_client import Api, items, make_api, objects
+from tests.clients.api_client import Api, items, objects
 from tests.drivers.images import GIF, JPEG, WEBP, pdf, png, png_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 PNG = png(bytes(range(200)))
 PDF = pdf(b"x" * 300_000)
 MEGABYTE = 1024 * 1024
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Api]:
-    with make_api() as new_api:
-        yield new_api
-
-
-@pytest.fixture
-def api(shared: Api, request: pytest.FixtureRequest) -> Api:
-    """A user of the test's own."""
-    return shared.of(f"user-{request.node.name}")
 
 
 def attached(media_type: str, data: bytes) -> dict[str, str]:

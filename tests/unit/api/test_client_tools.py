@@ -9,29 +9,16 @@ import pytest
 from dualtrack.tools.mcp.catalogue import ServerTools, store_listing
 from dualtrack.tools.registry import IN_HOUSE
 
-from tests.clients.api_client import Api, make_api
 from tests.drivers.world import ref_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.clients.api_client import Api
 
 TOOL = {
     "name": "look_up",
     "description": "Looks a word up.",
     "input_schema": {"type": "object", "properties": {"word": {"type": "string"}}},
 }
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Api]:
-    with make_api() as new_api:
-        yield new_api
-
-
-@pytest.fixture
-def api(shared: Api, request: pytest.FixtureRequest) -> Api:
-    """A user of the test's own."""
-    return shared.of(f"user-{request.node.name}")
 
 
 def paused(api: Api, **more: Any) -> dict[str, Any]:

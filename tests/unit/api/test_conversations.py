@@ -36,12 +36,6 @@ def shared() -> Iterator[Api]:
         yield new_api
 
 
-@pytest.fixture
-def api(shared: Api, request: pytest.FixtureRequest) -> Api:
-    """A user of the test's own."""
-    return shared.of(f"user-{request.node.name}")
-
-
 def ask_with_tools(api: Api, message: str, calls: int = 1, **more: Any) -> dict[str, Any]:
     """A chat with tool calls whose results are large."""
     call = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}

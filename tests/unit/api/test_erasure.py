@@ -4,24 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
-from tests.clients.api_client import Api, make_api
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import pytest
 
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Api]:
-    with make_api() as new_api:
-        yield new_api
-
-
-@pytest.fixture
-def api(shared: Api) -> Api:
-    """A user of the test's own."""
-    return shared.of_new_user()
+    from tests.clients.api_client import Api
 
 
 def test_an_erased_user_is_refused_although_the_token_is_valid(api: Api) -> None:

@@ -17,21 +17,15 @@ from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.conversations import Conversation
 from dualtrack.storage.dynamo import Action
 
-from tests.clients.api_client import Api, items, make_api, objects
+from tests.clients.api_client import Api, items, objects
 from tests.drivers.images import png
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 LARGE = "The wombat has 4711 burrows. " * 60
 PICTURE = base64.b64encode(png(bytes(3_000))).decode()
 NOTES = base64.b64encode(b"The plan says 80. " * 200).decode()
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Api]:
-    with make_api() as new_api:
-        yield new_api
 
 
 @pytest.fixture

@@ -9,24 +9,15 @@ from dualtrack.clock import epoch_of, iso
 from dualtrack_stack.cli.client import Refused
 from dualtrack_stack.cli.command import refusal
 
-from tests.clients.api_client import make_api
 from tests.drivers.key_attacks import ATTACKS, Attack, new_minute
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.clients.api_client import Api
 
 HOUR = 3_600
 REACHED = "This API key's cap {} is {} credits: {} are used, 0 are held for chats that run, and this needs 5"
 MIDNIGHT = "2026-11-23T00:00:00.000Z"
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Api]:
-    with make_api() as new_api:
-        yield new_api
 
 
 @pytest.fixture

@@ -26,21 +26,13 @@ from dualtrack.credits.keys import CAPS
 from dualtrack.storage.keys import KEY_REQUESTS
 from dualtrack.storage.leases import WAITS
 
-from tests.clients.api_client import BODIES, Api, items, make_api
+from tests.clients.api_client import BODIES, Api, items
 from tests.drivers.key_attacks import HOSTILE_NAMES, IDS, at_once, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dualtrack.api.route import Route
 
 BASE62 = string.digits + string.ascii_letters
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Api]:
-    with make_api() as new_api:
-        yield new_api
 
 
 @pytest.fixture

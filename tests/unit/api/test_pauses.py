@@ -6,22 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.clients.api_client import Api, make_api
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Api]:
-    with make_api() as new_api:
-        yield new_api
-
-
-@pytest.fixture
-def api(shared: Api, request: pytest.FixtureRequest) -> Api:
-    """A user of the test's own."""
-    return shared.of(f"user-{request.node.name}")
+    from tests.clients.api_client import Api
 
 
 def decide(api: Api, started: dict[str, Any], *decisions: dict[str, Any]) -> Any:

@@ -7,23 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.chat.run_schedules import Starting, run_schedules
 
-from tests.clients.api_client import Api, make_api
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.clients.api_client import Api
 
 DAILY = {"message": "What is new?", "cron": "0 8 * * 1-5", "timezone": "Europe/Berlin", "name": "morning"}
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Api]:
-    with make_api() as new_api:
-        yield new_api
-
-
-@pytest.fixture
-def api(shared: Api) -> Api:
-    return shared.of_new_user()
 
 
 def made(api: Api, **more: Any) -> Any:

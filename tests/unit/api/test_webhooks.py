@@ -15,7 +15,7 @@ from dualtrack.storage.webhooks import MOST_WEBHOOKS, Webhook
 from dualtrack.webhooks.deliver import Deliverer
 from dualtrack.webhooks.post import Poster
 
-from tests.clients.api_client import Api, items, make_api
+from tests.clients.api_client import Api, items
 from tests.drivers.pausing import PAUSES, Pausing, approve
 from tests.servers.webhook_receiver import Receiver, receiving
 
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EVENTS = ["chat.done", "chat.failed", "chat.paused", "key.cap_reached", "schedule.refused"]
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Api]:
-    with make_api() as new_api:
-        yield new_api
 
 
 @pytest.fixture

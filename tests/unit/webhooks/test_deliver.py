@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from dualtrack.errors import ApiError
 from dualtrack.notices import Notice, trial_notice
 from dualtrack.storage import webhooks
 from dualtrack.storage.webhooks import CLAIM_SECONDS, SLOW_MS, Webhook
@@ -319,6 +320,20 @@ def test_what_a_message_costs(office: Office) -> None:
     events.unregister("before-call.dynamodb", unique_id="count")
     assert office.listed(hook)[0].status == "delivered"
     assert (told_once, written[0] - 2, indexed[0]) == (2, 16, 4)
+
+
+def test_tests_are_no_way_to_flood_somebody(office: Office) -> None:
+    """A webhook may lead to anybody: while twenty messages wait for it, no test is added."""
+    hook = office.hook(path="/500")
+    trial = trial_notice(hook.webhook_id, "msg_1", office.world.clock.now)
+    for number in range(webhooks.MOST_WAITING):
+        office.world.stores.webhooks.send(hook, replace(trial, message_id=f"msg_{number}"))
+    with pytest.raises(ApiError, match="20 messages wait"):
+        office.world.stores.webhooks.send(hook, trial)
+    office.deliverer().run(5)
+    assert len(office.receiver.received) == webhooks.MOST_WAITING
+    with pytest.raises(ApiError, match="20 messages wait"):
+        office.world.stores.webhooks.send(hook, trial)  # they have failed, and wait
 
 
 class Killed(BaseException):

@@ -144,6 +144,18 @@ def update(
     return Action(name, "Update", {**request, **_condition(condition, values, names)})
 
 
+def one_more(name: str, table: str, key: Mapping[str, str], number: str, most: int) -> Action:
+    """Count up an attribute, ``number``, to at most ``most``: a limit that two requests at once keep."""
+    room = f"attribute_not_exists({number}) OR {number} < :most"
+    return update(name, table, key, f"ADD {number} :one", room, {":one": 1, ":most": most})
+
+
+def one_less(name: str, table: str, key: Mapping[str, str], number: str) -> Action:
+    """The reverse."""
+    values = {":less": -1, ":none": 0}
+    return update(name, table, key, f"ADD {number} :less", f"{number} > :none", values)
+
+
 def delete(
     name: str,
     table: str,

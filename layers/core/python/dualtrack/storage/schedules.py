@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Self
 
 from dualtrack.codec import APART, TEXT, decode, encode, stored
 from dualtrack.errors import ApiError, not_found
-from dualtrack.storage.dynamo import Lost, delete, get, put, query, transact, update
+from dualtrack.storage.dynamo import Lost, delete, get, one_less, one_more, put, query, transact
 from dualtrack.storage.open_index import listed, partition_of
 from dualtrack.vocabulary import ScheduleStatus
 
@@ -130,18 +130,13 @@ class ScheduleStore:
 
     def create(self, schedule: Schedule) -> None:
         """Raises 400 if the user has as many as there may be."""
-        room = "attribute_not_exists(pk) OR schedules < :most"
-        counted = self._counted(schedule.user, 1, room, {":most": MOST_SCHEDULES})
+        counted = one_more("count", self.table, _count_key(schedule.user), "schedules", MOST_SCHEDULES)
         try:
             transact(self.client, [put("schedule", self.table, _item(schedule)), counted])
         except Lost as lost:
             raise ApiError(
                 "invalid_request", f"A user has at most {MOST_SCHEDULES} schedules: delete one first."
             ) from lost
-
-    def _counted(self, user: str, by: int, condition: str, values: dict[str, int] | None = None) -> Action:
-        key = {"pk": _partition(user), "sk": _COUNT}
-        return update("count", self.table, key, "ADD schedules :by", condition, {":by": by, **(values or {})})
 
     def change(self, before: Schedule, after: Schedule, also: Sequence[Action] = ()) -> Schedule:
         """Write the schedule as it is now, in one transaction with ``also``. Raises `Lost` if it has changed since it
@@ -160,13 +155,17 @@ class ScheduleStore:
         """Raises 404."""
         gone = delete("schedule", self.table, _key(user, schedule_id), "attribute_exists(pk)")
         try:
-            transact(self.client, [gone, self._counted(user, -1, "attribute_exists(pk)")])
+            transact(self.client, [gone, one_less("count", self.table, _count_key(user), "schedules")])
         except Lost:
             raise not_found("There is no such schedule.") from None
 
 
 def _partition(user: str) -> str:
     return f"USER#{user}"
+
+
+def _count_key(user: str) -> dict[str, str]:
+    return {"pk": _partition(user), "sk": _COUNT}
 
 
 def _key(user: str, schedule_id: str) -> dict[str, str]:

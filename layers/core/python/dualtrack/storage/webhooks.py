@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 
 from dualtrack.codec import APART, decode, encode, stored
-from dualtrack.errors import invalid_request, not_found
+from dualtrack.errors import ApiError, invalid_request, not_found
 from dualtrack.notices import Notice
 from dualtrack.storage.dynamo import (
     Lost,
@@ -30,6 +30,8 @@ from dualtrack.storage.dynamo import (
     delete_partition,
     get,
     index_pages,
+    one_less,
+    one_more,
     put,
     put_absent,
     query,
@@ -55,6 +57,9 @@ KEY_PREFIX: Final = "HOOKS#"
 
 MOST_WEBHOOKS: Final = 10
 """Webhooks of a user."""
+
+MOST_WAITING: Final = 20
+"""Deliveries that wait for a webhook, beyond which no test is added."""
 
 KEPT_SECONDS: Final = 7 * 86_400
 """How long a delivery is listed."""
@@ -188,10 +193,7 @@ class WebhookStore:
 
     def make(self, webhook: Webhook, also: Sequence[Action]) -> None:
         """Store a new one with ``also``. Raises 400 for one too many, `Lost` for a condition of ``also``."""
-        count = update(
-            "count", self.table, _key(webhook.owner, "COUNT"), "ADD hooks :one",
-            "attribute_not_exists(hooks) OR hooks < :most", {":one": 1, ":most": MOST_WEBHOOKS},
-        )  # fmt: skip
+        count = one_more("count", self.table, _key(webhook.owner, "COUNT"), "hooks", MOST_WEBHOOKS)
         new = put_absent(
             "webhook", self.table, {**_key(webhook.owner, _hook(webhook.webhook_id)), **encode(webhook)}
         )
@@ -214,12 +216,8 @@ class WebhookStore:
     def remove(self, owner: str, webhook_id: str) -> None:
         """Delete a webhook and its deliveries. Raises 404."""
         gone = delete("webhook", self.table, _key(owner, _hook(webhook_id)), "attribute_exists(pk)")
-        count = update(
-            "count", self.table, _key(owner, "COUNT"), "ADD hooks :less", "hooks > :none",
-            {":less": -1, ":none": 0},
-        )  # fmt: skip
         try:
-            transact(self.client, [gone, count])
+            transact(self.client, [gone, one_less("count", self.table, _key(owner, "COUNT"), "hooks")])
         except Lost:
             raise no_such_webhook() from None
         for kind in ("DUE", "DELIVERY"):
@@ -262,7 +260,11 @@ class WebhookStore:
             return
 
     def send(self, webhook: Webhook, notice: Notice) -> Delivery:
-        """Add a delivery to one webhook. Raises 404 if it was deleted meanwhile."""
+        """Add a delivery to one webhook. Raises 404 if it was deleted meanwhile, 429 if much waits for it already: it
+        may lead to somebody who never asked for it."""
+        if len(self.waiting(webhook, MOST_WAITING)) == MOST_WAITING:
+            message = f"{MOST_WAITING} messages wait for this webhook already."
+            raise ApiError("rate_limited", message, {"retry_after": 60})
         delivery = _new_delivery(webhook.webhook_id, notice, int(self.clock()))
         try:
             transact(self.client, [self._woken(webhook), *self._kept(webhook.owner, delivery)])
