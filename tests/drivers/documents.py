@@ -72,7 +72,7 @@ class Copy:
                 "-o",
                 "pipefail",
                 "-c",
-                f"trap 'kill $(jobs -p) 2>/dev/null; wait; uv run dualtrack stop' EXIT\n{script}",
+                f"trap 'kill $(jobs -p) 2>/dev/null || true; wait; uv run dualtrack stop' EXIT\n{script}",
             ],
             cwd=self.folder,
             env=self._environment(),

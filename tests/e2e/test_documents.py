@@ -32,12 +32,15 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(600)
 
+FIRST: Final = "docs/first-hour.md"
+"""Goes on where the README ends."""
+
 RECIPES: Final = "docs/extend.md"
 """Followed by tests/unit/test_extend.py."""
 
-SHOWN: Final = ("retrieve_full_context", "[q1-r]", "[q1-r-sum]", "turn 1", '"status":')
-"""Words of the README's commands, in what they print: the follow-up, a record, the summarised
-track, a receipt, the API."""
+SHOWN: Final = ("retrieve_full_context", "[q1-r]", "[q1-r-sum]", "turn 1", '"status":', "-12 °C")
+"""Words of these commands, in what they print: the follow-up, a record, the summarised track, a receipt, the API, the
+answer of a project's own tool."""
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,8 @@ def blocks_of(path: Path) -> list[str]:
 
 
 def test_the_readme_s_commands_work_as_they_stand(copy: Copy) -> None:
-    done = copy.run(blocks_of(ROOT / "README.md"))
+    """And those of the first minutes behind it, which end in a project of its own."""
+    done = copy.run([*blocks_of(ROOT / "README.md"), *blocks_of(ROOT / FIRST)])
     assert done.returncode == 0, done.stdout[-6_000:]
     for shown in SHOWN:
         assert shown in done.stdout, (shown, done.stdout[-6_000:])
@@ -65,10 +69,10 @@ def test_the_readme_s_commands_work_as_they_stand(copy: Copy) -> None:
 def test_the_commands_of_docs_work_as_they_stand(copy: Copy) -> None:
     """After the README's question and its follow-ups, which documents show; ``ch_…`` is that follow-up's chat,
     ``key_…`` a key."""
-    readme = blocks_of(ROOT / "README.md")
+    readme = [*blocks_of(ROOT / "README.md"), *blocks_of(ROOT / FIRST)]
     start = next(block for block in readme if "dualtrack dev &" in block)
     follow_up = next(block for block in readme if "field()" in block)
-    names = sorted(documents_by_kind()["run"] - {"README.md", "CONTRIBUTING.md", RECIPES})
+    names = sorted(documents_by_kind()["run"] - {"README.md", "CONTRIBUTING.md", FIRST, RECIPES})
     paths = sorted((ROOT / name for name in names), key=lambda path: path.name != "terminal.md")
     blocks = [block for path in paths for block in blocks_of(path)]
     lines = list(
