@@ -110,7 +110,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
 
         admission = open_admission(settings, dynamodb, s3, step_functions)
         following = replace(reader, pace=Pace(stream=_ANSWER_SECONDS))
-        return OpenAIDoor(admission, following, identify_counted).routes()
+        return OpenAIDoor(admission, following, identify_counted, settings.dualtrack_task_headers).routes()
 
     cors = Middleware(
         CORSMiddleware,

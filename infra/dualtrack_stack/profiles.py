@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from dualtrack.output_schema import refused_schema
-from dualtrack.profiles import PLACEHOLDER, AfterMaxTurns, WhenSummarised
+from dualtrack.profiles import PLACEHOLDER, UTILITY, AfterMaxTurns, WhenSummarised
 from dualtrack.requests import MAX_PAUSE_SECONDS
 from dualtrack.settings import declared
 from dualtrack.tools.mcp.config import NAME_PATTERN, parse_servers
@@ -195,6 +195,8 @@ def _problems(path: Path, shown: str, servers: Collection[str], tools: Collectio
         for place, name in enumerate(profile.mcp)
         if name not in ("*", *servers)
     ]
+    if profile.name == UTILITY.name:
+        wrong.insert(0, ("name", f"name: {UTILITY.name} is dualtrack's own"))
     if profile.name != path.stem:
         wrong.insert(0, ("name", f"name: must be {path.stem}, like the file's name"))
     return [sentence(f"{shown}:{_line_of(content, field)}: {problem}") for field, problem in wrong]

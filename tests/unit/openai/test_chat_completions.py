@@ -405,7 +405,42 @@ def test_answers_that_a_user_has_open_are_limited(door: Door) -> None:
 def test_models_are_the_profiles(door: Door) -> None:
     headers = {"Authorization": f"Bearer {door.key('vic', profiles=['assistant'])}"}
     listed = httpx.get(f"{door.url}/openai/v1/models", headers=headers).json()
-    assert [model["id"] for model in listed["data"]] == ["assistant"]
+    assert [model["id"] for model in listed["data"]] == ["assistant", "utility"]
     missing = httpx.get(f"{door.url}/openai/v1/assistants", headers=headers)
     assert refused(missing)[0] == 404
     assert json.loads(missing.text)["error"]["message"]
+
+
+def test_an_answer_that_its_client_has_left_is_found_by_its_beginning(door: Door) -> None:
+    """The chat has gone on to its end, or runs still: then it is cancelled, because nobody waits for it."""
+    key, name = door.key("wes"), "wes"
+    answers(door, "One two three.", "Good.", "Four.")
+    door.post(key, [user("Count.")])
+    history = [user("Count."), assistant(" One  tw"), user("Enough.")]
+    assert text_of(door.post(key, history)) == "Good."
+    (conversation,) = door.conversations(name)
+    assert conversation.queries == 2
+    assert any("One two three." in block for block in door.sent()[-1]), "the past is what was answered"
+    other = [user("Count."), assistant("Three"), user("Enough.")]
+    assert text_of(door.post(key, other)) == "Four."
+    assert len(door.conversations(name)) == 2, "another answer is imported"
+
+
+def test_a_running_chat_that_its_client_has_left_is_cancelled(door: Door) -> None:
+    key, name = door.key("xia"), "xia"
+    slow = ScriptedResponse(match="turn", text="One " + "more " * 40, chunk=4, delay_chunk=0.2)
+    door.world.model.script.add(slow)
+    with door.open(key, {"model": "assistant", "messages": [user("Count.")], "stream": True}) as stream:
+        for line in stream.iter_lines():
+            if '"content":"One' in line:
+                break
+    answers(door, "Good.")
+    response = door.post(key, [user("Count."), assistant("One"), user("Enough.")])
+    assert text_of(response) == "Good."
+    (conversation,) = door.conversations(name)
+    assert conversation.queries == 2
+    history = door.world.stores.history
+    left = history.record(name, conversation.conversation_id, "q1-r")
+    assert left is not None
+    assert (left.stop, left.content[:3]) == ("cancelled", "One")
+    assert door.world.stores.ledger.load(name).used_day == 10

@@ -316,6 +316,14 @@ class Settings:
         check="dualtrack.checked_settings:header_names",
         example="X-OpenWebUI-User-Id",
     )
+    dualtrack_task_headers: tuple[str, ...] = setting(
+        (),
+        "headers with which [clients of OpenAI's API](docs/clients.md#small-tasks) name a small task besides"
+        " `X-Dualtrack-Task`, separated by commas",
+        used_by=("stream",),
+        check="dualtrack.checked_settings:header_names",
+        example="X-OpenWebUI-Task",
+    )
     dualtrack_key_requests: int = setting(
         6_000,
         "requests a minute of a [key that acts for end users](keys.md#end-users), all of them together",

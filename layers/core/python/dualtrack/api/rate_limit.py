@@ -13,9 +13,12 @@ WINDOW_SECONDS: Final = 60
 REQUESTS_PER_WINDOW: Final = 600
 
 
-def count_request(requests: ApiRequests, user: str, now: int) -> None:
-    """Count a request of the user; 429 with `retry_after` seconds once the window is full. ``now`` in epoch seconds."""
+def count_request(
+    requests: ApiRequests, user: str, now: int, most: int = REQUESTS_PER_WINDOW, kind: str = ""
+) -> None:
+    """Count a request of the user; 429 with `retry_after` seconds once the window is full. ``now`` in epoch seconds;
+    ``kind``: requests that are counted besides, at ``most`` so many a window."""
     window = now - now % WINDOW_SECONDS
-    if requests.count(user, window, window + 10 * WINDOW_SECONDS) > REQUESTS_PER_WINDOW:
+    if requests.count(user, window, window + 10 * WINDOW_SECONDS, kind) > most:
         wait = window + WINDOW_SECONDS - now
         raise ApiError("rate_limited", f"Too many requests; try again in {wait} s.", {"retry_after": wait})

@@ -19,7 +19,7 @@ from dualtrack.codec import dump, load, stored
 from dualtrack.errors import Gone
 from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.thinking import Thinking
-from dualtrack.profiles import Profile, all_profiles
+from dualtrack.profiles import Profile, with_utility
 from dualtrack.tool_values import ToolSpec
 from dualtrack.tools.registry import IN_HOUSE, in_house_specs
 
@@ -60,7 +60,7 @@ class Deployed:
     model: str
     thinking: Thinking = field(default_factory=Thinking)
     provider: str = ANTHROPIC
-    profiles: Mapping[str, Profile] = field(default_factory=all_profiles)
+    profiles: Mapping[str, Profile] = field(default_factory=with_utility)
     tools: Mapping[str, ToolSpec] = field(default_factory=lambda: IN_HOUSE)
 
 

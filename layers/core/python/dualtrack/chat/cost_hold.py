@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.chat.turn_request import call_fields
 from dualtrack.credits.keys import NANO
 from dualtrack.memory.digest_writing import DIGEST_CALL_TOKENS
 from dualtrack.memory.joint_summaries import MOST_AT_ONCE
@@ -72,7 +73,7 @@ def cost_hold(profile: Profile, settings: CostSettings) -> CostHold:
 
 def most_of_turn(model: str, profile: Profile, thinking: Thinking) -> float:
     """The most dollars that one call of a turn can cost."""
-    output = turn_fields(model, profile.max_tokens, thinking)["max_tokens"]
+    output = call_fields(profile, model, profile.max_tokens, thinking)["max_tokens"]
     return most_of_a_call(model, profile.context_tokens, output)
 
 

@@ -19,7 +19,7 @@ from dualtrack.memory.ancestry import MAX_PARTS
 from dualtrack.memory.full_history import Sums
 from dualtrack.memory.summaries import track_of
 from dualtrack.models.cost_cap import side_nanodollars
-from dualtrack.profiles import all_profiles, whole_characters
+from dualtrack.profiles import UTILITY, all_profiles, whole_characters
 from dualtrack.requests import ChatRef
 from dualtrack.storage.api_requests import FirstRequest
 from dualtrack.storage.conversations import Conversation, list_position
@@ -105,7 +105,7 @@ def _fork(
 def _parent(stores: AdmissionStores, user: str, conversation_id: str, before: int) -> Conversation:
     """The conversation, if every query before ``before`` has ended; ends a dead chat among them."""
     parent = stores.conversations.find(user, conversation_id)
-    if parent is None or parent.is_being_deleted:
+    if parent is None or parent.is_being_deleted or parent.profile == UTILITY.name:
         raise not_found("There is no such conversation.")
     if before > parent.queries + 1:
         allowed = "q1" if not parent.queries else f"q1 to {query_id(parent.queries + 1)}"

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.chat.chat_view import answered_offline, memory_json
 from dualtrack.clock import epoch_of, iso
 from dualtrack.credits.aws_cost import STEP_SECONDS, Work, states_of, work_lines
-from dualtrack.credits.plans import CHAT_PRICE, price_calls
+from dualtrack.credits.plans import chat_price, price_calls
 from dualtrack.ids import query_id
 from dualtrack.models.cost_cap import asked_dollars
 from dualtrack.models.prices import dollars, is_known
@@ -310,7 +310,7 @@ def _credit_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     chat, charged = evidence.chat, evidence.chat.status != "failed"
     if chat.status == "cancelled":
         charged = chat.credits_used > 0
-    yield {**_line("chat", chat.created_at, "chat"), "credits": CHAT_PRICE if charged else 0}
+    yield {**_line("chat", chat.created_at, "chat"), "credits": chat_price(chat.profile) if charged else 0}
     records = {record.record_id: record for record in evidence.records if record.call}
     calls = [(turn.number, call) for turn in evidence.turns for call in turn.calls]
     ran = [call for turn in evidence.turns for call in turn.runnable]

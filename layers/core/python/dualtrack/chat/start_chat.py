@@ -23,7 +23,7 @@ from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.clock import iso
 from dualtrack.credits.account import Refused
 from dualtrack.credits.keys import UnderKey
-from dualtrack.credits.plans import CHAT_PRICE
+from dualtrack.credits.plans import chat_price
 from dualtrack.errors import (
     ApiError,
     Contended,
@@ -40,7 +40,7 @@ from dualtrack.memory.full_history import Memory
 from dualtrack.memory.records import Record
 from dualtrack.models.spent import Spent
 from dualtrack.notices import cap_reached
-from dualtrack.profiles import DEFAULT_PROFILE, profile_named
+from dualtrack.profiles import DEFAULT_PROFILE, UTILITY, profile_named, profile_of
 from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.storage.api_requests import FirstRequest
 from dualtrack.storage.bodies import INLINE_LIMIT, body_of, partition
@@ -95,6 +95,8 @@ class NewChat:
     instructions: str = ""
     echo: str = ""
     """What a response of OpenAI's API says again of its request, as JSON."""
+    is_task: bool = False
+    """Whether it is a small task (`dualtrack.profiles.UTILITY`), whose conversation is in no list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +224,7 @@ def _admit(
 
     def hold(account: Account) -> Credits | Refused:
         key = UnderKey(chat.key_id, chat.costs.in_all) if chat.costs else None
-        return account.hold(chat.chat_id, CHAT_PRICE, admission.now, key)
+        return account.hold(chat.chat_id, chat.held, admission.now, key)
 
     if admission.is_new and admission.has_bodies:
         note_conversation(stores, chat.user, chat.conversation_id)
@@ -260,13 +262,13 @@ def _admission(
         profile=conversation.profile,
         created_at=iso(now),
         deadline=int(now) + CHAT_SECONDS,
-        held=CHAT_PRICE,
+        held=chat_price(conversation.profile),
         spent=Spent(),
         account=new.payer if new.payer != new.user else "",
         key_id=new.key_id,
         schedule_id=new.schedule_id,
-        tells=stores.webhooks.tells(new.payer or new.user),
-        costs=cost_hold(profile_named(conversation.profile), costs) if new.key_id else None,
+        tells=stores.webhooks.tells(new.payer or new.user) and not new.is_task,
+        costs=cost_hold(profile_of(conversation.profile), costs) if new.key_id else None,
         memory=Memory(conversation.costs_so_far),
         instructed=bool(new.instructions),
         ancestry=conversation.ancestry,
@@ -312,7 +314,7 @@ def _recorded(stores: AdmissionStores, admission: _Admission, credits: Credits) 
     chat, query, texts = admission.paid(credits), admission.query, admission.attached.texts
     events = [
         *(record_stored(record.record_id, "user", "message") for record in (query, *texts)),
-        credits_now(0, CHAT_PRICE, chat.credits_remaining),
+        credits_now(0, chat.held, chat.credits_remaining),
     ]
     writes = [
         *admission.attached.bodies,
@@ -339,10 +341,12 @@ def _text_writes(stores: AdmissionStores, chat: Chat, texts: tuple[Record, ...])
 def _conversation(stores: AdmissionStores, new: NewChat) -> Conversation | None:
     """The conversation to continue, free for a chat; None if a new one has to be created."""
     if not new.conversation_id:
-        profile_named(new.profile or DEFAULT_PROFILE)
+        if not new.is_task:
+            profile_named(new.profile or DEFAULT_PROFILE)
         return None
     conversation = stores.conversations.find(new.user, new.conversation_id)
-    if conversation is None or conversation.is_being_deleted:
+    # what was begun by a task has no second query: it would have a task's price
+    if conversation is None or conversation.is_being_deleted or conversation.profile == UTILITY.name:
         raise not_found("There is no such conversation.")
     if new.profile and conversation.profile != new.profile:
         raise invalid_request(f"This conversation's profile is {conversation.profile}.")
@@ -365,10 +369,10 @@ def _new_conversation(new: NewChat, now: float) -> Conversation:
         user=new.user,
         conversation_id=conversation_id,
         title=title_of(new.message),
-        profile=new.profile or DEFAULT_PROFILE,
+        profile=UTILITY.name if new.is_task else new.profile or DEFAULT_PROFILE,
         created_at=at,
         updated_at=at,
-        latest=list_position(at, conversation_id),
+        latest="" if new.is_task else list_position(at, conversation_id),
         key_id=new.key_id,
     )
 

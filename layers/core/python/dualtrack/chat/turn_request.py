@@ -7,7 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.frozen import dumps, thaw
-from dualtrack.models.thinking import turn_fields
+from dualtrack.models.thinking import short_fields, turn_fields
+from dualtrack.profiles import UTILITY
 from dualtrack.text import estimate_tokens
 
 if TYPE_CHECKING:
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
     from dualtrack.chat.agent import Agent
     from dualtrack.frozen import JsonObject
+    from dualtrack.models.thinking import Thinking
     from dualtrack.models.turn import Limit
+    from dualtrack.profiles import Profile
     from dualtrack.tool_values import ToolSpec
 
 
@@ -31,7 +34,7 @@ def turn_request(
     that forces its answer; the service then reads the messages anew, but not tools and system."""
     system = {"type": "text", "text": agent.profile.system, "cache_control": {"type": "ephemeral"}}
     request: dict[str, Any] = {
-        **turn_fields(agent.model, max_tokens, agent.thinking),
+        **call_fields(agent.profile, agent.model, max_tokens, agent.thinking),
         "system": [system],
         "messages": list(messages),
     }
@@ -43,6 +46,12 @@ def turn_request(
         form = {"type": "json_schema", "schema": output}
         request["output_config"] = {**request.get("output_config", {}), "format": form}
     return request
+
+
+def call_fields(profile: Profile, model: str, max_tokens: int, thinking: Thinking) -> dict[str, Any]:
+    """The fields beside its content. A small task needs no thinking, which would be dearer than its answer."""
+    fields = short_fields if profile.name == UTILITY.name else turn_fields
+    return fields(model, max_tokens, thinking)
 
 
 def fixed_tokens(request: JsonObject) -> int:

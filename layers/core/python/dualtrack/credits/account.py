@@ -457,7 +457,9 @@ class Account:
         within the hour."""
         recent = [at for at in self.free_cancels if at > now - FREE_CANCELS_SECONDS]
         if len(recent) >= FREE_CANCELS:
-            return self.settle(chat_id, CHAT_PRICE, now, cost).because(TOO_MANY_CANCELS)
+            held = self.holds.get(chat_id)
+            price = min(CHAT_PRICE, held.amount) if held else CHAT_PRICE
+            return self.settle(chat_id, price, now, cost).because(TOO_MANY_CANCELS)
         freed = self.release(chat_id, now, cost)
         if not freed.amount:
             return freed

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.profiles import UTILITY
 from dualtrack.project_file import PROJECT
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ class Pack:
 
 CHAT_PRICE: Final = 5
 """Credits of a chat that uses no tool."""
+
+UTILITY_PRICE: Final = 1
+"""Credits of a small task (`dualtrack.profiles.UTILITY`)."""
 
 DOCUMENTATION_PRICE: Final = 10
 """Credits for documentation search, charged once a chat however often it is called."""
@@ -84,6 +88,11 @@ def price_calls(calls: Sequence[PriceClass], documentation_already_paid: bool) -
         else:
             prices.append(_call_prices.get(call, CALL_PRICES["other"]))
     return tuple(prices)
+
+
+def chat_price(profile: str) -> int:
+    """Credits of a chat of this profile that uses no tool."""
+    return UTILITY_PRICE if profile == UTILITY.name else CHAT_PRICE
 
 
 def price_chat(calls: Sequence[PriceClass]) -> int:

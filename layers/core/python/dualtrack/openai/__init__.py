@@ -3,6 +3,7 @@
     prompt.py        a request's body → the prompt: the user's message, the program's instructions, what is resent
     client_tools.py  the client's own tools: declared, asked for, decided by their results
     output_format.py the form of an answer → our JSON Schema
+    utility.py       small tasks that chat pages have done: titles, tags
     exchanges.py     finding a resent history by the hashes of its exchanges
     place.py         the conversation of a prompt: found, forked, imported or new (the only writes)
     transcript.py    a chat's events → pieces of an answer

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.api.rate_limit import count_request
 from dualtrack.chat.agent import Deployed
 from dualtrack.chat.decide_calls import decide_calls
 from dualtrack.chat.start_chat import NewChat, Repeat, first_chat, start_chat
@@ -13,10 +14,11 @@ from dualtrack.errors import invalid_request
 from dualtrack.ids import query_id
 from dualtrack.openai.client_tools import decisions, turn_of
 from dualtrack.openai.completions import usage_of
-from dualtrack.openai.exchanges import Exchange, trail_of
-from dualtrack.openai.place import Placing
+from dualtrack.openai.exchanges import Exchange, asked_digest, trail_of
+from dualtrack.openai.place import Placed, Placing
 from dualtrack.openai.prompt import refuse_unknown_model
-from dualtrack.profiles import all_profiles
+from dualtrack.openai.utility import TASKS_A_MINUTE, task_of
+from dualtrack.profiles import UTILITY, all_profiles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,9 +56,9 @@ class Admission:
     upgrade_message: str = ""
 
     def models(self, identity: Identity) -> list[str]:
-        """The models that the caller may name: the profiles."""
+        """The models that the caller may name: the profiles, and the one for small tasks."""
         allowed = identity.key.profiles if identity.key else frozenset()
-        return [name for name in all_profiles() if not allowed or name in allowed]
+        return [*(name for name in all_profiles() if not allowed or name in allowed), UTILITY.name]
 
     def admit(
         self,
@@ -73,6 +75,8 @@ class Admission:
         names; ``behind``: the chat that it follows; ``is_retry``: the client says that it has sent this request before;
         ``echo``: as in `NewChat`. Raises `ApiError`."""
         refuse_unknown_model(prompt.model, self.models(identity))
+        if prompt.model == UTILITY.name:
+            prompt = task_of(prompt)
         if prompt.results:
             admitted = self._decided(identity, prompt.results)
             if echo:
@@ -82,7 +86,7 @@ class Admission:
         first = first_chat(self.stores, self.executions, identity.user, repeat) if is_retry else None
         if first and first.status != "failed":
             return Admitted(first)
-        placed = Placing(self.stores, self.index, identity).place(prompt, named, behind)
+        placed = self._placed(identity, prompt, named, behind)
         return Admitted(placed.running or self._chat(identity, prompt, placed.conversation_id, repeat, echo))
 
     def _decided(self, identity: Identity, results: Sequence[PastCall]) -> Admitted:
@@ -114,8 +118,9 @@ class Admission:
             tools=prompt.tools,
             output=prompt.output,
             echo=echo,
+            is_task=prompt.is_task,
         )
-        return start_chat(
+        chat = start_chat(
             self.stores,
             self.executions,
             new,
@@ -123,15 +128,28 @@ class Admission:
             costs=self.costs,
             upgrade_message=self.upgrade_message,
         )
+        if not prompt.is_task:
+            trail = trail_of(prompt.exchanges)
+            self.index.note_asked(chat, asked_digest(prompt.message), trail, self.stores.clock())
+        return chat
+
+    def _placed(self, identity: Identity, prompt: Prompt, named: str, behind: str) -> Placed:
+        """Where the message stands; a small task stands alone, and there are few a minute."""
+        if not prompt.is_task:
+            return Placing(self.stores, self.index, self.executions, identity).place(prompt, named, behind)
+        count_request(self.stores.requests, identity.user, int(self.stores.clock()), TASKS_A_MINUTE, "task#")
+        return Placed()
 
     def note(self, chat: Chat, prompt: Prompt, said: str) -> None:
         """Note the chat's exchange for requests that resend it. ``said``: all that it has answered."""
+        if chat.profile == UTILITY.name:
+            return
         exchange, trail = Exchange(prompt.message, said), trail_of(prompt.exchanges)
         self.index.note(chat, exchange.digest, trail, self.stores.clock())
 
     def note_late(self, chat: Chat, said: str) -> None:
         """The same for a client that reads later what it was answered; once."""
-        if self.index.is_noted(chat):
+        if chat.profile == UTILITY.name or self.index.is_noted(chat):
             return
         asked = self.stores.history.record(chat.user, chat.conversation_id, query_id(chat.query))
         if asked:

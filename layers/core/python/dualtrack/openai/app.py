@@ -25,6 +25,7 @@ from dualtrack.openai.serving import (
     transcript_of,
 )
 from dualtrack.openai.transcript import Diverged, End, Failed
+from dualtrack.openai.utility import TASK, is_task, task_of
 from dualtrack.streaming.follow_events import HEARTBEAT
 from dualtrack.streaming.leased_stream import BrokenOff
 
@@ -67,7 +68,7 @@ class OpenAIDoor(Serving):
         """``POST /chat/completions``."""
         identity = await self.caller(request, ("chat",))
         raw = await read_body(request)
-        prompt = prompt_of(json_object(raw))
+        prompt = self._prompt(request, json_object(raw))
         async with self.leased(identity.user) as lease:
             named = request.headers.get(CONVERSATION, "")
             admit = partial(self.admission.admit, identity, prompt, raw, named, is_retry=is_retry(request))
@@ -78,6 +79,11 @@ class OpenAIDoor(Serving):
             if prompt.is_streamed:
                 return self.streamed(answer.chunks(), chat, lease)
             return await self.plain(answer.whole(), chat, lease)
+
+    def _prompt(self, request: Request, body: dict[str, Any]) -> Prompt:
+        named = (request.headers.get(name, "") for name in (TASK, *self.task_headers))
+        prompt = prompt_of(body)
+        return task_of(prompt) if is_task(body, named) else prompt
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,17 @@ class Exchange:
         return next((call.chat_id for call in reversed(self.calls) if call.chat_id), "")
 
 
+def asked_digest(user: str) -> str:
+    """The digest of what a chat has been asked, until it has an answer."""
+    return Exchange(user, "").digest
+
+
+def is_cut(exchange: Exchange, said: str) -> bool:
+    """Whether the exchange's answer is the beginning of what a chat has said: its client has left before the end."""
+    begun = _folded(exchange.assistant)
+    return bool(begun) and _folded(said).startswith(begun)
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where an exchange stands: a query of a conversation. ``trail``: the exchanges before it, oldest first."""

@@ -7,6 +7,7 @@ an exchange found, from the newest backwards
     it is the conversation's last ───────────► that conversation
     the same message runs behind it ─────────► that chat
     others follow it ────────────────────────► a fork
+the beginning of an answer that was left ────► its conversation
 none is found ───────────────────────────────► a new one
 exchanges that stand in no conversation are imported: records, without a model call
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.tool_results import kept
 from dualtrack.clock import iso
@@ -25,7 +27,8 @@ from dualtrack.ids import is_id, new_conversation_id, query_id, response_id, too
 from dualtrack.memory.asked import title_of
 from dualtrack.memory.records import Record, ToolCallDetail
 from dualtrack.openai.client_tools import MAX_CALLS
-from dualtrack.openai.exchanges import Place, best_first, trail_of
+from dualtrack.openai.exchanges import Place, asked_digest, best_first, is_cut, trail_of
+from dualtrack.openai.transcript import said_in
 from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.storage.past_writes import import_records
 
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from dualtrack.openai.client_tools import PastCall
     from dualtrack.openai.exchanges import Exchange
     from dualtrack.openai.prompt import Prompt
+    from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.exchanges import ExchangeIndex
     from dualtrack.storage.stores import AdmissionStores
@@ -44,6 +48,8 @@ LOOKED_UP: Final = 8
 """How many of the newest exchanges are looked up: those behind a found one were edited, cut, or another model's."""
 IMPORTED: Final = 100
 """How many of the newest exchanges are imported at most."""
+_LEFT: Final = 3
+"""How many chats are read that were asked the same as one whose client has left."""
 _NOTHING: Final = "(nothing)"
 
 
@@ -61,6 +67,7 @@ class Placing:
 
     stores: AdmissionStores
     index: ExchangeIndex
+    executions: Executions
     identity: Identity
 
     def place(self, prompt: Prompt, named: str, behind: str = "") -> Placed:
@@ -109,6 +116,8 @@ class Placing:
                 conversation = self._visible(place.conversation_id)
                 if conversation and conversation.profile == prompt.model:
                     return self._behind(conversation, place.query, prompt, exchanges[end:])
+            if end == len(exchanges) and (left := self._left(prompt)):
+                return left
         return None
 
     def _places(self, exchange: Exchange, trail: Sequence[str]) -> Iterator[Place]:
@@ -120,6 +129,25 @@ class Placing:
         chat = self.stores.chats.load(user, exchange.chat_id) if exchange.chat_id else None
         if chat and chat.key_id == key_id:
             yield Place(chat.conversation_id, chat.query)
+
+    def _left(self, prompt: Prompt) -> Placed | None:
+        """Where the newest exchange stands if its client has left before the end of the answer. A chat that still runs
+        is cancelled: nobody waits for it any more."""
+        stores, user, newest = self.stores, self.identity.user, prompt.exchanges[-1]
+        found = self.index.find(user, self.identity.key_id, asked_digest(newest.user))
+        for place in best_first((Place(*entry) for entry in found), trail_of(prompt.exchanges[:-1]))[:_LEFT]:
+            conversation = self._visible(place.conversation_id)
+            if conversation is None or conversation.profile != prompt.model:
+                continue
+            history = stores.history.across(conversation.ancestry)
+            chat_id = history.chat_of_query(user, place.conversation_id, place.query)
+            chat = stores.chats.load(user, chat_id) if chat_id else None
+            if chat and is_cut(newest, said_in(stores.log(chat).events())):
+                cancel_chat(stores, self.executions, chat)
+                return self._behind(
+                    self._visible(place.conversation_id) or conversation, place.query, prompt, ()
+                )
+        return None
 
     def _behind(
         self, conversation: Conversation, query: int, prompt: Prompt, rest: Sequence[Exchange]

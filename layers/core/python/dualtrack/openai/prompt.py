@@ -53,6 +53,8 @@ class Prompt:
     tools: ClientTools = ()
     output: JsonObject | None = None
     results: tuple[PastCall, ...] = ()
+    is_task: bool = False
+    """Whether it is one of the small tasks of `dualtrack.openai.utility`."""
 
 
 def json_object(raw: bytes) -> dict[str, Any]:

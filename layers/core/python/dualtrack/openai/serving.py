@@ -15,7 +15,7 @@ from dualtrack.api.route import OPENAI_PATH
 from dualtrack.errors import ApiError
 from dualtrack.openai.refusals import body_of, headers_of, status_of
 from dualtrack.openai.transcript import Transcript
-from dualtrack.profiles import all_profiles
+from dualtrack.profiles import UTILITY, all_profiles
 from dualtrack.storage.leases import ANSWERS
 from dualtrack.streaming.leased_stream import HEADERS, BrokenOff, LeasedStream
 
@@ -58,6 +58,7 @@ class Serving:
     admission: Admission
     reader: EventReader
     identify: Identify
+    task_headers: tuple[str, ...] = ()
     silent_seconds: float = SILENT_SECONDS
 
     async def caller(self, request: Request, scopes: tuple[Scope, ...]) -> Identity:
@@ -104,8 +105,9 @@ class Serving:
 
 
 def headers_for(chat: Chat) -> dict[str, str]:
-    """The headers of an answer: its conversation's name above all."""
-    return {**HEADERS, CONVERSATION: chat.conversation_id}
+    """The headers of an answer: its conversation's name above all, which a small task has no use for."""
+    named = {} if chat.profile == UTILITY.name else {CONVERSATION: chat.conversation_id}
+    return {**HEADERS, **named}
 
 
 async def _spaces(whole: asyncio.Task[dict[str, Any]]) -> AsyncIterator[bytes]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.openai.client_tools import asked_calls, is_clients
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dualtrack.events import StoredEvent
     from dualtrack.frozen import JsonObject
@@ -216,6 +216,14 @@ class Transcript:
     def _do(self, text: str) -> Sequence[Piece]:
         self._work.append(text)
         return [Work(text)]
+
+
+def said_in(events: Iterable[StoredEvent]) -> str:
+    """What a chat has said in these events, its first."""
+    transcript = Transcript(is_streamed=False)
+    for event in events:
+        transcript.take(event)
+    return transcript.content
 
 
 _TAKES: Final[Mapping[str, Callable[[Transcript, JsonObject], Sequence[Piece]]]] = MappingProxyType(

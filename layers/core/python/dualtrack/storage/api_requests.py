@@ -1,7 +1,8 @@
 """Idempotency keys and request counts of users, in the chats table.
 
 pk USER#<user>   sk IDEM#<hash>     an idempotency key, the fingerprint of its body, the chat it made
-                 sk RATE#<window>   requests in the window that begins at this second
+                 sk RATE#<window>   requests in the window that begins at this second; RATE#task#<window>: those
+                                    that are small tasks
 """
 
 from __future__ import annotations
@@ -61,9 +62,10 @@ class ApiRequests:
                 self.client, [delete("repeat", self.table, _key(user, key), its_own, {":chat": chat_id})]
             )
 
-    def count(self, user: str, window: int, until: int) -> int:
-        """Count a request in a window, which expires at ``until``; returns the count so far."""
-        key = {"pk": f"USER#{user}", "sk": f"RATE#{window}"}
+    def count(self, user: str, window: int, until: int, kind: str = "") -> int:
+        """Count a request in a window, which expires at ``until``; returns the count so far. ``kind``: those that are
+        counted besides."""
+        key = {"pk": f"USER#{user}", "sk": f"RATE#{kind}{window}"}
         answer = self.client.update_item(
             TableName=self.table,
             Key=to_wire(key),

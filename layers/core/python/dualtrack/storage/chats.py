@@ -6,7 +6,7 @@
                             sk BEGUN#q1-t3     a tool with side effects was begun
                             sk INSTRUCTIONS    what the client's program says to this query alone
                             sk RESPONSE#000    what a response says again of its request (OpenAI's API)
-                            sk EXCHANGE        where the index of exchanges has it (exchanges.py)
+                            sk EXCHANGE…       where the index of exchanges has it (exchanges.py)
                             sk EV#00000001     events (event_log.py)
     pk USER#<user>                             idempotency keys and request counts (api_requests.py)
 
@@ -268,7 +268,7 @@ class ChatStore:
         pk = chat_partition(user, chat_id)
         items = [item for item in query(self.client, self.table, pk) if item["sk"] != keep]
         keys = [{"pk": pk, "sk": item["sk"]} for item in items]
-        found = [{"pk": f"USER#{user}", "sk": item["entry"]} for item in items if item["sk"] == "EXCHANGE"]
+        found = [{"pk": f"USER#{user}", "sk": item["entry"]} for item in items if "entry" in item]
         delete_all(self.client, self.table, [*found, *keys])
         return bool(items)
 

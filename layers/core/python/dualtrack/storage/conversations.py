@@ -80,8 +80,8 @@ class Conversation:
     profile: str
     created_at: str
     updated_at: str
-    latest: str
-    """Its `list_position`."""
+    latest: str = ""
+    """Its `list_position`; empty for one that no list has."""
     queries: int = 0
     lease: str = ""
     lease_until: int = 0
@@ -357,7 +357,8 @@ class ConversationStore:
 def _item(conversation: Conversation) -> Item:
     key = conversation_key(conversation.user, conversation.conversation_id)
     # the number of queries is compared, even if it is none yet
-    return {**key, **encode(conversation), "queries": conversation.queries, LISTED_INDEX: key["pk"]}
+    listed = {LISTED_INDEX: key["pk"]} if conversation.latest else {}
+    return {**key, **encode(conversation), "queries": conversation.queries, **listed}
 
 
 def _conversation(user: str, item: Item) -> Conversation:

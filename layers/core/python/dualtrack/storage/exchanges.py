@@ -3,9 +3,11 @@ In the chats table:
 
 pk USER#<user>          sk SAID#<hash>#<conversation>#<query>   an exchange that was answered, by its hash, which the
                                                                 request's API key is part of; with those before it
-pk CHAT#<user>#<chat>   sk EXCHANGE                             names that item, for the deletion of the chat
+pk CHAT#<user>#<chat>   sk EXCHANGE…                            names that item, for the deletion of the chat
 
-Only hashes are stored. An entry is kept for 90 days; a history that is not found any more is imported.
+Each chat has two: what it was asked, from its admission on, by which an answer is found that its client has left; and
+the whole exchange, once it is answered. Only hashes are stored. The first is kept as long as the chat's events, the
+second for 90 days; a history that is not found any more is imported.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat
 
 KEPT_SECONDS: Final = 90 * 86_400
+ASKED_SECONDS: Final = 86_400
 MOST_PLACES: Final = 20
 """Of one exchange, the newest: many conversations begin with the same greeting."""
 
@@ -49,12 +52,18 @@ class ExchangeIndex:
             for conversation_id, number in [item["sk"].removeprefix(prefix).split("#")]
         ]
 
+    def note_asked(self, chat: Chat, digest: str, trail: Sequence[str], now: float) -> None:
+        """Note what this chat was asked."""
+        self._note(chat, "EXCHANGE#ASKED", digest, trail, int(now) + ASKED_SECONDS)
+
     def note(self, chat: Chat, digest: str, trail: Sequence[str], now: float) -> None:
         """Note that this chat has answered an exchange."""
+        self._note(chat, "EXCHANGE", digest, trail, int(now) + KEPT_SECONDS)
+
+    def _note(self, chat: Chat, name: str, digest: str, trail: Sequence[str], until: int) -> None:
         entry = f"SAID#{_hash(chat.key_id, digest)}#{chat.conversation_id}#{chat.query:06d}"
-        until = int(now) + KEPT_SECONDS
         found = {"pk": f"USER#{chat.user}", "sk": entry, "trail": " ".join(trail), "ttl": until}
-        named = {"pk": chat.pk, "sk": "EXCHANGE", "entry": entry, "ttl": until}
+        named = {"pk": chat.pk, "sk": name, "entry": entry, "ttl": until}
         transact(self.client, [put("found", self.table, found), put("named", self.table, named)])
 
     def is_noted(self, chat: Chat) -> bool:
