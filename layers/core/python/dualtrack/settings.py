@@ -318,7 +318,7 @@ class Settings:
     )
     dualtrack_task_headers: tuple[str, ...] = setting(
         (),
-        "headers with which [clients of OpenAI's API](docs/clients.md#small-tasks) name a small task besides"
+        "headers with which [clients of OpenAI's API](clients.md#small-tasks) name a small task besides"
         " `X-Dualtrack-Task`, separated by commas",
         used_by=("stream",),
         check="dualtrack.checked_settings:header_names",
