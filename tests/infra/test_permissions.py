@@ -80,7 +80,6 @@ TABLES: dict[str, dict[str, set[str]]] = {
     },
     "Deliver": {
         "Chats": {
-            "GetItem",
             "BatchGetItem",
             "Query",
             "PutItem",

@@ -102,15 +102,7 @@ class Allow:
 
     def webhooks(self) -> list[iam.PolicyStatement]:
         """Webhooks and what waits for them, and their part of the index of what is open; no chat."""
-        items = self.table(
-            "chats",
-            "GetItem",
-            "BatchGetItem",
-            "Query",
-            "PutItem",
-            "UpdateItem",
-            "DeleteItem",
-        )
+        items = self.table("chats", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
         items.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_WEBHOOK_KEYS]})
         listed = self.open_chats("Query")
         listed.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_WEBHOOK_SHARDS]})
