@@ -76,10 +76,11 @@ def found(
     said = matches(query, index.queries.values(), settings.k1, settings.b)
     places = {record_id: said[record_id].offset for record_id in list(said)[: settings.windows]}
     within = excerpts_at(needs.stores, running, query, places, settings)
+    compared = _passages_at(index, query, places, settings) | within
     close = None
     by_meaning = bool(index.queries) and settings.ranking != "keywords"
     if by_meaning:
-        close = closeness(index, query, within, running, needs, settings)
+        close = closeness(index, query, compared, running, needs, settings)
     hits = best(index, said, close, settings)[:limit]
     left_out = ("meaning",) if by_meaning and needs.embedder and close is None else ()
     meant = {hit.record_id: close[hit.record_id] for hit in hits if close and hit.record_id in close}
@@ -104,6 +105,19 @@ def excerpts_at(
     return {
         record_id: excerpt(window_at(content, offsets[record_id]), wanted, settings.excerpt)
         for record_id, content in _contents(stores, running, offsets).items()
+    }
+
+
+def _passages_at(
+    index: Index, query: str, places: Mapping[str, int], settings: ConversationSearch
+) -> dict[str, str]:
+    """Excerpts of the passages that match in words, by record id. Next to the excerpts of windows a whole passage would
+    say too much else, and that of an old query may not have its vector yet."""
+    wanted = frozenset(words(query))
+    return {
+        passage.record_id: excerpt(passage.text, wanted, settings.excerpt)
+        for passage in index.passages
+        if places.get(passage.record_id) == PASSAGE
     }
 
 

@@ -17,8 +17,9 @@ class ConversationSearch:
     oldest first, for about ``read_seconds``, and embeds about ``texts`` of the past, newest queries first, for
     ``embed_seconds``.
 
-    Of the ``windows`` records that match best in words, an excerpt of ``excerpt`` characters of the window that does is
-    compared in meaning too, and shown: a whole window says too much else, and its vector too little of what was found.
+    Of the ``windows`` records that match best in words, an excerpt of ``excerpt`` characters of the window or passage
+    that does is compared in meaning too, and shown: the whole says too much else, and its vector too little of what was
+    found.
     ``part_malus`` is taken from the similarity of a part of a long record: it has many, and one of them is always near.
     """
 
