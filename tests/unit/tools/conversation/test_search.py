@@ -389,7 +389,8 @@ def test_vectors_of_another_model_are_never_compared(world: World) -> None:
         search(world, conversation, {"query": "cat"})
     with meaning(world, FakeVoyage(), "another-model") as voyage:
         assert ids(search(world, conversation, {"query": "cat"})[0])[0] == "q1"
-        assert len(voyage.texts("document")) == 4  # again, and those that the search in between has added
+        # again, those that the search in between has added, and the excerpt that matches in words
+        assert len(voyage.texts("document")) == 5
     assert len(kept(world, conversation, "V#")) == 3
 
 
