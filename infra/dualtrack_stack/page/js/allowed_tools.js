@@ -22,7 +22,7 @@ export class AllowedTools {
     byId("allowed").replaceChildren("Allowed", h("span", { class: "wide-only" }, " here"), `: ${length}`);
   }
 
-  /** Reads them again, if that conversation is open: a decision has allowed one, or another tab took one back. */
+  /** Reads them again, if that conversation is open: they may have changed. */
   async refresh(conversationId) {
     if (!conversationId || !this.#listener.isOpen(conversationId)) return;
     const conversation = await this.#api.conversationHead(conversationId).catch(() => null);

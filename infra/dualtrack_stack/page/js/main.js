@@ -76,8 +76,7 @@ class Page {
     });
     this.#sidebar = new Sidebar(api, {
       onRenamed: (conversation) =>
-        conversation.conversation_id === this.#conversation.conversationId &&
-        this.#setTitle(titleOf(conversation)),
+        this.#isOpen(conversation.conversation_id) && this.#setTitle(titleOf(conversation)),
       onDeleted: (id) => this.#deleted(id),
       onListed: (conversations) => {
         this.#relatives.learn(conversations);
@@ -159,11 +158,15 @@ class Page {
   /** What was decided in another tab or program about the open conversation. */
   #readDecided() {
     this.#conversation.lookAgain();
-    this.#allowed.refresh(this.#conversation.conversationId);
+    this.#allowed.refresh(this.#openId);
   }
 
-  #isOpen(conversationId) {
-    return conversationId === this.#conversation.conversationId;
+  get #openId() {
+    return this.#conversation.conversationId;
+  }
+
+  #isOpen(id) {
+    return id === this.#openId;
   }
 
   async start() {
@@ -200,7 +203,7 @@ class Page {
     this.#composer.notice("");
     this.#corpus?.close();
     if (messageId) this.#drawView(view); // a hidden element cannot be scrolled to
-    if (conversationId !== this.#conversation.conversationId || !conversationId)
+    if (!this.#isOpen(conversationId) || !conversationId)
       await this.#open(conversationId, chatId, messageId);
     else if (messageId) this.#goTo(messageId);
     if (addressOf(location.hash).conversationId !== conversationId) return; // the reader has left
@@ -279,7 +282,7 @@ class Page {
     this.#agents.draw(profile);
   }
 
-  // ── branches ────────────────────────────────────────────────────────────────────────────────────
+  // ── branches ──
 
   /** Whether the open conversation shows this question. */
   #goTo(messageId) {
@@ -304,7 +307,7 @@ class Page {
       // the list has the branches too
       if (!(problem instanceof Refusal || problem instanceof Unreachable)) throw problem;
     }
-    if (this.#conversation.conversationId !== conversationId) return;
+    if (!this.#isOpen(conversationId)) return;
     this.#showBranches();
     if (!messageId) return;
     const parting = this.#conversation.viewAt(messageId)?.element ?? byId("next-branches");
@@ -312,7 +315,7 @@ class Page {
   }
 
   get #branches() {
-    return branchesOf(this.#relatives.known, this.#conversation.conversationId);
+    return branchesOf(this.#relatives.known, this.#openId);
   }
 
   #showBranches() {
@@ -331,7 +334,7 @@ class Page {
 
   /** Begins a branch with question `number`. Throws the API's errors. */
   async #branch(number, message) {
-    const home = this.#relatives.toFork(this.#conversation.conversationId, number);
+    const home = this.#relatives.toFork(this.#openId, number);
     try {
       await this.#conversation.branch(home, number, message, (fork) => this.#entered(fork, number));
       this.#sidebar.refresh();
@@ -359,7 +362,7 @@ class Page {
   #edit(button) {
     const view = this.#conversation.viewOf(button);
     const { messageId } = view.exchange;
-    view.editor = new QuestionEditor(`${this.#conversation.conversationId}/${messageId}`, view.exchange, {
+    view.editor = new QuestionEditor(`${this.#openId}/${messageId}`, view.exchange, {
       onSend: (message) => this.#branch(numberOf(messageId), message),
       onCancel: () => {
         view.editor = null;
@@ -385,7 +388,7 @@ class Page {
     this.#branchBy(button, numberOf(messageId), { text: question, files: attachments });
   }
 
-  // ── a chat ──────────────────────────────────────────────────────────────────────────────────────
+  // ── a chat ──
 
   #send(message) {
     this.#conversation.send(message, this.#agents.chosen);
@@ -412,7 +415,7 @@ class Page {
     const conversation =
       this.#sidebar.find(conversationId) ??
       (await this.#api.conversationHead(conversationId).catch(() => null)); // the list may lag, or show a search
-    if (!conversation || this.#conversation.conversationId !== conversationId) return;
+    if (!conversation || !this.#isOpen(conversationId)) return;
     this.#setTitle(titleOf(conversation));
     this.#setOpen(conversation);
   }
@@ -456,7 +459,7 @@ class Page {
   /** `message` is null if the failure was not in sending it. */
   #refused(problem, message, conversationId) {
     if (message) this.#composer.restore(message, conversationId);
-    if (message && conversationId !== this.#conversation.conversationId)
+    if (message && !this.#isOpen(conversationId))
       this.#composer.notice(`${problem.message} Your message was kept in its conversation.`);
     else if (problem.code === "insufficient_credits")
       this.#composer.notice(...shortageNotice(problem.detail, this.#grants));
@@ -474,19 +477,18 @@ class Page {
     };
     tellBusy(this.#api, refusal, conversationId, {
       follow,
-      notice: (...said) =>
-        conversationId === this.#conversation.conversationId && this.#composer.notice(...said),
+      notice: (...said) => this.#isOpen(conversationId) && this.#composer.notice(...said),
     });
   }
 
   #deleted(conversationId) {
     this.#relatives.forget(conversationId);
     this.#showBranches();
-    if (conversationId === this.#conversation.conversationId) this.#go("");
+    if (this.#isOpen(conversationId)) this.#go("");
     announce("The conversation was deleted.");
   }
 
-  // ── memory ──────────────────────────────────────────────────────────────────────────────────────
+  // ── memory ──
 
   #switchTo(view) {
     const { conversationId } = this.#conversation;
@@ -507,16 +509,16 @@ class Page {
     if (view === "memory") this.#memory.draw();
   }
 
-  // ── clicks on redrawn elements ───────────────────────────────────────────────────────────────────
+  // ── clicks on redrawn elements ──
 
   #clicked(event) {
     const button = event.target.closest("button");
     if (!button) return;
     if (button.dataset.record)
-      openRecord(this.#api, this.#conversation.conversationId, button.dataset.record, (text) =>
+      openRecord(this.#api, this.#openId, button.dataset.record, (text) =>
         this.#composer.fill(text),
       );
-    else if (button.dataset.file) this.#files.open(this.#conversation.conversationId, button.dataset);
+    else if (button.dataset.file) this.#files.open(this.#openId, button.dataset);
     else if (button.dataset.copy) this.#copy(button);
     else if (button.dataset.receipt) this.#receipt(button.dataset.receipt);
     else if (button.dataset.retry !== undefined) this.#retry(button);
@@ -551,7 +553,7 @@ class Page {
     const { conversationId } = this.#conversation;
     try {
       const files = await this.#files.toSend(conversationId, attachments);
-      if (this.#conversation.conversationId === conversationId) this.#send({ text: question, files });
+      if (this.#isOpen(conversationId)) this.#send({ text: question, files });
     } catch (problem) {
       this.#composer.notice(problem.message);
     }
