@@ -8,7 +8,7 @@ from typing import Final
 
 LIBRARY: Final = Path(__file__).parents[2] / "layers" / "core" / "python" / "dualtrack"
 
-_OF_THE_PROTOCOL: Final = frozenset({"Action", "Lost"})
+_OF_THE_PROTOCOL: Final = frozenset({"Action", "Lost", "until_kept"})
 """What other rooms know of `dualtrack.storage.dynamo`: a write to hand on, and that one was lost."""
 
 _KEYS: Final = frozenset({"pk", "sk"})
