@@ -200,7 +200,8 @@ ALLOWED: dict[str, set[str]] = {
     "CreditReset": _tables_of({"credits": APPEND}) | {"find used accounts"},
     "Schedule": _tables_of({"chats": OWN, "history": OWN, "credits": APPEND, "cache": LOOK})
     | {*BODIES, "delete bodies", "find open chats", "start a chat"},
-    "Deliver": _tables_of({"chats": OWN}) | {"find open chats", "decrypt connections"},
+    "Deliver": _tables_of({"chats": ("put", "update", "delete")})
+    | {"find open chats", "decrypt connections"},
     # it admits chats as `api` does, for clients of OpenAI's API
     "Stream": _tables_of({"chats": OWN, "history": OWN, "credits": APPEND, "cache": ("update",)})
     | {*BODIES, "delete bodies", "list bodies", "start a chat", "stop a chat"},
