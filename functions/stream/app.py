@@ -68,7 +68,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
     door = key_door(
         settings, KeyStore(dynamodb, settings.chats_table, system_clock, settings.dualtrack_key_requests)
     )
-    leases = Leases(dynamodb, settings.cache_table, system_clock)
+    leases = Leases(dynamodb, settings.cache_table, system_clock, settings.dualtrack_open_streams)
     deletions = Deletions(dynamodb, settings.history_table, settings.chats_table, system_clock)
     reader = EventReader(dynamodb, settings.chats_table, system_clock)
     requests = ApiRequests(dynamodb, settings.chats_table)
@@ -110,7 +110,8 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
 
         admission = open_admission(settings, dynamodb, s3, step_functions)
         following = replace(reader, pace=Pace(stream=_ANSWER_SECONDS))
-        return OpenAIDoor(admission, following, identify_counted, settings.dualtrack_task_headers).routes()
+        headers = settings.dualtrack_task_headers, settings.dualtrack_conversation_headers
+        return OpenAIDoor(admission, following, identify_counted, *headers).routes()
 
     cors = Middleware(
         CORSMiddleware,

@@ -10,7 +10,7 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 from dualtrack.api.key_format import digest_of, new_key, new_key_id
@@ -31,6 +31,14 @@ if TYPE_CHECKING:
     from dualtrack.vocabulary import Scope
 
 MACHINE = "arn:aws:states:us-east-1:000000000000:stateMachine:chat"
+DOOR_SETTINGS: Final = replace(
+    SETTINGS,
+    jwks_url="http://127.0.0.1:9/keys",
+    state_machine_arn=MACHINE,
+    dualtrack_user_headers=("X-OpenWebUI-User-Id", "X-LibreChat-User"),
+    dualtrack_conversation_headers=("X-OpenWebUI-Chat-Id", "X-LibreChat-Conversation"),
+)
+"""With the headers of Open WebUI and LibreChat, as docs/clients.md sets them up."""
 APP = Path(__file__).parents[2] / "functions" / "stream" / "app.py"
 
 
@@ -168,7 +176,7 @@ def open_door(**tools: Any) -> Iterator[Door]:
         world.clock.now = time.time()
         machine, stores = Machine(world), world.stores
         app = module.create_app(
-            replace(SETTINGS, jwks_url="http://127.0.0.1:9/keys", state_machine_arn=MACHINE),
+            DOOR_SETTINGS,
             stores.chats.client,
             stores.bodies.s3,
             machine,

@@ -49,6 +49,13 @@ def test_a_missing_stack_is_created() -> None:
     assert decide.before_deploy(None) == "go"
 
 
+def test_streams_may_take_half_of_the_accounts_concurrency_unless_the_operator_says_otherwise() -> None:
+    name = "DUALTRACK_OPEN_STREAMS"
+    assert decide.open_streams(10, {}, {}) == {name: "5"}
+    assert decide.open_streams(1000, {name: "5"}, {name: "5"}) == {name: "500"}, "the limit was raised"
+    assert decide.open_streams(1000, {}, {name: "40"}) == {}
+
+
 @pytest.mark.parametrize(("version", "needed"), [(None, True), (5, True), (6, False), (33, False)])
 def test_the_region_is_bootstrapped_once(version: int | None, needed: bool) -> None:
     assert decide.needs_bootstrap(version) is needed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -121,6 +122,41 @@ def test_a_lease_that_is_never_released_expires(leases: Leases, clock: FakeClock
     (item,) = items(client)
     assert len(item["leases"]["M"]) == 1, "expired leases are not kept"
     assert int(item["ttl"]["N"]) == int(clock()) + TWO.seconds, "DynamoDB deletes the rest"
+
+
+OPEN = Bound("OPEN", "open things", limit=3, seconds=60, is_stream=True)
+
+
+@pytest.mark.parametrize("most", [1, 7, 50])
+def test_all_users_together_have_at_most_the_stages_streams_open(
+    client: Any, clock: FakeClock, most: int
+) -> None:
+    leases = Leases(client, TABLE, clock, most)
+    taken = []
+    for number in range(3 * most):
+        with contextlib.suppress(ApiError):
+            taken.append(leases.take(f"user-{number}", OPEN))
+    assert most * 0.6 <= len(taken) <= most, "two of the stage's items are looked at"
+    assert refusal(lambda: [leases.take(f"later-{n}", OPEN) for n in range(most + 1)]) == "rate_limited"
+    for lease in taken:
+        leases.free(lease)
+    clock.sleep(OPEN.seconds + 1)
+    for _ in range(OPEN.limit):
+        with contextlib.suppress(ApiError):
+            leases.free(leases.take("ann", OPEN))
+    held = [item["leases"]["M"] for item in items(client) if item["pk"]["S"].startswith("LEASE#stage ")]
+    assert max(map(len, held)) <= 20
+    other = Bound("OTHER", "no streams", limit=1, seconds=60)
+    assert leases.take("bob", other).of_stage is None
+
+
+def test_who_the_stage_refuses_holds_no_lease_of_their_own(client: Any, clock: FakeClock) -> None:
+    leases = Leases(client, TABLE, clock, 1)
+    first = leases.take("ann", OPEN)
+    for _ in range(OPEN.limit + 1):
+        assert refusal(lambda: leases.take("bob", OPEN)) == "rate_limited"
+    leases.free(first)
+    assert leases.take("bob", OPEN).of_stage, "the stage's and the user's own are free again"
 
 
 def test_releasing_twice_or_late_does_not_affect_others(leases: Leases, clock: FakeClock) -> None:

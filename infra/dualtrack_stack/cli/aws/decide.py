@@ -55,6 +55,13 @@ def concurrency_means(limit: int) -> str:
     return text if limit >= 100 else f"{text}; further ones wait or get 503"
 
 
+def open_streams(limit: int, kept: Mapping[str, str], settings: Mapping[str, str]) -> Mapping[str, str]:
+    """The setting that bounds open streams by half of the concurrency: the other half answers and works. Empty for one
+    that the operator has set; what an earlier `up` has ``kept`` follows the account's limit."""
+    name = "DUALTRACK_OPEN_STREAMS"
+    return {} if settings.get(name) and name not in kept else {name: str(limit // 2)}
+
+
 def chosen(settings: Mapping[str, str]) -> Settings:
     """All settings with their values. Raises `Missing`, a line for each that is wrong."""
     try:

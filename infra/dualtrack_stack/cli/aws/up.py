@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from dualtrack_stack.cli.aws.facts import Stack
     from dualtrack_stack.settings import Configuration
 
-
 @dataclass(frozen=True, slots=True)
 class Wishes:
     """The command's options; None means that `up` decides or asks."""
@@ -112,6 +111,10 @@ class Up:
         self.steps.begin("Limits of the account")
         limit = self.account.concurrency()
         self.steps.say(f"{decide.concurrency_means(limit)}.")
+        bound = decide.open_streams(limit, self.extra, self.settings)
+        if bound:
+            self.extra |= bound
+            self.steps.say(f"Streams, of which each is an execution, may take {limit // 2} of them.")
         if limit < 100:
             self.steps.say(
                 f"AWS usually raises it within a day: {decide.raise_concurrency(self.account.region)}"

@@ -332,6 +332,25 @@ class Settings:
         most=1_000_000,
     )
 
+    # Clients of OpenAI's API
+    dualtrack_open_streams: int = setting(
+        0,
+        "[streams that all users together may have open](docs/clients.md#time-and-errors): each is an execution of"
+        " Lambda for as long as it lasts",
+        used_by=("stream",),
+        least=0,
+        most=1_000_000,
+        unset="not limited; `aws up` sets half of the account's concurrency",
+    )
+    dualtrack_conversation_headers: tuple[str, ...] = setting(
+        (),
+        "headers in which [clients of OpenAI's API](docs/clients.md#open-webui-and-librechat) name a conversation by"
+        " an id of their own, separated by commas",
+        used_by=("stream",),
+        check="dualtrack.checked_settings:header_names",
+        example="X-Chat-Id",
+    )
+
     # Webhooks
     dualtrack_webhook_loopback: bool = setting(
         False,

@@ -131,6 +131,8 @@ class Admission:
         if not prompt.is_task:
             trail = trail_of(prompt.exchanges)
             self.index.note_asked(chat, asked_digest(prompt.message), trail, self.stores.clock())
+            if prompt.foreign_id:
+                self.index.name(chat, prompt.foreign_id, self.stores.clock())
         return chat
 
     def _placed(self, identity: Identity, prompt: Prompt, named: str, behind: str) -> Placed:

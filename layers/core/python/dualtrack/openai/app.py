@@ -83,7 +83,7 @@ class OpenAIDoor(Serving):
     def _prompt(self, request: Request, body: dict[str, Any]) -> Prompt:
         named = (request.headers.get(name, "") for name in (TASK, *self.task_headers))
         prompt = prompt_of(body)
-        return task_of(prompt) if is_task(body, named) else prompt
+        return task_of(prompt) if is_task(body, named) else self.with_foreign_id(prompt, request)
 
 
 @dataclass(frozen=True, slots=True)

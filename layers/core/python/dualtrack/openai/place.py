@@ -8,6 +8,7 @@ an exchange found, from the newest backwards
     the same message runs behind it ─────────► that chat
     others follow it ────────────────────────► a fork
 the beginning of an answer that was left ────► its conversation
+none is found, but the client's own id ──────► the conversation that it has named last
 none is found ───────────────────────────────► a new one
 exchanges that stand in no conversation are imported: records, without a model call
 """
@@ -79,7 +80,18 @@ class Placing:
             return self._named(prompt, named)
         if not prompt.exchanges or not self._can_pay():
             return Placed()  # whoever cannot pay is refused at admission, before anything is written
-        return self._found(prompt) or Placed(self._imported(prompt, None, prompt.exchanges))
+        found = self._found(prompt) or self._by_foreign_id(prompt)
+        return found or Placed(self._imported(prompt, None, prompt.exchanges))
+
+    def _by_foreign_id(self, prompt: Prompt) -> Placed | None:
+        """The conversation that the client's own id has named, for a history that the client has changed throughout."""
+        found = prompt.foreign_id and self.index.named(
+            self.identity.user, self.identity.key_id, prompt.foreign_id
+        )
+        conversation = self._visible(found) if found else None
+        if conversation is None or conversation.profile != prompt.model:
+            return None
+        return Placed(conversation.conversation_id, self._running(conversation, prompt))
 
     def _after(self, prompt: Prompt, chat_id: str) -> Placed:
         chat = self.stores.chats.load(self.identity.user, chat_id)

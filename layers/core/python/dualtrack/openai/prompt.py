@@ -33,6 +33,8 @@ _PROGRAM: Final = ("system", "developer")
 _RESULTS: Final = ("tool", "function")
 _ROLES: Final = (*_PROGRAM, "user", "assistant", *_RESULTS)
 _BETWEEN: Final = "\n\n"
+_SHORTEST_ID: Final = 10
+"""Characters of an id that tells conversations apart."""
 _DATA_URL: Final = re.compile(r"data:([^;,]{1,200})((?:;[^;,]{1,200}){0,5});base64,", re.IGNORECASE)
 
 
@@ -41,7 +43,8 @@ class Prompt:
     """A request: the user's newest message (empty for files alone) with its files, what the client's program says to
     it, and the exchanges before it, which are resent. ``with_usage``: a stream ends with the usage. ``tools``,
     ``output``: those of the client, and the JSON Schema of the answer. ``results``: the calls that the client was asked
-    for last, with what came of them; the message began their chat, and is not asked again."""
+    for last, with what came of them; the message began their chat, and is not asked again. ``foreign_id``: the client's
+    own id of the conversation, empty if it sends none."""
 
     model: str
     message: str
@@ -55,6 +58,7 @@ class Prompt:
     results: tuple[PastCall, ...] = ()
     is_task: bool = False
     """Whether it is one of the small tasks of `dualtrack.openai.utility`."""
+    foreign_id: str = ""
 
 
 def json_object(raw: bytes) -> dict[str, Any]:
@@ -261,6 +265,13 @@ def _of_data_url(place: str, url: object, name: str) -> tuple[str, str, str, str
     if media_type not in VIEWABLE and not is_text_type(media_type):
         raise invalid_request(f"{place}: an image (PNG, JPEG, GIF, WebP), a PDF, or UTF-8 text is taken.")
     return place, media_type, url[match.end() :], name[:1_000]
+
+
+def foreign_id_of(values: Iterable[str]) -> str:
+    """The first of these headers' values that is an id; empty if none is. A client without an id yet sends nothing,
+    ``new``, or a placeholder that nobody has filled in, all of which would join strangers' conversations."""
+    ids = (value.strip() for value in values)
+    return next((one for one in ids if len(one) >= _SHORTEST_ID and not set(one) & set("{}<>$")), "")
 
 
 def refuse_unknown_model(model: str, models: Iterable[str]) -> None:

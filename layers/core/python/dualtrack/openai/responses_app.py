@@ -86,7 +86,7 @@ class ResponsesDoor:
     def _admit(self, identity: Identity, asked: Requested, raw: bytes, request: Request) -> _Response:
         admitted = self.serving.admission.admit(
             identity,
-            asked.prompt,
+            self.serving.with_foreign_id(asked.prompt, request),
             raw,
             asked.conversation_id or request.headers.get(CONVERSATION, ""),
             is_retry=is_retry(request),

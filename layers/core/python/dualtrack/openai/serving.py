@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio.to_thread
@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 
 from dualtrack.api.route import OPENAI_PATH
 from dualtrack.errors import ApiError
+from dualtrack.openai.prompt import foreign_id_of
 from dualtrack.openai.refusals import body_of, headers_of, status_of
 from dualtrack.openai.transcript import Transcript
 from dualtrack.profiles import UTILITY, all_profiles
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from dualtrack.api.identity import Identity
     from dualtrack.openai.admission import Admission
+    from dualtrack.openai.prompt import Prompt
     from dualtrack.openai.transcript import Failed
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.leases import Lease
@@ -59,6 +61,8 @@ class Serving:
     reader: EventReader
     identify: Identify
     task_headers: tuple[str, ...] = ()
+    conversation_headers: tuple[str, ...] = ()
+    """Those in which clients name a conversation by an id of their own."""
     silent_seconds: float = SILENT_SECONDS
 
     async def caller(self, request: Request, scopes: tuple[Scope, ...]) -> Identity:
@@ -66,6 +70,11 @@ class Serving:
         identity = await anyio.to_thread.run_sync(self.identify, request, scopes)
         request.state.user = identity.user
         return identity
+
+    def with_foreign_id(self, prompt: Prompt, request: Request) -> Prompt:
+        """The prompt with the conversation's id in the client's own words."""
+        sent = (request.headers.get(name, "") for name in self.conversation_headers)
+        return replace(prompt, foreign_id=foreign_id_of(sent))
 
     @contextlib.asynccontextmanager
     async def leased(self, user: str) -> AsyncIterator[Lease]:

@@ -6,7 +6,7 @@
                             sk BEGUN#q1-t3     a tool with side effects was begun
                             sk INSTRUCTIONS    what the client's program says to this query alone
                             sk RESPONSE#000    what a response says again of its request (OpenAI's API)
-                            sk EXCHANGE…       where the index of exchanges has it (exchanges.py)
+                            sk EXCHANGE…, NAMED  where the index of exchanges has it (exchanges.py)
                             sk EV#00000001     events (event_log.py)
     pk USER#<user>                             idempotency keys and request counts (api_requests.py)
 

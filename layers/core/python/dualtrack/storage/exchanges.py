@@ -3,7 +3,9 @@ In the chats table:
 
 pk USER#<user>          sk SAID#<hash>#<conversation>#<query>   an exchange that was answered, by its hash, which the
                                                                 request's API key is part of; with those before it
-pk CHAT#<user>#<chat>   sk EXCHANGE…                            names that item, for the deletion of the chat
+pk USER#<user>          sk NAMED#<hash>                         the conversation that a client calls by an id of its
+                                                                own, whose hash the API key is part of
+pk CHAT#<user>#<chat>   sk EXCHANGE…, sk NAMED                  name those items, for the deletion of the chat
 
 Each chat has two: what it was asked, from its admission on, by which an answer is found that its client has left; and
 the whole exchange, once it is answered. Only hashes are stored. The first is kept as long as the chat's events, the
@@ -69,6 +71,26 @@ class ExchangeIndex:
     def is_noted(self, chat: Chat) -> bool:
         """Whether this chat's exchange is noted."""
         return get(self.client, self.table, {"pk": chat.pk, "sk": "EXCHANGE"}) is not None
+
+    def name(self, chat: Chat, foreign_id: str, now: float) -> None:
+        """Note that the client calls this chat's conversation by this id; the newest conversation counts."""
+        entry = f"NAMED#{_hash(chat.key_id, foreign_id)}"
+        until = int(now) + KEPT_SECONDS
+        found = {
+            "pk": f"USER#{chat.user}",
+            "sk": entry,
+            "conversation_id": chat.conversation_id,
+            "ttl": until,
+        }
+        named = {"pk": chat.pk, "sk": "NAMED", "entry": entry, "ttl": until}
+        transact(self.client, [put("found", self.table, found), put("named", self.table, named)])
+
+    def named(self, user: str, key_id: str, foreign_id: str) -> str:
+        """The conversation of this user and API key that the client calls so; empty if there is none."""
+        item = get(
+            self.client, self.table, {"pk": f"USER#{user}", "sk": f"NAMED#{_hash(key_id, foreign_id)}"}
+        )
+        return item["conversation_id"] if item else ""
 
 
 def _hash(key_id: str, digest: str) -> str:

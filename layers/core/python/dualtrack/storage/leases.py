@@ -5,12 +5,17 @@ has a user's leases of one kind, ``{lease id: when it ends, in epoch seconds}``.
 unchanged since it was read, so only one of two requests gets the last lease. A lease costs two writes, and one more
 for each other lease that is taken at the same time.
 
+A stage limits what all its users hold open together (`Leases.most_streams`): a stream takes a lease of the stage too.
+Those are spread over items of `_SHARD` leases, so that users seldom meet on one; a stream that finds two full items is
+refused, so slightly before the limit, never beyond it.
+
 If the leases cannot be read, none is given: a user who makes this item throttle must not escape the limit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import random
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
@@ -33,20 +38,25 @@ KEY_PREFIX: Final = "LEASE#"
 
 _ATTEMPTS: Final = 12
 _LONGEST_RETRY: Final = 10
+_SHARD: Final = 20
+_STAGE: Final = "stage "
+"""In place of a user, whose id has no space."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """``limit`` leases of a kind for each user; ``seconds`` is longer than any stream or request lasts."""
+    """``limit`` leases of a kind for each user; ``seconds`` is longer than any stream or request lasts. ``is_stream``:
+    it holds an execution open for as long as it lasts."""
 
     kind: str
     what: str
     limit: int
     seconds: int
+    is_stream: bool = False
 
 
-STREAMS: Final = Bound("STREAMS", "event streams", limit=5, seconds=120)
-ANSWERS: Final = Bound("ANSWERS", "answers by OpenAI's API", limit=10, seconds=865)
+STREAMS: Final = Bound("STREAMS", "event streams", limit=5, seconds=120, is_stream=True)
+ANSWERS: Final = Bound("ANSWERS", "answers by OpenAI's API", limit=10, seconds=865, is_stream=True)
 WAITS: Final = Bound("WAITS", "waiting requests", limit=3, seconds=35)
 
 
@@ -57,6 +67,8 @@ class Lease:
     user: str
     bound: Bound
     lease_id: str
+    of_stage: Lease | None = None
+    """The stage's own that goes with it."""
 
     @property
     def key(self) -> dict[str, str]:
@@ -90,10 +102,38 @@ class Leases:
     client: DynamoDBClient
     table: str
     clock: Clock
+    most_streams: int = 0
+    """How many streams all users together may have open; 0: any number."""
 
     def take(self, user: str, bound: Bound) -> Lease:
         """Take a lease for the user; `ApiError` 429 if all are taken, 503 if the leases cannot be read."""
-        lease = Lease(user, bound, uuid4().hex)
+        lease = self._taken(Lease(user, bound, uuid4().hex))
+        if not (bound.is_stream and self.most_streams):
+            return lease
+        try:
+            return replace(lease, of_stage=self._of_stage(bound))
+        except ApiError:
+            self.free(lease)
+            raise
+
+    def _of_stage(self, bound: Bound) -> Lease:
+        """A lease in one of the stage's items, which divide the limit among them."""
+        shards = -(-self.most_streams // _SHARD)
+        *first, last = random.sample(range(shards), min(2, shards))
+        for shard in first:
+            try:
+                return self._in_shard(shard, shards, bound)
+            except ApiError as refusal:
+                if refusal.code != "rate_limited":
+                    raise
+        return self._in_shard(last, shards, bound)
+
+    def _in_shard(self, shard: int, shards: int, bound: Bound) -> Lease:
+        limit = self.most_streams // shards + (shard < self.most_streams % shards)
+        whole = Bound("STAGE", "streams of all users", limit, bound.seconds)
+        return self._taken(Lease(f"{_STAGE}{shard}", whole, uuid4().hex))
+
+    def _taken(self, lease: Lease) -> Lease:
         try:
             self._add(lease)
         except (BotoCoreError, ClientError, Contended) as error:
@@ -125,6 +165,8 @@ class Leases:
 
     def free(self, lease: Lease) -> None:
         """Release it. If that fails, the lease expires."""
+        if lease.of_stage:
+            self.free(lease.of_stage)
         removal = update(
             "lease",
             self.table,

@@ -201,7 +201,7 @@ def build_stores(
         schedules=ScheduleStore(dynamodb, settings.chats_table),
         kept_ledger=KeptLedger(dynamodb, settings.credits_table),
         deletions=Deletions(dynamodb, settings.history_table, settings.chats_table, clock),
-        leases=Leases(dynamodb, settings.cache_table, clock),
+        leases=Leases(dynamodb, settings.cache_table, clock, settings.dualtrack_open_streams),
         requests=ApiRequests(dynamodb, settings.chats_table),
         keys=KeyStore(dynamodb, settings.chats_table, clock, settings.dualtrack_key_requests),
         webhooks=WebhookStore(
