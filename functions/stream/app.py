@@ -61,6 +61,8 @@ _ANSWER_SECONDS: Final = 840.0
 """How long OpenAI's API follows a chat: the gateway ends a response after 15 minutes (API Gateway Developer Guide,
 "Response transfer mode")."""
 
+_MODELS: Final = f"{OPENAI_PATH}/models"
+
 
 def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_functions: Any) -> Starlette:
     """``GET`` of `EVENTS_PATH`, and OpenAI's API, over clients with the function's role."""
@@ -78,7 +80,8 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
         headers = request.headers.getlist
         token = bearer_token(headers("authorization"))
         if is_key(token) or request.url.path.startswith(KEY_PATH):
-            identity = door.identify(token, headers)
+            # a chat page asks for the models before anybody speaks
+            identity = door.identify(token, headers, for_owner=request.url.path == _MODELS)
             identity.require_scope(scopes)
         else:
             identity = verifier.verify(token)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.credits.aws_cost import LOG_KILOBYTES, STEP_SECONDS, Line, Work, work_lines
+from dualtrack.credits.aws_cost import LOG_KILOBYTES, STEP_SECONDS, STREAM_READ_UNITS, Line, Work, work_lines
 
 from dualtrack_stack.prices import HOME, prices
 from dualtrack_stack.roots import PACKAGE
@@ -235,6 +235,15 @@ def junk_lines(megabytes: Mapping[str, int], region: str = HOME) -> list[Line]:
         Line("API Gateway, requests", JUNK, price["api_request"]),
         Line("CloudFront, requests", JUNK, price["cloudfront_request"]),
         Line("Logs, GB", 2 * JUNK * LOG_KILOBYTES / 1e6, price["log_gb"]),
+    ]
+
+
+def stream_lines(megabytes: Mapping[str, int], region: str = HOME) -> list[Line]:
+    """What an open stream costs a minute, an answer by OpenAI's API or a chat's events, while text arrives."""
+    price, seconds = prices(region), 60
+    return [
+        Line("Lambda stream, GB-seconds", seconds * megabytes["stream"] / 1024, price["lambda_gb_second"]),
+        Line("DynamoDB, read units", seconds * STREAM_READ_UNITS, price["dynamodb_read"]),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -76,3 +77,38 @@ def told_by(client: str, story: Story) -> Any:
     )
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
+
+
+_RUN_ROUTE: Final = """
+const input = [];
+for await (const piece of process.stdin) input.push(piece);
+const request = new Request("http://page.example/api/chat", { method: "POST", body: Buffer.concat(input) });
+const response = await POST(request);
+console.log(JSON.stringify(await response.text()));
+"""
+
+
+def documented(document: Path, language: str, part: str, story: Story) -> str:
+    """The one block of a document's code with this part in it, for this server and key."""
+    blocks = re.findall(rf"```{language}\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL)
+    (block,) = [block for block in blocks if part in block]
+    return block.replace("https://chat.example.org/openai/v1", story.url).replace("dt_…", story.key)
+
+
+def run_typescript(program: str, input_json: object = None) -> str:
+    """What a program prints, with the npm clients; one that exports the route ``POST`` is sent the JSON."""
+    home = _CACHE / "openai_npm"
+    if not home.exists():
+        pytest.skip(f"the npm clients are not installed: {INSTALL}")
+    source = program if input_json is None else program + _RUN_ROUTE
+    run = subprocess.run(
+        [str(_NODE), "--input-type=module-typescript", f"--eval={source}"],
+        input=json.dumps(input_json),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        cwd=home,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout

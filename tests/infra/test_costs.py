@@ -21,6 +21,7 @@ from dualtrack_stack.costs import (
     junk_lines,
     runs_a_month,
     sizes,
+    stream_lines,
     total,
     unpriced,
 )
@@ -111,6 +112,12 @@ def test_junk_for_keys_costs_what_the_documents_say() -> None:
         text = (ROOT / "docs" / document).read_text()
         assert f"{total(lines):.2f}" in text
         assert f"{total(lines) - written:.2f}" in text
+
+
+def test_a_minute_of_a_stream_costs_what_the_documents_say() -> None:
+    lines = stream_lines({spec.name: spec.memory for spec in SPECS.values()})
+    for document in ("clients.md", "aws/costs.md"):
+        assert f"{total(lines):.6f}" in (ROOT / "docs" / document).read_text()
 
 
 def test_a_large_dashboard_is_on_the_bill() -> None:

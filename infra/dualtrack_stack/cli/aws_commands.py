@@ -137,6 +137,7 @@ def bills_of(templates: Sequence[Template], region: str) -> Mapping[str, list[Li
         junk_lines,
         metric_lines,
         sizes,
+        stream_lines,
         user_lines,
     )
 
@@ -154,6 +155,7 @@ def bills_of(templates: Sequence[Template], region: str) -> Mapping[str, list[Li
         bills["Alarms of the stage, a month"] = alarms
     bills["Metrics of the functions, a month with chats"] = metric_lines(region)
     bills["Each user who signs in, a month"] = user_lines(region)
+    bills["A minute of an open stream"] = stream_lines(megabytes, region)
     bills["A million requests with an API key that does not exist"] = junk_lines(megabytes, region)
     return bills
 

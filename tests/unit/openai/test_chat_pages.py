@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 from dualtrack.openai.prompt import foreign_id_of
 from dualtrack_stack.local.offline_model.script import ScriptedResponse
@@ -13,7 +14,6 @@ from tests.drivers.openai_door import Door, open_door, streamed
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    import httpx
 
 CHAT = "6f0c6a52-3f2d-4d57-9a52-0d6e8a1e0c11"
 OTHER_CHAT = "c1a5a0a4-7a55-49b5-8c5f-6a4f7d1f5e22"
@@ -81,6 +81,14 @@ def test_each_user_of_a_chat_page_has_conversations_of_their_own(door: Door, ask
     assert not any("One. " * 500 in block for block in (*second, *of_ben))
     assert door.conversations(owner) == [], "the owner's list is not the end users'"
     assert door.world.stores.ledger.load(owner).used_day == 15, "the owner pays"
+
+
+def test_a_chat_page_asks_for_the_models_before_anybody_speaks(door: Door) -> None:
+    headers = {"Authorization": f"Bearer {door.key('zoe', for_end_users=True)}"}
+    listed = httpx.get(f"{door.url}/openai/v1/models", headers=headers)
+    assert "assistant" in [model["id"] for model in listed.json()["data"]]
+    nobodys = door.post(headers["Authorization"].removeprefix("Bearer "), said("First?"))
+    assert nobodys.status_code == 400, "a chat is somebody's"
 
 
 def test_a_history_that_a_client_rewrites_is_found_by_its_own_id(door: Door) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import pytest
 from dualtrack_stack.local.offline_model.script import ScriptedResponse
 
-from tests.drivers.openai_clients import ENVIRONMENTS, Question, Story, told_by
+from tests.drivers.documents import ROOT
+from tests.drivers.openai_clients import ENVIRONMENTS, Question, Story, documented, run_typescript, told_by
 from tests.drivers.openai_door import Door, open_door
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+CLIENTS = ROOT / "docs" / "clients.md"
 LONG = "The long answer with DynamoDB and 42. " * 60
 ASKED = [Question("First?"), Question("Second?", stream=True), Question("Third?")]
 
@@ -48,3 +51,23 @@ def test_a_conversation_that_is_resent_is_one_with_two_tracks(door: Door, client
         assert sum("You are terse." in block for block in sent) == 1, "behind the running query alone"
     assert any("ref:q1-r" in block for block in third)
     assert not any(LONG.strip() in block for block in (*second, *third)), "the past is sent as summaries"
+
+
+def test_the_documents_programs_for_node_run_as_written(door: Door) -> None:
+    answers = ("It hides the message.", "As said.")
+    for text in answers:
+        door.world.model.script.add(ScriptedResponse(match="turn", text=text))
+    asked = story(door, "reader")
+    printed = run_typescript(documented(CLIENTS, "typescript", "new OpenAI", asked))
+    assert printed.strip() == answers[0]
+    question = "What does a visibility timeout do?"
+    messages = [
+        {"id": str(n), "role": role, "parts": [{"type": "text", "text": text}]}
+        for n, (role, text) in enumerate([("user", question), ("assistant", answers[0]), ("user", "Sure?")])
+    ]
+    route = documented(CLIENTS, "typescript", "export async function POST", asked)
+    events = json.loads(run_typescript(route, {"messages": messages})).split("\n\n")
+    said = [json.loads(event[6:]) for event in events if event.startswith("data: {")]
+    assert "".join(event["delta"] for event in said if event["type"] == "text-delta") == answers[1]
+    (conversation,) = door.conversations("reader")
+    assert conversation.queries == 2

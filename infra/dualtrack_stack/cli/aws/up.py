@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dualtrack_stack.cli.aws.facts import Stack
     from dualtrack_stack.settings import Configuration
 
+
 @dataclass(frozen=True, slots=True)
 class Wishes:
     """The command's options; None means that `up` decides or asks."""
