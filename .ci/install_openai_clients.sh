@@ -14,4 +14,4 @@ mkdir -p "$cache/openai_npm"
 cp tests/clients/openai_npm/package{,-lock}.json "$cache/openai_npm"
 PATH="$wheel/bin:$PATH" "$wheel/bin/node" "$wheel/lib/node_modules/npm/bin/npm-cli.js" ci \
     --prefix "$cache/openai_npm" --ignore-scripts --no-fund --no-audit --loglevel=error
-echo "installed: openai, AI SDK, pydantic-ai, litellm"
+echo "installed: openai, AI SDK, pydantic-ai, openresponses-types, litellm"

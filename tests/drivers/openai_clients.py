@@ -25,14 +25,20 @@ INSTALL: Final = "bash .ci/install_openai_clients.sh"
 ENVIRONMENTS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "openai": "openai_python",
+        "openai_responses": "openai_python",
         "pydantic_ai": "openai_python",
         "litellm": "litellm",
         "openai_npm": "openai_npm",
         "ai_sdk_openai": "openai_npm",
+        "ai_sdk_responses": "openai_npm",
+        "ai_sdk_open_responses": "openai_npm",
         "ai_sdk_compatible": "openai_npm",
     }
 )
 """The environment of each client: a folder of tests/clients with its lock."""
+WITH_TOOLS: Final = "_tools"
+WITH_OUTPUT: Final = "_output"
+"""The ends of a client's name that has a tool of its own, or that reads its answer as an object."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,8 @@ class Story:
 
 def told_by(client: str, story: Story) -> Any:
     """What a client's user saw: the answers. Skips the test if the client is not installed."""
-    folder, home = ENVIRONMENTS[client], _CACHE / ENVIRONMENTS[client]
+    folder = ENVIRONMENTS[client.removesuffix(WITH_TOOLS).removesuffix(WITH_OUTPUT)]
+    home = _CACHE / folder
     if not home.exists():
         pytest.skip(f"{client} is not installed: {INSTALL}")
     if folder == "openai_npm":

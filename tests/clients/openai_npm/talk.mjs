@@ -1,9 +1,12 @@
-// A conversation by one of the npm clients, which the last argument names, with a `Story` as JSON on standard input.
+// A conversation by one of the npm clients, which the last argument names, with a `Story` as JSON on standard input; one
+// that ends in `_tools` answers the first question with a tool of the client's own, `weather`, one in
+// `_output` with an object.
 // It runs in the folder where the lock's packages are installed. It prints what its user saw.
 
+import { createOpenResponses } from "@ai-sdk/open-responses";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { generateText, streamText } from "ai";
+import { generateText, jsonSchema, Output, stepCountIs, streamText, tool } from "ai";
 import OpenAI from "openai";
 
 async function openai(story) {
@@ -42,13 +45,44 @@ const byAiSdk = (modelOf) => async (story) => {
   return answers;
 };
 
-const CLIENTS = {
-  openai_npm: openai,
-  ai_sdk_openai: byAiSdk(({ url, key, model }) => createOpenAI({ baseURL: url, apiKey: key }).chat(model)),
-  ai_sdk_compatible: byAiSdk(({ url, key, model }) =>
-    createOpenAICompatible({ name: "dualtrack", baseURL: url, apiKey: key })(model),
-  ),
+const withTools = (modelOf) => async (story) => {
+  const weather = tool({
+    description: "The weather in a city.",
+    inputSchema: jsonSchema({ type: "object", properties: { city: { type: "string" } }, required: ["city"] }),
+    execute: async ({ city }) => `Rain in ${city}, 11 degrees.`,
+  });
+  const prompt = story.questions[0].text;
+  const given = { model: modelOf(story), prompt, tools: { weather }, stopWhen: stepCountIs(5) };
+  return [await streamText(given).text];
 };
+
+const withOutput = (modelOf) => async (story) => {
+  const schema = jsonSchema({
+    type: "object",
+    properties: { name: { type: "string" }, people: { type: "integer" } },
+    required: ["name", "people"],
+    additionalProperties: false,
+  });
+  const prompt = story.questions[0].text;
+  const { output } = await generateText({ model: modelOf(story), prompt, output: Output.object({ schema }) });
+  return [`${output.name} ${output.people}`];
+};
+
+const MODELS = {
+  ai_sdk_openai: ({ url, key, model }) => createOpenAI({ baseURL: url, apiKey: key }).chat(model),
+  ai_sdk_responses: ({ url, key, model }) => createOpenAI({ baseURL: url, apiKey: key })(model),
+  ai_sdk_open_responses: ({ url, key, model }) =>
+    createOpenResponses({ name: "dualtrack", url: `${url}/responses`, apiKey: key })(model),
+  ai_sdk_compatible: ({ url, key, model }) =>
+    createOpenAICompatible({ name: "dualtrack", baseURL: url, apiKey: key, supportsStructuredOutputs: true })(model),
+};
+
+const CLIENTS = { openai_npm: openai };
+for (const [name, modelOf] of Object.entries(MODELS)) {
+  CLIENTS[name] = byAiSdk(modelOf);
+  CLIENTS[`${name}_tools`] = withTools(modelOf);
+  CLIENTS[`${name}_output`] = withOutput(modelOf);
+}
 
 const input = [];
 for await (const piece of process.stdin) {

@@ -9,7 +9,16 @@ import pytest
 from dualtrack_stack.local.offline_model.script import ScriptedResponse
 
 from tests.drivers.documents import ROOT
-from tests.drivers.openai_clients import ENVIRONMENTS, Question, Story, documented, run_typescript, told_by
+from tests.drivers.openai_clients import (
+    ENVIRONMENTS,
+    WITH_OUTPUT,
+    WITH_TOOLS,
+    Question,
+    Story,
+    documented,
+    run_typescript,
+    told_by,
+)
 from tests.drivers.openai_door import Door, open_door
 
 if TYPE_CHECKING:
@@ -51,6 +60,45 @@ def test_a_conversation_that_is_resent_is_one_with_two_tracks(door: Door, client
         assert sum("You are terse." in block for block in sent) == 1, "behind the running query alone"
     assert any("ref:q1-r" in block for block in third)
     assert not any(LONG.strip() in block for block in (*second, *third)), "the past is sent as summaries"
+
+
+RUNS_TOOLS = (
+    "openai",
+    "pydantic_ai",
+    "ai_sdk_openai",
+    "ai_sdk_compatible",
+    "ai_sdk_responses",
+    "ai_sdk_open_responses",
+)
+
+
+@pytest.mark.parametrize("client", RUNS_TOOLS)
+def test_a_clients_tool_is_run_by_it_within_one_chat(door: Door, client: str) -> None:
+    user = client + WITH_TOOLS
+    call = {"type": "tool_use", "name": "weather", "input": {"city": "Oslo"}}
+    door.world.model.script.add(ScriptedResponse(match="turn", content=(call,)))
+    door.world.model.script.add(ScriptedResponse(match="turn", text="Take an umbrella."))
+    assert told_by(user, story(door, user, Question("What to wear in Oslo?"))) == ["Take an umbrella."]
+    (conversation,) = door.conversations(user)
+    assert conversation.queries == 1
+    assert door.world.stores.ledger.load(user).used_day == 5
+    door.machine.wait()
+    asked, told = [request.body for request in door.world.model.requests][:2]
+    assert "weather" in [offered["name"] for offered in asked["tools"]]
+    assert "Rain in Oslo, 11 degrees." in json.dumps(told["messages"])
+
+
+@pytest.mark.parametrize("client", RUNS_TOOLS)
+def test_an_answer_that_does_not_fit_a_clients_schema_is_asked_for_again(door: Door, client: str) -> None:
+    user = client + WITH_OUTPUT
+    for text in ('{"name": "Oslo"}', '{"name": "Oslo", "people": 717710}'):
+        door.world.model.script.add(ScriptedResponse(text=text))
+    assert told_by(user, story(door, user, Question("Which town?"))) == ["Oslo 717710"]
+    (conversation,) = door.conversations(user)
+    assert conversation.queries == 1
+    assert door.world.stores.ledger.load(user).used_day == 5
+    door.machine.wait()
+    assert any("people" in json.dumps(request.body) for request in door.world.model.requests)
 
 
 def test_the_documents_programs_for_node_run_as_written(door: Door) -> None:
