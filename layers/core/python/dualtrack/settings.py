@@ -335,7 +335,7 @@ class Settings:
     # Clients of OpenAI's API
     dualtrack_open_streams: int = setting(
         0,
-        "[streams that all users together may have open](docs/clients.md#time-and-errors): each is an execution of"
+        "[streams that all users together may have open](clients.md#time-and-errors): each is an execution of"
         " Lambda for as long as it lasts",
         used_by=("stream",),
         least=0,
@@ -344,7 +344,7 @@ class Settings:
     )
     dualtrack_conversation_headers: tuple[str, ...] = setting(
         (),
-        "headers in which [clients of OpenAI's API](docs/clients.md#open-webui-and-librechat) name a conversation by"
+        "headers in which [clients of OpenAI's API](clients.md#open-webui-and-librechat) name a conversation by"
         " an id of their own, separated by commas",
         used_by=("stream",),
         check="dualtrack.checked_settings:header_names",
