@@ -120,6 +120,21 @@ def test_regenerating_with_an_id_is_a_fork_and_the_id_then_names_the_fork(door: 
     assert third.headers["X-Dualtrack-Conversation"] == fork
 
 
+def test_a_pages_title_is_no_message_of_the_chat_whose_id_it_bears(door: Door) -> None:
+    """Open WebUI asks for a title behind the first answer, with the same headers."""
+    key = door.key("ben", for_end_users=True)
+    answers(door, "One.", "Two.")
+    first = in_open_webui(door, key, "ben", CHAT, "First?")
+    task = "### Task:\nGenerate a concise, 3-5 word title\n### Chat History:\nUSER: First?"
+    headers = {"X-OpenWebUI-User-Id": "ben", "X-OpenWebUI-Chat-Id": CHAT}
+    assert door.post(key, said(task), headers, stream=False).status_code == 200
+    second = in_open_webui(door, key, "ben", CHAT, "First?", "One, rewritten.", "Second?")
+    named = "X-Dualtrack-Conversation"
+    assert second.headers[named] == first.headers[named], "the id still names the chat"
+    assert not any("### Task:" in block for block in door.sent()[-1])
+    assert door.world.stores.ledger.load("ben").used_day == 11
+
+
 def test_ids_are_each_keys_and_each_users_own(door: Door) -> None:
     key, other_key = door.key("eva", for_end_users=True), door.key("eva", for_end_users=True)
     answers(door, *(f"Answer {n}." for n in range(4)))
