@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.drivers.templates import readable
-from tests.infra.rules.registry import is_deleted, named, of_kind, rule
+from tests.infra.rules.registry import ON_AWS, is_deleted, named, of_kind, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
             "Type": "AWS::Lambda::Function",
             "Properties": {"Environment": {"Variables": {"LIST": "x" * 4093}}},
         }
-    }
+    },
+    ON_AWS,
 )
 def an_environment_fits(template: Template) -> Iterator[str]:
     """AWS Lambda Developer Guide, "Lambda quotas": 4 KB for all environment variables together, names included.
 
-    Values known only at deployment count as 150 bytes, more than our longest ARN.
+    Values known only at deployment count as 150 bytes, more than our longest ARN. The local stage has a parameter for
+    each setting, and no Lambda.
     """
     for key, function in of_kind(template, "AWS::Lambda::Function").items():
         variables = function.get("Environment", {}).get("Variables", {})
