@@ -308,7 +308,7 @@ def test_a_chat_needs_nothing_else(stack: Installed, tmp_path: Path) -> None:
     command = ("-m", "dualtrack_stack.cli.main", "chat", "How do I set up OAuth for Twitter ads?")
     done = run(stack.python, *command, "--state-dir", str(state), cwd=project, **in_checkout(project))
     assert done.returncode == 0, done.stderr
-    assert "1 tool call" in done.stdout
+    assert "15 credits" in done.stdout
     assert stack.megabytes <= STACK_MEGABYTES
     wait_for(lambda: not is_locked(state / KEEPER_FILE))
 

@@ -95,7 +95,7 @@ def test_the_stream_serves_a_chat_with_only_its_layers(own_ground: Ground) -> No
         ("abort", "anthropic", False),
         ("api", "boto3", True),
         ("api", "pytest", False),
-        ("stream", "pydantic", False),
+        ("stream", "pydantic", True),
     ],
 )
 def test_a_function_imports_only_its_own_packages(

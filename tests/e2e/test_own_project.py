@@ -153,7 +153,7 @@ def test_the_offline_model_calls_the_project_s_tool(project: Project, url: str) 
     said = project.dualtrack("chat", "weather city=Ottawa")
     assert "weather" in said
     assert "-12 °C, snow" in said
-    assert "1 tool call" in said
+    assert "7 credits" in said
 
 
 def test_the_page_is_served(url: str) -> None:
