@@ -13,11 +13,14 @@ WINDOW_SECONDS: Final = 60
 REQUESTS_PER_WINDOW: Final = 600
 
 
-def count_request(
-    requests: ApiRequests, user: str, now: int, most: int = REQUESTS_PER_WINDOW, kind: str = ""
-) -> None:
-    """Count a request of the user; 429 with `retry_after` seconds once the window is full. ``now`` in epoch seconds;
-    ``kind``: requests that are counted besides, at ``most`` so many a window."""
+def count_request(requests: ApiRequests, user: str, now: int) -> None:
+    """Count a request of the user, as `count_within` does."""
+    count_within(requests, user, now, REQUESTS_PER_WINDOW)
+
+
+def count_within(requests: ApiRequests, user: str, now: int, most: int, kind: str = "") -> None:
+    """Count a request of the user; 429 with `retry_after` seconds once the window has ``most``. ``now`` in epoch
+    seconds; ``kind``: requests that are counted besides."""
     window = now - now % WINDOW_SECONDS
     if requests.count(user, window, window + 10 * WINDOW_SECONDS, kind) > most:
         wait = window + WINDOW_SECONDS - now

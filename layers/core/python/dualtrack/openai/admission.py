@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.api.rate_limit import count_request
+from dualtrack.api.rate_limit import count_within
 from dualtrack.chat.agent import Deployed
 from dualtrack.chat.decide_calls import decide_calls
 from dualtrack.chat.start_chat import NewChat, Repeat, first_chat, start_chat
@@ -139,7 +139,7 @@ class Admission:
         """Where the message stands; a small task stands alone, and there are few a minute."""
         if not prompt.is_task:
             return Placing(self.stores, self.index, self.executions, identity).place(prompt, named, behind)
-        count_request(self.stores.requests, identity.user, int(self.stores.clock()), TASKS_A_MINUTE, "task#")
+        count_within(self.stores.requests, identity.user, int(self.stores.clock()), TASKS_A_MINUTE, "task#")
         return Placed()
 
     def note(self, chat: Chat, prompt: Prompt, said: str) -> None:
