@@ -28,8 +28,9 @@ KINDS: Final[Mapping[str, re.Pattern[str]]] = {
 }
 """Kinds of commands, by what they look like; the first that fits counts."""
 
-SHOWN: Final = re.compile(r"[…\\|]|\b[A-Z]{4,}\b|\bdualtrack dev\b|--offline")
-"""A command as it is spoken of: with a part left out, or `dev`, which serves until it is stopped."""
+SHOWN: Final = re.compile(r"[…\\|]|\b[A-Z]{4,}\b|\bdualtrack (?:dev|stop)\b|--offline")
+"""A command as it is spoken of: with a part left out, `dev`, which serves until it is stopped, or `stop`, which ends
+what the others need."""
 
 
 def kind_of(command: str) -> str:

@@ -71,7 +71,7 @@ def test_the_commands_of_docs_work_as_they_stand(copy: Copy) -> None:
     ``key_…`` a key."""
     readme = [*blocks_of(ROOT / "README.md"), *blocks_of(ROOT / FIRST)]
     start = next(block for block in readme if "dualtrack dev &" in block)
-    follow_up = next(block for block in readme if "field()" in block)
+    used = [next(block for block in readme if word in block) for word in ("field()", ">.dualtrack/answer.json")]
     names = sorted(documents_by_kind()["run"] - {"README.md", "CONTRIBUTING.md", FIRST, RECIPES})
     paths = sorted((ROOT / name for name in names), key=lambda path: path.name != "terminal.md")
     blocks = [block for path in paths for block in blocks_of(path)]
@@ -85,7 +85,7 @@ def test_the_commands_of_docs_work_as_they_stand(copy: Copy) -> None:
         f'"$(field {name}_id <.dualtrack/{file}.json)"' for name, file in (("chat", "answer"), ("key", "key"))
     )
     shown = [text.replace("ch_…", chat).replace("key_…", key) for text in (*blocks, *lines)]
-    done = copy.run([start, readme[0], follow_up, made, *shown])
+    done = copy.run([start, readme[0], *used, made, *shown])
     assert done.returncode == 0, done.stdout[-6_000:]
     assert "Traceback" not in done.stdout
 

@@ -203,8 +203,7 @@ class Page {
     this.#composer.notice("");
     this.#corpus?.close();
     if (messageId) this.#drawView(view); // a hidden element cannot be scrolled to
-    if (!this.#isOpen(conversationId) || !conversationId)
-      await this.#open(conversationId, chatId, messageId);
+    if (!this.#isOpen(conversationId) || !conversationId) await this.#open(conversationId, chatId, messageId);
     else if (messageId) this.#goTo(messageId);
     if (addressOf(location.hash).conversationId !== conversationId) return; // the reader has left
     this.#drawView(view);
