@@ -61,7 +61,7 @@ def test_no_generated_request_causes_a_server_error_or_an_undocumented_answer(
             str(Path(sys.executable).parent / "schemathesis"),
             *("--config-file", str(settings)),
             *("run", f"{url}/openapi.json", "--url", url, "-H", f"Authorization: Bearer {identity.token}"),
-            *("--phases", PHASES, "--seed", SEED, "--max-examples", "5"),
+            *("--phases", PHASES, "--seed", SEED, "--max-examples", "3"),
             *("--no-shrink", "--continue-on-failure", "--request-timeout", "60", "--warnings", "off"),
         ],
         cwd=tmp_path,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.drivers.crash_world import World
 
 SEED = int(os.environ.get("DUALTRACK_CRASH_SEED", "20261122"))
-A_SCENARIO = int(os.environ.get("DUALTRACK_WORKER_CASES", "6" if LONG else "1"))
+A_SCENARIO = int(os.environ.get("DUALTRACK_WORKER_CASES", "4" if LONG else "1"))
 
 pytestmark = pytest.mark.timeout(300 + 60 * A_SCENARIO)
 

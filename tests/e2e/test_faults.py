@@ -17,7 +17,7 @@ from tests.long_forms import LONG
 if TYPE_CHECKING:
     from pathlib import Path
 
-CHATS = int(os.environ.get("DUALTRACK_STORM_CHATS", "60" if LONG else "10"))
+CHATS = int(os.environ.get("DUALTRACK_STORM_CHATS", "40" if LONG else "10"))
 SEED = int(os.environ.get("DUALTRACK_STORM_SEED", "20261121"))
 
 

@@ -64,7 +64,7 @@ def sample() -> list[Fault]:
     random.Random(SEED).shuffle(listed)
     by_site = {fault.site: fault for fault in listed}
     by_kind = {fault.kind: fault for fault in listed}
-    sites = list(by_site.values())[:: 2 if LONG else 8]
+    sites = list(by_site.values())[:: 4 if LONG else 8]
     return [*{*sites, *by_kind.values()}]
 
 

@@ -514,9 +514,7 @@ class Page {
     const button = event.target.closest("button");
     if (!button) return;
     if (button.dataset.record)
-      openRecord(this.#api, this.#openId, button.dataset.record, (text) =>
-        this.#composer.fill(text),
-      );
+      openRecord(this.#api, this.#openId, button.dataset.record, (text) => this.#composer.fill(text));
     else if (button.dataset.file) this.#files.open(this.#openId, button.dataset);
     else if (button.dataset.copy) this.#copy(button);
     else if (button.dataset.receipt) this.#receipt(button.dataset.receipt);
