@@ -71,7 +71,9 @@ def test_the_commands_of_docs_work_as_they_stand(copy: Copy) -> None:
     ``key_…`` a key."""
     readme = [*blocks_of(ROOT / "README.md"), *blocks_of(ROOT / FIRST)]
     start = next(block for block in readme if "dualtrack dev &" in block)
-    used = [next(block for block in readme if word in block) for word in ("field()", ">.dualtrack/answer.json")]
+    used = [
+        next(block for block in readme if word in block) for word in ("field()", ">.dualtrack/answer.json")
+    ]
     names = sorted(documents_by_kind()["run"] - {"README.md", "CONTRIBUTING.md", FIRST, RECIPES})
     paths = sorted((ROOT / name for name in names), key=lambda path: path.name != "terminal.md")
     blocks = [block for path in paths for block in blocks_of(path)]
