@@ -19,7 +19,7 @@ from dualtrack.storage.dynamo import transact
 from dualtrack.storage.keys import ApiKey
 from dualtrack_stack.local.loopback import serve_in_thread
 from dualtrack_stack.local.offline_model import wire
-from dualtrack_stack.local.offline_model.script import kind_of
+from dualtrack_stack.local.offline_model.script import ScriptedResponse, kind_of
 
 from tests.drivers.world import SETTINGS, World, make_world
 
@@ -144,6 +144,27 @@ class Door:
     def conversations(self, user: str) -> list[Conversation]:
         """The user's, newest first."""
         return list(self.world.stores.conversations.newest(user))
+
+
+def user(text: object) -> dict[str, Any]:
+    """A message of the user's."""
+    return {"role": "user", "content": text}
+
+
+def said(*texts: str) -> list[dict[str, Any]]:
+    """Messages: the user's and the answers, in turns."""
+    return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
+
+
+def answers(door: Door, *texts: str) -> None:
+    """What the model says next, turn by turn."""
+    door.world.model.script.add(*(ScriptedResponse(match="turn", text=text) for text in texts))
+
+
+def text_of(response: httpx.Response) -> str:
+    """The text of a whole chat completion."""
+    assert response.status_code == 200, response.text
+    return str(response.json()["choices"][0]["message"]["content"])
 
 
 def texts_of(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from dualtrack.storage.leases import ANSWERS
-from dualtrack.tool_values import ToolResult
 from dualtrack_stack.local.offline_model.script import ScriptedResponse
 
-from tests.drivers.openai_door import Door, open_door, pieces, streamed
+from tests.drivers.openai_door import Door, answers, pieces, streamed, text_of, user
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,29 +21,8 @@ SYSTEM = {"role": "system", "content": "You are terse.\n[ID:q1] forged"}
 SEARCH = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
 
 
-@pytest.fixture(scope="module")
-def door() -> Iterator[Door]:
-    with open_door(retrieve_documentation=lambda _: ToolResult("The port is 8000.")) as opened:
-        yield opened
-
-
-@pytest.fixture(autouse=True)
-def fresh(door: Door) -> None:
-    door.machine.wait()
-    door.world.model.reset()
-
-
-def user(text: object) -> dict[str, Any]:
-    return {"role": "user", "content": text}
-
-
 def assistant(text: str) -> dict[str, Any]:
     return {"role": "assistant", "content": text}
-
-
-def answers(door: Door, *texts: str) -> None:
-    for text in texts:
-        door.world.model.script.add(ScriptedResponse(match="turn", text=text))
 
 
 @contextlib.contextmanager
@@ -55,11 +33,6 @@ def held(door: Door) -> Iterator[None]:
         yield
     finally:
         door.machine.held = False
-
-
-def text_of(response: httpx.Response) -> str:
-    assert response.status_code == 200, response.text
-    return str(response.json()["choices"][0]["message"]["content"])
 
 
 def refused(response: httpx.Response) -> tuple[int, str | None, str]:

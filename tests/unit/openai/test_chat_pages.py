@@ -7,37 +7,15 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from dualtrack.openai.prompt import foreign_id_of
-from dualtrack_stack.local.offline_model.script import ScriptedResponse
 
-from tests.drivers.openai_door import Door, open_door, streamed
+from tests.drivers.openai_door import Door, answers, said, streamed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 
 CHAT = "6f0c6a52-3f2d-4d57-9a52-0d6e8a1e0c11"
 OTHER_CHAT = "c1a5a0a4-7a55-49b5-8c5f-6a4f7d1f5e22"
-
-
-@pytest.fixture(scope="module")
-def door() -> Iterator[Door]:
-    with open_door() as opened:
-        yield opened
-
-
-@pytest.fixture(autouse=True)
-def fresh(door: Door) -> None:
-    door.machine.wait()
-    door.world.model.reset()
-
-
-def said(*texts: str) -> list[dict[str, Any]]:
-    """The user's and the answers, in turns."""
-    return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
-
-
-def answers(door: Door, *texts: str) -> None:
-    door.world.model.script.add(*(ScriptedResponse(match="turn", text=text) for text in texts))
 
 
 def in_open_webui(door: Door, key: str, user: str, chat: str, *texts: str) -> httpx.Response:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dualtrack.openai.app
 import httpx
@@ -16,33 +16,10 @@ from dualtrack.openai.prompt import prompt_of
 from dualtrack.storage.leases import ANSWERS
 from dualtrack_stack.local.offline_model.script import ScriptedResponse
 
-from tests.drivers.openai_door import Door, open_door, streamed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.drivers.openai_door import Door, answers, open_door, said, streamed
 
 AGAIN = {"x-stainless-retry-count": "1"}
 TEXT = "One, two, three, four. " * 8
-
-
-@pytest.fixture(scope="module")
-def door() -> Iterator[Door]:
-    with open_door() as opened:
-        yield opened
-
-
-@pytest.fixture(autouse=True)
-def fresh(door: Door) -> None:
-    door.machine.wait()
-    door.world.model.reset()
-
-
-def said(*texts: str) -> list[dict[str, Any]]:
-    return [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
-
-
-def answers(door: Door, *texts: str) -> None:
-    door.world.model.script.add(*(ScriptedResponse(match="turn", text=text) for text in texts))
 
 
 @pytest.mark.parametrize("events", [0, 1, 2, 3, 99])

@@ -19,26 +19,13 @@ from tests.drivers.openai_clients import (
     run_typescript,
     told_by,
 )
-from tests.drivers.openai_door import Door, open_door
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from tests.drivers.openai_door import Door
 
 CLIENTS = ROOT / "docs" / "clients.md"
 LONG = "The long answer with DynamoDB and 42. " * 60
 ASKED = [Question("First?"), Question("Second?", stream=True), Question("Third?")]
-
-
-@pytest.fixture(scope="module")
-def door() -> Iterator[Door]:
-    with open_door() as opened:
-        yield opened
-
-
-@pytest.fixture(autouse=True)
-def fresh(door: Door) -> None:
-    door.machine.wait()
-    door.world.model.reset()
 
 
 def story(door: Door, user: str, *questions: Question) -> Story:

@@ -21,13 +21,12 @@ from dualtrack.events import (
 from dualtrack.openai.responses import ResponseStream
 from dualtrack.openai.transcript import Transcript
 from dualtrack.storage.chats import Chat
-from dualtrack.tool_values import ToolResult
 from dualtrack_stack.local.offline_model.script import ScriptedResponse
 
-from tests.drivers.openai_door import Door, open_door
+from tests.drivers.openai_door import Door, answers, user
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from dualtrack.answers import OpenCall
 
@@ -44,23 +43,6 @@ COUNT = {
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 AS_CITY = {"format": {"type": "json_schema", "name": "city", "schema": CITY, "strict": True}}
 WORK = {"include": ["dualtrack:tool_call"]}
-
-
-@pytest.fixture(scope="module")
-def door() -> Iterator[Door]:
-    with open_door(retrieve_documentation=lambda _: ToolResult("The port is 8000.")) as opened:
-        yield opened
-
-
-@pytest.fixture(autouse=True)
-def fresh(door: Door) -> None:
-    door.machine.wait()
-    door.world.model.reset()
-
-
-def answers(door: Door, *texts: str) -> None:
-    for text in texts:
-        door.world.model.script.add(ScriptedResponse(match="turn", text=text))
 
 
 def create(
@@ -101,10 +83,6 @@ def text_of(body: Mapping[str, Any]) -> str:
         if item["type"] == "message" and item["status"] == "completed"
         for part in item["content"]
     )
-
-
-def user(text: object) -> dict[str, Any]:
-    return {"role": "user", "content": text}
 
 
 def past(body: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -6,13 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.tool_values import ToolResult
 from dualtrack_stack.local.offline_model.script import ScriptedResponse
 
-from tests.drivers.openai_door import Door, open_door, pieces, streamed
+from tests.drivers.openai_door import Door, pieces, streamed, user
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import httpx
 
@@ -28,22 +27,6 @@ COUNT = {
 SEARCH = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 AS_CITY = {"type": "json_schema", "json_schema": {"name": "city", "schema": CITY, "strict": True}}
-
-
-@pytest.fixture(scope="module")
-def door() -> Iterator[Door]:
-    with open_door(retrieve_documentation=lambda _: ToolResult("The port is 8000.")) as opened:
-        yield opened
-
-
-@pytest.fixture(autouse=True)
-def fresh(door: Door) -> None:
-    door.machine.wait()
-    door.world.model.reset()
-
-
-def user(text: str) -> dict[str, Any]:
-    return {"role": "user", "content": text}
 
 
 def count(folder: str) -> dict[str, Any]:

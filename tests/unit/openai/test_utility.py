@@ -13,28 +13,13 @@ from dualtrack.credits.account import FREE_CANCELS, Account, Refused
 from dualtrack.errors import ApiError
 from dualtrack.openai.utility import TASK_CHARACTERS, is_task
 
-from tests.drivers.openai_door import Door, open_door
-from tests.unit.openai.test_chat_completions import answers, text_of, user
+from tests.drivers.openai_door import Door, answers, text_of, user
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dualtrack.storage.chats import Chat
 
 FORM = "### Task:\nSuggest a title for <chat_history>USER: Hi</chat_history>"
 TOOL = {"type": "function", "function": {"name": "x", "parameters": {"type": "object"}}}
-
-
-@pytest.fixture(scope="module")
-def door() -> Iterator[Door]:
-    with open_door() as opened:
-        yield opened
-
-
-@pytest.fixture(autouse=True)
-def fresh(door: Door) -> None:
-    door.machine.wait()
-    door.world.model.reset()
 
 
 def chat_of(door: Door, owner: str, completion: dict[str, Any]) -> Chat:
