@@ -30,7 +30,8 @@ class LazyClient:
         self._client: Any = None
 
     def __getattr__(self, name: str) -> Any:
-        with _creating:  # using a client is thread-safe, creating one is not, nor are two of them
-            if self._client is None:
-                self._client = boto3.client(self._service, config=self._config or client_config())  # type: ignore[call-overload]
+        if self._client is None:
+            with _creating:  # using a client is thread-safe, creating one is not, nor are two of them
+                if self._client is None:
+                    self._client = boto3.client(self._service, config=self._config or client_config())  # type: ignore[call-overload]
         return getattr(self._client, name)

@@ -64,7 +64,11 @@ class ExchangeIndex:
 
     def _note(self, chat: Chat, name: str, digest: str, trail: Sequence[str], until: int) -> None:
         entry = f"SAID#{_hash(chat.key_id, digest)}#{chat.conversation_id}#{chat.query:06d}"
-        found = {"pk": f"USER#{chat.user}", "sk": entry, "trail": " ".join(trail), "ttl": until}
+        self._keep(chat, name, entry, until, trail=" ".join(trail))
+
+    def _keep(self, chat: Chat, name: str, entry: str, until: int, **what: str) -> None:
+        """An entry of the chat's user, and the chat's own item that names it."""
+        found = {"pk": f"USER#{chat.user}", "sk": entry, **what, "ttl": until}
         named = {"pk": chat.pk, "sk": name, "entry": entry, "ttl": until}
         transact(self.client, [put("found", self.table, found), put("named", self.table, named)])
 
@@ -74,23 +78,19 @@ class ExchangeIndex:
 
     def name(self, chat: Chat, foreign_id: str, now: float) -> None:
         """Note that the client calls this chat's conversation by this id; the newest conversation counts."""
-        entry = f"NAMED#{_hash(chat.key_id, foreign_id)}"
         until = int(now) + KEPT_SECONDS
-        found = {
-            "pk": f"USER#{chat.user}",
-            "sk": entry,
-            "conversation_id": chat.conversation_id,
-            "ttl": until,
-        }
-        named = {"pk": chat.pk, "sk": "NAMED", "entry": entry, "ttl": until}
-        transact(self.client, [put("found", self.table, found), put("named", self.table, named)])
+        self._keep(
+            chat, "NAMED", _named(chat.key_id, foreign_id), until, conversation_id=chat.conversation_id
+        )
 
     def named(self, user: str, key_id: str, foreign_id: str) -> str:
         """The conversation of this user and API key that the client calls so; empty if there is none."""
-        item = get(
-            self.client, self.table, {"pk": f"USER#{user}", "sk": f"NAMED#{_hash(key_id, foreign_id)}"}
-        )
+        item = get(self.client, self.table, {"pk": f"USER#{user}", "sk": _named(key_id, foreign_id)})
         return item["conversation_id"] if item else ""
+
+
+def _named(key_id: str, foreign_id: str) -> str:
+    return f"NAMED#{_hash(key_id, foreign_id)}"
 
 
 def _hash(key_id: str, digest: str) -> str:

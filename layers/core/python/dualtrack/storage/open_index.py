@@ -2,7 +2,7 @@
 
 open#<shard>      chats that are not done             schedule#<shard>   schedules that are active
 paused#<shard>    chats that wait for decisions       hooks#<shard>      webhooks, and notices for them, that wait
-                                          hooks#slow#<shard>  slow webhooks that do
+                                                      hooks#slow#<shard> slow webhooks that wait
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@
                        sk DUE#<webhook>#<due>#<at>#<message>   a delivery that waits: when it is tried next
 
 All that a webhook waits for is one entry of the index, so a receiver that takes nothing does not make it longer, and a
-slow webhook stands in a part of its own, so it is never before others. A run
-claims a webhook before it tells it anything (`claimed_until`); what is added meanwhile counts ``wakes`` up, by which
-the end of the claim sees that there is more.
+slow webhook stands in a part of its own, so it is never before others. A run claims a webhook before it tells it
+anything (`claimed_until`); what is added meanwhile counts ``wakes`` up, by which the end of the claim sees that there
+is more.
 """
 
 from __future__ import annotations
