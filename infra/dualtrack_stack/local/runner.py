@@ -171,8 +171,9 @@ def main() -> None:
         signal.signal(number, _stop)
     _tell(pid=os.getpid())
     make_private(state_dir)
-    with (state_dir / KEEPER_FILE).open("a") as own, (state_dir / GUESTS_FILE).open("a") as guests:
-        fcntl.flock(own, fcntl.LOCK_EX)
+    # never closed: who waits for the lock waits for the end of this process, not only of its stack
+    fcntl.flock(os.open(state_dir / KEEPER_FILE, os.O_CREAT | os.O_WRONLY, 0o600), fcntl.LOCK_EX)
+    with (state_dir / GUESTS_FILE).open("a") as guests:
         try:
             # never the port of an earlier `dev`: who waits there for the next one would reach this stack, which ends
             # soon
