@@ -2,7 +2,7 @@
 account.
 
 Amounts come from the stage's own templates (sizes, keys, alarms, tasks, schedules) and from requests that were counted
-(``infra/dualtrack_stack/chat_counts.json``, written by ``python -m tests.bench.chat_cost --write``); prices from
+(``infra/dualtrack_stack/chat_counts.json``, written by ``python -m bench.chat_cost --write``); prices from
 ``infra/dualtrack_stack/prices.toml``. Seconds are assumed, because Lambda bills the wait for the model and for tools:
 see the constants.
 """

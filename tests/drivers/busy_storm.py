@@ -33,7 +33,7 @@ ARRIVAL_SECONDS: Final = 60
 REFUSED_SECONDS: Final = 0.35
 ANSWERED_SECONDS: Final = 4.15
 STEP_SECONDS: Final = 0.15
-"""A function's seconds: our own part as in tests.bench.chat_cost, and the model's."""
+"""A function's seconds: our own part as in bench.chat_cost, and the model's."""
 
 _RETRIES: Final = (2, 4, 8)
 

@@ -1,11 +1,11 @@
-"""Which commands README and docs have, and where each kind of them is run (the table in CONTRIBUTING.md)."""
+"""Which commands README and docs have, and where each kind of them is run."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
 
-from tests.drivers.documents import DOCUMENTS, FENCED, ROOT, inline_code, shell_blocks, without_uv_options
+from tests.drivers.documents import FENCED, inline_code, shell_blocks, without_uv_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _ENVIRONMENT: Final = re.compile(r"^(?:[A-Z_]+=\S+ )+")
 
 KINDS: Final[Mapping[str, re.Pattern[str]]] = {
     "tests": re.compile(r"uv run pytest"),
-    "benches": re.compile(r"python -m tests\."),
+    "benches": re.compile(r"python -m (?:tests|bench)\."),
     "tools": re.compile(r"(?:bash|sh) \.ci/|uv sync|uv run just|python -m dualtrack_stack\.page\.vendor"),
     "account": re.compile(
         r"^(?:aws |npx |crane |curl (?!.*127\.0\.0\.1))|dualtrack aws (?!cost)|https://|--token |dualtrack (?!aws cost).*--stage "
@@ -81,12 +81,3 @@ def commands_in(block: str) -> Iterator[str]:
         if starts := [match.start() for match in _COMMAND.finditer(plain)]:
             ends = [*starts[1:], len(plain)]
             yield from (plain[start:end].strip() for start, end in zip(starts, ends, strict=True))
-
-
-def documents_by_kind() -> dict[str, set[str]]:
-    """``{"account": {"docs/aws.md", …}, …}``, with ``""`` for commands of no kind."""
-    kinds: dict[str, set[str]] = {}
-    for path in DOCUMENTS:
-        for command in commands_of(path):
-            kinds.setdefault(kind_of(command), set()).add(str(path.relative_to(ROOT)))
-    return kinds

@@ -1,7 +1,7 @@
 """Random requests of several users and an administrator at once, on the stack that all tests share.
 
 ``DUALTRACK_SEQUENCE_SECONDS`` and ``DUALTRACK_SEQUENCE_SEED`` set its length and seed; the long form is ``uv run python
--m tests.bench.api_sequences`` (docs/faults.md).
+-m bench.api_sequences`` (docs/faults.md).
 """
 
 from __future__ import annotations

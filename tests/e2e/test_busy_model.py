@@ -1,4 +1,4 @@
-"""A busy model and the deployed workflow, in a short form; the long one is tests.bench.busy_stack (docs/faults.md)."""
+"""A busy model and the deployed workflow, in a short form; the long one is bench.busy_stack (docs/faults.md)."""
 
 from __future__ import annotations
 

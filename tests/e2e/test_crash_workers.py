@@ -1,6 +1,6 @@
 """Crashes at outside calls of the real handlers, in processes that are killed (docs/faults.md).
 
-A sample of what ``uv run --group test python -m tests.bench.crash_matrix --workers`` runs; ``DUALTRACK_CRASH_SEED``
+A sample of what ``uv run --group test python -m bench.crash_matrix --workers`` runs; ``DUALTRACK_CRASH_SEED``
 selects another sample, ``DUALTRACK_WORKER_CASES`` sets the number of cases per scenario.
 """
 

@@ -1,7 +1,7 @@
 """The deployed stack in a storm: killed workers, stopped executions, a broken model service, a restart.
 
 ``DUALTRACK_STORM_CHATS`` and ``DUALTRACK_STORM_SEED`` set its length and seed; thousands of chats run by ``uv run
-python -m tests.bench.whole_stack_faults`` (docs/faults.md).
+python -m bench.whole_stack_faults`` (docs/faults.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Long conversations, the short form of `tests.bench.long_memory`: with small budgets (CONTRACT 6)."""
+"""Long conversations, the short form of `bench.long_memory`: with small budgets (CONTRACT 6)."""
 
 from __future__ import annotations
 

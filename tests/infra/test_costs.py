@@ -28,8 +28,8 @@ from dualtrack_stack.costs import (
 from dualtrack_stack.prices import HOME, price_table, prices
 from dualtrack_stack.stacks.function_specs import SPECS
 
-from tests.bench.chat_cost import CHATS, count
-from tests.bench.function_memory import FILE as MEASURED
+from bench.chat_cost import CHATS, count
+from bench.function_memory import FILE as MEASURED
 from tests.drivers.documents import ROOT
 from tests.drivers.templates import WITH_MCP
 from tests.long_forms import LONG
@@ -132,7 +132,7 @@ def test_a_large_dashboard_is_on_the_bill() -> None:
 
 
 def test_the_counts_are_those_of_today() -> None:
-    """If it fails: uv run --group test python -m tests.bench.chat_cost --write."""
+    """If it fails: uv run --group test python -m bench.chat_cost --write."""
     assert set(counted()) == set(CHATS)
     names = CHATS if LONG else set(CHATS) - {GROWN}
     today = count(names)

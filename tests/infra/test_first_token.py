@@ -11,7 +11,7 @@ from dualtrack_stack.costs import cold_seconds
 from dualtrack_stack.first_token import Requests
 from dualtrack_stack.stacks.function_specs import SPECS
 
-from tests.bench.function_memory import COLD, FILE
+from bench.function_memory import COLD, FILE
 from tests.drivers.world import make_world
 
 if TYPE_CHECKING:

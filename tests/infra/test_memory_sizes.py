@@ -8,7 +8,7 @@ import json
 import pytest
 from dualtrack_stack.stacks.function_specs import SPECS
 
-from tests.bench.function_memory import FILE
+from bench.function_memory import FILE
 
 PEAKS = json.loads(FILE.read_text())["peak_megabytes"]
 MOST = 0.6
@@ -17,7 +17,7 @@ MOST = 0.6
 
 @pytest.mark.parametrize("name", SPECS)
 def test_a_functions_peak_is_known_and_far_below_its_size(name: str) -> None:
-    assert name in PEAKS, "measure it: uv run --group test python -m tests.bench.function_memory --write"
+    assert name in PEAKS, "measure it: uv run --group test python -m bench.function_memory --write"
     assert PEAKS[name] <= MOST * SPECS[name].memory
 
 

@@ -1,4 +1,4 @@
-"""A model that is busy for minutes (short form; the long one is tests.bench.busy_model)."""
+"""A model that is busy for minutes (short form; the long one is bench.busy_model)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Crashes, duplicates and zombies at every outside call of every step (docs/faults.md).
 
-The whole matrix takes minutes (``uv run --group test python -m tests.bench.crash_matrix``). This runs a sample: every
+The whole matrix takes minutes (``uv run --group test python -m bench.crash_matrix``). This runs a sample: every
 call that no scenario before makes, a quarter of the others, and every kind of fault in half of the scenarios; the short
 form a sixteenth of the calls, and every kind in a quarter. ``DUALTRACK_CRASH_SEED`` selects another sample.
 """

@@ -1,6 +1,6 @@
 """The ledger under crashes, duplicates, zombies, conflicts and day changes: no rule ever breaks.
 
-One seed determines everything; a failure's message has it, and ``python -m tests.bench.credit_simulation --seed N``
+One seed determines everything; a failure's message has it, and ``python -m bench.credit_simulation --seed N``
 runs it again.
 """
 
@@ -14,7 +14,7 @@ from dualtrack.credits import account
 from dualtrack.credits.keys import CAPS
 from dualtrack.vocabulary import MovementKind
 
-from tests.drivers.credit_engines import ENGINES, has_dynamodb_local, memory
+from bench.credit_engines import ENGINES, has_dynamodb_local, memory
 from tests.drivers.credit_simulation import BROKEN, RuleBroken, Rules, Tally, World, worlds
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 Every outside call of the request and of the sweeps that follow fails in every way. Afterwards nothing names or quotes
 the user, another user is untouched, and the ledger keeps the amounts once. This runs a sample by
-``DUALTRACK_CRASH_SEED``; all cases: ``uv run --group test python -m tests.bench.erasure``. What an erasure does to the
+``DUALTRACK_CRASH_SEED``; all cases: ``uv run --group test python -m bench.erasure``. What an erasure does to the
 steps of a running chat is in the crash matrix (meanwhile "erase").
 """
 

@@ -12,7 +12,7 @@ import click
 import pytest
 from dualtrack_stack.cli.main import main
 
-from tests.drivers.document_commands import commands_in, commands_of, documents_by_kind, sessions
+from tests.drivers.document_commands import commands_in, commands_of, sessions
 from tests.drivers.documents import DOCUMENTS, ROOT, commands, shell_blocks
 
 if TYPE_CHECKING:
@@ -82,21 +82,6 @@ def test_a_user_made_by_hand_has_a_verified_address(path: Path) -> None:
     """Cognito mails no code to one that is not, so a forgotten password would be lost."""
     made = re.findall(r"admin-create-user(?:[^\n]*\\\n)*[^\n]*", path.read_text())
     assert [command for command in made if "Name=email_verified,Value=true" not in command] == []
-
-
-def test_where_each_document_s_commands_run_is_said() -> None:
-    """The table of CONTRIBUTING.md names each document with commands in the row of each of their kinds."""
-    table = {
-        kind: {
-            name if name.isupper() else f"docs/{name}" for name in cells.split("|")[-1].strip().split(", ")
-        }
-        for kind, cells in re.findall(
-            r"^\| `(\w+)` \| (.*) \|$", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE
-        )
-    }
-    assert table == {
-        kind: {name.removesuffix(".md") for name in names} for kind, names in documents_by_kind().items()
-    }
 
 
 def test_a_recipe_of_just_exists() -> None:

@@ -1,4 +1,4 @@
-"""The bench of summary lengths runs; its figures need a real model (tests/bench/summary_quality.py)."""
+"""The bench of summary lengths runs; its figures need a real model (bench/summary_quality.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dualtrack.models.anthropic import connect
 from dualtrack_stack.local.offline_model.server import serve_offline_model
 
-from tests.bench.summary_quality import main, measure, records_and_questions
+from bench.summary_quality import main, measure, records_and_questions
 
 if TYPE_CHECKING:
     import pytest

@@ -1,4 +1,4 @@
-"""Attacks on API keys (short form; the long one is tests.bench.key_attacks), and two days of a script under caps."""
+"""Attacks on API keys (short form; the long one is bench.key_attacks), and two days of a script under caps."""
 
 from __future__ import annotations
 

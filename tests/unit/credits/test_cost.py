@@ -9,7 +9,7 @@ from dualtrack.credits.audit import audit
 from dualtrack.storage import dynamo
 from dualtrack.storage.ledger import Ledger, with_account
 
-from tests.bench.credit_cost import CHATS, measure
+from bench.credit_cost import CHATS, measure
 from tests.drivers.credit_tables import dynamodb_client, make_ledger, rows
 
 NOW = 1_795_262_400.0

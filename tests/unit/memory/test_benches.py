@@ -7,9 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.bench.memory_kinds import KINDS, conversation
-from tests.drivers.long_memory import Resent, picture, prose, query_starts, resent
-from tests.drivers.other_memories import (
+from bench.memory_kinds import KINDS, conversation
+from bench.other_memories import (
     Exchange,
     Service,
     cleared_tool_uses,
@@ -17,6 +16,7 @@ from tests.drivers.other_memories import (
     full_history,
     last_exchanges,
 )
+from tests.drivers.long_memory import Resent, picture, prose, query_starts, resent
 from tests.servers.metered_model import Call, measured, serve_metered_model
 
 TOOLS = [{"name": "kit_page", "description": "A page.", "input_schema": {"type": "object"}}]

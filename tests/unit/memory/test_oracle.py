@@ -1,12 +1,12 @@
-"""Whatever was said is found again, whoever writes the summaries: `tests.bench.oracle`, small and by words alone."""
+"""Whatever was said is found again, whoever writes the summaries: `bench.oracle`, small and by words alone."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.bench.chat_cost import Prose
-from tests.bench.oracle.__main__ import asked
-from tests.bench.oracle.facts import IN_RESULTS, KINDS, conversation
+from bench.chat_cost import Prose
+from bench.oracle.__main__ import asked
+from bench.oracle.facts import IN_RESULTS, KINDS, conversation
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import math
 import pytest
 from dualtrack.tools.courses.values import Chunk, Hit
 
-from tests.bench.course_retrieval import figures, sources_of
-from tests.bench.courses.corpora import SAMPLES, Question, samples
+from bench.course_retrieval import figures, sources_of
+from bench.courses.corpora import SAMPLES, Question, samples
 
 QUESTION = Question("?", {"a": 2, "b": 1})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dualtrack.tools.courses.index import build
 from dualtrack.tools.courses.ranking import search
 
-from tests.bench.courses.corpora import SAMPLES, samples
+from bench.courses.corpora import SAMPLES, samples
 
 CORPUS = samples()
 COURSES = {course.title: course for course in CORPUS.courses}

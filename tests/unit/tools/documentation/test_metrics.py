@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench.retrieval.corpus import HELD_OUT_QUESTIONS, QUESTIONS
-from tests.bench.retrieval.metrics import interval, ndcg, recall, reciprocal_rank
+from bench.retrieval.corpus import HELD_OUT_QUESTIONS, QUESTIONS
+from bench.retrieval.metrics import interval, ndcg, recall, reciprocal_rank
 
 if TYPE_CHECKING:
     from pathlib import Path

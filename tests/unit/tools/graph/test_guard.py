@@ -188,7 +188,7 @@ def test_a_rewritten_query_has_only_known_words(query: str) -> None:
 
 
 def test_mutations_of_legal_queries_have_only_known_words() -> None:
-    """The short form of tests/bench/graph_guard.py, which also runs the queries that pass."""
+    """The short form of bench/graph_guard.py, which also runs the queries that pass."""
     passed = 0
     for query in mutations(random.Random(16), 4_000):
         try:

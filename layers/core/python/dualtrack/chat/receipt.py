@@ -42,7 +42,7 @@ _FIXED_READS: Final = 18
 _ROUND_UNITS: Final = 6
 _TOOL_WRITES: Final = 10
 _TOOL_READS: Final = 8
-"""DynamoDB units, fitted to the counts of `tests.bench.chat_cost`: for a chat without tools, and in addition for each
+"""DynamoDB units, fitted to the counts of `bench.chat_cost`: for a chat without tools, and in addition for each
 turn with tools and each of its calls. Large results take more."""
 
 _WAIT_WRITES: Final = 4
@@ -52,7 +52,7 @@ _WAIT_STATES: Final = 3
 
 _PAUSE_WRITES: Final = 34
 _PAUSE_READS: Final = 17
-"""Of each pause and its decision, counted as those of `tests.bench.chat_cost`."""
+"""Of each pause and its decision, counted as those of `bench.chat_cost`."""
 
 _WRITE_SECONDS: Final = 0.13
 """`dualtrack.streaming.delta_writer.WRITE_SECONDS`: the shortest interval between two writes of deltas."""

@@ -1,7 +1,7 @@
 """Following a chat's events: the stored ones, then new ones, until the terminal one. Never writes.
 
 A reader polls with eventually consistent queries, half a read unit each (for up to 4 KB): about 9 a
-second while events arrive, 2.5 a second otherwise. ``tests/bench/stream_cost.py`` counts them.
+second while events arrive, 2.5 a second otherwise. ``bench/stream_cost.py`` counts them.
 """
 
 from __future__ import annotations
