@@ -15,7 +15,6 @@ from tests.clients.stack_client import wait_for
 from tests.drivers.document_commands import (
     commands_in,
     commands_of,
-    documents_by_kind,
     here,
     inline,
     kind_of,
@@ -74,8 +73,8 @@ def test_the_commands_of_docs_work_as_they_stand(copy: Copy) -> None:
     used = [
         next(block for block in readme if word in block) for word in ("field()", ">.dualtrack/answer.json")
     ]
-    names = sorted(documents_by_kind()["run"] - {"README.md", "CONTRIBUTING.md", FIRST, RECIPES})
-    paths = sorted((ROOT / name for name in names), key=lambda path: path.name != "terminal.md")
+    others = {ROOT / name for name in ("README.md", "CONTRIBUTING.md", FIRST, RECIPES)}
+    paths = sorted(set(DOCUMENTS) - others, key=lambda path: (path.name != "terminal.md", path))
     blocks = [block for path in paths for block in blocks_of(path)]
     lines = list(
         dict.fromkeys(line for path in (*paths, ROOT / "README.md") for line in inline(path.read_text()))
@@ -100,7 +99,7 @@ def test_the_benches_of_docs_start() -> None:
         for path in DOCUMENTS
         for command in commands_of(path)
         if kind_of(command) == "benches"
-        for module in re.findall(r"python -m (tests\.[\w.]+)", command)
+        for module in re.findall(r"python -m ((?:tests|bench)\.[\w.]+)", command)
     }
     assert len(modules) >= 20
     for module in sorted(modules):
