@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from dualtrack.models.protocol import Model
-    from dualtrack.models.spent import Asked
+    from dualtrack.models.spent import ToolSideCalls
     from dualtrack.tool_values import ToolResult
 
 logger = Logger()
@@ -50,7 +50,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     return run_tool(chat_ref(event), event["call"]["id"], stores, execute, seconds, _count)
 
 
-def _count(result: ToolResult, asked: Sequence[Asked]) -> None:
+def _count(result: ToolResult, asked: Sequence[ToolSideCalls]) -> None:
     """Metrics: the parts that failed and the cost of model calls; the chat's receipt keeps the latter."""
     count_degraded(result.left_out)
     if asked:

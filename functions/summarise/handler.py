@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
-    from dualtrack.models.spent import Side
+    from dualtrack.models.spent import SideCalls
     from dualtrack.tools.local_embeddings import LocalEmbedder
 
 logger = Logger()
@@ -64,7 +64,7 @@ def _embedder() -> LocalEmbedder | None:
     return None if secret(settings.voyage_secret) else open_local_embedder(settings.embed_function)
 
 
-def _count_summaries(spent: Side) -> None:
+def _count_summaries(spent: SideCalls) -> None:
     if spent.calls:
         count(MODEL_DOLLARS, dollars(spent.model, spent.usage, spent.calls), MetricUnit.NoUnit)
     if spent.missing:

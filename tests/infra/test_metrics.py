@@ -23,7 +23,7 @@ from dualtrack.chat.credit_reset import Report
 from dualtrack.chat.sweep import sweep
 from dualtrack.errors import ApiError
 from dualtrack.frozen import freeze
-from dualtrack.models.spent import Asked, Side
+from dualtrack.models.spent import ToolSideCalls, SideCalls
 from dualtrack.models.turn import Usage
 from dualtrack.runtime.metrics import ENDS, PARTS
 from dualtrack.runtime.plain_log import NAMESPACE, count_broken_stream
@@ -162,10 +162,10 @@ def emitted() -> set[Metric]:
             listed = Refreshed("docs", "listed 1", (LeftOut("docs", "odd", "why"),), is_new=True)
             module._tell_left_out(listed)
         with function("search", capture) as module:
-            side = Side("2026-11-22T00:00:00Z", "voyage-3-large", 0.1, 1, 1, Usage(10))
-            module._count(ToolResult("", left_out=PARTS), [Asked("embedding", side)])
+            side = SideCalls("2026-11-22T00:00:00Z", "voyage-3-large", 0.1, 1, 1, Usage(10))
+            module._count(ToolResult("", left_out=PARTS), [ToolSideCalls("embedding", side)])
         with function("summarise", capture) as module:
-            module._count_summaries(Side("2026-11-22T00:00:00Z", "claude-haiku-5-5", 0.1, 1, 1, missing=2))
+            module._count_summaries(SideCalls("2026-11-22T00:00:00Z", "claude-haiku-5-5", 0.1, 1, 1, missing=2))
         capture.setenv("POWERTOOLS_SERVICE_NAME", "api")
         KeyAlarm(80, Identity("ann", "ann"), world.clock()).refused(ApiError("key_cap_reached", "No."))
         with function("deliver", capture) as module:

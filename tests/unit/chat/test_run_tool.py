@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from dualtrack.chat.run_tool import run_tool
 from dualtrack.errors import Contended
 from dualtrack.memory.sending import Sending
-from dualtrack.models.spent import Made
+from dualtrack.models.spent import TurnCall
 from dualtrack.models.turn import Decision, ModelReply, ToolCall
 from dualtrack.storage.event_log import read_events
 from dualtrack.tool_values import ToolResult, reason_of
@@ -171,7 +171,7 @@ def _store_turn(world: World, chat: Chat, call: ToolCall) -> None:
     store(
         world.stores,
         world.stores.chats.turn_writes(
-            chat, 1, ModelReply((), "tool_use"), decision, chat, Sending(), Made("", 0.0)
+            chat, 1, ModelReply((), "tool_use"), decision, chat, Sending(), TurnCall("", 0.0)
         ),
     )
 

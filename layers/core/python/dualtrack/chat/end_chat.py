@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from dualtrack.credits.account import Decision as Credits
     from dualtrack.events import StoredEvent
     from dualtrack.frozen import JsonObject
-    from dualtrack.models.spent import Side
+    from dualtrack.models.spent import SideCalls
     from dualtrack.requests import ChatRef
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat, RecordedTurn
@@ -161,7 +161,7 @@ def finish(
     chat: Chat,
     records: tuple[Record, ...],
     track: QueryTrack,
-    spent: Side | None,
+    spent: SideCalls | None,
     also: Sequence[Write] = (),
     kept: int = 0,
 ) -> None:

@@ -17,7 +17,7 @@ from dualtrack.errors import ModelRefused, ModelUnavailable
 from dualtrack.memory.digest_writing import digest_call, written_by_model
 from dualtrack.memory.digests import Past, digest_of, to_fold_ahead
 from dualtrack.models.cost_cap import side_nanodollars
-from dualtrack.models.spent import Side
+from dualtrack.models.spent import SideCalls
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.ledger import with_account
 from dualtrack.storage.past_writes import write_ahead
@@ -58,10 +58,10 @@ def fold_ahead(
         written = digest_of(digest, folded, by_model, budget, iso(stores.clock()))
         with contextlib.suppress(Lost):  # another run wrote it, or the conversation is being deleted
             seconds = round(time.monotonic() - clock, 3)
-            _write(stores, chat, written, Side(at, settings.model, seconds, 1, 1, usage))
+            _write(stores, chat, written, SideCalls(at, settings.model, seconds, 1, 1, usage))
 
 
-def _write(stores: PaidStores, chat: Chat, digest: Digest, fold: Side) -> None:
+def _write(stores: PaidStores, chat: Chat, digest: Digest, fold: SideCalls) -> None:
     """Write the digest, and charge it to the chat's key."""
     if not chat.key_id:
         write_ahead(stores, chat, digest, fold)

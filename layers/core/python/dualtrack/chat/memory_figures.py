@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dualtrack.memory.records import Record
     from dualtrack.memory.view import Sent, View
-    from dualtrack.models.spent import Lost, Made
+    from dualtrack.models.spent import LostCall, TurnCall
     from dualtrack.models.turn import Decision, ModelReply
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import ToolStores
@@ -34,7 +34,7 @@ def with_turn(
     estimated: int,
     fixed: int,
     reply: ModelReply,
-    made: Made,
+    made: TurnCall,
     decision: Decision,
 ) -> Chat:
     """The chat after a turn's call. ``estimated``: its whole request, ``fixed``: tools and system (cautious tokens)."""
@@ -57,7 +57,7 @@ def with_turn(
     return replace(chat, memory=chat.memory.with_call(call))
 
 
-def lost_nanodollars(model: str, lost: Sequence[Lost], prompt: int) -> int:
+def lost_nanodollars(model: str, lost: Sequence[LostCall], prompt: int) -> int:
     """The receipt's estimate for calls that were never recorded; ``prompt``: tokens of the call next to them."""
     return sum(nanodollars(model, lost_usage(call, prompt)) for call in lost)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from dualtrack.clock import iso
-from dualtrack.models.spent import Paused
+from dualtrack.models.spent import EndedPause
 from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.chats import Pause, calls_to_run
 
@@ -62,5 +62,5 @@ def pause_over(chat: Chat, by: DecidedBy | Literal["cancelled"], now: float) -> 
     if chat.pause is None:
         raise ValueError(chat.chat_id)
     pause = chat.pause
-    ended = Paused(pause.turn, iso(pause.since), pause.calls, int(now) - pause.since, by)
+    ended = EndedPause(pause.turn, iso(pause.since), pause.calls, int(now) - pause.since, by)
     return replace(chat, spent=replace(chat.spent, pauses=(*chat.spent.pauses, ended)))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from dualtrack.answers import Entry, LineKind, Receipt, ReceiptLine, ReceiptTotals, TokenKind, Tokens
     from dualtrack.memory.records import Record
-    from dualtrack.models.spent import Lost, Side
+    from dualtrack.models.spent import LostCall, SideCalls
     from dualtrack.storage.chats import Chat, RecordedTurn
 
 _FIXED_WRITES: Final = 55
@@ -218,7 +218,7 @@ def _model_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     yield from _lost_lines(chat.model, chat.spent.lost, prompt)
 
 
-def _lost_lines(model: str, lost: Sequence[Lost], prompt: int) -> Iterator[ReceiptLine]:
+def _lost_lines(model: str, lost: Sequence[LostCall], prompt: int) -> Iterator[ReceiptLine]:
     """Estimates for calls that were never recorded; ``prompt``: that of the recorded turn, or of the turn before."""
     for number, call in enumerate(lost, start=1):
         usage = lost_usage(call, prompt)
@@ -272,7 +272,7 @@ def _side_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
         yield _side("fold", evidence.chat.fold)
 
 
-def _side(kind: LineKind, side: Side) -> ReceiptLine:
+def _side(kind: LineKind, side: SideCalls) -> ReceiptLine:
     return {
         **_line(kind, side.at, kind, dollars(side.model, side.usage, side.calls)),
         "model": side.model,

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dualtrack.chat.tool_results import OUTCOME_UNKNOWN, record_result
 from dualtrack.errors import ChatClosed, Gone, TookTooLong, Transient
 from dualtrack.models.metering import Meter
-from dualtrack.models.spent import Asked
+from dualtrack.models.spent import ToolSideCalls
 from dualtrack.runtime.time_limit import within
 from dualtrack.storage.conversations import allowed_in
 from dualtrack.tool_values import ToolResult, failed, reason_of
@@ -35,7 +35,7 @@ TAKEN_BACK: Final = failed("the user no longer allows this tool here without bei
 _OF_STORES: Final = (Transient, ClientError, BotoCoreError)
 """What our own stores raise: a retry of the step may succeed."""
 
-Recorded: TypeAlias = Callable[[ToolResult, tuple[Asked, ...]], None]
+Recorded: TypeAlias = Callable[[ToolResult, tuple[ToolSideCalls, ...]], None]
 """Called with a recorded result, and with the model calls that its tool made."""
 
 

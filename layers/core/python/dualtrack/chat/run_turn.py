@@ -68,7 +68,7 @@ from dualtrack.models.forced_output import forced_schema
 from dualtrack.models.prices import dollars
 from dualtrack.models.protocol import CALL_SECONDS, ignore
 from dualtrack.models.refusals import named_file
-from dualtrack.models.spent import Begun, Heard, Made, begun_before, has_begun
+from dualtrack.models.spent import EarlierTries, Heard, TurnCall, begun_before, has_begun
 from dualtrack.models.thinking import without_thinking
 from dualtrack.models.trouble import Details, refusal
 from dualtrack.models.turn import (
@@ -192,7 +192,7 @@ class _Run:
     limit: Limit
     turns: tuple[RecordedTurn, ...] = ()
     """The turns before it."""
-    before: Begun = field(default_factory=Begun)
+    before: EarlierTries = field(default_factory=EarlierTries)
     """What the turn has behind it."""
     left_out: tuple[str, ...] = ()
     """What this attempt has left out because the service refused it: tools, a model that was withdrawn."""
@@ -268,7 +268,7 @@ def _attempt(
     agent = agent_of(stores.agents, chat, settings.deployed)
     model = serve(agent.provider)
     is_again = has_begun(newest, ref.turn + 1)
-    before = begun_before(log.events(), ref.turn + 1, chat.heard) if is_again else Begun()
+    before = begun_before(log.events(), ref.turn + 1, chat.heard) if is_again else EarlierTries()
     cap = lowest_cap(agent.profile.max_cost, settings.max_cost) or (CHAT_DOLLARS if chat.costs else 0.0)
     spent = _spent(stores, chat, agent, turns, before) if cap else ()
     if chat.costs and before.lost and sum(spent) > chat.costs.turns / NANO:
@@ -343,7 +343,7 @@ def limit_of(chat: Chat, turn: int, profile: Profile, now: float, *, is_capped: 
 
 
 def _spent(
-    stores: TurnStores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], before: Begun
+    stores: TurnStores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], before: EarlierTries
 ) -> tuple[float, ...]:
     """Dollars of each turn so far, its tools and its calls that were cut, and of such calls of the turn to come."""
     model, cut = agent.model, cut_dollars(agent.model, before.lost)
@@ -527,13 +527,13 @@ class _Said:
         return replace(self.cut, estimated=self.cut.estimated + self.fixed)
 
 
-def _made(run: _Run, said: _Said, asked_at: str, seconds: float) -> Made:
+def _made(run: _Run, said: _Said, asked_at: str, seconds: float) -> TurnCall:
     """Data of the call for the receipt."""
     before, model = run.before, run.agent.model
     calls = 0 if said.without_room else said.reply.calls
     refused = len(run.left_out) + said.refused + (not run.is_forced)
     tries, first = before.tries + refused + calls, said.reply.first_seconds
-    return Made(asked_at, round(seconds, 3), first, calls, tries, before.lost, model, before.waited)
+    return TurnCall(asked_at, round(seconds, 3), first, calls, tries, before.lost, model, before.waited)
 
 
 def _hear(run: _Run, first: FirstByte) -> None:
@@ -655,7 +655,7 @@ class _Turn:
     after: Chat
     now: float
     sending: Sending
-    made: Made
+    made: TurnCall
 
     @property
     def wanted(self) -> list[ToolCall]:
@@ -667,7 +667,7 @@ class _Turn:
         return pay_calls(self.decision.calls, self.wanted, fits)
 
 
-def _record(run: _Run, state: QueryState, said: _Said, made: Made, decision: Decision) -> TurnOutcome:
+def _record(run: _Run, state: QueryState, said: _Said, made: TurnCall, decision: Decision) -> TurnOutcome:
     """Commit the turn with its credits. If the account has moved, decide again; if the turn is lost, another run has
     recorded it."""
     reply, sending = said.reply, said.sending

@@ -38,7 +38,7 @@ from dualtrack.ids import new_chat_id, new_conversation_id, query_id
 from dualtrack.memory.asked import title_of
 from dualtrack.memory.full_history import Memory
 from dualtrack.memory.records import Record
-from dualtrack.models.spent import Spent
+from dualtrack.models.spent import ReceiptData
 from dualtrack.notices import cap_reached
 from dualtrack.profiles import DEFAULT_PROFILE, UTILITY, profile_named, profile_of
 from dualtrack.requests import CHAT_SECONDS, ChatRef
@@ -208,7 +208,7 @@ class _Admission:
 
     def paid(self, credits: Credits) -> Chat:  # noqa: A002
         """The chat with the credits after its hold."""
-        spent = Spent(lines_of(credits, self.chat.chat_id))
+        spent = ReceiptData(lines_of(credits, self.chat.chat_id))
         remaining = credits.account.available(self.now, self.chat.key_id)
         return replace(self.chat, credits_remaining=remaining, spent=spent)
 
@@ -263,7 +263,7 @@ def _admission(
         created_at=iso(now),
         deadline=int(now) + CHAT_SECONDS,
         held=chat_price(conversation.profile),
-        spent=Spent(),
+        spent=ReceiptData(),
         account=new.payer if new.payer != new.user else "",
         key_id=new.key_id,
         schedule_id=new.schedule_id,

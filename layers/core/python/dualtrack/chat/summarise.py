@@ -25,7 +25,7 @@ from dualtrack.errors import Gone, ModelRefused, ModelUnavailable, Superseded
 from dualtrack.memory.summaries import SummaryRequest, fitted, summary_call
 from dualtrack.models.protocol import ignore
 from dualtrack.models.providers import ANTHROPIC
-from dualtrack.models.spent import Side
+from dualtrack.models.spent import SideCalls
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import whole_characters
 from dualtrack.storage.dynamo import Lost
@@ -93,7 +93,7 @@ def summarise(
     serve: Callable[[str], Model],
     settings: SummarySettings,
     provider: str = ANTHROPIC,
-    made: Callable[[Side], None] = ignore,
+    made: Callable[[SideCalls], None] = ignore,
     sleep: Callable[[float], None] = time.sleep,
     embedder: Callable[[], LocalEmbedder | None] = lambda: None,
 ) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def summarise(
         round(time.monotonic() - clock, 3),
         len(requests) - sum(map(bool, found.texts.values())),
     )
-    spent = Side(at, found.model, seconds, found.calls, tries.count, found.usage, missing)
+    spent = SideCalls(at, found.model, seconds, found.calls, tries.count, found.usage, missing)
     kept = chat.costs.digest if chat.costs and agent else 0
     summaries = {record_id: fitted(text, settings.characters) for record_id, text in found.texts.items()}
     try:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dualtrack.events import Event
-    from dualtrack.models.spent import Asked
+    from dualtrack.models.spent import ToolSideCalls
     from dualtrack.models.turn import ToolCall
     from dualtrack.storage.bodies import Body, Write
     from dualtrack.storage.chats import Chat, RecordedTurn
@@ -48,7 +48,7 @@ def record_result(
     call: ToolCall,
     result: ToolResult,
     seconds: float,
-    asked: tuple[Asked, ...] = (),
+    asked: tuple[ToolSideCalls, ...] = (),
 ) -> bool:
     """Store the call's record and its events, unless the call has a record already. Returns whether they were stored.
 
@@ -113,7 +113,7 @@ def _record(
     call: ToolCall,
     result: ToolResult,
     seconds: float,
-    asked: tuple[Asked, ...],
+    asked: tuple[ToolSideCalls, ...],
 ) -> tuple[Record, tuple[Body, ...]]:
     """The call's record, and the bodies of its files."""
     viewed, not_shown = viewable(result.media)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from dualtrack.codec import APART, As, stored
 from dualtrack.memory.full_history import Sums
 from dualtrack.models.prices import CACHE_SECONDS
-from dualtrack.models.spent import Asked
+from dualtrack.models.spent import ToolSideCalls
 from dualtrack.text import clean, neutralise, one_line
 from dualtrack.tool_rules import name_of
 from dualtrack.tool_values import Source
@@ -52,7 +52,7 @@ class ToolCallDetail:
     """Without ``record_id``, which is its own."""
     media: tuple[Attachment, ...] = ()
     reference: Mapping[str, Any] | None = None
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[ToolSideCalls, ...] = ()
     """The tool's own model calls."""
     edited: bool = False
     """Whether ``input`` is not the model's: it was approved with another one."""

@@ -17,7 +17,7 @@ from dualtrack.models.turn import Usage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.models.spent import Asked, Lost, Side
+    from dualtrack.models.spent import ToolSideCalls, LostCall, SideCalls
 
 
 @stored(row=True)
@@ -55,17 +55,17 @@ def most_of_a_single_call(model: str, prompt_tokens: int, output_tokens: int) ->
     return dollars(model, Usage(prompt_tokens, output_tokens))
 
 
-def cut_dollars(model: str, lost: Sequence[Lost]) -> float:
+def cut_dollars(model: str, lost: Sequence[LostCall]) -> float:
     """Dollars of calls that were cut after their first byte: the prompt as the service reported it, and the text."""
     return sum(dollars(model, call.usage) for call in lost if call.usage)
 
 
-def side_nanodollars(side: Side) -> int:
+def side_nanodollars(side: SideCalls) -> int:
     """10⁻⁹ dollars of the calls for summaries or for a digest."""
     return nanodollars(side.model, side.usage, side.calls)
 
 
-def asked_dollars(asked: Asked) -> float:
+def asked_dollars(asked: ToolSideCalls) -> float:
     """Dollars of a tool's own calls to a model."""
     side = asked.side
     if asked.kind == "embedding":

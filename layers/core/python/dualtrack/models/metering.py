@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from dualtrack.clock import iso
-from dualtrack.models.spent import Asked, Side
+from dualtrack.models.spent import ToolSideCalls, SideCalls
 from dualtrack.models.turn import Usage
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Meter:
         finally:
             _METER.reset(token)
 
-    def asked(self) -> tuple[Asked, ...]:
+    def asked(self) -> tuple[ToolSideCalls, ...]:
         """The requests so far: a line for each model and kind. An unanswered request counts as a try."""
         by_model: dict[tuple[str, str], list[Question]] = {}
         for question in tuple(self.questions):
@@ -71,10 +71,10 @@ def asking(kind: Literal["model", "embedding"], model: str) -> Iterator[Question
         question.seconds = time.monotonic() - began
 
 
-def _added(questions: list[Question]) -> Asked:
+def _added(questions: list[Question]) -> ToolSideCalls:
     first = questions[0]
     usages = [question.usage for question in questions if question.usage is not None]
-    side = Side(
+    side = SideCalls(
         iso(min(question.at for question in questions)),
         first.model,
         round(sum(question.seconds for question in questions), 3),
@@ -82,4 +82,4 @@ def _added(questions: list[Question]) -> Asked:
         len(questions),
         sum(usages, Usage()),
     )
-    return Asked(first.kind, side)
+    return ToolSideCalls(first.kind, side)

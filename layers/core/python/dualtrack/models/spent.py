@@ -1,12 +1,12 @@
 """Data of model calls beside their tokens, for a chat's receipt (CONTRACT 9). Pure.
 
-    turn        `Made`       stored with the turn: when it was asked, how long it took, how often it was tried
-    tool call   `Asked`    the tool's own calls, to a model and for embeddings
+    turn        `TurnCall`       stored with the turn: when it was asked, how long it took, how often it was tried
+    tool call   `ToolSideCalls`    the tool's own calls, to a model and for embeddings
     chat        `Heard`      the newest answer of which a first byte came, written at once
-                `Lost`       calls of a turn that were begun and never recorded
-                `Waited`     its waits for a busy model
-                `Paused`     its pauses
-                `Side`       calls for the summaries of its query, and for a digest
+                `LostCall`       calls of a turn that were begun and never recorded
+                `ModelWait`     its waits for a busy model
+                `EndedPause`     its pauses
+                `SideCalls`       calls for the summaries of its query, and for a digest
                 ledger       the numbers of its lines in its user's ledger
 
 All of it but `Heard` is written in the transaction that records what it belongs to, so it cannot be recorded twice.
@@ -34,7 +34,7 @@ MAX_LOST: Final = 50
 
 @stored(row=True)
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostCall:
     """A call that was begun ``at`` (ISO 8601) and never recorded: its step died, was overtaken, or the chat ended.
 
     ``written``: the characters of text that it had streamed; ``usage``: what it cost if its first byte came: the prompt
@@ -62,7 +62,7 @@ class Heard:
 
 @stored(row=True)
 @dataclass(frozen=True, slots=True)
-class Waited:
+class ModelWait:
     """The waits of a turn for a busy model: when the first began (ISO 8601), how many, and their seconds in all."""
 
     turn: int
@@ -71,7 +71,7 @@ class Waited:
     seconds: int
 
 
-def lost_usage(call: Lost, prompt: int) -> Usage:
+def lost_usage(call: LostCall, prompt: int) -> Usage:
     """What a lost call cost: as far as the service reported it, else a ``prompt`` of that many tokens, all of it
     uncached, and the text that came."""
     return call.usage or Usage(prompt, tokens_of(call.written))
@@ -79,7 +79,7 @@ def lost_usage(call: Lost, prompt: int) -> Usage:
 
 @stored(row=True)
 @dataclass(frozen=True, slots=True)
-class Paused:
+class EndedPause:
     """A pause that is over: since when (ISO 8601) how many calls of the turn waited, how long, and what ended it."""
 
     turn: int
@@ -90,17 +90,17 @@ class Paused:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class EarlierTries:
     """An unrecorded turn: how often it was begun, its calls that may have cost something, and its waits."""
 
     tries: int = 0
-    lost: tuple[Lost, ...] = ()
-    waited: Waited | None = None
+    lost: tuple[LostCall, ...] = ()
+    waited: ModelWait | None = None
 
 
 @stored(row=True)
 @dataclass(frozen=True, slots=True)
-class Made:
+class TurnCall:
     """Data of a recorded turn's call; times in seconds. ``tries``: all requests to the model's service, including
     refused, ``lost`` and interrupted ones; ``calls``: how many of them are in the turn's usage."""
 
@@ -109,14 +109,14 @@ class Made:
     first_seconds: float | None = None
     calls: int = 1
     tries: int = 1
-    lost: tuple[Lost, ...] = ()
+    lost: tuple[LostCall, ...] = ()
     model: str = ""
-    waited: Waited | None = None
+    waited: ModelWait | None = None
 
 
 @stored(row=True)
 @dataclass(frozen=True, slots=True)
-class Side:
+class SideCalls:
     """Calls outside the turns: ``calls`` answers after ``tries`` requests, and their total usage. ``missing``:
     summaries that were asked for and not made."""
 
@@ -131,26 +131,26 @@ class Side:
 
 @stored(row=True)
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ToolSideCalls:
     """The calls that a tool call made to a model (``side``); for an `embedding` all tokens are input, at prices of
     their own."""
 
     kind: Literal["model", "embedding"]
-    side: Side
+    side: SideCalls
 
 
 @stored
 @dataclass(frozen=True, slots=True)
-class Spent:
+class ReceiptData:
     """What is stored with a chat; ``ledger``: the numbers of its lines; ``summaries`` is None until they are made."""
 
     ledger: tuple[int, ...] = ()
-    lost: tuple[Lost, ...] = ()
-    waited: Waited | None = None
-    summaries: Side | None = None
-    pauses: tuple[Paused, ...] = ()
+    lost: tuple[LostCall, ...] = ()
+    waited: ModelWait | None = None
+    summaries: SideCalls | None = None
+    pauses: tuple[EndedPause, ...] = ()
 
-    def moved(self, lines: Sequence[int]) -> Spent:
+    def moved(self, lines: Sequence[int]) -> ReceiptData:
         """The same with these ledger lines added."""
         return replace(self, ledger=(*self.ledger, *lines))
 
@@ -160,7 +160,7 @@ def has_begun(newest: StoredEvent, turn: int) -> bool:
     return newest.event in ("turn", "delta", "retrying") and newest.data["turn"] == turn
 
 
-def begun_before(events: Sequence[StoredEvent], turn: int, heard: Heard | None) -> Begun:
+def begun_before(events: Sequence[StoredEvent], turn: int, heard: Heard | None) -> EarlierTries:
     """What an unrecorded turn has behind it. A call that the service refused because it was busy costs nothing, unless
     its answer had begun (``heard``, or text)."""
     begins = [index for index, event in enumerate(events) if _is(event, "turn", turn)]
@@ -170,16 +170,16 @@ def begun_before(events: Sequence[StoredEvent], turn: int, heard: Heard | None) 
         written = sum(len(event.data["text"]) for event in own if _is(event, "delta", turn))
         usage = _cut(heard, written) if heard and (heard.turn, heard.tries) == (turn, number) else None
         if written or usage or not any(_is(event, "retrying", turn) for event in own):
-            lost.append(Lost(turn, events[start].data["at"], written, usage))
-    return Begun(len(begins), tuple(lost[-MAX_LOST:]), waits_of(events, turn))
+            lost.append(LostCall(turn, events[start].data["at"], written, usage))
+    return EarlierTries(len(begins), tuple(lost[-MAX_LOST:]), waits_of(events, turn))
 
 
-def waits_of(events: Sequence[StoredEvent], turn: int) -> Waited | None:
+def waits_of(events: Sequence[StoredEvent], turn: int) -> ModelWait | None:
     """The waits of a turn."""
     waits = [event for event in events if _is(event, "retrying", turn)]
     if not waits:
         return None
-    return Waited(turn, waits[0].data["at"], len(waits), sum(event.data["seconds"] for event in waits))
+    return ModelWait(turn, waits[0].data["at"], len(waits), sum(event.data["seconds"] for event in waits))
 
 
 def _cut(heard: Heard, written: int) -> Usage:

@@ -30,7 +30,7 @@ from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.full_history import Memory
 from dualtrack.memory.sending import Sending
 from dualtrack.models.cost_cap import CostHold
-from dualtrack.models.spent import Heard, Made, Side, Spent
+from dualtrack.models.spent import Heard, TurnCall, SideCalls, ReceiptData
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, Usage
 from dualtrack.requests import ChatRef
 from dualtrack.storage.bodies import body_of, partition, put_with_text, with_text
@@ -137,7 +137,7 @@ class Chat:
     """Its pauses so far."""
     sweeps: int = 0
     """How many sweeps have tried to start or to end it; more than 0 means that a sweep has failed to."""
-    spent: Annotated[Spent, TEXT] = field(default_factory=Spent)
+    spent: Annotated[ReceiptData, TEXT] = field(default_factory=ReceiptData)
     """Data for its receipt."""
     heard: Annotated[Heard | None, TEXT] = None
     """The newest answer of which a first byte came: with the first of them the chat has begun (CONTRACT 8)."""
@@ -156,7 +156,7 @@ class Chat:
     """What its model calls cost, beside a full history's."""
     instructed: bool = False
     """Whether the client's program says something to its query alone (`ChatStore.instructions`)."""
-    fold: Annotated[Side | None, TEXT] = None
+    fold: Annotated[SideCalls | None, TEXT] = None
     """The call for the digest that was written after it."""
     output: str = ""
     """The body of the JSON Schema that its request brought for the answer, by pointer."""
@@ -209,7 +209,7 @@ class RecordedTurn:
     next: str
     usage: Usage
     """The usage that the service reported."""
-    made: Made
+    made: TurnCall
     """Data of its call for the receipt."""
     sending: Sending = field(default_factory=Sending)
 
@@ -365,7 +365,7 @@ class ChatStore:
             "answered", self.table, key, "#status = :was", {":was": "answered"}, {"#status": "status"}
         )
 
-    def fold_action(self, chat: Chat, fold: Side) -> Action:
+    def fold_action(self, chat: Chat, fold: SideCalls) -> Action:
         """Store the usage of the digest written after the chat, on condition that the chat exists: then its
         conversation is not being deleted."""
         key = {"pk": chat.pk, "sk": "STATE"}
@@ -423,7 +423,7 @@ class ChatStore:
         decision: Decision,
         after: Chat,
         sending: Sending,
-        made: Made,
+        made: TurnCall,
     ) -> list[Write]:
         """The put of a turn and the change of the chat, which must still be running, to ``after``."""
         turn = RecordedTurn(number, reply.content, decision.calls, decision.next, reply.usage, made, sending)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dualtrack.memory.digests import Digest
     from dualtrack.memory.records import QueryTrack
-    from dualtrack.models.spent import Side
+    from dualtrack.models.spent import SideCalls
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.conversations import Conversation
@@ -98,7 +98,7 @@ def write_summaries(stores: ToolStores, chat: Chat, tracks: Sequence[QueryTrack]
 
 
 def write_ahead(
-    stores: ToolStores, chat: Chat, digest: Digest, fold: Side, paid: Sequence[Action] = ()
+    stores: ToolStores, chat: Chat, digest: Digest, fold: SideCalls, paid: Sequence[Action] = ()
 ) -> None:
     """Write a waiting digest and its usage for a chat that has ended, and what is ``paid`` for it; add
     its cost to the conversation. A deletion removes
