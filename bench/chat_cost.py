@@ -35,7 +35,7 @@ from dualtrack_stack.costs import (
     GROWN,
     MODEL_SECONDS,
     TWO_TOOLS,
-    Counted,
+    CountedChat,
     chat_lines,
     cold_seconds,
     total,
@@ -196,7 +196,7 @@ class Prose:
         return " ".join(text)[:characters]
 
 
-def measure(world: World, meter: Meter, prose: Prose, name: str) -> Counted:
+def measure(world: World, meter: Meter, prose: Prose, name: str) -> CountedChat:
     """Run one chat and count its requests."""
     rounds, user = CHATS[name], f"user of {name}"
     world.stores.ledger.grant(user, "bench", 10_000, "a bench", world.clock())
@@ -212,7 +212,7 @@ def measure(world: World, meter: Meter, prose: Prose, name: str) -> Counted:
     meter.quiet = True
     flowing = math.ceil((chat.turn * MODEL_SECONDS / 2) / WRITE_SECONDS)
     states = 2 * chat.turn + sum(1 + len(tools_of_round) for tools_of_round in rounds) + 1
-    return Counted(chat.turn, FUNCTIONS[name], states, meter.writes + flowing, meter.reads)
+    return CountedChat(chat.turn, FUNCTIONS[name], states, meter.writes + flowing, meter.reads)
 
 
 def _ask(world: World, prose: Prose, rounds: Sequence[Sequence[str]], user: str, conversation: str) -> Chat:
@@ -225,12 +225,12 @@ def _ask(world: World, prose: Prose, rounds: Sequence[Sequence[str]], user: str,
     return world.ask(prose.of(200), user=user, conversation_id=conversation)
 
 
-def count(names: Iterable[str] = tuple(CHATS)) -> dict[str, Counted]:
+def count(names: Iterable[str] = tuple(CHATS)) -> dict[str, CountedChat]:
     """These chats, counted; each by itself, so that its texts are the same whichever others are counted."""
     return {name: _counted(name) for name in names}
 
 
-def _counted(name: str) -> Counted:
+def _counted(name: str) -> CountedChat:
     prose = Prose(name)
     with make_world(retrieve_documentation=lambda _: ToolResult(prose.of(RESULT_CHARACTERS))) as world:
         dynamodb: Any = world.stores.chats.client
@@ -240,7 +240,7 @@ def _counted(name: str) -> Counted:
         return measure(world, meter, prose, name)
 
 
-def of_chats(chats: Mapping[str, Counted]) -> Table:
+def of_chats(chats: Mapping[str, CountedChat]) -> Table:
     """The cost of each kind of chat, by service."""
     table = Table(title="1,000 chats, model aside, us-east-1 on demand")
     services = ("Lambda", "Step Functions", "DynamoDB", "API Gateway", "Logs", "X-Ray")
@@ -259,7 +259,7 @@ def of_chats(chats: Mapping[str, Counted]) -> Table:
     return table
 
 
-def of_sizes(chat: Counted) -> Table:
+def of_sizes(chat: CountedChat) -> Table:
     """What a two-tool chat costs, and how long a cold start of `turn` takes, by `turn`'s size."""
     cpu = json.loads(MEASURED.read_text())["cold_cpu_seconds"]["turn"]
     table = Table(title=f"`turn` by its size; a cold start takes {cpu} s of a processor")

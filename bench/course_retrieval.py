@@ -18,7 +18,7 @@ from dualtrack.tools.courses.index import build
 from dualtrack.tools.courses.ranking import search
 from dualtrack.tools.courses.settings import CourseSettings
 from dualtrack.tools.courses.tools import cited
-from dualtrack.tools.courses.values import Chunk, embedded_text, location_of
+from dualtrack.tools.courses.values import LessonChunk, embedded_text, location_of
 from rich.console import Console
 from rich.table import Table
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 HITS: Final = 5
 CUTS: Final = (0.0, 0.5, 0.6, 0.65, 0.7, 0.8)
-Text = Callable[[Chunk], str]
+Text = Callable[[LessonChunk], str]
 
 
-def shown(chunk: Chunk) -> str:
+def shown(chunk: LessonChunk) -> str:
     """The text alone."""
     return chunk.text
 

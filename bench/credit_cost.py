@@ -21,7 +21,7 @@ from tests.drivers.credit_tables import dynamodb_client, make_ledger
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from dualtrack.credits.account import Account, Decision
+    from dualtrack.credits.account import Account, AccountChange
     from dualtrack.tool_values import PriceClass
 
 WRITE_DOLLARS: Final = 0.625e-6
@@ -130,7 +130,7 @@ def measure_reset() -> Units:
 
 
 def _chat(ledger: Ledger, turns: Sequence[Sequence[PriceClass]]) -> None:
-    def move(decide: Callable[[Account], Decision]) -> None:
+    def move(decide: Callable[[Account], AccountChange]) -> None:
         with_account(ledger, USER, decide, ledger.commit)
 
     chat = "ch_0123456789abcdef0123456789abcdef"

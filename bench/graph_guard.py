@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Final
 from unittest.mock import patch
 
-from dualtrack.tools.graph.engine import GraphError, Value
+from dualtrack.tools.graph.engine import GraphError, GraphValue
 from dualtrack.tools.graph.functions import FUNCTIONS, TYPES
 from dualtrack.tools.graph.guard import guarded
-from dualtrack.tools.graph.ladybug import Ladybug, Limits
+from dualtrack.tools.graph.ladybug import Ladybug, QueryLimits
 from dualtrack.tools.graph.lexer import KEYWORDS, QUANTIFIERS, SUBQUERIES
 
 from tests.drivers.cypher_queries import PARAMETERS, mutations
@@ -33,7 +33,7 @@ from tests.drivers.graph_database import make_database
 
 SECRET: Final = "this-stands-in-no-graph"
 KNOWN: Final = {*KEYWORDS, *QUANTIFIERS, *SUBQUERIES, *TYPES, *(name.upper() for name in FUNCTIONS.values())}
-LIMITS: Final = Limits(seconds=5.0, threads=1, pool=128 << 20, reserve=1 << 30)
+LIMITS: Final = QueryLimits(seconds=5.0, threads=1, pool=128 << 20, reserve=1 << 30)
 SYSTEM: Final = re.compile(
     r"^/(usr|lib|lib64|proc|sys|dev|opt|etc/(ld\.so|ssl|localtime))|/lib/(lib)?python3|site-packages|pyvenv\.cfg$|/child\.py$"
 )
@@ -58,9 +58,9 @@ def main() -> None:
     sys.exit(bool(wrong))
 
 
-def parse(number: int, seed: int, most: int) -> tuple[dict[str, dict[str, Value]], Counter[str], float]:
+def parse(number: int, seed: int, most: int) -> tuple[dict[str, dict[str, GraphValue]], Counter[str], float]:
     """The queries that pass, without duplicates; how many passed and were refused; seconds of CPU in the guard."""
-    passed: dict[str, dict[str, Value]] = {}
+    passed: dict[str, dict[str, GraphValue]] = {}
     outcomes: Counter[str] = Counter()
     spent = 0.0
     for query in mutations(random.Random(seed), number):
@@ -82,7 +82,7 @@ def parse(number: int, seed: int, most: int) -> tuple[dict[str, dict[str, Value]
     return passed, outcomes, spent
 
 
-def run(folder: Path, passed: dict[str, dict[str, Value]], traced: int) -> list[str]:
+def run(folder: Path, passed: dict[str, dict[str, GraphValue]], traced: int) -> list[str]:
     """Run them; what went wrong."""
     database = make_database(folder / "graph.lbug")
     (folder / "secret.csv").write_text(SECRET)

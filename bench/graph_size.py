@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.corpora.graph.load import Source, make_database, taken_in
+from dualtrack.corpora.graph.load import GraphFile, make_database, taken_in
 from dualtrack.corpora.graph.survey import Survey
 from dualtrack.tools.graph.ladybug import Ladybug
 from dualtrack.tools.graph.needs import GraphNeeds
@@ -31,7 +31,7 @@ from tests.drivers.graph import run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.tools.graph.schema import Schema
+    from dualtrack.tools.graph.schema import StoredSchema
 
 CALLS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("get_schema", {}),
@@ -64,9 +64,9 @@ def main() -> None:
         call_all(GraphNeeds(Ladybug(database), schema), database)
 
 
-def load(folder: Path, nodes: int, edges: int) -> tuple[Path, Schema]:
+def load(folder: Path, nodes: int, edges: int) -> tuple[Path, StoredSchema]:
     """Write the files and load them into a database."""
-    sources = [Source("nodes.csv", folder / "nodes.csv"), Source("edges.csv", folder / "edges.csv")]
+    sources = [GraphFile("nodes.csv", folder / "nodes.csv"), GraphFile("edges.csv", folder / "edges.csv")]
     for source, lines in zip(sources, (node_lines(nodes), edge_lines(nodes, edges)), strict=True):
         with source.path.open("w") as file:
             file.writelines(lines)

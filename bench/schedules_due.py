@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from dualtrack.api.identity import Identity
+from dualtrack.api.identity import ApiCaller
 from dualtrack.api.models import ScheduleBody
 from dualtrack.api.schedules import make_schedule
 from dualtrack.chat.run_schedules import Starting, run_schedules
@@ -46,7 +46,7 @@ def main() -> int:
     body = ScheduleBody(message="Anything new?", rate="1 hour")
     for number in range(schedules):
         user = f"user{number // EACH}"
-        make_schedule(stores, Identity(user, user), body)
+        make_schedule(stores, ApiCaller(user, user), body)
     clock.now += 3_600
     asked.clear()
     executions: Any = NoExecutions()

@@ -18,7 +18,7 @@ from dualtrack.tools.documentation.fusion import fuse
 from dualtrack.tools.documentation.keywords import keyword_scores
 from dualtrack.tools.documentation.markdown import documentation_result
 from dualtrack.tools.documentation.settings import RetrievalSettings
-from dualtrack.tools.documentation.values import Library
+from dualtrack.tools.documentation.values import LibraryMatch
 from dualtrack.tools.documentation.vectors import pack, vector_scores
 from rich.console import Console
 from rich.table import Table
@@ -29,7 +29,7 @@ from tests.drivers.documentation_world import documentation_world
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dualtrack.tools.documentation.values import Chunk
+    from dualtrack.tools.documentation.values import DocSection
 
 SETTINGS = RetrievalSettings()
 TOKENS, CHARACTERS_PER_TOKEN, DIMENSIONS, RUNS = 50_000, 4, 1_024, 30
@@ -40,9 +40,9 @@ SOURCE_ROUND_TRIPS = (
 )
 
 
-def document() -> tuple[Chunk, ...]:
+def document() -> tuple[DocSection, ...]:
     """Sections worth 50,000 tokens at four characters each."""
-    chosen: list[Chunk] = []
+    chosen: list[DocSection] = []
     size = 0
     for chunk in load(next(package for package in PACKAGES if package.name == "fastify")).chunks:
         if size < TOKENS * CHARACTERS_PER_TOKEN:
@@ -51,7 +51,7 @@ def document() -> tuple[Chunk, ...]:
     return tuple(chosen)
 
 
-def stages(chunks: tuple[Chunk, ...]) -> dict[str, Callable[[], Any]]:
+def stages(chunks: tuple[DocSection, ...]) -> dict[str, Callable[[], Any]]:
     """Every stage that is not network, ready to run on its own."""
     generator = random.Random(1)
     vectors = [pack([generator.gauss(0, 1) for _ in range(DIMENSIONS)]) for _ in range(len(chunks) + 1)]
@@ -63,7 +63,7 @@ def stages(chunks: tuple[Chunk, ...]) -> dict[str, Callable[[], Any]]:
     keywords = keyword_scores(QUESTION, texts, k1=SETTINGS.k1, b=SETTINGS.b)
     meaning = vector_scores(vectors[0], vectors[1:], SETTINGS.distance)
     best = [chunks[index] for index in fuse([keywords, meaning], SETTINGS)[: SETTINGS.top_final]]
-    library = Library("/fastify/fastify", "Fastify")
+    library = LibraryMatch("/fastify/fastify", "Fastify")
     return {
         "chunking (JSON)": lambda: distinct([chunks_of_json(json.loads(body), SETTINGS.bounds)]),
         "chunking (text, instead)": lambda: distinct([chunks_of_text(plain, SETTINGS.bounds)]),

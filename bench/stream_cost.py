@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.events import delta
 from dualtrack.storage.leases import STREAMS
-from dualtrack.streaming.follow_events import EventReader, Pace
+from dualtrack.streaming.follow_events import EventReader, PollIntervals
 from dualtrack_stack.local.offline_model.server import serve_offline_model
 from dualtrack_stack.local.stack import LocalStack
 from dualtrack_stack.prices import prices
@@ -163,10 +163,10 @@ def reads_table() -> None:
         measure(world, "idle, resumed within the log", 0, resumed=True)
         measure(world, "busy, 7.7 deltas a second", DELTAS_A_SECOND, resumed=False)
         alone, beside = lease_writes(world, 0), lease_writes(world, 1)
-    dollars = alone * 3600 / Pace().stream * WRITE_DOLLARS_PER_MILLION / 1e6
+    dollars = alone * 3600 / PollIntervals().stream * WRITE_DOLLARS_PER_MILLION / 1e6
     print(
         f"\nThe lease of a stream: {alone} writes, {beside} while another is open; a stream lasts "
-        f"{Pace().stream:.0f} s: {dollars:.5f} dollars a reader-hour."
+        f"{PollIntervals().stream:.0f} s: {dollars:.5f} dollars a reader-hour."
     )
     gateway = prices()["lambda_gb_second"] * STREAM_MEGABYTES / 1024 * 3600
     print(

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.memory.blocks import Result
-from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail
+from dualtrack.memory.blocks import SentResult
+from dualtrack.memory.records import QueryTrack, Record, ToolCallDetail, TrackBlock
 from dualtrack.memory.summaries import fitted, summary_call, summary_requests, track_of
 from dualtrack.memory.view import PastTurn, View, build
 from dualtrack.models.anthropic import connect
@@ -184,7 +184,7 @@ def _answered(
     model: Model, name: str, tracks: tuple[QueryTrack, ...], question: Question, whole: dict[str, str]
 ) -> list[ModelReply]:
     """The replies of the question's model calls: one, or two if records are fetched."""
-    view = View(tracks, Block(f"q{len(tracks) + 1}", "user", question.text, AT))
+    view = View(tracks, TrackBlock(f"q{len(tracks) + 1}", "user", question.text, AT))
     first = model.stream(_request(name, view, may_fetch=True), _unseen)
     calls = tuple(
         ToolCall(f"q{len(tracks) + 1}-t{index}", block["id"], block["name"], block["input"])
@@ -194,7 +194,7 @@ def _answered(
     )
     if not calls:
         return [first]
-    results = {call.id: Result(whole.get(str(call.input.get("id")), "ID not found.")) for call in calls}
+    results = {call.id: SentResult(whole.get(str(call.input.get("id")), "ID not found.")) for call in calls}
     turned = View(tracks, view.query, turns=(PastTurn(first.content, calls, MappingProxyType(results)),))
     return [first, model.stream(_request(name, turned, may_fetch=False), _unseen)]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.tools.courses.chunking import chunks_of
 from dualtrack.tools.courses.documents import read_document
-from dualtrack.tools.courses.values import Chunk, Course, Lesson
+from dualtrack.tools.courses.values import Course, Lesson, LessonChunk
 
 from bench.retrieval.corpus import HELD_OUT, HELD_OUT_QUESTIONS, PACKAGES, QUESTIONS, load
 
@@ -52,11 +52,11 @@ class Corpus:
     lessons: tuple[str, ...] = ()
 
     @property
-    def chunks(self) -> tuple[Chunk, ...]:
+    def chunks(self) -> tuple[LessonChunk, ...]:
         """The chunks, as the product cuts them."""
         return tuple(chunk for course in self.courses for chunk in chunks_of(course))
 
-    def labels(self, chunk: Chunk, question: Question) -> frozenset[str]:
+    def labels(self, chunk: LessonChunk, question: Question) -> frozenset[str]:
         """The question's labels that this chunk satisfies."""
         if not self.lessons:
             return frozenset(label for label in question.relevant if label in chunk.text)

@@ -19,7 +19,7 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.chat.agent import Deployed
+from dualtrack.chat.agent import AgentDeployment
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.run_turn import TurnSettings
 from dualtrack.clock import iso
@@ -76,7 +76,7 @@ def asked(
     with stores_in_memory(clock) as stores:
         stores.ledger.grant(USER, "bench", 1_000_000, "a bench", stores.clock())
         profile = replace(profile_named(DEFAULT_PROFILE), track_tokens=track_tokens)
-        deployed = Deployed(DEFAULTS.dualtrack_model, profiles={profile.name: profile})
+        deployed = AgentDeployment(DEFAULTS.dualtrack_model, profiles={profile.name: profile})
         settings = TurnSettings(deployed, SummarySettings(DEFAULTS.dualtrack_model))
         tools = _tools(stores, exchanges, local)
         workflow = LocalWorkflow(stores, connect(script, clock), settings, tools, clock)

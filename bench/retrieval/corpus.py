@@ -22,7 +22,7 @@ from dualtrack.tools.documentation.settings import Bounds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.tools.documentation.values import Chunk
+    from dualtrack.tools.documentation.values import DocSection
 
 QUESTIONS = Path(__file__).with_name("questions.json")
 HELD_OUT_QUESTIONS = Path(__file__).with_name("held_out.json")
@@ -95,7 +95,7 @@ class Corpus:
     """The sections of one library in page order; ``names`` are ``file#heading``, aligned."""
 
     package: Package
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[DocSection, ...]
     names: tuple[str, ...]
 
 

@@ -11,7 +11,7 @@ with collecting_later():
     from aws_lambda_powertools import Logger
     from dualtrack.chat.end_chat import end_chat, failure_of, said_by
     from dualtrack.ids import number_of_execution
-    from dualtrack.models.trouble import Details, own_words
+    from dualtrack.models.trouble import ErrorDetails, own_words
     from dualtrack.requests import chat_ref
     from dualtrack.runtime.metrics import count_end
     from dualtrack.settings import settings_from
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 logger = Logger()
 settings = settings_from()
 stores = open_stores(settings)
-details = Details(settings.error_details, settings.dualtrack_provider)
+details = ErrorDetails(settings.error_details, settings.dualtrack_provider)
 
 
 @logger.inject_lambda_context

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools.event_handler.exceptions import NotFoundError
     from aws_lambda_powertools.utilities.typing import LambdaContext
-    from dualtrack.api.route import Answer, Route
+    from dualtrack.api.route import ApiResponse, Route
 
 logger = Logger()
 settings = settings_from()
@@ -82,7 +82,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     return app.resolve({**event}, context)
 
 
-def _served(route: Route, serve: Callable[..., Answer[object]]) -> Callable[..., Response[Any]]:
+def _served(route: Route, serve: Callable[..., ApiResponse[object]]) -> Callable[..., Response[Any]]:
     """The route as the resolver calls it, with the path's parameters; each request leaves a line in the log."""
 
     def served(**path: str) -> Response[Any]:
@@ -98,7 +98,7 @@ def _served(route: Route, serve: Callable[..., Answer[object]]) -> Callable[...,
         finally:
             _log(f"{route.method.upper()} {route.path}", status, started, chat_of(path, body))
 
-    def answered(**path: str) -> Answer[object]:
+    def answered(**path: str) -> ApiResponse[object]:
         services = Services(
             stores,
             key_door(settings, stores.keys),
@@ -123,7 +123,7 @@ def _served(route: Route, serve: Callable[..., Answer[object]]) -> Callable[...,
     return served
 
 
-def _response(answer: Answer[object]) -> Response[Any]:
+def _response(answer: ApiResponse[object]) -> Response[Any]:
     if answer.body is None:
         return Response(answer.status, body="")
     if isinstance(answer.body, bytes):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import boto3
 from aws_lambda_powertools import Logger
 from botocore.config import Config
-from dualtrack.chat.credit_reset import WRITERS, Report, ResetUnfinished, reset_accounts
+from dualtrack.chat.credit_reset import WRITERS, ResetReport, ResetUnfinished, reset_accounts
 from dualtrack.runtime.metrics import count
 from dualtrack.settings import settings_from
 from dualtrack.storage.ledger import Ledger
@@ -45,7 +45,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     return {"reset": report.reset, "moved": report.moved}
 
 
-def _tell(report: Report) -> None:
+def _tell(report: ResetReport) -> None:
     for name, figure in (("CreditAccountsReset", report.reset), ("CreditAccountsLeft", report.failed)):
         if figure:  # a metric that is sent every day costs $0.30 a month, even if it is zero
             count(name, figure)

@@ -9,7 +9,7 @@ with collecting_later():
     from typing import TYPE_CHECKING, Any, Final
 
     from aws_lambda_powertools import Logger
-    from dualtrack.corpora.courses import MAX_CHUNKS_BESIDE, Courses, put_vectors
+    from dualtrack.corpora.courses import MAX_CHUNKS_BESIDE, CoursesKind, put_vectors
     from dualtrack.corpora.ingest import Ingest, ingest
     from dualtrack.corpora.jobs import fail_job
     from dualtrack.runtime.secrets import secret
@@ -32,7 +32,7 @@ stores = open_stores(settings)
 local = open_local_embedder(settings.embed_function)
 loop = BackgroundLoop()
 BESIDE: Final = {"courses": partial(put_vectors, stores.vector_indexes)} if stores.vector_indexes else {}
-KINDS: Final = {"courses": Courses(MAX_CHUNKS_BESIDE) if BESIDE else Courses()}
+KINDS: Final = {"courses": CoursesKind(MAX_CHUNKS_BESIDE) if BESIDE else CoursesKind()}
 
 RESERVE_SECONDS: Final = 130.0
 """Time reserved for the longest step, a file or a batch, and for publishing."""

@@ -20,7 +20,7 @@ with collecting_later():
     from dualtrack.tools.mcp.calls import run_mcp_call
     from dualtrack.tools.mcp.client import McpClient
     from dualtrack.tools.mcp.config import parse_servers
-    from dualtrack.tools.mcp.execute import Tokens
+    from dualtrack.tools.mcp.execute import CallTokens
     from dualtrack.tools.mcp.refresh import refresh_catalogue
     from dualtrack.tools.mcp.tokens import Connections
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from dualtrack.tool_values import ToolResult
-    from dualtrack.tools.mcp.refresh import Refreshed
+    from dualtrack.tools.mcp.refresh import RefreshOutcome
     from dualtrack.tools.running import Running
 
 logger = Logger()
@@ -54,7 +54,7 @@ def read_secret(secret_id: str) -> str:
     return value
 
 
-tokens = Tokens(connections.token, read_secret, settings.github_secret)
+tokens = CallTokens(connections.token, read_secret, settings.github_secret)
 
 
 @logger.inject_lambda_context
@@ -85,7 +85,7 @@ def refresh() -> dict[str, Any]:
     return {"servers": outcomes}
 
 
-def _tell_left_out(server: Refreshed) -> None:
+def _tell_left_out(server: RefreshOutcome) -> None:
     """Once for each change of a server's listing."""
     if server.is_new and server.left_out:
         count("McpToolsLeftOut", len(server.left_out))

@@ -35,7 +35,7 @@ with collecting_later():
     from dualtrack.storage.deletions import Deletions
     from dualtrack.storage.keys import KeyStore
     from dualtrack.storage.leases import STREAMS, Leases
-    from dualtrack.streaming.follow_events import HEARTBEAT, EventReader, Pace
+    from dualtrack.streaming.follow_events import HEARTBEAT, EventReader, PollIntervals
     from dualtrack.streaming.leased_stream import BrokenOff, LeasedStream
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
@@ -48,7 +48,7 @@ with collecting_later():
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from dualtrack.api.identity import Identity
+    from dualtrack.api.identity import ApiCaller
     from dualtrack.settings import Settings
     from dualtrack.vocabulary import Scope
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -75,7 +75,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
     reader = EventReader(dynamodb, settings.chats_table, system_clock)
     requests = ApiRequests(dynamodb, settings.chats_table)
 
-    def identify(request: Request, scopes: tuple[Scope, ...]) -> Identity:
+    def identify(request: Request, scopes: tuple[Scope, ...]) -> ApiCaller:
         """By a token, or by a key with one of these scopes, which alone opens the keys' own path."""
         headers = request.headers.getlist
         token = bearer_token(headers("authorization"))
@@ -100,7 +100,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
         lease = await anyio.to_thread.run_sync(leases.take, identity.user, STREAMS)
         return LeasedStream(_opened(reader.follow(chat, after)), leases, lease)
 
-    def identify_counted(request: Request, scopes: tuple[Scope, ...]) -> Identity:
+    def identify_counted(request: Request, scopes: tuple[Scope, ...]) -> ApiCaller:
         """The same, and the request counts for the user."""
         identity = identify(request, scopes)
         if identity.is_counted:
@@ -112,7 +112,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
         from dualtrack.openai.opened import open_admission  # noqa: PLC0415
 
         admission = open_admission(settings, dynamodb, s3, step_functions)
-        following = replace(reader, pace=Pace(stream=_ANSWER_SECONDS))
+        following = replace(reader, pace=PollIntervals(stream=_ANSWER_SECONDS))
         headers = settings.dualtrack_task_headers, settings.dualtrack_conversation_headers
         return OpenAIDoor(admission, following, identify_counted, *headers).routes()
 
@@ -129,7 +129,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
             Mount(OPENAI_PATH, Later(openai_app)),
         ],
         exception_handlers={ApiError: _refused, HTTPException: _not_served, Exception: _broken},
-        middleware=[Middleware(Logged), cors],
+        middleware=[Middleware(AccessLog), cors],
     )
 
 
@@ -152,7 +152,7 @@ async def _opened(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         yield piece
 
 
-class Logged:
+class AccessLog:
     """Leaves a line in the log for each request when its answer has been sent, and counts streams that broke off."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -10,13 +10,13 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.metrics import MetricUnit
-    from dualtrack.chat.agent import Deployed
-    from dualtrack.chat.run_turn import Told, TurnSettings, run_turn
+    from dualtrack.chat.agent import AgentDeployment
+    from dualtrack.chat.run_turn import TurnCallbacks, TurnSettings, run_turn
     from dualtrack.memory.summaries import SummarySettings
     from dualtrack.models.open_model import open_model
     from dualtrack.models.prices import dollars
     from dualtrack.models.thinking import Thinking
-    from dualtrack.models.trouble import Details, named
+    from dualtrack.models.trouble import ErrorDetails, named
     from dualtrack.requests import chat_ref
     from dualtrack.runtime.metrics import MODEL_DOLLARS, count, count_end, stage_metrics
     from dualtrack.settings import settings_from
@@ -37,10 +37,10 @@ settings = settings_from()
 stores = open_stores(settings)
 thinking = Thinking(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
 turns = TurnSettings(
-    Deployed(settings.dualtrack_model, thinking, settings.dualtrack_provider),
+    AgentDeployment(settings.dualtrack_model, thinking, settings.dualtrack_provider),
     SummarySettings(settings.dualtrack_summary_model, thinking, settings.dualtrack_summary_characters),
     settings.dualtrack_max_cost,
-    Details(settings.error_details, settings.dualtrack_provider, settings.anthropic_secret),
+    ErrorDetails(settings.error_details, settings.dualtrack_provider, settings.anthropic_secret),
 )
 
 
@@ -98,4 +98,4 @@ def _count_turn(turn: RecordedTurn) -> None:
     metrics.add_metric(MODEL_DOLLARS, MetricUnit.NoUnit, dollars(made.model, usage, made.calls))
 
 
-told = Told(_count_first_text, _count_turn, count_end, _log_refusal, _count_left_out)
+told = TurnCallbacks(_count_first_text, _count_turn, count_end, _log_refusal, _count_left_out)

@@ -34,7 +34,7 @@ from dualtrack_stack.watch import NOBODY, watch_from
 if TYPE_CHECKING:
     from dualtrack.settings import Settings
 
-    from dualtrack_stack.edge import Edge
+    from dualtrack_stack.edge import StageEdge
     from dualtrack_stack.project.model import Project
     from dualtrack_stack.settings import Configuration
     from dualtrack_stack.sign_in import SignIn
@@ -49,7 +49,7 @@ def build(
     settings: Settings | None,
     mcp_settings: McpSettings | None = None,
     watch: Watch = NOBODY,
-    edge: Edge = PLAIN,
+    edge: StageEdge = PLAIN,
     sign_in: SignIn = OWN_USERS,
     record: str = "",
     project: Project | None = None,
@@ -97,7 +97,7 @@ def _chat(
     identity: IdentityStack,
     mcp_settings: McpSettings | None,
     watch: Watch,
-    edge: Edge,
+    edge: StageEdge,
     project: Project | None,
 ) -> ChatStack:
     has_vectors = settings is not None and settings.dualtrack_course_index == "s3vectors"

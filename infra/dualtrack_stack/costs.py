@@ -16,7 +16,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.credits.aws_cost import LOG_KILOBYTES, STEP_SECONDS, STREAM_READ_UNITS, Line, Work, work_lines
+from dualtrack.credits.aws_cost import (
+    LOG_KILOBYTES,
+    STEP_SECONDS,
+    STREAM_READ_UNITS,
+    AwsUse,
+    Line,
+    work_lines,
+)
 
 from dualtrack_stack.prices import HOME, prices
 from dualtrack_stack.roots import PACKAGE
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    Template = Mapping[str, Any]
+    StackTemplate = Mapping[str, Any]
 
 COUNTS_FILE: Final = PACKAGE / "chat_counts.json"
 MEASURED_FILE: Final = PACKAGE / "measured.json"
@@ -69,7 +76,7 @@ set of dimensions counts as one (tests/infra/test_metrics.py counts what functio
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedChat:
     """A chat that was counted. ``rounds``: for each turn the functions of its tools, which run in parallel."""
 
     model_calls: int
@@ -86,11 +93,12 @@ class Counted:
         return waiting + SUMMARY_SECONDS + STEP_SECONDS
 
 
-def counted() -> Mapping[str, Counted]:
+def counted() -> Mapping[str, CountedChat]:
     """The chats that were counted, by their names."""
     chats = json.loads(COUNTS_FILE.read_text(encoding="utf-8"))
     return {
-        name: Counted(**chat | {"rounds": tuple(map(tuple, chat["rounds"]))}) for name, chat in chats.items()
+        name: CountedChat(**chat | {"rounds": tuple(map(tuple, chat["rounds"]))})
+        for name, chat in chats.items()
     }
 
 
@@ -107,7 +115,7 @@ def cold_seconds(cpu_seconds: float, megabytes: int) -> float:
 # ── a chat ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def chat_lines(chat: Counted, megabytes: Mapping[str, int], region: str = HOME) -> list[Line]:
+def chat_lines(chat: CountedChat, megabytes: Mapping[str, int], region: str = HOME) -> list[Line]:
     """What one chat costs, followed over one stream. ``megabytes``: each function's size by its name."""
     functions = {
         "api": (1, STEP_SECONDS),
@@ -118,11 +126,11 @@ def chat_lines(chat: Counted, megabytes: Mapping[str, int], region: str = HOME) 
         },
         "summarise": (1, SUMMARY_SECONDS + STEP_SECONDS),
     }
-    work = Work(functions, chat.seconds, chat.states, chat.writes, chat.reads)
+    work = AwsUse(functions, chat.seconds, chat.states, chat.writes, chat.reads)
     return work_lines(work, megabytes, prices(region))
 
 
-def cold_lines(chat: Counted, megabytes: Mapping[str, int], region: str = HOME) -> list[Line]:
+def cold_lines(chat: CountedChat, megabytes: Mapping[str, int], region: str = HOME) -> list[Line]:
     """What is added if every function of the chat starts cold: Lambda bills initialisation since August 2025. Tools in
     parallel start an instance each."""
     cpu = json.loads(MEASURED_FILE.read_text(encoding="utf-8"))["cold_cpu_seconds"]
@@ -139,7 +147,7 @@ def cold_lines(chat: Counted, megabytes: Mapping[str, int], region: str = HOME) 
     ]
 
 
-def sizes(templates: Iterable[Template]) -> dict[str, int]:
+def sizes(templates: Iterable[StackTemplate]) -> dict[str, int]:
     """Megabytes of each function by its name, which is also its service name."""
     return {
         function["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]: function["MemorySize"]
@@ -186,7 +194,7 @@ _FREE_WHILE_IDLE: Final = tuple(
 """Types that only cost when used."""
 
 
-def idle_lines(templates: Sequence[Template], region: str = HOME) -> list[Line]:
+def idle_lines(templates: Sequence[StackTemplate], region: str = HOME) -> list[Line]:
     """The cost of a month without chats."""
     price = prices(region)
     kinds = Counter(resource["Type"] for stack in templates for resource in stack["Resources"].values())
@@ -205,7 +213,7 @@ def idle_lines(templates: Sequence[Template], region: str = HOME) -> list[Line]:
     return [*lines, *_schedules(templates, price), *_snapshots(templates, price)]
 
 
-def month_of(template: Template, region: str = HOME) -> float:
+def month_of(template: StackTemplate, region: str = HOME) -> float:
     """Dollars of an idle month of one stack; storage, which is the stage's, is not included."""
     return total(line for line in idle_lines([template], region) if line.item != STORED)
 
@@ -252,7 +260,7 @@ def user_lines(region: str = HOME) -> list[Line]:
     return [Line("Cognito, active users (Essentials)", 1, prices(region)["active_user_month"])]
 
 
-def unpriced(templates: Iterable[Template]) -> set[str]:
+def unpriced(templates: Iterable[StackTemplate]) -> set[str]:
     """Types with unknown cost, which the figures do not include."""
     known = {*_A_MONTH, *_AN_HOUR, *_PRICED_APART}
     kinds = {
@@ -261,7 +269,7 @@ def unpriced(templates: Iterable[Template]) -> set[str]:
     return {kind for kind in kinds if not any(free.fullmatch(kind) for free in _FREE_WHILE_IDLE)}
 
 
-def _of_kind(template: Template, kind: str) -> Iterator[Any]:
+def _of_kind(template: StackTemplate, kind: str) -> Iterator[Any]:
     return (
         resource.get("Properties", {})
         for resource in template["Resources"].values()
@@ -269,7 +277,7 @@ def _of_kind(template: Template, kind: str) -> Iterator[Any]:
     )
 
 
-def _alarms(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
+def _alarms(template: StackTemplate, price: Mapping[str, float]) -> Iterator[Line]:
     """CloudWatch bills an alarm by its metrics."""
     alarms = list(_of_kind(template, "AWS::CloudWatch::Alarm"))
     if alarms:
@@ -279,7 +287,7 @@ def _alarms(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
         yield Line(ALARMS, watched, price["alarm_month"])
 
 
-def _dashboards(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
+def _dashboards(template: StackTemplate, price: Mapping[str, float]) -> Iterator[Line]:
     """The first three of an account are free if they have at most `FREE_METRICS`."""
     billed = [
         body
@@ -297,19 +305,19 @@ def metrics_of(dashboard_body: Any) -> int:
     return sum(len(widget["properties"].get("metrics", ())) for widget in body["widgets"])
 
 
-def _acl_rules(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
+def _acl_rules(template: StackTemplate, price: Mapping[str, float]) -> Iterator[Line]:
     for acl in _of_kind(template, "AWS::WAFv2::WebACL"):
         yield Line("Rules of a web ACL", len(acl.get("Rules", [])), price["web_acl_rule_month"])
 
 
-def _endpoints(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
+def _endpoints(template: StackTemplate, price: Mapping[str, float]) -> Iterator[Line]:
     for endpoint in _of_kind(template, "AWS::EC2::VPCEndpoint"):
         if endpoint.get("VpcEndpointType", "Gateway") == "Interface":
             zones = len(endpoint.get("SubnetIds", [])) or 1
             yield Line("Interface endpoint, hours", zones * HOURS, price["interface_endpoint_hour"])
 
 
-def _tasks(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
+def _tasks(template: StackTemplate, price: Mapping[str, float]) -> Iterator[Line]:
     """Fargate: what a service's tasks reserve, their public addresses, and two alarms of each scaling policy."""
     definitions = {
         key: resource["Properties"]
@@ -330,7 +338,7 @@ def _tasks(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
         yield Line("Alarms of a scaling policy", 2, price["alarm_month"])
 
 
-def _snapshots(templates: Sequence[Template], price: Mapping[str, float]) -> Iterator[Line]:
+def _snapshots(templates: Sequence[StackTemplate], price: Mapping[str, float]) -> Iterator[Line]:
     """SnapStart: each published version of a function costs its memory for every second, called or not."""
     megabytes = [
         function["MemorySize"]
@@ -344,7 +352,7 @@ def _snapshots(templates: Sequence[Template], price: Mapping[str, float]) -> Ite
         yield Line(item, gb_seconds, price["snapshot_gb_second"])
 
 
-def _schedules(templates: Sequence[Template], price: Mapping[str, float]) -> Iterator[Line]:
+def _schedules(templates: Sequence[StackTemplate], price: Mapping[str, float]) -> Iterator[Line]:
     megabytes = sizes(templates)
     by_id = {spec.construct_id: spec.name for spec in _specs()}
     for template in templates:
@@ -386,7 +394,7 @@ _EXAMPLE_DIGEST: Final = "sha256:" + "0" * 64
 
 def templates_of(
     stage: str, environ: Mapping[str, str], *, with_github: bool, folder: Path
-) -> list[Template]:
+) -> list[StackTemplate]:
     """The templates of a stage with the settings of its file, made in ``folder`` without building a layer.
 
     ``with_github``: with GitHub's MCP server in the account, whether or not the settings name its images.

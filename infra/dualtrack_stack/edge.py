@@ -16,7 +16,7 @@ certificates")."""
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class StageEdge:
     """``domain``: the stage's own host name, empty for AWS's. ``certificate_arn``: ACM's certificate for it, in
     us-east-1 for a stage with a page, else in the stage's region. ``firewall``: AWS WAF on the API's stage;
     ``firewall_log``: what it blocks or counts is logged.
@@ -33,10 +33,10 @@ class Edge:
         return f"https://{self.domain}/" if self.domain else ""
 
 
-PLAIN: Final = Edge()
+PLAIN: Final = StageEdge()
 
 
-def edge_from(settings: Settings, stage: StageSettings) -> Edge:
+def edge_from(settings: Settings, stage: StageSettings) -> StageEdge:
     """``DOMAIN`` with ``CERTIFICATE_ARN``, and ``WAF``. Raises ValueError for values that AWS would refuse together."""
     domain, certificate = settings.domain, settings.certificate_arn
     if bool(domain) != bool(certificate):
@@ -45,4 +45,4 @@ def edge_from(settings: Settings, stage: StageSettings) -> Edge:
         raise ValueError(
             f"CERTIFICATE_ARN = {certificate}: CloudFront only accepts certificates in {CLOUDFRONT_REGION}"
         )
-    return Edge(domain, certificate, settings.waf != "off", settings.waf == "log")
+    return StageEdge(domain, certificate, settings.waf != "off", settings.waf == "log")

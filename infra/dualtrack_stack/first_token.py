@@ -30,7 +30,7 @@ START_SECONDS: Final = 0.04
 """Assumed: StartExecution, until the first state is entered."""
 
 POLL_SECONDS: Final = 0.1
-"""The longest wait of a stream that has just had an event (`streaming.follow_events.Pace.busy`)."""
+"""The longest wait of a stream that has just had an event (`streaming.follow_events.PollIntervals.busy`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ TESTING: Final = "testing.py"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LayerTarget:
     """What packages are resolved for: a Python version and a platform as uv names it, None for this machine's."""
 
     python: str
@@ -50,8 +50,8 @@ class Target:
 
 LAMBDA_PYTHON: Final = "3.13"
 # Amazon Linux 2023; an older tag takes older wheels
-LAMBDA: Final = Target(LAMBDA_PYTHON, "aarch64-manylinux_2_34")
-HERE: Final = Target(f"{sys.version_info[0]}.{sys.version_info[1]}")
+LAMBDA: Final = LayerTarget(LAMBDA_PYTHON, "aarch64-manylinux_2_34")
+HERE: Final = LayerTarget(f"{sys.version_info[0]}.{sys.version_info[1]}")
 """This machine, on which a test can run a function with its own layers alone."""
 
 UNZIPPED_LIMIT: Final = 262_144_000
@@ -78,7 +78,7 @@ _UNREACHABLE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class LayerRole:
     """A dependency layer: its folder (``parent``/``name``) and the layers it requires."""
 
     name: str
@@ -100,26 +100,26 @@ class Role:
         return [path for path in (self.requirements, self.excludes) if path.is_file()]
 
 
-ROLES: Final[Mapping[str, Role]] = MappingProxyType(
+ROLES: Final[Mapping[str, LayerRole]] = MappingProxyType(
     {
         role.name: role
         for role in (
-            Role("base"),
-            Role("arguments", above=("base",)),
-            Role("claude", above=("base",)),
-            Role("search", above=("base", "claude")),
-            Role("documents", above=("base", "claude", "search")),
-            Role("mcp", above=("base", "arguments")),
-            Role("graph", above=("base",)),
-            Role("embed", above=("base",)),
-            Role("schedules", above=("base",)),
-            Role("stream"),
+            LayerRole("base"),
+            LayerRole("arguments", above=("base",)),
+            LayerRole("claude", above=("base",)),
+            LayerRole("search", above=("base", "claude")),
+            LayerRole("documents", above=("base", "claude", "search")),
+            LayerRole("mcp", above=("base", "arguments")),
+            LayerRole("graph", above=("base",)),
+            LayerRole("embed", above=("base",)),
+            LayerRole("schedules", above=("base",)),
+            LayerRole("stream"),
         )
     }
 )
 
 
-def build(role: Role, target: Target = LAMBDA) -> Path:
+def build(role: LayerRole, target: LayerTarget = LAMBDA) -> Path:
     """The folder of a built dependency layer (``python/`` inside)."""
     built = layers_folder() / f"{role.name}-{_dependency_key(role, target)}"
     if built.is_dir():
@@ -174,7 +174,7 @@ def _set_modes(folder: Path) -> None:
         path.chmod(0o755 if path.is_dir() or path.stat().st_mode & stat.S_IXUSR else 0o644)
 
 
-def _install(role: Role, target: Target, folder: Path, beneath: Iterable[Path]) -> None:
+def _install(role: LayerRole, target: LayerTarget, folder: Path, beneath: Iterable[Path]) -> None:
     packages = folder / "python"
     _run(
         "uv", "pip", "install", "--quiet", "--no-config",
@@ -192,7 +192,7 @@ def _install(role: Role, target: Target, folder: Path, beneath: Iterable[Path]) 
         compile_for_lambda(packages)
 
 
-def options_of(target: Target) -> tuple[str, ...]:
+def options_of(target: LayerTarget) -> tuple[str, ...]:
     """The options of ``uv pip install`` for wheels of this target alone."""
     platform = ("--python-platform", target.platform) if target.platform else ()
     return ("--python-version", target.python, *platform, "--only-binary", ":all:", "--link-mode", "copy")
@@ -284,7 +284,7 @@ def lambda_python() -> Interpreter:
     return Interpreter(finished.stdout.strip())
 
 
-def _dependency_key(role: Role, target: Target) -> str:
+def _dependency_key(role: LayerRole, target: LayerTarget) -> str:
     stack = (role, *(ROLES[name] for name in role.above))
     return _digest([*(path for layer in stack for path in layer.files), VERSIONS], target)
 
@@ -295,7 +295,7 @@ def _sources() -> list[Path]:
 
 
 def _digest(
-    files: Iterable[Path], target: Target = LAMBDA, more: Mapping[Path, bytes] = MappingProxyType({})
+    files: Iterable[Path], target: LayerTarget = LAMBDA, more: Mapping[Path, bytes] = MappingProxyType({})
 ) -> str:
     recipe = (RECIPE, target.platform, target.python)
     digest = hashlib.sha256(repr(recipe).encode())

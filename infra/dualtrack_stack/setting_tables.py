@@ -19,7 +19,7 @@ from dualtrack_stack.stages import StageSettings
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.settings import Entry
+    from dualtrack.settings import Setting
 
 DOCUMENTS: Final = ("docs/settings.md", "docs/aws/settings.md", "docs/mcp.md", "docs/terminal.md")
 
@@ -56,12 +56,12 @@ def _of_settings(name: str) -> Iterator[tuple[str, str, str]]:
             yield f"`{entry.name}`", _default(entry), entry.declared.about + _range(entry)
 
 
-def _default(entry: Entry) -> str:
+def _default(entry: Setting) -> str:
     text = entry.declared.or_else.upper() or text_of(entry.default)
     return entry.declared.unset or (f"`{text}`" if text else "none")
 
 
-def _range(entry: Entry) -> str:
+def _range(entry: Setting) -> str:
     least, most = entry.declared.least, entry.declared.most
     return "" if least is None or most is None else f" ({least:g} to {most:,g})"
 

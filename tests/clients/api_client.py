@@ -23,7 +23,7 @@ import pytest
 from dualtrack.api import models
 from dualtrack.api.end_users import end_user_id
 from dualtrack.api.route import KEY_PATH
-from dualtrack.chat.agent import Deployed
+from dualtrack.chat.agent import AgentDeployment
 from dualtrack.profiles import ApprovalPolicy, all_profiles
 
 from tests.clients.documented import operation_of, references_of, validator_of
@@ -274,7 +274,9 @@ class Api:
             for name, profile in all_profiles().items()
         }
         ref = replace(ref_of(self.chat(started["chat_id"])), turn=recorded)
-        return self.world.take_turn(ref, deployed=Deployed(self.world.model_name, profiles=profiles))["next"]
+        return self.world.take_turn(ref, deployed=AgentDeployment(self.world.model_name, profiles=profiles))[
+            "next"
+        ]
 
     def chat_ids(self) -> list[str]:
         """The ids of the user's chats, unordered."""

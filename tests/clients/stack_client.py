@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
     from dualtrack_stack.local.stack import LocalStack
-    from dualtrack_stack.local.tokens import Identity
+    from dualtrack_stack.local.tokens import SignedInUser
 
 PATIENCE = 60.0
 """Seconds after which a test gives up waiting; far more than a working stack needs."""
@@ -60,7 +60,7 @@ class Person:
     """A user of the stack: an HTTP client with the user's token."""
 
     url: str
-    identity: Identity
+    identity: SignedInUser
     http: httpx.Client = field(init=False)
     chats: list[str] = field(default_factory=list)
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
-from dualtrack.corpora.courses import Courses, put_vectors
+from dualtrack.corpora.courses import CoursesKind, put_vectors
 from dualtrack.corpora.ingest import Ingest, ingest
 from dualtrack.corpora.jobs import start_job, sweep_corpora
 from dualtrack.errors import Transient
@@ -35,9 +35,9 @@ from tests.servers.voyage import words_as_vector
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from dualtrack.storage.corpora import Published
+    from dualtrack.storage.corpora import PublishedVersion
     from dualtrack.storage.stores import Stores
-    from dualtrack.tools.courses.index import Index
+    from dualtrack.tools.courses.index import CourseIndex
 
     from tests.drivers.faults import Fault
 
@@ -96,7 +96,7 @@ class CorpusWorld:
     beside: bool = False
     aws: MemoryAws = field(default_factory=MemoryAws)
     clock: FakeClock = field(default_factory=FakeClock)
-    kind: Courses = field(default_factory=Courses)
+    kind: CoursesKind = field(default_factory=CoursesKind)
     embedder: Any = None
 
     def __post_init__(self) -> None:
@@ -184,12 +184,12 @@ class CorpusWorld:
         """Its files by name."""
         return {file.name: file for file in self.stores().corpus_jobs.files(self.corpus, job.job_id)}
 
-    def published(self) -> Published:
+    def published(self) -> PublishedVersion:
         version = self.stores().corpora.published(self.corpus)
         assert version is not None
         return version
 
-    def index(self) -> Index:
+    def index(self) -> CourseIndex:
         """The published index."""
         return load(self.stores().corpora.index(self.corpus, self.published().version))
 
@@ -221,6 +221,6 @@ def limited(calls: int) -> Callable[[], bool]:
     return has_time
 
 
-def texts_of(index: Index) -> Iterator[str]:
+def texts_of(index: CourseIndex) -> Iterator[str]:
     """Every chunk's text."""
     return (index.chunk(row).text for row in range(len(index)))

@@ -8,10 +8,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.models import minilm
-from dualtrack.storage.corpora import Published
+from dualtrack.storage.corpora import PublishedVersion
 from dualtrack.tools.courses.chunking import chunks_of
 from dualtrack.tools.courses.documents import parse, read_document
-from dualtrack.tools.courses.index import Index, build, save
+from dualtrack.tools.courses.index import CourseIndex, build, save
 from dualtrack.tools.courses.library import CORPUS, CourseLibrary
 from dualtrack.tools.courses.values import embedded_text
 from dualtrack.tools.documentation.dependencies import SearchNeeds
@@ -80,7 +80,7 @@ def sample_courses() -> tuple[Course, ...]:
     return tuple(read_document(path.name, path.read_bytes()) for path in sorted(SAMPLES.glob("*.[tm]*")))
 
 
-def index_of(courses: Iterable[Course], embedder: Embedder | None = None) -> Index:
+def index_of(courses: Iterable[Course], embedder: Embedder | None = None) -> CourseIndex:
     """The courses' index, with vectors if there is an embedder."""
     listed = tuple(courses)
     chunks = [chunk for course in listed for chunk in chunks_of(course)]
@@ -91,11 +91,13 @@ def index_of(courses: Iterable[Course], embedder: Embedder | None = None) -> Ind
     return build(listed, chunks, embedder.model, vectors[: len(chunks)], vectors[len(chunks) :])
 
 
-def publish(stores: Stores, version: str, index: Index) -> None:
+def publish(stores: Stores, version: str, index: CourseIndex) -> None:
     """Publish it as the current version."""
     key = f"corpora/{CORPUS}/versions/{version}/index"
     stores.bodies.s3.put_object(Bucket=SETTINGS.bodies_bucket, Key=key, Body=save(index))
-    stores.corpora.publish(CORPUS, Published(version, index.model, {}, 0), stores.corpora.current(CORPUS))
+    stores.corpora.publish(
+        CORPUS, PublishedVersion(version, index.model, {}, 0), stores.corpora.current(CORPUS)
+    )
 
 
 class Lines:

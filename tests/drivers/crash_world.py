@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import anthropic
 import httpx2
-from dualtrack.chat.agent import Deployed
+from dualtrack.chat.agent import AgentDeployment
 from dualtrack.chat.attached_files import File
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.cost_hold import CostSettings
-from dualtrack.chat.decide_calls import Wanted, decide_calls
+from dualtrack.chat.decide_calls import CallDecision, decide_calls
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.erase_user import Retention, begin_erasure, stop_user
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.run_schedules import Starting, run_schedules
 from dualtrack.chat.run_tool import run_tool
-from dualtrack.chat.run_turn import TurnSettings, Waits, run_turn
+from dualtrack.chat.run_turn import TurnSettings, WaitTiming, run_turn
 from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
 from dualtrack.chat.summarise import summarise
 from dualtrack.chat.sweep import sweep
@@ -45,7 +45,7 @@ from dualtrack.ids import execution_name, new_conversation_id, parse_record_id, 
 from dualtrack.memory.digests import Digest
 from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT
-from dualtrack.memory.records import Block, QueryTrack
+from dualtrack.memory.records import QueryTrack, TrackBlock
 from dualtrack.memory.standing import Instruction, Standing
 from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.anthropic import Claude
@@ -375,8 +375,10 @@ class World:
         for number in range(1, count + 1):
             own = query_id(number)
             said = f"{ALWAYS.words}\n" if number == ALWAYS.query else ""
-            asked = Block(own, "user", said + "word " * (4 * EARLIER_TOKENS // 6), now)
-            track = QueryTrack(number, (asked, Block(f"{own}-r-sum", "assistant", "Yes.", now, f"{own}-r")))
+            asked = TrackBlock(own, "user", said + "word " * (4 * EARLIER_TOKENS // 6), now)
+            track = QueryTrack(
+                number, (asked, TrackBlock(f"{own}-r-sum", "assistant", "Yes.", now, f"{own}-r"))
+            )
             store(stores, stores.history.track_writes(self.user, conversation_id, track))
         if self.scenario.digest_waits:
             through = 2 * count // 3
@@ -937,7 +939,7 @@ class World:
             return error.status
         return 202
 
-    def deployed(self) -> Deployed:
+    def deployed(self) -> AgentDeployment:
         """The deployment: its profiles ask for the scenario's tools."""
         approval = ApprovalPolicy("never", ask=self.scenario.asks)
         asks_user = any(QUESTION in asked for asked in self.scenario.rounds)
@@ -946,7 +948,7 @@ class World:
             name: replace(profile, approval=approval, tools=(*profile.tools, *more))
             for name, profile in all_profiles().items()
         }
-        return Deployed(MODEL, profiles=profiles)
+        return AgentDeployment(MODEL, profiles=profiles)
 
     def turn(self, ref: ChatRef, process: Process) -> Any:
         """One delivery of a turn."""
@@ -956,7 +958,7 @@ class World:
         """A turn as the function takes it."""
         settings = TurnSettings(self.deployed(), max_cost=self.scenario.max_cost)
         stores, model = self.stores(process), self.claude(process)
-        return run_turn(ref, stores, lambda _: model, settings, waiting=Waits(self._sleep, draw))
+        return run_turn(ref, stores, lambda _: model, settings, waiting=WaitTiming(self._sleep, draw))
 
     def tool(self, ref: ChatRef, call_id: str, process: Process, fn: str = "tool") -> Any:
         """One delivery of a tool's call; ``fn`` is the function that has it."""
@@ -987,15 +989,15 @@ class World:
             return decide_calls(stores, executions, loaded[0], wanted, "user", self.deployed())
         return None
 
-    def _wanted(self, call: ToolCall) -> Wanted:
+    def _wanted(self, call: ToolCall) -> CallDecision:
         how = self.scenario.decided
         if call.asks == "question" and how != "decline":
-            return Wanted(call.id, answer="The red one.")
+            return CallDecision(call.id, answer="The red one.")
         if call.asks == "client_tool" and how != "decline":
-            return Wanted(call.id, result=ToolResult(FOUND))
+            return CallDecision(call.id, result=ToolResult(FOUND))
         changed = freeze({**call.input, "text": "Edited."}) if how == "edit" else None
         reason = "Not today." if how == "decline" else ""
-        return Wanted(call.id, how != "decline", reason, changed, how == "allow")
+        return CallDecision(call.id, how != "decline", reason, changed, how == "allow")
 
     def stop(self, ref: ChatRef, process: Process) -> Any:
         """DELETE /v1/chats/{id}."""

@@ -34,10 +34,10 @@ from dualtrack.credits.account import (
     PAUSED,
     RESUMED,
     Account,
+    AccountChange,
     Cost,
-    Decision,
+    HoldRefusal,
     Movement,
-    Refused,
     next_day,
 )
 from dualtrack.credits.audit import Books, differences, enter
@@ -46,7 +46,7 @@ from dualtrack.credits.plans import PLANS, Plan, price_chat
 from dualtrack.errors import Contended
 from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage import dynamo
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.ledger import Ledger, account_from, account_moved, movement_from, user_of
 
 from tests.drivers.credit_tables import make_chats, make_ledger, rows
@@ -366,20 +366,20 @@ class Rules:
 
     def hold(
         self, seen: Account, fresh: Account, chat: str, now: float, key: UnderKey | None
-    ) -> Decision | Refused:
+    ) -> AccountChange | HoldRefusal:
         return fresh.hold(chat, 5, now, key)
 
-    def settle(self, account: Account, chat: str, amount: int, now: float, cost: Cost) -> Decision:
+    def settle(self, account: Account, chat: str, amount: int, now: float, cost: Cost) -> AccountChange:
         return account.settle(chat, amount, now, cost)
 
-    def release(self, account: Account, chat: str, now: float, cost: Cost) -> Decision:
+    def release(self, account: Account, chat: str, now: float, cost: Cost) -> AccountChange:
         return account.release(chat, now, cost)
 
-    def cancel(self, account: Account, chat: str, now: float, cost: Cost) -> Decision:
+    def cancel(self, account: Account, chat: str, now: float, cost: Cost) -> AccountChange:
         """Of a chat of which no byte has come."""
         return account.cancel_unanswered(chat, now, cost)
 
-    def pause(self, account: Account, chat: str, now: float, nanodollars: int) -> Decision:
+    def pause(self, account: Account, chat: str, now: float, nanodollars: int) -> AccountChange:
         """Until the world is over."""
         return account.pause(chat, now + PAUSE_SECONDS, now, nanodollars)
 
@@ -391,7 +391,7 @@ class Rules:
         paid: bool,
         now: float,
         nanodollars: int,
-    ) -> Decision | Refused:
+    ) -> AccountChange | HoldRefusal:
         """With the calls that were approved."""
         return account.resume(chat, calls, paid, now, nanodollars)
 
@@ -413,13 +413,13 @@ class CheckThenCharge(Rules):
 
     def hold(
         self, seen: Account, fresh: Account, chat: str, now: float, key: UnderKey | None
-    ) -> Decision | Refused:
+    ) -> AccountChange | HoldRefusal:
         checked = seen.hold(chat, 5, now, key)
-        if isinstance(checked, Refused):
+        if isinstance(checked, HoldRefusal):
             return checked
         unlimited: Any = "unlimited"
         taken = replace(fresh, plan=unlimited).hold(chat, 5, now, key)
-        if isinstance(taken, Refused):
+        if isinstance(taken, HoldRefusal):
             return taken
         return replace(taken, account=replace(taken.account, plan=fresh.plan))
 
@@ -429,13 +429,13 @@ class CapsOnOldFigures(Rules):
 
     def hold(
         self, seen: Account, fresh: Account, chat: str, now: float, key: UnderKey | None
-    ) -> Decision | Refused:
+    ) -> AccountChange | HoldRefusal:
         checked = seen.hold(chat, 5, now, key)
-        if isinstance(checked, Refused) or key is None or key.key_id not in fresh.keys:
+        if isinstance(checked, HoldRefusal) or key is None or key.key_id not in fresh.keys:
             return fresh.hold(chat, 5, now, key)
         free = {**fresh.keys, key.key_id: replace(fresh.keys[key.key_id], caps=Caps())}
         taken = replace(fresh, keys=free).hold(chat, 5, now, key)
-        if isinstance(taken, Refused):
+        if isinstance(taken, HoldRefusal):
             return taken
         return replace(taken, account=replace(taken.account, keys=fresh.keys))
 
@@ -451,10 +451,10 @@ class ResumeWithoutCaps(Rules):
         paid: bool,
         now: float,
         nanodollars: int,
-    ) -> Decision | Refused:
+    ) -> AccountChange | HoldRefusal:
         free = {key_id: replace(use, caps=Caps()) for key_id, use in account.keys.items()}
         taken = replace(account, keys=free).resume(chat, calls, paid, now, nanodollars)
-        if isinstance(taken, Refused):
+        if isinstance(taken, HoldRefusal):
             return taken
         return replace(taken, account=replace(taken.account, keys=account.at(now).keys))
 
@@ -462,21 +462,21 @@ class ResumeWithoutCaps(Rules):
 class PausedHoldsDie(Rules):
     """Broken: the hold of a paused chat lives as long as any other, so others take its credits."""
 
-    def pause(self, account: Account, chat: str, now: float, nanodollars: int) -> Decision:
+    def pause(self, account: Account, chat: str, now: float, nanodollars: int) -> AccountChange:
         return account.pause(chat, now, now, nanodollars)
 
 
 class FreeFailures(Rules):
     """Broken: a failed chat costs its key nothing."""
 
-    def release(self, account: Account, chat: str, now: float, cost: Cost) -> Decision:
+    def release(self, account: Account, chat: str, now: float, cost: Cost) -> AccountChange:
         return account.release(chat, now)
 
 
 class ReleaseWithoutLimit(Rules):
     """Broken: a release gives five credits back without checking the chat's hold."""
 
-    def release(self, account: Account, chat: str, now: float, cost: Cost) -> Decision:
+    def release(self, account: Account, chat: str, now: float, cost: Cost) -> AccountChange:
         decision = account.release(chat, now, cost)
         refunded = replace(decision.account, used_day=decision.account.used_day - 5)
         return replace(decision, account=refunded)
@@ -485,10 +485,10 @@ class ReleaseWithoutLimit(Rules):
 class SettleTwice(Rules):
     """Broken: settling checks neither the chat's status nor its hold."""
 
-    def settle(self, account: Account, chat: str, amount: int, now: float, cost: Cost) -> Decision:
+    def settle(self, account: Account, chat: str, amount: int, now: float, cost: Cost) -> AccountChange:
         if chat not in account.holds:
             held = account.hold(chat, amount, now)
-            if isinstance(held, Decision):
+            if isinstance(held, AccountChange):
                 return replace(held.account, seq=account.seq).settle(chat, amount, now, cost)
         return account.settle(chat, amount, now, cost)
 
@@ -499,7 +499,7 @@ class SettleTwice(Rules):
 class FreeWithoutEnd(Rules):
     """Broken: cancelling early is free, however often."""
 
-    def cancel(self, account: Account, chat: str, now: float, cost: Cost) -> Decision:
+    def cancel(self, account: Account, chat: str, now: float, cost: Cost) -> AccountChange:
         return replace(account, free_cancels=()).cancel_unanswered(chat, now, cost)
 
 
@@ -781,7 +781,7 @@ class World:
                 return
         self.runs.append(Run(None, "operator", step, spare=True))
 
-    def _move(self, user: str, decide: Callable[[Account], Decision]) -> Step:
+    def _move(self, user: str, decide: Callable[[Account], AccountChange]) -> Step:
         while True:
             account = self.ledger.load(user)
             yield
@@ -805,7 +805,7 @@ class World:
             account = self.ledger.load(chat.user)
             key = UnderKey(chat.key_id, HELD) if chat.key_id else None
             decision = self.rules.hold(seen, account, chat.id, now, key)
-            if isinstance(decision, Refused):
+            if isinstance(decision, HoldRefusal):
                 self.tally.counts["refused"] += 1
                 reached = decision.cap.cap if decision.cap else decision.why
                 self.tally.counts[f"refused: {reached}"] += 1
@@ -858,7 +858,7 @@ class World:
             now, account = self._clock(), self.ledger.load(chat.user)
             needed = HELD if chat.key_id else 0
             decision = self.rules.resume(account, chat.id, chat.waits, False, now, needed)
-            if isinstance(decision, Refused):
+            if isinstance(decision, HoldRefusal):
                 self.tally.counts["refused to go on"] += 1
                 if self.rng.random() < 0.8:
                     return
@@ -923,7 +923,7 @@ class World:
         try:
             if actions:
                 dynamo.transact(self.client, actions, _no_pause)
-        except Lost as lost:
+        except ConditionFailed as lost:
             if account_moved(lost):
                 self.tally.counts["decided anew"] += 1
                 return False
@@ -998,10 +998,10 @@ def _dollar_day(parts: Sequence[KeyPart]) -> str:
     return max((day for day, amount in held.items() if amount), default=parts[0].day)
 
 
-def _with_caps(account: Account, key_id: str, said: Mapping[str, float | None], now: float) -> Decision:
+def _with_caps(account: Account, key_id: str, said: Mapping[str, float | None], now: float) -> AccountChange:
     """Other caps for a key that was not revoked."""
     use = account.keys.get(key_id)
-    return Decision(account) if use is None or use.is_revoked else account.change_caps(key_id, said, now)
+    return AccountChange(account) if use is None or use.is_revoked else account.change_caps(key_id, said, now)
 
 
 def _calls(text: str) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from dualtrack.settings import settings_from
 from dualtrack.storage.cache import CacheStore
 from dualtrack.tools.documentation.dependencies import Dependencies, build_dependencies
 from dualtrack.tools.documentation.pipeline import documentation_for
-from dualtrack.tools.documentation.settings import Limits, RetrievalSettings
+from dualtrack.tools.documentation.settings import RetrievalSettings, SearchLimits
 
 from tests.drivers.aws import aws_in_process
 from tests.drivers.tables import make_table
@@ -30,7 +30,7 @@ QUESTION = "How do I set up OAuth for Twitter ads?"
 LIBRARY = "/websites/developer_x_ads"
 NOW = 1_795_000_000.0
 PATIENT = RetrievalSettings(
-    limits=Limits(100, cache=20, understand=20, search=20, choose=20, context=20, embed=20, rerank=20)
+    limits=SearchLimits(100, cache=20, understand=20, search=20, choose=20, context=20, embed=20, rerank=20)
 )
 """The product's settings with timeouts long enough for a slow machine."""
 

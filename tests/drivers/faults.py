@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 from botocore.exceptions import ReadTimeoutError
-from dualtrack.webhooks.post import Outcome
+from dualtrack.webhooks.post import PostOutcome
 
 from tests.drivers.memory_aws import Client, client_error
 
@@ -189,7 +189,7 @@ def deliver(trace: Trace, quiet: Trace, step: str, body: Callable[[Process], obj
     return outcome[0]
 
 
-def _throttled(site: Site) -> httpx2.Response | Outcome | Exception:
+def _throttled(site: Site) -> httpx2.Response | PostOutcome | Exception:
     if site.service == "model":
         body = {"type": "error", "error": {"type": "overloaded_error", "message": "test"}}
         return httpx2.Response(529, json=body)
@@ -198,7 +198,7 @@ def _throttled(site: Site) -> httpx2.Response | Outcome | Exception:
     if site.service in OVER_HTTP:
         return httpx2.Response(429, json={"error": "slow down"}, headers={"retry-after": "1"})
     if site.service == "receiver":
-        return Outcome(429)
+        return PostOutcome(429)
     return client_error("SlowDown" if site.service == "s3" else "ThrottlingException", site.operation)
 
 
@@ -209,9 +209,9 @@ def _conflict(site: Site) -> Exception:
     return client_error("TransactionConflictException", site.operation)
 
 
-def _lost_answer(site: Site) -> Outcome | Exception:
+def _lost_answer(site: Site) -> PostOutcome | Exception:
     if site.service == "receiver":
-        return Outcome(error="no answer")
+        return PostOutcome(error="no answer")
     if site.service == "model":
         return httpx2.ReadTimeout("test")
     if site.service == "tool":

@@ -18,7 +18,7 @@ from dualtrack.models.turn import ToolCall
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.graph.engine import QueryFailed, Rows
 from dualtrack.tools.graph.needs import GraphNeeds
-from dualtrack.tools.graph.schema import Label, Property, RelationshipType, Schema
+from dualtrack.tools.graph.schema import NodeLabel, Property, RelationshipType, StoredSchema
 from dualtrack.tools.registry import IN_HOUSE, in_house_tools
 from dualtrack.tools.running import Running
 from dualtrack_stack.local import sample_graph
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from dualtrack.tool_values import ToolResult
-    from dualtrack.tools.graph.engine import Value
+    from dualtrack.tools.graph.engine import GraphValue
     from dualtrack.tools.graph.schema import PropertyType
 
 TOOLS = tuple(name for name, spec in IN_HOUSE.items() if spec.kind == "graph")
@@ -69,14 +69,16 @@ class Graph:
     edges: tuple[Edge, ...]
 
     @property
-    def schema(self) -> Schema:
+    def schema(self) -> StoredSchema:
         """The schema as the loader would write it."""
         label_of = {node.node_id: node.label for node in self.nodes}
         counts = Counter(node.label for node in self.nodes)
         kinds = Counter(edge.type for edge in self.edges)
-        return Schema(
+        return StoredSchema(
             tuple(
-                Label(label, _columns(node.properties for node in self.nodes if node.label == label), count)
+                NodeLabel(
+                    label, _columns(node.properties for node in self.nodes if node.label == label), count
+                )
                 for label, count in sorted(counts.items())
             ),
             tuple(
@@ -137,7 +139,7 @@ class MemoryEngine:
         _create(self.connection, self.graph.schema)
         _fill(self.connection, self.graph)
 
-    def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
+    def read(self, query: str, parameters: Mapping[str, GraphValue], limit: int) -> Rows:
         """As `tools.graph.engine.Engine.read`."""
         self.queries.append(query)
         try:
@@ -159,7 +161,7 @@ class MemoryEngine:
         self.database.close()
 
 
-def _create(connection: ladybug.Connection, schema: Schema) -> None:
+def _create(connection: ladybug.Connection, schema: StoredSchema) -> None:
     for label in schema.labels:
         columns = "".join(f", `{column.name}` {column.type}" for column in label.properties)
         connection.execute(

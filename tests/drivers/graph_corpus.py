@@ -11,7 +11,7 @@ import ladybug
 from dualtrack.codec import load
 from dualtrack.corpora.graph.load import load_graph
 from dualtrack.corpora.jobs import GRAPH
-from dualtrack.tools.graph.schema import Schema
+from dualtrack.tools.graph.schema import StoredSchema
 
 from tests.drivers.corpus_world import CorpusWorld
 from tests.drivers.faults import Process
@@ -47,9 +47,9 @@ class GraphWorld(CorpusWorld):
         """One call of the function `graph_load`."""
         return load_graph(self.stores(Process(self.trace, "graph_load")), job.job_id, has_time)
 
-    def schema(self) -> Schema:
+    def schema(self) -> StoredSchema:
         """The published schema."""
-        return load(Schema, self.stores().corpora.schema(self.corpus, self.published().version))
+        return load(StoredSchema, self.stores().corpora.schema(self.corpus, self.published().version))
 
     def titles(self) -> list[str]:
         """The published files."""

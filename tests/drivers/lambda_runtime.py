@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dualtrack_stack.layers import Role
+from dualtrack_stack.layers import LayerRole
 
 from tests.drivers.documents import ROOT
 
@@ -13,5 +13,5 @@ HOOKS: Final = frozenset({"snapshot_restore_py"})
 for Python"); on this machine it is not there, and a function does without it.
 """
 
-RUNTIME: Final = Role("runtime", parent=ROOT / "tests" / "fixtures")
+RUNTIME: Final = LayerRole("runtime", parent=ROOT / "tests" / "fixtures")
 """The same as requirements, to resolve for this machine."""

@@ -10,10 +10,10 @@ from dualtrack.settings import declared, text_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dualtrack.settings import Entry
+    from dualtrack.settings import Setting
 
 
-def in_a_file() -> Mapping[str, Entry]:
+def in_a_file() -> Mapping[str, Setting]:
     """The settings that may stand in any stage's file, by name."""
     return {
         name: entry
@@ -22,7 +22,7 @@ def in_a_file() -> Mapping[str, Entry]:
     }
 
 
-def another(entry: Entry) -> str:
+def another(entry: Setting) -> str:
     """A value that is valid and not the default: the entry's example, another of the known ones, another number."""
     if entry.declared.example:
         return entry.declared.example

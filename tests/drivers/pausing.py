@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
-from dualtrack.chat.decide_calls import Wanted, decide_calls
+from dualtrack.chat.decide_calls import CallDecision, decide_calls
 from dualtrack.profiles import ApprovalPolicy
 from dualtrack.storage.event_log import read_events
 from dualtrack.tool_values import ToolResult
@@ -18,7 +18,7 @@ from dualtrack_stack.local.offline_model.signing import bind
 from tests.drivers.crash_world import MACHINE, MODEL, NOTE, Scenario, World, ref_of
 
 if TYPE_CHECKING:
-    from dualtrack.chat.agent import Deployed
+    from dualtrack.chat.agent import AgentDeployment
     from dualtrack.events import StoredEvent
     from dualtrack.storage.chats import Chat
     from dualtrack.vocabulary import ApprovalRule
@@ -45,7 +45,7 @@ class Pausing(World):
     sent: list[dict[str, Any]] = field(default_factory=list)
     """Every request to the model, whole."""
 
-    def deployed(self) -> Deployed:
+    def deployed(self) -> AgentDeployment:
         """The deployment."""
         deployed = super().deployed()
         approval = ApprovalPolicy(self.default, ask=self.scenario.asks)
@@ -88,7 +88,7 @@ class Pausing(World):
         assert loaded
         return loaded
 
-    def decide_on(self, chat: Chat, *wanted: Wanted) -> Chat:
+    def decide_on(self, chat: Chat, *wanted: CallDecision) -> Chat:
         """POST /v1/chats/{id}/decisions."""
         executions = self.executions(self.process("decide"))
         return decide_calls(self.look(), executions, chat, wanted, "user", self.deployed())
@@ -110,26 +110,26 @@ class Pausing(World):
         return [call_id for call_id, _ in self.tool_runs]
 
 
-def approve(call_id: str = "q1-t1") -> Wanted:
+def approve(call_id: str = "q1-t1") -> CallDecision:
     """The call may run."""
-    return Wanted(call_id, approve=True)
+    return CallDecision(call_id, approve=True)
 
 
-def allow(call_id: str = "q1-t1") -> Wanted:
+def allow(call_id: str = "q1-t1") -> CallDecision:
     """It may run, and its tool from now on in this conversation."""
-    return Wanted(call_id, approve=True, lasts=True)
+    return CallDecision(call_id, approve=True, lasts=True)
 
 
-def decline(call_id: str = "q1-t1", reason: str = "") -> Wanted:
+def decline(call_id: str = "q1-t1", reason: str = "") -> CallDecision:
     """It may not."""
-    return Wanted(call_id, approve=False, reason=reason)
+    return CallDecision(call_id, approve=False, reason=reason)
 
 
-def returned(text: str, call_id: str = "q1-t1", *, is_error: bool = False) -> Wanted:
+def returned(text: str, call_id: str = "q1-t1", *, is_error: bool = False) -> CallDecision:
     """The client's tool has returned this."""
-    return Wanted(call_id, result=ToolResult(text, is_error))
+    return CallDecision(call_id, result=ToolResult(text, is_error))
 
 
-def edit(call_id: str = "q1-t1", **arguments: Any) -> Wanted:
+def edit(call_id: str = "q1-t1", **arguments: Any) -> CallDecision:
     """It may run with these arguments."""
-    return Wanted(call_id, approve=True, input=arguments)
+    return CallDecision(call_id, approve=True, input=arguments)

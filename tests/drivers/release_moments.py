@@ -15,7 +15,7 @@ from dualtrack.notices import Notice
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.cache import StoredToken
 from dualtrack.storage.keys import ApiKey
-from dualtrack.storage.schedules import Run, Schedule, Times
+from dualtrack.storage.schedules import Schedule, ScheduleRun, Times
 from dualtrack.storage.webhooks import Webhook
 from dualtrack.tools.mcp.catalogue import LeftOut, ServerTools, store_listing
 
@@ -255,7 +255,7 @@ def _store_schedule(world: World) -> None:
     waiting = replace(
         schedule, waiting=now, waiting_for="conversation_busy", refusals=1, why="insufficient_credits"
     )
-    runs = (Run(now - 60, refused="insufficient_credits"), Run(now - 120, chat.chat_id))
+    runs = (ScheduleRun(now - 60, refused="insufficient_credits"), ScheduleRun(now - 120, chat.chat_id))
     world.look().schedules.create(waiting.ran(*runs))
 
 

@@ -10,12 +10,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.api.identity import Identity
+from dualtrack.api.identity import ApiCaller
 from dualtrack.api.models import ScheduleBody
 from dualtrack.api.schedules import make_schedule
 from dualtrack.storage.webhooks import CLAIM_SECONDS, Webhook
 from dualtrack.webhooks.deliver import WAITS, Deliverer
-from dualtrack.webhooks.post import Outcome
+from dualtrack.webhooks.post import PostOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,14 +47,14 @@ class Receiver:
     taken: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     refused: set[str] = field(default_factory=set)
 
-    def answer(self, url: str, body: bytes, message_id: str) -> Outcome:
+    def answer(self, url: str, body: bytes, message_id: str) -> PostOutcome:
         """Take a message, or fail."""
         webhook_id = url.rsplit("/", 1)[1]
         if self.fails_first and webhook_id == HOOKS[0] and message_id not in self.refused:
             self.refused.add(message_id)
-            return Outcome(500)
+            return PostOutcome(500)
         self.taken.setdefault((webhook_id, message_id), []).append(body.decode())
-        return Outcome(200)
+        return PostOutcome(200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ class Edge:
     process: Process
     receiver: Receiver
 
-    def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
+    def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> PostOutcome:
         """A POST."""
         message_id = headers["webhook-id"]
-        outcome: Outcome = self.process.call(
+        outcome: PostOutcome = self.process.call(
             "receiver", "post", url.rsplit("/", 1)[1], lambda: self.receiver.answer(url, body, message_id)
         )
         return outcome
@@ -94,7 +94,7 @@ def deliver(stores: Stores, edge: Edge) -> None:
 def schedule_of(stores: Stores, user: str, message: str, profile: str) -> Schedule:
     """A new schedule, due once in the scenario."""
     body = ScheduleBody(message=message, profile=profile or None, rate="1 day")
-    return make_schedule(stores, Identity(user, user), body)
+    return make_schedule(stores, ApiCaller(user, user), body)
 
 
 def faults_in_telling(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.notices import Notice
 from dualtrack.storage.webhooks import Webhook, WebhookStore
 from dualtrack.webhooks.deliver import QUIET_SECONDS, WAITS, Deliverer
-from dualtrack.webhooks.post import MOST_READ, Poster, _Bounded
+from dualtrack.webhooks.post import MOST_READ, Poster, _BoundedBody
 
 from tests.drivers.memory_aws import Client, MemoryAws
 from tests.drivers.world import FakeClock
@@ -161,20 +161,20 @@ def crowd() -> Iterator[Crowd]:
 @contextlib.contextmanager
 def _counted_reads(seen: dict[str, Seen]) -> Iterator[None]:
     """Note the most that was read of one answer; which one it was shows in its head."""
-    read_into = _Bounded.readinto
+    read_into = _BoundedBody.readinto
 
-    def counted(self: _Bounded, buffer: memoryview) -> int | None:
+    def counted(self: _BoundedBody, buffer: memoryview) -> int | None:
         taken = read_into(self, buffer)
         head = bytes(buffer[: taken or 0])
         kind = "sends 1 GB" if b"%d" % GIGABYTE in head else "redirects" if b" 307 " in head else GOOD
         seen[kind].most_read = max(seen[kind].most_read, MOST_READ - self._left)
         return taken
 
-    _Bounded.readinto = counted  # type: ignore[method-assign]
+    _BoundedBody.readinto = counted  # type: ignore[method-assign]
     try:
         yield
     finally:
-        _Bounded.readinto = read_into  # type: ignore[method-assign]
+        _BoundedBody.readinto = read_into  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

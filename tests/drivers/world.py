@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import boto3
 import httpx
-from dualtrack.chat.agent import Deployed
+from dualtrack.chat.agent import AgentDeployment
 from dualtrack.chat.cost_hold import CostSettings
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.run_tool import run_tool
-from dualtrack.chat.run_turn import Told, TurnOutcome, TurnSettings, Waits, run_turn
+from dualtrack.chat.run_turn import TurnCallbacks, TurnOutcome, TurnSettings, WaitTiming, run_turn
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.chat.summarise import summarise
 from dualtrack.memory.passages import SEARCH_TOOL
@@ -29,7 +29,7 @@ from dualtrack.models.anthropic import connect
 from dualtrack.models.thinking import Thinking
 from dualtrack.requests import ChatRef
 from dualtrack.settings import Settings
-from dualtrack.storage.bodies import Body
+from dualtrack.storage.bodies import StoredBody
 from dualtrack.storage.dynamo import Action, transact
 from dualtrack.storage.stores import Stores, build_stores
 from dualtrack.tools.courses.library import CourseLibrary
@@ -129,18 +129,18 @@ class World:
     def take_turn(
         self,
         ref: ChatRef,
-        told: Told = Told(),  # noqa: B008 - frozen
+        told: TurnCallbacks = TurnCallbacks(),  # noqa: B008 - frozen
         draw: Callable[[], float] = random,
         serve: Callable[[str], Model] | None = None,
         **changed: Any,
     ) -> TurnOutcome:
         """A turn as the function takes it; ``changed``: other settings."""
         settings = TurnSettings(
-            Deployed(self.model_name, self.thinking),
+            AgentDeployment(self.model_name, self.thinking),
             SummarySettings(self.summary_model, self.thinking),
             self.max_cost,
         )
-        waits = Waits(self.clock.sleep, draw)
+        waits = WaitTiming(self.clock.sleep, draw)
         return run_turn(
             ref, self.stores, serve or (lambda _: self.claude), replace(settings, **changed), told, waits
         )
@@ -229,7 +229,7 @@ def search_needs(
 def store(stores: Stores, writes: Sequence[Write]) -> None:
     """Write what a step would record, without its events."""
     for write in writes:
-        if isinstance(write, Body):
+        if isinstance(write, StoredBody):
             stores.bodies.write(write)
     transact(stores.chats.client, [write for write in writes if isinstance(write, Action)])
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from dualtrack_stack.cli.aws.account import Account
+from dualtrack_stack.cli.aws.account import AwsAccount
 from dualtrack_stack.cli.aws.facts import tags_of
 from dualtrack_stack.cli.aws.questions import Person, Steps
 from dualtrack_stack.cli.aws.up import Up, Wishes
@@ -140,7 +140,7 @@ def test_what_is_switched_off_is_named_with_its_cost_and_deleted_if_the_user_agr
         cloudformation.create_stack(StackName=f"{PREFIX}-{name}", TemplateBody=json.dumps(key), Tags=tags)
     for answer, left in (("n\n", ["page", "vectors"]), ("y\n", ["vectors"])):
         monkeypatch.setattr("sys.stdin", io.StringIO(answer))
-        up = Up(Wishes("staging", page=False), Account(), Person(is_there=True), Steps(8))
+        up = Up(Wishes("staging", page=False), AwsAccount(), Person(is_there=True), Steps(8))
         up._page = False
         stacks = up._remove_switched_off(dict(up.account.stacks("staging")))
         assert sorted(stacks) == left

@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 from click.testing import CliRunner, Result
 from dualtrack_stack.cli.aws import down
-from dualtrack_stack.cli.aws.account import Account
+from dualtrack_stack.cli.aws.account import AwsAccount
 from dualtrack_stack.cli.aws.facts import tags_of
 from dualtrack_stack.cli.aws.things import things_of
 from dualtrack_stack.cli.main import main
@@ -32,7 +32,7 @@ KEEPS = {"prod": True, "staging": False}
 IN_PROD = pytest.mark.parametrize("stage", ["prod"], indirect=True)
 
 
-class AsOnAws(Account):
+class AsOnAws(AwsAccount):
     """An account with AWS's own answers about user pools (API_UpdateUserPool, API_DeleteUserPool), and calls that
     fail: ``fails`` names the service and the operation."""
 
@@ -121,7 +121,7 @@ def run(stage: str, region: str, *more: str) -> Result:
 
 
 def _deploy(folder: Path, stage: str, region: str, vectors: VectorBuckets) -> None:
-    account = Account(region)
+    account = AwsAccount(region)
     tags = [{"Key": key, "Value": value} for key, value in tags_of(stage).items()]
     formation = account.client("cloudformation")
     for name in ("Data", "Identity"):
@@ -182,12 +182,12 @@ _CHAT: dict[str, Any] = {
 }
 
 
-def _physical(account: Account, stack: str) -> dict[str, str]:
+def _physical(account: AwsAccount, stack: str) -> dict[str, str]:
     """Type → physical id, of one resource each."""
     return {resource.kind: resource.id for resource in account.resources(stack)}
 
 
-def _fill(account: Account, stage: str, vectors: VectorBuckets) -> None:
+def _fill(account: AwsAccount, stage: str, vectors: VectorBuckets) -> None:
     prefix = f"dualtrack-{stage}"
     outputs = account.stacks(stage)["data"].outputs
     history = account.client("dynamodb")
@@ -232,7 +232,7 @@ def _fill(account: Account, stage: str, vectors: VectorBuckets) -> None:
     account.client("secretsmanager").create_secret(Name=f"{prefix}/oidc", SecretString="x", Tags=tags)
 
 
-def _add_others(account: Account, stage: str, cache: str) -> None:
+def _add_others(account: AwsAccount, stage: str, cache: str) -> None:
     """What has only the tags, or only such a name, or is another stage's."""
     tags = [{"Key": key, "Value": value} for key, value in tags_of(stage).items()]
     schema: dict[str, Any] = {
@@ -251,7 +251,7 @@ def _add_others(account: Account, stage: str, cache: str) -> None:
     account.client("kms").create_key()
 
 
-def _users(account: Account, stage: str) -> None:
+def _users(account: AwsAccount, stage: str) -> None:
     cognito, pool = account.client("cognito-idp"), account.stacks(stage)["identity"].outputs["UserPoolId"]
     cognito.admin_create_user(UserPoolId=pool, Username="ann")
     if KEEPS[stage]:  # by hand, so that it stays with the pool
@@ -262,7 +262,7 @@ def _users(account: Account, stage: str) -> None:
 
 def everything(region: str, vectors: VectorBuckets) -> dict[str, Any]:
     """All data of a region, whoever's."""
-    account = Account(region)
+    account = AwsAccount(region)
     dynamodb, s3, logs = account.client("dynamodb"), account.client("s3"), account.client("logs")
     cognito, kms = account.client("cognito-idp"), account.client("kms")
     pools = cognito.list_user_pools(MaxResults=60)["UserPools"]
@@ -394,7 +394,7 @@ def test_what_is_refused_is_refused_before_conversations_are_deleted(
         assert _items(now) == _items(before), refused
     monkeypatch.setattr(AsOnAws, "fails", ("", ""))
     assert run(stage, HERE).exit_code == 0
-    assert not any(thing.is_tagged for thing in things_of(Account(HERE), stage))
+    assert not any(thing.is_tagged for thing in things_of(AwsAccount(HERE), stage))
 
 
 def _items(found: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from dualtrack.credits.account import Decision
+from dualtrack.credits.account import AccountChange
 from dualtrack.credits.audit import audit
 from dualtrack.storage.dynamo import to_wire
 from dualtrack.storage.ledger import account_item, with_account
@@ -31,12 +31,12 @@ def leave(root: Root, person: Person, available: int) -> None:
     """Use up the day's credits except ``available``, as an earlier chat would."""
     ledger = root.stores().ledger
 
-    def hold(account: Account) -> Decision:
+    def hold(account: Account) -> AccountChange:
         decision = account.hold("ch_earlier", DAY - available, time.time())
-        assert isinstance(decision, Decision)
+        assert isinstance(decision, AccountChange)
         return decision
 
-    def settle(account: Account) -> Decision:
+    def settle(account: Account) -> AccountChange:
         return account.settle("ch_earlier", DAY, time.time())
 
     with_account(ledger, person.id, hold, ledger.commit)

@@ -9,7 +9,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from dualtrack_stack.project.function import Place, own_statements
+from dualtrack_stack.project.function import StagePlace, own_statements
 from dualtrack_stack.project.read import read_project
 
 from tests.drivers.documents import ROOT
@@ -82,7 +82,7 @@ def test_a_customers_tickets_on_the_local_stack(desk: Path) -> None:
 
 def test_its_function_may_use_its_table_and_its_secret_alone() -> None:
     own = read_project(DESK, "staging", {}).own("staging")
-    allowed = own_statements(own, Place("staging", "eu-west-1", "111122223333"))
+    allowed = own_statements(own, StagePlace("staging", "eu-west-1", "111122223333"))
     assert [(statement["Action"], statement["Resource"]) for statement in allowed] == [
         (
             ["dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"],

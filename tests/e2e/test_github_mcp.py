@@ -9,7 +9,7 @@ import pytest
 from dualtrack.frozen import freeze
 from dualtrack.tools.mcp.client import McpClient, Retries
 from dualtrack.tools.mcp.config import McpServer, github_server
-from dualtrack.tools.mcp.execute import Tokens, execute_mcp_call
+from dualtrack.tools.mcp.execute import CallTokens, execute_mcp_call
 from dualtrack.tools.mcp.refresh import LISTING_TOKEN
 from dualtrack.tools.mcp.specs import specs_of
 
@@ -33,7 +33,7 @@ class Stack:
         self.github, self.mcp = github, mcp
         self.server = github_server(mcp.url)
         self.client = McpClient(seconds=20)
-        self.deps = (self.server,), self.client, Tokens(USERS.get, lambda _: "")
+        self.deps = (self.server,), self.client, CallTokens(USERS.get, lambda _: "")
         self.specs = self.listed(self.server)
 
     def listed(self, server: McpServer) -> dict[str, ToolSpec]:
@@ -115,13 +115,13 @@ def test_two_concurrent_users_see_only_their_own(stack: Stack) -> None:
 
 def test_the_client_waits_for_a_restarting_server(stack: Stack) -> None:
     stack.mcp.kill()
-    down = (stack.server,), McpClient(retries=Retries(waits=())), Tokens(USERS.get, lambda _: "")
+    down = (stack.server,), McpClient(retries=Retries(waits=())), CallTokens(USERS.get, lambda _: "")
     gone = execute_mcp_call(stack.specs["github_list_issues"], freeze(HELLO), "ana", *down)
     assert gone.is_error
     assert "cannot be reached" in gone.content
 
     back = Retries(sleep=lambda _: None if stack.mcp.running else stack.mcp.start())
-    waiting = (stack.server,), McpClient(retries=back), Tokens(USERS.get, lambda _: "")
+    waiting = (stack.server,), McpClient(retries=back), CallTokens(USERS.get, lambda _: "")
     again = execute_mcp_call(stack.specs["github_list_issues"], freeze(HELLO), "ana", *waiting)
     assert "Crash on start" in again.content
 
@@ -153,6 +153,6 @@ def test_writing_tools_are_offered_only_when_enabled_and_are_not_repeatable() ->
         new = {**HELLO, "method": "create", "title": "New"}
         assert stack.call("ana", "github_issue_write", new).is_error, "a reading configuration cannot write"
         assert github.created == []
-        stack.deps = (server,), stack.client, Tokens(USERS.get, lambda _: "")
+        stack.deps = (server,), stack.client, CallTokens(USERS.get, lambda _: "")
         assert not stack.call("ana", "github_issue_write", new).is_error
         assert github.created == [("ana", "New")]

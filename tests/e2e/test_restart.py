@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from dualtrack_stack.local.stack import LocalStack
-from dualtrack_stack.local.tokens import Identity
+from dualtrack_stack.local.tokens import SignedInUser
 
 from tests.clients.stack_client import Person, Root, wait_for
 
@@ -52,7 +52,7 @@ def _ended_in_the_middle(
             assert runner.stdout is not None
             url = runner.stdout.readline().removeprefix("ready ").strip()
             token = httpx.get(f"{url}/dev/token", params={"user": "ann"}, timeout=30).json()
-            ann = Person(url, Identity(token["token"], token["user_id"]))
+            ann = Person(url, SignedInUser(token["token"], token["user_id"]))
             script.says("Kept over the night.")
             kept = ann.ask(script.question())
             script.asks(("count_files", {}))

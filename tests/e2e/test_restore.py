@@ -8,7 +8,7 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from dualtrack_stack.cli.aws.account import Account
+from dualtrack_stack.cli.aws.account import AwsAccount
 from dualtrack_stack.cli.aws.questions import Person as Operator
 from dualtrack_stack.cli.aws.restore import run_restore
 from dualtrack_stack.local.aws import REGION
@@ -58,7 +58,7 @@ def test_tables_and_objects_go_back_to_one_moment(tmp_path: Path, monkeypatch: p
 
         for table in TABLES:
             _take_place(root, stack.outputs[table])
-        run_restore(Account(REGION), "local", moment, Operator(yes=True))
+        run_restore(AwsAccount(REGION), "local", moment, Operator(yes=True))
         _let_functions_run(root, None)
         assert _objects(root, bucket) == kept
         assert ann.http.get(f"/v1/conversations/{later['conversation_id']}").status_code == 404

@@ -11,8 +11,8 @@ from dualtrack.chat.executions import owner_of
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.clock import iso
 from dualtrack.ids import execution_name, new_conversation_id, query_id, response_id, summary_id, tool_id
-from dualtrack.memory.full_history import Sums
-from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail
+from dualtrack.memory.full_history import MemorySums
+from dualtrack.memory.records import QueryTrack, Record, ToolCallDetail, TrackBlock
 from dualtrack.runtime.executions import Executions
 from dualtrack.storage.conversations import Conversation, list_position
 
@@ -122,21 +122,21 @@ def _seed(root: Root, user: str, queries: int, tools: int, size: int) -> str:
     conversation_id, now = new_conversation_id(), iso(stores.clock())
     noise = random.Random(7)
     for number in range(1, queries + 1):
-        blocks = [Block(query_id(number), "user", f"Question {number}", now)]
+        blocks = [TrackBlock(query_id(number), "user", f"Question {number}", now)]
         records = [Record(query_id(number), "message", "user", f"Question {number}", now)]
         for index in range(1, tools + 1):
             record_id = tool_id(number, index)
             detail = ToolCallDetail(f"toolu_{record_id}", "kit_big", {}, is_error=False, seconds=1.0, turn=1)
             text = f"{record_id} {noise.randbytes(size // 2).hex()}"[:size]
             records.append(Record(record_id, "tool_call", "user", text, now, 1, call=detail))
-            blocks.append(Block(summary_id(record_id), "user", f"Found {record_id}.", now, record_id))
+            blocks.append(TrackBlock(summary_id(record_id), "user", f"Found {record_id}.", now, record_id))
         record_id = response_id(number)
         records.append(
             Record(
                 record_id, "message", "assistant", noise.randbytes(size // 2).hex(), now, 2, stop="complete"
             )
         )
-        blocks.append(Block(summary_id(record_id), "assistant", f"Answered {number}.", now, record_id))
+        blocks.append(TrackBlock(summary_id(record_id), "assistant", f"Answered {number}.", now, record_id))
         for record in records:
             store(stores, stores.history.record_writes(user, conversation_id, record))
         track = QueryTrack(number, tuple(blocks))
@@ -152,7 +152,7 @@ def _seed(root: Root, user: str, queries: int, tools: int, size: int) -> str:
             now,
             position,
             queries,
-            sums=Sums(tokens=queries * (tools + 1) * size // 4),
+            sums=MemorySums(tokens=queries * (tools + 1) * size // 4),
         )
     )
     return conversation_id

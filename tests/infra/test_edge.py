@@ -11,7 +11,7 @@ import pytest
 from dualtrack.checked_settings import checked
 from dualtrack.settings import DEFAULTS
 from dualtrack_stack.app import build
-from dualtrack_stack.edge import Edge, edge_from
+from dualtrack_stack.edge import StageEdge, edge_from
 from dualtrack_stack.settings import STAGES
 
 from tests.drivers.synthesised import built_layers
@@ -28,18 +28,18 @@ def certificate(region: str) -> str:
 
 
 def test_nothing_set_is_awss_own_address_and_no_firewall() -> None:
-    assert edge_from(checked({}), PROD) == Edge("", "", firewall=False)
+    assert edge_from(checked({}), PROD) == StageEdge("", "", firewall=False)
 
 
 def test_a_domain_its_certificate_and_the_firewall() -> None:
     values = {"DOMAIN": "chat.example.org", "CERTIFICATE_ARN": certificate("us-east-1"), "WAF": "on"}
     edge = edge_from(checked(values), PROD)
-    assert edge == Edge("chat.example.org", certificate("us-east-1"), firewall=True)
+    assert edge == StageEdge("chat.example.org", certificate("us-east-1"), firewall=True)
     assert edge.url == "https://chat.example.org/"
 
 
 def test_the_firewall_is_logged_by_the_same_setting() -> None:
-    assert edge_from(checked({"WAF": "log"}), PROD) == Edge("", "", firewall=True, firewall_log=True)
+    assert edge_from(checked({"WAF": "log"}), PROD) == StageEdge("", "", firewall=True, firewall_log=True)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_stage_without_its_page_needs_no_cloudfront(tmp_path: Path) -> None:
     """CloudFront refuses accounts that AWS has not yet verified."""
     built_layers()
     app = cdk.App(outdir=str(tmp_path), context={"aws:cdk:disable-asset-staging": True})
-    edge = Edge("api.example.org", certificate("eu-central-1"), firewall=True)
+    edge = StageEdge("api.example.org", certificate("eu-central-1"), firewall=True)
     build(app, WITHOUT_PAGE, DEFAULTS, edge=edge)
     app.synth()
     templates = {path.name: json.loads(path.read_text()) for path in tmp_path.glob("*.template.json")}

@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Any, Final
 import boto3
 import pytest
 from aws_lambda_powertools.utilities.parameters import clear_caches
-from dualtrack.api.identity import Identity
+from dualtrack.api.identity import ApiCaller
 from dualtrack.api.key_alarm import KeyAlarm
-from dualtrack.chat.credit_reset import Report
+from dualtrack.chat.credit_reset import ResetReport
 from dualtrack.chat.sweep import sweep
 from dualtrack.errors import ApiError
 from dualtrack.frozen import freeze
-from dualtrack.models.spent import ToolSideCalls, SideCalls
+from dualtrack.models.spent import SideCalls, ToolSideCalls
 from dualtrack.models.turn import Usage
 from dualtrack.runtime.metrics import ENDS, PARTS
 from dualtrack.runtime.plain_log import NAMESPACE, count_broken_stream
 from dualtrack.tool_values import ToolResult
 from dualtrack.tools.mcp.catalogue import LeftOut, store_listing
 from dualtrack.tools.mcp.config import McpServer
-from dualtrack.tools.mcp.refresh import Refreshed
+from dualtrack.tools.mcp.refresh import RefreshOutcome
 from dualtrack.tools.mcp.specs import ListedTool, specs_of
 from dualtrack_stack.costs import CHAT_METRICS, EVENT_METRICS
 
@@ -153,21 +153,23 @@ def emitted() -> set[Metric]:
         world.clock.now = time.time()
         turns(world, capture)
         with function("credit_reset", capture) as module:
-            module._tell(Report(reset=1, failed=1))
+            module._tell(ResetReport(reset=1, failed=1))
         servers = [{"name": "docs", "url": "http://127.0.0.1:9/mcp", "price_class": "other"}]
         with function(
             "mcp", capture, MCP_SERVERS=json.dumps(servers), GITHUB_SECRET="", CONNECTIONS_KEY="key"
         ) as module:
             module.refresh()
-            listed = Refreshed("docs", "listed 1", (LeftOut("docs", "odd", "why"),), is_new=True)
+            listed = RefreshOutcome("docs", "listed 1", (LeftOut("docs", "odd", "why"),), is_new=True)
             module._tell_left_out(listed)
         with function("search", capture) as module:
             side = SideCalls("2026-11-22T00:00:00Z", "voyage-3-large", 0.1, 1, 1, Usage(10))
             module._count(ToolResult("", left_out=PARTS), [ToolSideCalls("embedding", side)])
         with function("summarise", capture) as module:
-            module._count_summaries(SideCalls("2026-11-22T00:00:00Z", "claude-haiku-5-5", 0.1, 1, 1, missing=2))
+            module._count_summaries(
+                SideCalls("2026-11-22T00:00:00Z", "claude-haiku-5-5", 0.1, 1, 1, missing=2)
+            )
         capture.setenv("POWERTOOLS_SERVICE_NAME", "api")
-        KeyAlarm(80, Identity("ann", "ann"), world.clock()).refused(ApiError("key_cap_reached", "No."))
+        KeyAlarm(80, ApiCaller("ann", "ann"), world.clock()).refused(ApiError("key_cap_reached", "No."))
         with function("deliver", capture) as module:
             module.deliverer.disabled()
         capture.setenv("POWERTOOLS_SERVICE_NAME", "stream")

@@ -10,7 +10,7 @@ import aws_cdk as cdk
 from aws_cdk.assertions import Template
 from cdk_nag import AwsSolutionsChecks
 from dualtrack.api.table import ROUTES
-from dualtrack_stack.edge import PLAIN, Edge
+from dualtrack_stack.edge import PLAIN, StageEdge
 from dualtrack_stack.page import vendor, web
 from dualtrack_stack.settings import STAGES
 from dualtrack_stack.stacks.page import PageStack
@@ -22,7 +22,9 @@ SIGN_IN = "https://dualtrack-prod-123456789012.auth.eu-central-1.amazoncognito.c
 BUCKET = "dualtrack-prod-bodies"
 
 
-def synthesised(api_url: str = API, *, nag: bool = False, edge: Edge = PLAIN) -> tuple[cdk.App, PageStack]:
+def synthesised(
+    api_url: str = API, *, nag: bool = False, edge: StageEdge = PLAIN
+) -> tuple[cdk.App, PageStack]:
     app = cdk.App()
     if nag:
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks())
@@ -137,7 +139,7 @@ def test_every_route_of_the_api_is_behind_the_page_and_no_file_is() -> None:
 
 
 def test_a_domain_of_its_own_brings_its_certificate() -> None:
-    edge = Edge("chat.example.org", f"arn:aws:acm:us-east-1:123456789012:certificate/{'1' * 36}")
+    edge = StageEdge("chat.example.org", f"arn:aws:acm:us-east-1:123456789012:certificate/{'1' * 36}")
     config = only("AWS::CloudFront::Distribution", Template.from_stack(synthesised(edge=edge)[1]))
     assert config["DistributionConfig"]["Aliases"] == [edge.domain]
     viewers = config["DistributionConfig"]["ViewerCertificate"]

@@ -13,7 +13,7 @@ import pytest
 from dualtrack.corpora.jobs import CORPORA
 from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.chats import LAST_CALL_SECONDS
-from dualtrack.tool_values import Kind
+from dualtrack.tool_values import ToolKind
 from dualtrack_stack.node import node
 from dualtrack_stack.stacks.function_specs import SPECS
 from dualtrack_stack.stacks.workflow import CHAT, CORPUS, definition_of, steps_of
@@ -23,7 +23,7 @@ VALIDATOR = (
     / "dualtrack/npm-infra/node_modules/asl-validator/dist/bin/asl-validator.js"
 )
 STATE_OF = {
-    **dict.fromkeys(get_args(Kind), "Tool"),
+    **dict.fromkeys(get_args(ToolKind), "Tool"),
     "turn": "Turn",
     "summarise": "Summarise",
     "abort": "Abort",
@@ -106,7 +106,9 @@ NOT_RUN = ("client_tool", "question")
 def test_every_kind_of_tool_has_its_function() -> None:
     """The function has the kind's name; the client and the user answer calls of the last two."""
     (table,) = re.findall(r"\$lookup\((\{.*?'\})", tasks()["Tool"]["Arguments"]["FunctionName"])
-    functions = {kind: f"${{{SPECS[kind].construct_id}}}" for kind in get_args(Kind) if kind not in NOT_RUN}
+    functions = {
+        kind: f"${{{SPECS[kind].construct_id}}}" for kind in get_args(ToolKind) if kind not in NOT_RUN
+    }
     assert json.loads(table.replace("'", '"')) == functions
 
 

@@ -13,12 +13,12 @@ from dualtrack.credits.account import (
     HOLD_SECONDS,
     MAX_OPEN_HOLDS,
     Account,
+    AccountChange,
     Cost,
-    Decision,
+    CreditPart,
     Hold,
+    HoldRefusal,
     Movement,
-    Part,
-    Refused,
 )
 from dualtrack.credits.audit import audit
 from dualtrack.credits.keys import CAPS as CAP_NAMES
@@ -146,7 +146,7 @@ def _tell(story: list[tuple[float, Move]]) -> None:
         now += wait
         before = account.available(now)
         decision = move(account, now)
-        if not isinstance(decision, Decision):
+        if not isinstance(decision, AccountChange):
             continue
         account = decision.account
         lines += decision.movements
@@ -171,12 +171,12 @@ def _check_caps(account: Account, line: Movement, now: float) -> None:
 
 @given(st.integers(0, 400), st.integers(0, 199))
 def test_a_start_beside_any_number_of_dead_holds_is_small_and_leaves_fewer(dead: int, alive: int) -> None:
-    holds = {f"dead {n:03d}": Hold(int(BEGIN) - 400 + n, (Part("", 5),)) for n in range(dead)}
-    holds |= {f"alive {n}": Hold(int(BEGIN) + HOLD_SECONDS, (Part("", 1),)) for n in range(alive)}
+    holds = {f"dead {n:03d}": Hold(int(BEGIN) - 400 + n, (CreditPart("", 5),)) for n in range(dead)}
+    holds |= {f"alive {n}": Hold(int(BEGIN) + HOLD_SECONDS, (CreditPart("", 1),)) for n in range(alive)}
     account = Account("ann", pack=10_000, holds=MappingProxyType(holds))
     now = BEGIN + HOLD_SECONDS
     decision = account.hold("chat", 5, now)
-    assert not isinstance(decision, Refused)
+    assert not isinstance(decision, HoldRefusal)
     assert len(decision.movements) <= EXPIRED_AT_ONCE + 1
     assert decision.account.available(now) == account.available(now) - 5
     assert len(decision.account.holds) <= max(MAX_OPEN_HOLDS, len(holds)), "so the item is bounded"
@@ -196,7 +196,7 @@ def test_a_chat_never_costs_more_than_its_calls_one_by_one(calls: list[PriceClas
 def test_what_fits_is_a_greedy_choice_in_call_order(calls: list[PriceClass], budget: int) -> None:
     account = Account("ann", day="2026-12-31", used_day=45 - budget, used_month=45 - budget)
     started = account.hold("chat", 5, BEGIN)
-    assert isinstance(started, Decision)
+    assert isinstance(started, AccountChange)
     decision = started.account.hold_tools("chat", calls, documentation_paid=False, now=BEGIN)
     ran = [call for call, fits in zip(calls, decision.fits, strict=True) if fits]
     assert decision.amount == sum(price_calls(ran, documentation_already_paid=False)) <= budget
@@ -216,7 +216,7 @@ def test_held_and_freed_leaves_no_trace(amounts: list[int]) -> None:
     held = account
     for number, amount in enumerate(amounts):
         decision = held.hold(f"chat {number}", amount, BEGIN)
-        assert isinstance(decision, Decision)
+        assert isinstance(decision, AccountChange)
         held = decision.account
     for number in range(len(amounts)):
         held = held.release(f"chat {number}", BEGIN).account

@@ -16,7 +16,7 @@ import pytest
 from dualtrack.api.conversations import create_conversation
 from dualtrack.chat.attached_files import File
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS, delete_conversation
-from dualtrack.chat.end_chat import Cancelled, end_chat
+from dualtrack.chat.end_chat import Cancellation, end_chat
 from dualtrack.chat.start_chat import NewChat, Repeat, first_chat, start_chat
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.errors import ApiError
@@ -165,7 +165,7 @@ def test_an_end_leaves_nothing() -> None:
     ref = posted(world, LONG)
 
     def late(process: Process) -> object:
-        return end_chat(world.stores(process), ref, Cancelled())
+        return end_chat(world.stores(process), ref, Cancellation())
 
     def meanwhile() -> None:
         world.abort(ref, "meanwhile")

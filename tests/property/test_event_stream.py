@@ -10,7 +10,7 @@ import pytest
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.errors import ModelUnavailable
 from dualtrack.storage.event_log import read_events
-from dualtrack.streaming.follow_events import EventReader, Pace
+from dualtrack.streaming.follow_events import EventReader, PollIntervals
 from dualtrack.tool_values import ToolResult
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dualtrack.events import StoredEvent
     from dualtrack.storage.chats import Chat
 
-QUICK = Pace(heartbeat=60.0, busy=0.0, idle=0.0, busy_for=0.0)
+QUICK = PollIntervals(heartbeat=60.0, busy=0.0, idle=0.0, busy_for=0.0)
 ANSWER = (
     "The answer comes in pieces, with umlauts äöü, 💡 and\n\nblank lines:\n\ndata: x\nid: 99\n\n" * 3
     + "The end."

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from dualtrack import message_files, search_terms, text
 from dualtrack.memory.asked import title_of
-from dualtrack.memory.blocks import Result
+from dualtrack.memory.blocks import SentResult
 from dualtrack.memory.budget import fit
 from dualtrack.memory.digest_writing import digest_call, written_by_model
 from dualtrack.memory.digests import (
@@ -33,7 +33,7 @@ from dualtrack.memory.joint_summaries import summaries_in
 from dualtrack.memory.passages import passages_of, windows
 from dualtrack.memory.query_index import index_of
 from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT, history_tokens
-from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail, data_of
+from dualtrack.memory.records import QueryTrack, Record, ToolCallDetail, TrackBlock, data_of
 from dualtrack.memory.summaries import extract, fitted, summary_requests, track_of
 from dualtrack.memory.view import PastTurn, TextFile, View, build
 from dualtrack.models.thinking import Thinking
@@ -44,10 +44,10 @@ from dualtrack.tools.courses.documents import parse
 from dualtrack.tools.courses.index import build as build_index
 from dualtrack.tools.courses.names import resolve
 from dualtrack.tools.courses.postings import postings_of
-from dualtrack.tools.courses.values import Course, Refused
+from dualtrack.tools.courses.values import Course, DocumentRefused
 from dualtrack.tools.documentation import boundaries, chunking, markdown
 from dualtrack.tools.documentation.settings import Bounds
-from dualtrack.tools.documentation.values import Library
+from dualtrack.tools.documentation.values import LibraryMatch
 from dualtrack.tools.mcp.results import tool_result
 from dualtrack_stack.local.offline_model import answer, courses, prose, summary, tool_picking, transcript
 from dualtrack_stack.local.offline_model.transcript import AttachedText, Outcome, PastRecord, Transcript
@@ -107,7 +107,7 @@ def summarised_track(content: str) -> None:
 def folded(content: str) -> None:
     """A digest of a query and of the digest before it, mechanical and by the model."""
     records = (Record("q2", "message", "user", content, AT), record(content), response(content))
-    tracks = (track_of(records, {}, WHOLE, AT), QueryTrack(3, (Block("q3", "user", content, AT),)))
+    tracks = (track_of(records, {}, WHOLE, AT), QueryTrack(3, (TrackBlock("q3", "user", content, AT),)))
     base = Digest(1, 1, content, AT)
     digest_call(base, tracks, "claude-haiku-5-5", Thinking())
     past_to_send(Past(base, tracks), TrackBudget(400), AT, cold=False)
@@ -139,17 +139,17 @@ def sent(content: str) -> None:
     past = track_of(records, {}, WHOLE, AT)
     call = ToolCall("q2-t1", "toolu_1", "kit_echo", MappingProxyType({}))
     content_block = MappingProxyType({"type": "text", "text": content})
-    turn = PastTurn((content_block,), (call,), MappingProxyType({"q2-t1": Result(content)}))
+    turn = PastTurn((content_block,), (call,), MappingProxyType({"q2-t1": SentResult(content)}))
     files = (TextFile("q2-f1", message_files.clean_name(content), content),)
-    build(View((past,), Block("q2", "user", content, AT), files=files, turns=(turn,)))
+    build(View((past,), TrackBlock("q2", "user", content, AT), files=files, turns=(turn,)))
 
 
 def within_budget(content: str) -> None:
     """A query and a result within a budget."""
     call = ToolCall("q2-t1", "toolu_1", "kit_echo", MappingProxyType({}))
-    turn = PastTurn((), (call,), MappingProxyType({"q2-t1": Result(content)}))
+    turn = PastTurn((), (call,), MappingProxyType({"q2-t1": SentResult(content)}))
     files = (TextFile("q2-f1", "notes.txt", content),)
-    view = fit(View((), Block("q2", "user", content, AT), files=files), 5_000)
+    view = fit(View((), TrackBlock("q2", "user", content, AT), files=files), 5_000)
     fit(replace(view, turns=(turn,)), 5_000)
 
 
@@ -172,7 +172,7 @@ def documents(content: str) -> None:
         },
         bounds,
     )
-    markdown.documentation_result(Library("/a/b", content), chunks, ())
+    markdown.documentation_result(LibraryMatch("/a/b", content), chunks, ())
 
 
 def answered(content: str) -> None:
@@ -202,7 +202,7 @@ COURSES: Final = build_index((Course("A course about lessons", "", "", ()),), ()
 def course_document(content: str) -> None:
     """A document with it as text, and one with it as title."""
     for text_of_document in (content, f"Course Title: {content}", f"Course Title: A\nLesson 1: {content}"):
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(DocumentRefused):
             parse(text_of_document)
 
 
@@ -231,7 +231,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "cautious_tokens": text.cautious_tokens,
         "within_tokens": lambda content: text.within_tokens(content, len(content) // 5),
         "tokens_of": lambda content: text.tokens_of(len(content)),
-        "a track's block": lambda content: Block("q1", "user", content, AT).text,
+        "a track's block": lambda content: TrackBlock("q1", "user", content, AT).text,
         "data_of": lambda content: data_of(CALL, content),
         "history_tokens": lambda content: history_tokens((record(content),), 100_000),
         "contents_of": contents_of,

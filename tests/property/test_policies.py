@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from dualtrack.memory.blocks import Result
+from dualtrack.memory.blocks import SentResult
 from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.policies import (
     PastCall,
@@ -17,7 +17,7 @@ from dualtrack.memory.policies import (
     window,
     within_budget,
 )
-from dualtrack.memory.records import Block
+from dualtrack.memory.records import TrackBlock
 from dualtrack.models.turn import ToolCall
 from dualtrack.text import neutralise
 from hypothesis import given
@@ -40,15 +40,17 @@ def conversations(draw: st.DrawFn) -> list[PastQuery]:
     for number, turns in enumerate(draw(st.lists(sizes, max_size=6)), start=1):
         rounds = []
         for turn, calls in enumerate(turns, start=1):
-            said = Block(f"q{number}-a{turn}", "assistant", draw(TEXT), AT) if draw(st.booleans()) else None
+            said = (
+                TrackBlock(f"q{number}-a{turn}", "assistant", draw(TEXT), AT) if draw(st.booleans()) else None
+            )
             own = []
             for _ in range(calls):
                 made += 1
                 call = ToolCall(f"q{number}-t{made}", f"toolu_{made}", "search", {"query": draw(TEXT)})
-                own.append(PastCall(call, Result(draw(TEXT), draw(st.booleans()))))
+                own.append(PastCall(call, SentResult(draw(TEXT), draw(st.booleans()))))
             rounds.append(Round(said, tuple(own)))
-        query = Block(f"q{number}", "user", draw(TEXT), AT)
-        response = Block(f"q{number}-r", "assistant", draw(TEXT), AT)
+        query = TrackBlock(f"q{number}", "user", draw(TEXT), AT)
+        response = TrackBlock(f"q{number}-r", "assistant", draw(TEXT), AT)
         queries.append(PastQuery(number, query, response, draw(st.booleans()), tuple(rounds)))
     return queries
 

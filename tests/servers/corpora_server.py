@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dualtrack.corpora.courses import Courses
+from dualtrack.corpora.courses import CoursesKind
 from dualtrack.corpora.ingest import Ingest, ingest
 from dualtrack.storage.corpora import upload_key
 from dualtrack.tools.documentation.loop import BackgroundLoop
@@ -102,7 +102,7 @@ class CorporaServer:
             assert job is not None
             stores.corpus_jobs.fail(job, "Something went wrong on our side. Try again.")
             return
-        ingest(Ingest(stores, Courses(), embedder, self.loop), job_id, limited(1))
+        ingest(Ingest(stores, CoursesKind(), embedder, self.loop), job_id, limited(1))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.corpora.graph.load import counted
-from dualtrack.corpora.kinds import Refused
+from dualtrack.corpora.kinds import FileRefused
 from dualtrack_stack.local.loopback import serve_in_thread
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
@@ -79,7 +79,7 @@ class Published:
 def _looked_at(name: str, data: bytes) -> dict[str, Any]:
     try:
         counts, problems = counted(name, data)
-    except Refused as refusal:
+    except FileRefused as refusal:
         return {"name": name, "state": "refused", "reason": str(refusal)}
     if problems.count:
         reason = f"has {problems.count} bad rows"

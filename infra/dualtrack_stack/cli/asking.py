@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dualtrack_stack.cli.client import ClientError, Refused
+from dualtrack_stack.cli.client import ClientError, RequestRefused
 from dualtrack_stack.cli.command import refusal
 from dualtrack_stack.cli.open_calls import (
     CHOICES,
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from dualtrack_stack.cli.client import ApiClient
-    from dualtrack_stack.cli.progress import View
+    from dualtrack_stack.cli.progress import ChatOutput
 
 ELSEWHERE: Final = frozenset({"already_decided", "not_paused", "expired"})
 """Refusals of a decision that came too late: the chat is shown as it is."""
 
 _MOST_ARGUMENTS: Final = 40
 
-Decision = dict[str, Any]
+DecisionJson = dict[str, Any]
 
 
 def is_terminal() -> bool:
@@ -58,7 +58,7 @@ class Asking:
     """`dualtrack_stack.cli.talk.Decide` at a terminal."""
 
     client: ApiClient
-    view: View
+    view: ChatOutput
     prompt: PromptSession[str] = field(default_factory=PromptSession)
     descriptions: Mapping[str, str] | None = None
 
@@ -86,7 +86,7 @@ class Asking:
                 continue
             try:
                 self.client.decide(chat_id, [{"id": call["id"], **decision}])
-            except Refused as refused:
+            except RequestRefused as refused:
                 click.echo(f"Error: {refusal(refused)}", err=True)
                 if refused.code not in ELSEWHERE:
                     continue
@@ -94,7 +94,7 @@ class Asking:
                 allowed.add(call["tool"])
             return
 
-    def _ask(self, call: answers.OpenCall, console: Console) -> Decision | None:
+    def _ask(self, call: answers.OpenCall, console: Console) -> DecisionJson | None:
         """What the person says; None if it was nothing."""
         kind = KINDS.get(call["kind"])
         if kind is None:
@@ -110,11 +110,11 @@ class Asking:
         key = key_in(line, keys)
         return _SAYS[key](self, call) if key else None
 
-    def _decline(self, _call: answers.OpenCall) -> Decision:
+    def _decline(self, _call: answers.OpenCall) -> DecisionJson:
         reason = read(self.prompt, "Reason (optional): ").strip()
         return {"approve": False, **({"reason": reason} if reason else {})}
 
-    def _edit(self, call: answers.OpenCall) -> Decision | None:
+    def _edit(self, call: answers.OpenCall) -> DecisionJson | None:
         before = thaw(call["input"])
         if os.environ.get("VISUAL") or os.environ.get("EDITOR"):
             text = click.edit(json.dumps(before, indent=2, ensure_ascii=False) + "\n", extension=".json")
@@ -129,7 +129,7 @@ class Asking:
             return {"input": after}
         return None
 
-    def _result(self, _call: answers.OpenCall) -> Decision:
+    def _result(self, _call: answers.OpenCall) -> DecisionJson:
         return {"result": read(self.prompt, "Result: ")}
 
     def _description(self, tool: str) -> str:
@@ -143,7 +143,7 @@ class Asking:
         return self.descriptions.get(tool, "")
 
 
-_SAYS: Final[Mapping[str, Callable[[Asking, answers.OpenCall], Decision | None]]] = {
+_SAYS: Final[Mapping[str, Callable[[Asking, answers.OpenCall], DecisionJson | None]]] = {
     "y": lambda *_: {"approve": True},
     "n": Asking._decline,
     "e": Asking._edit,

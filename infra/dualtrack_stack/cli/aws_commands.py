@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dualtrack.credits.aws_cost import Line
 
-    from dualtrack_stack.costs import Template
+    from dualtrack_stack.costs import StackTemplate
     from dualtrack_stack.prices import PriceTable
 
 _IN_MODULES: Final = ("up", "synth", "doctor", "smoke", "down", "prune", "restore")
@@ -110,7 +110,7 @@ def region_of(region: str | None) -> str:
     return region or os.environ.get("AWS_REGION") or boto3.Session().region_name or HOME
 
 
-def _templates(stage: str, *, with_github: bool) -> list[Template]:
+def _templates(stage: str, *, with_github: bool) -> list[StackTemplate]:
     from dualtrack_stack.costs import templates_of, unpriced  # noqa: PLC0415
 
     report("Synthesising the templates")
@@ -124,7 +124,7 @@ def _templates(stage: str, *, with_github: bool) -> list[Template]:
     return templates
 
 
-def bills_of(templates: Sequence[Template], region: str) -> Mapping[str, list[Line]]:
+def bills_of(templates: Sequence[StackTemplate], region: str) -> Mapping[str, list[Line]]:
     """The lines of each bill by its title, at the prices of a region."""
     from dualtrack_stack.costs import (  # noqa: PLC0415
         GROWN,

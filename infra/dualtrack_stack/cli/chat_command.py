@@ -28,10 +28,10 @@ from dualtrack_stack.cli.transcript import one_line
 from dualtrack_stack.cli.watch_commands import exit_of
 
 if TYPE_CHECKING:
-    from dualtrack_stack.cli.client import ApiClient, Started
+    from dualtrack_stack.cli.client import AcceptedChat, ApiClient
     from dualtrack_stack.cli.files import LocalFile
-    from dualtrack_stack.cli.talk import Outcome, Question
-    from dualtrack_stack.cli.target import Target, Wanted
+    from dualtrack_stack.cli.talk import FollowedChat, OutgoingMessage
+    from dualtrack_stack.cli.target import ChosenStack, TargetOptions
 
 
 @click.command()
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 @json_option
 @verbose_option
 def chat(
-    stack: Wanted,
+    stack: TargetOptions,
     message: str | None,
     conversation: str | None,
     last: bool,
@@ -101,12 +101,12 @@ def chat(
     _check_target(conversation, last, fork, before, profile)
     schema = _schema(schema_path)
     text, files = _content(message, paths)
-    from dualtrack_stack.cli.talk import Question  # noqa: PLC0415 - slow to load, not needed for --help
+    from dualtrack_stack.cli.talk import OutgoingMessage  # noqa: PLC0415 - slow to load, not needed for --help
 
     with exit_codes():
         with open_target(stack, report) as target, target.client() as client:
             continued = latest(client) if last else conversation
-            question = Question(text, continued, fork, before, profile, files, schema)
+            question = OutgoingMessage(text, continued, fork, before, profile, files, schema)
             if interactive:
                 from dualtrack_stack.cli.interactive import converse  # noqa: PLC0415 - loads the line editor
 
@@ -184,15 +184,15 @@ def _schema(path: Path | None) -> dict[str, Any] | None:
 
 
 def _ask(
-    client: ApiClient, target: Target, question: Question, *, as_json: bool, in_full: bool
-) -> tuple[Started, Outcome]:
+    client: ApiClient, target: ChosenStack, question: OutgoingMessage, *, as_json: bool, in_full: bool
+) -> tuple[AcceptedChat, FollowedChat]:
     from dualtrack_stack.cli.asking import Asking, is_terminal  # noqa: PLC0415 - slow to load, as rich
-    from dualtrack_stack.cli.progress import Reader, view_on  # noqa: PLC0415
+    from dualtrack_stack.cli.progress import OutputReader, view_on  # noqa: PLC0415
     from dualtrack_stack.cli.talk import OFFLINE, ask, follow, nobody  # noqa: PLC0415
 
     aside = as_json or question.schema is not None
     stream = sys.stderr if aside else sys.stdout
-    with view_on(stream, Reader(target.user, target.grants, in_full), progress_only=aside) as view:
+    with view_on(stream, OutputReader(target.user, target.grants, in_full), progress_only=aside) as view:
         if target.mode == "offline":
             view.notice(OFFLINE)
         started = ask(client, view, question)
@@ -201,7 +201,13 @@ def _ask(
 
 
 def _conclude(
-    started: Started, outcome: Outcome, stack: Wanted, question: Question, *, as_json: bool, in_full: bool
+    started: AcceptedChat,
+    outcome: FollowedChat,
+    stack: TargetOptions,
+    question: OutgoingMessage,
+    *,
+    as_json: bool,
+    in_full: bool,
 ) -> Exit:
     chat, has_schema = outcome.chat, question.schema is not None
     fits = chat is not None and (chat["output"] is not None or chat["response"] == "null")
@@ -223,7 +229,7 @@ def _conclude(
     return exit_of(outcome)
 
 
-def _tell_how_to_go_on(started: Started, stack: Wanted, *, in_full: bool) -> None:
+def _tell_how_to_go_on(started: AcceptedChat, stack: TargetOptions, *, in_full: bool) -> None:
     if not in_full:
         click.echo(f'Continue with: {command_line(stack, "chat", "--last")} "…"')
         return

@@ -1,8 +1,8 @@
 """The HTTP API from a client's side (CONTRACT 4 and 5): calls, errors, and an event stream that resumes.
 
-Errors are a `ClientError`: `Failed` (an operation did not complete, such as a call to AWS or a check), `Unreachable`
-(nothing answers at the address, or it is not a dualtrack stack) or `Refused` (an error body of the stack: status, code,
-message and its extra fields).
+Errors are a `ClientError`: `CommandFailed` (an operation did not complete, such as a call to AWS or a check),
+`Unreachable` (nothing answers at the address, or it is not a dualtrack stack) or `RequestRefused` (an error body of the
+stack: status, code, message and its extra fields).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ClientError(Exception):
     """A call has no result; the message says why."""
 
 
-class Failed(ClientError):
+class CommandFailed(ClientError):
     """An operation did not complete; the message says why, and what to do."""
 
 
@@ -59,7 +59,7 @@ class Unreachable(ClientError):
         self.url = url
 
 
-class Refused(ClientError):
+class RequestRefused(ClientError):
     """The stack's own error: HTTP ``status``, ``code``, ``message``, and ``extra``: its other fields.
 
     ``grants``: the command that grants credits on this stack, if the caller may run it.
@@ -84,7 +84,7 @@ class ChatEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class AcceptedChat:
     """A chat that was accepted; ``message_id`` names its query, such as q7."""
 
     chat_id: str
@@ -135,7 +135,7 @@ class ApiClient:
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """The frozen JSON answer of one call; raises `Refused` or `Unreachable`."""
+        """The frozen JSON answer of one call; raises `RequestRefused` or `Unreachable`."""
         try:
             response = self._http.request(
                 method, path, json=None if body is None else thaw(body), params=params, headers=headers
@@ -151,7 +151,7 @@ class ApiClient:
         profile: str | None = None,
         files: Sequence[LocalFile] = (),
         schema: JsonObject | None = None,
-    ) -> Started:
+    ) -> AcceptedChat:
         """POST /v1/chats; if the response is lost, the request is repeated with the same idempotency key."""
         optional = {
             "conversation_id": conversation_id,
@@ -164,7 +164,7 @@ class ApiClient:
             **{name: value for name, value in optional.items() if value is not None},
         }
         answer: StartedChat = self._post_once("/v1/chats", body)
-        return Started(answer["chat_id"], answer["conversation_id"], answer["message_id"])
+        return AcceptedChat(answer["chat_id"], answer["conversation_id"], answer["message_id"])
 
     def fork(self, conversation_id: str, before: str) -> str:
         """POST …/fork; the id of the conversation that shares the queries before one."""
@@ -181,7 +181,7 @@ class ApiClient:
         for attempt in range(1, _START_ATTEMPTS + 1):
             try:
                 return self.call("POST", path, body=body, headers=headers)
-            except (Unreachable, Refused) as error:
+            except (Unreachable, RequestRefused) as error:
                 if attempt == _START_ATTEMPTS or not _lost_on_the_way(error):
                     raise
                 self._sleep(0.5 * attempt)
@@ -208,7 +208,7 @@ class ApiClient:
         """Every event after number ``after``, each once and in order, up to and with the terminal one.
 
         A stream that closes or breaks is resumed with ``Last-Event-ID``. If the user has too many open
-        streams, it waits until one closes and calls ``tell`` once. Raises `Refused` for an error that a retry
+        streams, it waits until one closes and calls ``tell`` once. Raises `RequestRefused` for an error that a retry
         cannot fix and `Unreachable` if the stack stays unreachable.
         """
         last, failures, heard = after, 0, self._clock()
@@ -223,7 +223,7 @@ class ApiClient:
                         return
             except (httpx.TransportError, SSEError, ValueError) as error:
                 problem = self._unreachable(error)
-            except Refused as error:
+            except RequestRefused as error:
                 if error.status not in _RETRY_STATUSES:
                     raise
                 problem = error
@@ -270,7 +270,9 @@ class ApiClient:
         extra: dict[str, Any] = {key: value for key, value in error.items() if key not in ("code", "message")}
         if "Retry-After" in response.headers:
             extra["retry_after"] = response.headers["Retry-After"]
-        raise Refused(response.status_code, str(error["code"]), str(error.get("message", "")), freeze(extra))
+        raise RequestRefused(
+            response.status_code, str(error["code"]), str(error.get("message", "")), freeze(extra)
+        )
 
     def _unreachable(self, error: Exception) -> Unreachable:
         refused = isinstance(error, httpx.ConnectError)
@@ -293,7 +295,7 @@ def _chat_path(chat_id: str) -> str:
 
 def _lost_on_the_way(error: ClientError) -> bool:
     """Whether the chat may have been accepted although its answer was lost, so that a retry makes sense."""
-    if isinstance(error, Refused):
+    if isinstance(error, RequestRefused):
         return error.status in (502, 503, 504)
     return isinstance(error.__cause__, httpx.TransportError) and not isinstance(
         error.__cause__, httpx.ConnectError
@@ -301,7 +303,7 @@ def _lost_on_the_way(error: ClientError) -> bool:
 
 
 def _is_crowded(problem: ClientError | None) -> bool:
-    return isinstance(problem, Refused) and problem.status == httpx.codes.TOO_MANY_REQUESTS
+    return isinstance(problem, RequestRefused) and problem.status == httpx.codes.TOO_MANY_REQUESTS
 
 
 def _tell_if_crowded(
@@ -318,6 +320,6 @@ def _failures(before: int, problem: ClientError | None) -> int:
 
 def _pause(failures: int, problem: ClientError | None) -> float:
     """Seconds before the stream is opened again: what the server asks for, else longer each time."""
-    if isinstance(problem, Refused) and str(problem.extra.get("retry_after", "")).isdigit():
+    if isinstance(problem, RequestRefused) and str(problem.extra.get("retry_after", "")).isdigit():
         return min(30.0, float(problem.extra["retry_after"]))
     return min(5.0, 0.25 * 2.0**failures)

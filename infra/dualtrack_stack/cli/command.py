@@ -17,8 +17,8 @@ import click
 from dualtrack.frozen import thaw
 from dualtrack.settings import of_commands
 
-from dualtrack_stack.cli.client import Failed, Refused, Unreachable, is_loopback
-from dualtrack_stack.cli.target import Missing, Wanted, default_state_dir
+from dualtrack_stack.cli.client import CommandFailed, RequestRefused, Unreachable, is_loopback
+from dualtrack_stack.cli.target import Missing, TargetOptions, default_state_dir
 from dualtrack_stack.cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Exit(IntEnum):
 _WRONG_REQUEST: Final = frozenset({"invalid_request", "not_found", "too_large"})
 
 
-class Terminated(KeyboardInterrupt):
+class Termination(KeyboardInterrupt):
     """SIGTERM, unwound like Ctrl-C."""
 
 
@@ -73,7 +73,7 @@ _token_option = click.option(
 
 
 def stack_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """``--url``, ``--token`` and ``--state-dir``, given to the command as one `Wanted` named ``stack``."""
+    """``--url``, ``--token`` and ``--state-dir``, given to the command as one `TargetOptions` named ``stack``."""
 
     @functools.wraps(command)
     def gather(url: str | None, token: str | None, state_dir: Path, **rest: Any) -> Any:
@@ -82,7 +82,7 @@ def stack_options(command: Callable[..., Any]) -> Callable[..., Any]:
         except ValueError as wrong:
             raise click.UsageError(f"This is no value of the setting {wrong}") from wrong
         in_environment = settings.dualtrack_token or settings.dualtrack_api_key or None
-        return command(stack=Wanted(url, token or None, in_environment, state_dir), **rest)
+        return command(stack=TargetOptions(url, token or None, in_environment, state_dir), **rest)
 
     return _url_option(_token_option(state_dir_option(gather)))
 
@@ -99,22 +99,22 @@ def exit_codes() -> Iterator[None]:
     with _terminable():
         try:
             yield
-        except Terminated:
+        except Termination:
             sys.exit(Exit.TERMINATED)
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             sys.exit(Exit.INTERRUPTED)
         except Missing as error:
             _fail(str(error), Exit.USAGE)
-        except Failed as error:
+        except CommandFailed as error:
             _fail(str(error), Exit.FAILED)
-        except Refused as error:
+        except RequestRefused as error:
             _fail(refusal(error), _code_of(error))
         except Unreachable as error:
             _fail(f"{error} {_advice(error)}".strip(), Exit.UNREACHABLE)
 
 
-def refusal(error: Refused) -> str:
+def refusal(error: RequestRefused) -> str:
     """A refusal on one line, with what the user can do about it."""
     parts = [error.message or error.code]
     if error.code == "insufficient_credits":
@@ -166,7 +166,7 @@ def _fail(message: str, code: Exit) -> NoReturn:
     sys.exit(code)
 
 
-def _code_of(error: Refused) -> Exit:
+def _code_of(error: RequestRefused) -> Exit:
     if error.code in ("insufficient_credits", "key_cap_reached"):
         return Exit.CREDITS
     return Exit.USAGE if error.code in _WRONG_REQUEST else Exit.FAILED
@@ -188,7 +188,7 @@ def _terminable() -> Iterator[None]:
         return
 
     def terminate(_number: int, _frame: FrameType | None) -> None:
-        raise Terminated
+        raise Termination
 
     before = signal.signal(signal.SIGTERM, terminate)
     try:

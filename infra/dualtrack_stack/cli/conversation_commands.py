@@ -12,7 +12,7 @@ from urllib.parse import quote
 import click
 from dualtrack.frozen import freeze
 
-from dualtrack_stack.cli.client import Refused
+from dualtrack_stack.cli.client import RequestRefused
 from dualtrack_stack.cli.command import exit_codes, json_option, moment, print_json, report, stack_options
 from dualtrack_stack.cli.id_types import wrong_id
 from dualtrack_stack.cli.target import Missing, open_target
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dualtrack import answers
 
     from dualtrack_stack.cli.client import ApiClient
-    from dualtrack_stack.cli.target import Wanted
+    from dualtrack_stack.cli.target import TargetOptions
 
 _PREVIEW: Final = 300
 _TEXT: Final[tuple[Literal["result", "content"], ...]] = ("result", "content")
@@ -36,7 +36,7 @@ _PAGE: Final = 100
 @click.option("--limit", type=click.IntRange(1, _PAGE), default=20, show_default=True, help="How many.")
 @stack_options
 @json_option
-def conversations(stack: Wanted, *, search: str | None, limit: int, as_json: bool) -> None:
+def conversations(stack: TargetOptions, *, search: str | None, limit: int, as_json: bool) -> None:
     """Your conversations, the latest first."""
     params = {"limit": str(limit), **({"q": search} if search else {})}
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
@@ -92,7 +92,7 @@ def columns() -> int | None:
 )
 @stack_options
 @json_option
-def show(stack: Wanted, what: str | None, *, track: str, as_json: bool) -> None:
+def show(stack: TargetOptions, what: str | None, *, track: str, as_json: bool) -> None:
     """Print a conversation, or one record of it whole.
 
     ID is a conversation (cv_…), a record of one (cv_…/q3-t1), or a record of the latest one (q3-t1). Without ID the
@@ -120,7 +120,7 @@ def _cost(client: ApiClient, shown: answers.ConversationRecords) -> Iterator[str
     """What the conversation has cost so far, from its last chat; nothing if that was deleted."""
     asked = [record["chat_id"] for record in shown["records"] if record.get("chat_id")]
     if asked:
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(RequestRefused):
             yield f"\n{cost_lines(client.call('GET', f'/v1/chats/{asked[-1]}'))[-1][1]}"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import httpx
 
-from dualtrack_stack.cli.client import ApiClient, Refused, Unreachable, is_loopback
+from dualtrack_stack.cli.client import ApiClient, RequestRefused, Unreachable, is_loopback
 from dualtrack_stack.cli.command import report
 from dualtrack_stack.cli.target import OPERATOR, dev_token
 from dualtrack_stack.cli.transcript import one_line
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dualtrack import answers
 
-    from dualtrack_stack.cli.target import Target
+    from dualtrack_stack.cli.target import ChosenStack
 
 FILE_BYTES: Final = 20_000_000
 """Timeout of one upload."""
@@ -47,7 +47,7 @@ def corpus_path(corpus: str) -> str:
 
 
 @contextmanager
-def as_admin(target: Target) -> Iterator[ApiClient]:
+def as_admin(target: ChosenStack) -> Iterator[ApiClient]:
     """A client that may change corpora: on a local stack the operator, else the token's user."""
     token = dev_token(target.url, OPERATOR, admin=True).token if target.dev else target.token
     with ApiClient(target.url, token) as client:
@@ -159,9 +159,9 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def fail_with(job: answers.CorpusJob) -> None:
-    """Raises `Refused` if the job has failed."""
+    """Raises `RequestRefused` if the job has failed."""
     if job["status"] == "failed":
-        raise Refused(500, "internal", job.get("error", "The job failed."), {})
+        raise RequestRefused(500, "internal", job.get("error", "The job failed."), {})
 
 
 def refused_files(job: answers.CorpusJob | None) -> list[answers.JobFile]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from dualtrack_stack.cli.client import Refused
+from dualtrack_stack.cli.client import RequestRefused
 from dualtrack_stack.cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
 from dualtrack_stack.cli.corpora import (
     as_admin,
@@ -23,7 +23,7 @@ from dualtrack_stack.cli.corpora import (
     refused_files,
     taken_in,
 )
-from dualtrack_stack.cli.target import Wanted, open_target
+from dualtrack_stack.cli.target import TargetOptions, open_target
 from dualtrack_stack.cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def course_commands() -> None:
 @click.option("--reset", is_flag=True, help="Remove every course that is not among the files.")
 @stack_options
 @json_option
-def ingest(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool) -> None:
+def ingest(stack: TargetOptions, paths: tuple[Path, ...], *, reset: bool, as_json: bool) -> None:
     """Load files, or the files of folders: text, Markdown, PDF, DOCX, at most 20 MB each. A course is
     identified by its title: unchanged content is skipped, changed content replaces the whole course. The old
     version is searched until the new one is complete.
@@ -73,7 +73,7 @@ def ingest(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool
 @course_commands.command("list")
 @stack_options
 @json_option
-def list_(stack: Wanted, *, as_json: bool) -> None:
+def list_(stack: TargetOptions, *, as_json: bool) -> None:
     """List the courses with their lessons and chunks, version and model."""
     with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
         corpus: answers.Corpus = client.call("GET", corpus_path(_CORPUS))
@@ -92,7 +92,7 @@ def list_(stack: Wanted, *, as_json: bool) -> None:
 @course_commands.command()
 @click.argument("title")
 @stack_options
-def delete(stack: Wanted, title: str) -> None:
+def delete(stack: TargetOptions, title: str) -> None:
     """Remove the course with this TITLE."""
     with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
         documents: Sequence[answers.CorpusDocument] = client.call("GET", corpus_path(_CORPUS))["documents"]
@@ -100,7 +100,7 @@ def delete(stack: Wanted, title: str) -> None:
             document for document in documents if document["title"].casefold() == title.strip().casefold()
         ]
         if not matching:
-            raise Refused(
+            raise RequestRefused(
                 404, "not_found", f"There is no course '{title}'; `dualtrack courses list` shows them", {}
             )
         for document in matching:

@@ -24,7 +24,15 @@ from dualtrack_stack.cli.command import (
     state_dir_option,
 )
 from dualtrack_stack.cli.id_types import wrong_id
-from dualtrack_stack.cli.target import OPERATOR, Missing, Wanted, claims_of, dev_token, need, open_target
+from dualtrack_stack.cli.target import (
+    OPERATOR,
+    Missing,
+    TargetOptions,
+    claims_of,
+    dev_token,
+    need,
+    open_target,
+)
 from dualtrack_stack.cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -34,7 +42,7 @@ if TYPE_CHECKING:
     from dualtrack import answers
 
     from dualtrack_stack.cli.credit_audit import Proof
-    from dualtrack_stack.cli.target import DevUser, Target
+    from dualtrack_stack.cli.target import ChosenStack, DevUser
 
 _MOVEMENTS: Final = 10
 _CREDITS: Final = click.IntRange(min=1)
@@ -54,7 +62,7 @@ def credit_commands() -> None:
 @click.option("--user", metavar="USER", help="The user; by default yourself.")
 @stack_options
 @json_option
-def show(stack: Wanted, user: str | None, as_json: bool) -> None:
+def show(stack: TargetOptions, user: str | None, as_json: bool) -> None:
     """Show what is available and used, and the last movements. Movements are shown if the token may read
     them: your own, and every user's on a local stack.
     """
@@ -84,7 +92,7 @@ def show(stack: Wanted, user: str | None, as_json: bool) -> None:
 )
 @stack_options
 @json_option
-def spending(user: str, *, days: int, stack: Wanted, as_json: bool) -> None:
+def spending(user: str, *, days: int, stack: TargetOptions, as_json: bool) -> None:
     """Show what USER's chats cost, by day (UTC): chats ended, credits, dollars of their turns and tools. A
     failed chat is charged no credits but still costs dollars. Summaries and digests, made after a chat is
     settled, are not included; see `dualtrack explain`.
@@ -109,7 +117,12 @@ def spending(user: str, *, days: int, stack: Wanted, as_json: bool) -> None:
 @stack_options
 @json_option
 def grant(
-    stack: Wanted, whom_and_amount: tuple[str, ...], *, reason: str, grant_id: str | None, as_json: bool
+    stack: TargetOptions,
+    whom_and_amount: tuple[str, ...],
+    *,
+    reason: str,
+    grant_id: str | None,
+    as_json: bool,
 ) -> None:
     """Add CREDITS to the pack of USER, or to your own."""
     user, amount = _whom_and_amount(whom_and_amount)
@@ -140,7 +153,7 @@ def _whom_and_amount(arguments: tuple[str, ...]) -> tuple[str | None, int]:
 @click.argument("plan", metavar="PLAN", type=click.Choice(sorted(PLANS)))
 @stack_options
 @json_option
-def plan(stack: Wanted, user: str, plan: str, as_json: bool) -> None:
+def plan(stack: TargetOptions, user: str, plan: str, as_json: bool) -> None:
     """Put USER on PLAN (free or pro), at once."""
     with exit_codes(), open_target(stack, report) as target, as_admin(target, user) as account:
         account.client.call("PUT", f"{account.path}/plan", body={"plan": plan})
@@ -181,7 +194,7 @@ def _prove_deployed(user: str, stage: str) -> Proof:
 
 
 def _prove_local(user: str, state_dir: Path) -> Proof:
-    with open_target(Wanted(None, None, None, state_dir), report) as target:
+    with open_target(TargetOptions(None, None, None, state_dir), report) as target:
         from dualtrack_stack.cli.credit_audit import ALIAS, prove  # noqa: PLC0415 - boto3 loads for this command alone
         from dualtrack_stack.local.shared import account_of  # noqa: PLC0415 - an installed wheel has none
 
@@ -198,7 +211,7 @@ def _print_proof(proof: Proof) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class AccountPath:
     """A user's account, as an administrator addresses it. ``own_token`` is the user's own, known on local stacks
     only."""
 
@@ -213,7 +226,7 @@ class Account:
 
 
 @contextmanager
-def as_admin(target: Target, user: str | None) -> Iterator[Account]:
+def as_admin(target: ChosenStack, user: str | None) -> Iterator[AccountPath]:
     """The user (by default the caller), as an administrator of the stack addresses them."""
     token, user_id, own_token = target.token, user, ""
     if user is None:
@@ -228,7 +241,7 @@ def as_admin(target: Target, user: str | None) -> Iterator[Account]:
     if target.dev:
         token = dev_token(target.url, OPERATOR, admin=True).token
     with ApiClient(target.url, token) as client:
-        yield Account(client, f"/v1/admin/users/{quote(str(user_id), safe='')}", own_token)
+        yield AccountPath(client, f"/v1/admin/users/{quote(str(user_id), safe='')}", own_token)
 
 
 def _named(url: str, user: str) -> DevUser:
@@ -256,14 +269,14 @@ def _movements(client: ApiClient) -> Sequence[answers.Entry]:
     return entries[:_MOVEMENTS]
 
 
-def _movements_of(target: Target, token: str) -> Sequence[answers.Entry]:
+def _movements_of(target: ChosenStack, token: str) -> Sequence[answers.Entry]:
     if not token:
         return ()
     with ApiClient(target.url, token) as client:
         return _movements(client)
 
 
-def _print_result(account: Account, user: str, *, as_json: bool) -> None:
+def _print_result(account: AccountPath, user: str, *, as_json: bool) -> None:
     if as_json:
         print_json(account.balance())
     else:

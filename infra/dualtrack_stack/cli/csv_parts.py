@@ -19,7 +19,7 @@ class RowTooLong(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CsvPart:
     """A file to upload. ``source``: the name of the file it is a part of; ``skipped``: the number of lines
     before it there; 0 for a whole file."""
 
@@ -32,10 +32,10 @@ class Part:
         return _LINE.sub(lambda match: f"line {int(match[1]) + self.skipped}", problem, count=1)
 
 
-def parts_of(path: Path, folder: Path, most: int) -> list[Part]:
+def parts_of(path: Path, folder: Path, most: int) -> list[CsvPart]:
     """The file's parts of at most ``most`` bytes, written into the folder: ``edges.part1.csv``, … Raises
     `RowTooLong`."""
-    parts: list[Part] = []
+    parts: list[CsvPart] = []
     with path.open("rb") as file:
         rows = _records(file, most)
         header = next(rows)
@@ -71,14 +71,14 @@ def _records(file: BinaryIO, most: int) -> Iterator[bytes]:
         yield bytes(row)
 
 
-def _written(path: Path, folder: Path, number: int, rows: Sequence[bytes], skipped: int) -> Part:
+def _written(path: Path, folder: Path, number: int, rows: Sequence[bytes], skipped: int) -> CsvPart:
     part = folder / f"{path.stem}.part{number}{path.suffix}"
     with part.open("wb") as file:
         file.writelines(rows)
-    return Part(part, path.name, skipped)
+    return CsvPart(part, path.name, skipped)
 
 
-def other_parts(titles: Sequence[str], parts: Sequence[Part]) -> list[str]:
+def other_parts(titles: Sequence[str], parts: Sequence[CsvPart]) -> list[str]:
     """Earlier loaded parts of these sources that the new ones would not replace."""
     names, sources = {part.path.name for part in parts}, {part.source for part in parts}
     return [title for title in titles if title not in names and _source_of(title) in sources]

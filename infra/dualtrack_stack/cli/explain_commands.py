@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from dualtrack_stack.cli.client import ApiClient, Refused
+from dualtrack_stack.cli.client import ApiClient, RequestRefused
 from dualtrack_stack.cli.command import exit_codes, json_option, print_json, report, stack_options
 from dualtrack_stack.cli.conversation_commands import columns, latest_chat
 from dualtrack_stack.cli.id_types import CHAT
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dualtrack.answers import LineKind, Receipt, ReceiptLine, ReceiptTotals, Tokens
 
-    from dualtrack_stack.cli.target import Target, Wanted
+    from dualtrack_stack.cli.target import ChosenStack, TargetOptions
 
 
 _CLOCK: Final = 12
@@ -36,7 +36,7 @@ FICTIONAL: Final = (
 @click.argument("chat_id", metavar="[CHAT]", required=False, callback=CHAT)
 @stack_options
 @json_option
-def explain(stack: Wanted, chat_id: str | None, *, as_json: bool) -> None:
+def explain(stack: TargetOptions, chat_id: str | None, *, as_json: bool) -> None:
     """Show what CHAT, or the latest one, did, in order, and what each step cost. Your own chats, and any chat as an
     administrator. Amounts after a ~ are estimates.
     """
@@ -49,18 +49,18 @@ def explain(stack: Wanted, chat_id: str | None, *, as_json: bool) -> None:
         click.echo(line)
 
 
-def _latest(target: Target) -> str:
+def _latest(target: ChosenStack) -> str:
     with target.client() as client:
         return latest_chat(client)
 
 
-def receipt_of(target: Target, chat_id: str) -> Receipt:
+def receipt_of(target: ChosenStack, chat_id: str) -> Receipt:
     """Fetch a chat's receipt as the target's user; on a local stack also as its operator."""
     path = f"/v1/chats/{chat_id}/receipt"
     with target.client() as client:
         try:
             own: Receipt = client.call("GET", path)
-        except Refused as refused:
+        except RequestRefused as refused:
             if refused.code != "not_found" or not target.dev:
                 raise
         else:

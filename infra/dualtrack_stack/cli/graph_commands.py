@@ -23,8 +23,8 @@ from dualtrack_stack.cli.corpora import (
     refused_files,
     taken_in,
 )
-from dualtrack_stack.cli.csv_parts import Part, RowTooLong, other_parts, parts_of
-from dualtrack_stack.cli.target import Wanted, open_target
+from dualtrack_stack.cli.csv_parts import CsvPart, RowTooLong, other_parts, parts_of
+from dualtrack_stack.cli.target import TargetOptions, open_target
 from dualtrack_stack.cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def graph_commands() -> None:
 @click.option("--reset", is_flag=True, help="Remove every file that is not among these.")
 @stack_options
 @json_option
-def load(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool) -> None:
+def load(stack: TargetOptions, paths: tuple[Path, ...], *, reset: bool, as_json: bool) -> None:
     """Load files, or the files of folders: nodes and relationships as CSV or JSON.
 
     CSV of nodes begins `node_id,label,name`, CSV of relationships `from,type,to`; further columns are properties.
@@ -81,14 +81,14 @@ def load(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool) 
     sys.exit(Exit.FAILED if has_failed(job) else Exit.ANSWERED)
 
 
-def _parts(files: Sequence[Path], scratch: Path) -> tuple[list[Part], list[dict[str, str]]]:
+def _parts(files: Sequence[Path], scratch: Path) -> tuple[list[CsvPart], list[dict[str, str]]]:
     """The files to upload, and the refused ones."""
-    parts: list[Part] = []
+    parts: list[CsvPart] = []
     refused: list[dict[str, str]] = []
     for number, path in enumerate(files):
         reason = refusal(path)
         if not reason:
-            parts.append(Part(path, path.name))
+            parts.append(CsvPart(path, path.name))
         elif path.suffix.lower() == ".csv" and path.stat().st_size > FILE_BYTES:
             folder = scratch / str(number)
             folder.mkdir()
@@ -119,7 +119,7 @@ def _end_refused(refused: Sequence[Mapping[str, str]], *, as_json: bool) -> NoRe
     sys.exit(Exit.FAILED)
 
 
-def _print_bad(job: answers.CorpusJob, parts: Sequence[Part]) -> None:
+def _print_bad(job: answers.CorpusJob, parts: Sequence[CsvPart]) -> None:
     """The refused files; rows of a part with their lines in the whole file."""
     for bad in refused_files(job):
         part = next(candidate for candidate in parts if candidate.path.name == bad["name"])
@@ -130,7 +130,7 @@ def _print_bad(job: answers.CorpusJob, parts: Sequence[Part]) -> None:
 @graph_commands.command("schema")
 @stack_options
 @json_option
-def show_schema(stack: Wanted, *, as_json: bool) -> None:
+def show_schema(stack: TargetOptions, *, as_json: bool) -> None:
     """Show the loaded labels, types and properties, with counts."""
     with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
         schema = _schema(client.call("GET", corpus_path(_CORPUS)))

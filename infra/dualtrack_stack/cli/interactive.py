@@ -15,8 +15,8 @@ from prompt_toolkit.history import FileHistory, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings
 
 from dualtrack_stack.cli.asking import Asking
-from dualtrack_stack.cli.client import ClientError, Refused
-from dualtrack_stack.cli.command import Terminated, refusal
+from dualtrack_stack.cli.client import ClientError, RequestRefused
+from dualtrack_stack.cli.command import Termination, refusal
 from dualtrack_stack.cli.conversation_commands import (
     columns,
     conversation_lines,
@@ -28,9 +28,9 @@ from dualtrack_stack.cli.conversation_commands import (
 from dualtrack_stack.cli.explain_commands import receipt_of, text_of
 from dualtrack_stack.cli.files import BadFile, read_files
 from dualtrack_stack.cli.id_types import wrong_id
-from dualtrack_stack.cli.progress import Reader, view_on
+from dualtrack_stack.cli.progress import OutputReader, view_on
 from dualtrack_stack.cli.reading import read
-from dualtrack_stack.cli.talk import OFFLINE, Question, ask, follow
+from dualtrack_stack.cli.talk import OFFLINE, OutgoingMessage, ask, follow
 from dualtrack_stack.cli.target import command_line
 from dualtrack_stack.cli.tool_commands import tool_lines
 from dualtrack_stack.cli.transcript import one_line
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyPressEvent
 
     from dualtrack_stack.cli.client import ApiClient
-    from dualtrack_stack.cli.progress import View
-    from dualtrack_stack.cli.talk import Outcome
-    from dualtrack_stack.cli.target import Target, Wanted
+    from dualtrack_stack.cli.progress import ChatOutput
+    from dualtrack_stack.cli.talk import FollowedChat
+    from dualtrack_stack.cli.target import ChosenStack, TargetOptions
 
 HISTORY_FILE: Final = "questions"
 """In the state folder, readable only by its owner; questions to a remote stack are not stored."""
@@ -54,7 +54,7 @@ _LISTED: Final = "10"
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class TypedMessage:
     """A question."""
 
     text: str
@@ -68,7 +68,7 @@ class Command:
     argument: str
 
 
-def parse(line: str) -> Message | Command | None:
+def parse(line: str) -> TypedMessage | Command | None:
     """Parse the input; None if it is blank. A message that begins with a slash is entered with two."""
     text = line.strip()
     if not text:
@@ -76,20 +76,20 @@ def parse(line: str) -> Message | Command | None:
     if text.startswith("/") and not text.startswith("//"):
         name, _, argument = text[1:].partition(" ")
         return Command(name, argument.strip())
-    return Message(text[1:] if text.startswith("//") else text)
+    return TypedMessage(text[1:] if text.startswith("//") else text)
 
 
-class Left(Exception):
+class LeaveConversation(Exception):
     """The user has left the conversation."""
 
 
 @dataclass
-class Conversation:
+class OpenConversation:
     """The target of the next question, and its attachments."""
 
-    target: Target
+    target: ChosenStack
     client: ApiClient
-    next: Question
+    next: OutgoingMessage
     last_chat: str = ""
     last_query: str = ""
     paths: list[Path] = field(default_factory=list)
@@ -97,14 +97,14 @@ class Conversation:
 
     def enter(self, line: str) -> None:
         """Run the command or ask the question; errors are printed and the conversation continues. Raises
-        `Left`."""
+        `LeaveConversation`."""
         entered = parse(line)
         try:
-            if isinstance(entered, Message):
+            if isinstance(entered, TypedMessage):
                 self._ask(entered.text)
             elif entered is not None:
                 self._command(entered)
-        except Refused as refused:
+        except RequestRefused as refused:
             refused.grants = self.target.grants
             _complain(refusal(refused))
         except (ClientError, BadFile) as problem:
@@ -119,19 +119,19 @@ class Conversation:
         files = (*self.next.files, *read_files(self.paths))
         with self._view() as view:
             started = ask(self.client, view, replace(self.next, text=text, files=files))
-            self.next, self.last_chat = Question("", started.conversation_id), started.chat_id
+            self.next, self.last_chat = OutgoingMessage("", started.conversation_id), started.chat_id
             self.last_query = started.message_id
             self.paths.clear()
             outcome = self._follow(view)
         if outcome.problem:
             _complain(outcome.problem)
-        if isinstance(outcome.interrupted, Terminated):
+        if isinstance(outcome.interrupted, Termination):
             raise outcome.interrupted
 
-    def _view(self) -> View:
-        return view_on(sys.stdout, Reader(self.target.user, self.target.grants, self.in_full))
+    def _view(self) -> ChatOutput:
+        return view_on(sys.stdout, OutputReader(self.target.user, self.target.grants, self.in_full))
 
-    def _follow(self, view: View) -> Outcome:
+    def _follow(self, view: ChatOutput) -> FollowedChat:
         decide = Asking(self.client, view)
         outcome = follow(self.client, view, self.last_chat, to_end=False, decide=decide)
         if outcome.is_paused:
@@ -164,13 +164,13 @@ class Conversation:
         click.echo("  Ctrl-C stops an answer, Ctrl-D ends. // begins a question with a slash.")
 
     def new(self, profile: str) -> None:
-        self.next = Question("", profile=profile or None)
+        self.next = OutgoingMessage("", profile=profile or None)
         click.echo(f"A new conversation{f' with {one_line(profile, 60)}' if profile else ''}.")
 
     def open(self, conversation: str) -> None:
         _check_id("conversation_id", conversation)
         answer = self.client.call("GET", f"/v1/conversations/{conversation}")
-        self.next = Question("", answer["conversation_id"])
+        self.next = OutgoingMessage("", answer["conversation_id"])
         click.echo(f"Continuing: {one_line(answer['title'], 100)}")
 
     def fork(self, query: str) -> None:
@@ -178,7 +178,7 @@ class Conversation:
         if not before:
             raise BadFile("Before which question? /fork q2")
         _check_id("query_id", before)
-        self.next = Question("", fork=conversation, before=before)
+        self.next = OutgoingMessage("", fork=conversation, before=before)
         click.echo(f"In place of {before}, in a new conversation; this one stays:")
 
     def file(self, path: str) -> None:
@@ -220,7 +220,7 @@ class Conversation:
         _print(tool_lines(self.client.call("GET", "/v1/tools")))
 
     def quit(self, _argument: str) -> None:
-        raise Left
+        raise LeaveConversation
 
     def _here(self) -> str:
         if self.next.conversation is None:
@@ -228,34 +228,39 @@ class Conversation:
         return self.next.conversation
 
 
-_COMMANDS: Final[Mapping[str, tuple[str, Callable[[Conversation, str], None]]]] = {
-    "help": ("  list the commands", Conversation.help),
-    "new": ("[PROFILE]  start a new conversation", Conversation.new),
-    "open": ("ID  continue another conversation", Conversation.open),
+_COMMANDS: Final[Mapping[str, tuple[str, Callable[[OpenConversation, str], None]]]] = {
+    "help": ("  list the commands", OpenConversation.help),
+    "new": ("[PROFILE]  start a new conversation", OpenConversation.new),
+    "open": ("ID  continue another conversation", OpenConversation.open),
     "fork": (
         "[QUERY]  ask the last question, or q2, in another way",
-        Conversation.fork,
+        OpenConversation.fork,
     ),
-    "file": ("PATH  attach a file to the next question", Conversation.file),
-    "show": ("[RECORD]  show this conversation, or a whole record such as q1-t1", Conversation.show),
-    "cost": ("[CHAT]  show what the last answer did and cost", Conversation.cost),
-    "decide": ("  decide on what the last question waits for", Conversation.decide),
-    "stop": ("  stop the last question's chat, if it waits", Conversation.stop),
-    "credits": ("  show the available credits", Conversation.credits),
+    "file": ("PATH  attach a file to the next question", OpenConversation.file),
+    "show": ("[RECORD]  show this conversation, or a whole record such as q1-t1", OpenConversation.show),
+    "cost": ("[CHAT]  show what the last answer did and cost", OpenConversation.cost),
+    "decide": ("  decide on what the last question waits for", OpenConversation.decide),
+    "stop": ("  stop the last question's chat, if it waits", OpenConversation.stop),
+    "credits": ("  show the available credits", OpenConversation.credits),
     "conversations": (
         "[TEXT]  list the latest conversations, or those with TEXT",
-        Conversation.conversations,
+        OpenConversation.conversations,
     ),
-    "tools": ("  list the tools and their prices", Conversation.tools),
-    "quit": ("  quit, like Ctrl-D", Conversation.quit),
+    "tools": ("  list the tools and their prices", OpenConversation.tools),
+    "quit": ("  quit, like Ctrl-D", OpenConversation.quit),
 }
 
 
 def converse(
-    stack: Wanted, target: Target, client: ApiClient, first: Question, *, in_full: bool = False
+    stack: TargetOptions,
+    target: ChosenStack,
+    client: ApiClient,
+    first: OutgoingMessage,
+    *,
+    in_full: bool = False,
 ) -> None:
     """Ask and answer until the user leaves. ``first`` is the target of the first question."""
-    talk = Conversation(target, client, first, in_full=in_full)
+    talk = OpenConversation(target, client, first, in_full=in_full)
     if target.mode == "offline":
         click.echo(click.style(OFFLINE, fg="yellow"))
     who = f"{one_line(target.user, 64)}, " if target.user else ""
@@ -266,10 +271,10 @@ def converse(
         try:
             click.echo()
             talk.enter(read(prompt))
-        except (EOFError, Left):
+        except (EOFError, LeaveConversation):
             break
         except KeyboardInterrupt as interrupt:
-            if isinstance(interrupt, Terminated):
+            if isinstance(interrupt, Termination):
                 raise
             click.echo("Ctrl-D or /quit ends.")
     if talk.next.conversation:
@@ -277,7 +282,7 @@ def converse(
         click.echo(f"Continue with: {on}")
 
 
-def _prompt(stack: Wanted) -> PromptSession[str]:
+def _prompt(stack: TargetOptions) -> PromptSession[str]:
     history: FileHistory | InMemoryHistory = InMemoryHistory()
     if stack.url is None:
         path = stack.state_dir / HISTORY_FILE

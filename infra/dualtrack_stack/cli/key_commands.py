@@ -9,8 +9,8 @@ from dualtrack.vocabulary import Scope
 
 from dualtrack_stack.cli import id_types
 from dualtrack_stack.cli.command import exit_codes, json_option, moment, print_json, report, stack_options
-from dualtrack_stack.cli.target import Wanted, open_target
-from dualtrack_stack.cli.time_type import Time
+from dualtrack_stack.cli.target import TargetOptions, open_target
+from dualtrack_stack.cli.time_type import DurationType
 from dualtrack_stack.cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def key_commands() -> None:
 @click.option("--credits-total", type=click.IntRange(min=0), help="Cap: credits in all.")
 @click.option("--dollars-day", type=click.FloatRange(min=0), help="Cap: US dollars of models a day (UTC).")
 @click.option("--dollars-total", type=click.FloatRange(min=0), help="Cap: US dollars of models in all.")
-@click.option("--expires-in", type=Time(), help="Its life: 24h, 30d; by default it does not expire.")
+@click.option("--expires-in", type=DurationType(), help="Its life: 24h, 30d; by default it does not expire.")
 @click.option("--for-end-users", is_flag=True, help="A service's: each request names an end user.")
 @stack_options
 @json_option
@@ -53,7 +53,7 @@ def create(
     profiles: Sequence[str],
     expires_in: int | None,
     for_end_users: bool,
-    stack: Wanted,
+    stack: TargetOptions,
     as_json: bool,
     **caps: float | None,
 ) -> None:
@@ -71,7 +71,7 @@ def create(
 @key_commands.command("list")
 @stack_options
 @json_option
-def list_(stack: Wanted, as_json: bool) -> None:
+def list_(stack: TargetOptions, as_json: bool) -> None:
     """Show your keys: what each may do, may spend, has used and holds, and its last request."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         answer: answers.Keys = client.call("GET", "/v1/keys")
@@ -87,14 +87,14 @@ def list_(stack: Wanted, as_json: bool) -> None:
 @key_argument
 @click.option(
     "--overlap",
-    type=Time(),
+    type=DurationType(),
     default="24h",
     show_default=True,
     help="How long the old secret still holds; 0 ends it.",
 )
 @stack_options
 @json_option
-def rotate(key_id: str, *, overlap: int, stack: Wanted, as_json: bool) -> None:
+def rotate(key_id: str, *, overlap: int, stack: TargetOptions, as_json: bool) -> None:
     """Give KEY a new secret, which is shown this once."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         answer = client.call("POST", f"/v1/keys/{key_id}/rotate", body={"overlap": overlap})
@@ -105,7 +105,7 @@ def rotate(key_id: str, *, overlap: int, stack: Wanted, as_json: bool) -> None:
 @key_argument
 @click.option("--cancel", is_flag=True, help="Also cancel the chats that run under it.")
 @stack_options
-def revoke(key_id: str, *, cancel: bool, stack: Wanted) -> None:
+def revoke(key_id: str, *, cancel: bool, stack: TargetOptions) -> None:
     """Refuse KEY from the next request on."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         client.call("DELETE", f"/v1/keys/{key_id}", params={"cancel": "true"} if cancel else None)

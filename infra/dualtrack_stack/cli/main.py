@@ -11,7 +11,7 @@ from dualtrack import __version__
 from dualtrack_stack.cli.aws_commands import aws_commands
 from dualtrack_stack.cli.chat_command import chat
 from dualtrack_stack.cli.check_command import check
-from dualtrack_stack.cli.client import Failed
+from dualtrack_stack.cli.client import CommandFailed
 from dualtrack_stack.cli.command import exit_codes, report, state_dir_option
 from dualtrack_stack.cli.conversation_commands import conversations, show
 from dualtrack_stack.cli.course_commands import course_commands
@@ -85,7 +85,7 @@ def stop(state_dir: Path) -> None:
         try:
             ended = stop_stack(state_dir, report)
         except CannotStop as problem:
-            raise Failed(str(problem)) from problem
+            raise CommandFailed(str(problem)) from problem
     click.echo("The local stack has ended." if ended else "No local stack runs.")
 
 

@@ -22,7 +22,7 @@ _MOST_LINES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class OpenCallKind:
     """``asks``: what is asked for; ``keys``: what may be said, each by its key in `CHOICES`, or by ``typed``: in any
     words, which are the decision's field of that name. ``says``: the options of `dualtrack decide` for it."""
 
@@ -32,14 +32,16 @@ class Kind:
     says: tuple[str, ...] = ()
 
 
-KINDS: Final[Mapping[str, Kind]] = {
-    "approval": Kind("May it run?", keys="ynea", says=("approve", "decline", "input")),
-    "client_tool": Kind(
+KINDS: Final[Mapping[str, OpenCallKind]] = {
+    "approval": OpenCallKind("May it run?", keys="ynea", says=("approve", "decline", "input")),
+    "client_tool": OpenCallKind(
         "A program has to run this and send the result. You can enter it, or give it up:",
         keys="rn",
         says=("result", "decline"),
     ),
-    "question": Kind("Your answer, or the number of an option:", typed="answer", says=("answer", "decline")),
+    "question": OpenCallKind(
+        "Your answer, or the number of an option:", typed="answer", says=("answer", "decline")
+    ),
 }
 
 CHOICES: Final[Mapping[str, str]] = {

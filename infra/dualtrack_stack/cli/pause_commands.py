@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dualtrack_stack.cli.client import Failed
+from dualtrack_stack.cli.client import CommandFailed
 from dualtrack_stack.cli.command import (
     Exit,
     exit_codes,
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from dualtrack import answers
 
     from dualtrack_stack.cli.client import ApiClient
-    from dualtrack_stack.cli.target import Wanted
+    from dualtrack_stack.cli.target import TargetOptions
 
 
 @click.command()
 @stack_options
 @json_option
-def pauses(stack: Wanted, *, as_json: bool) -> None:
+def pauses(stack: TargetOptions, *, as_json: bool) -> None:
     """Chats that wait for you, each with its open calls."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         answer: answers.Pauses = client.call("GET", "/v1/pauses")
@@ -66,7 +66,7 @@ def call_line(call: answers.OpenCall) -> str:
     return one_line(visible(line), max(30, columns))
 
 
-def how_to_go_on(stack: Wanted, chat: answers.Chat) -> str:
+def how_to_go_on(stack: TargetOptions, chat: answers.Chat) -> str:
     """What a paused chat waits for, and the command that decides."""
     pause = chat.get("pause")
     calls = "".join(f"\n  {call_line(call)}" for call in (pause["calls"] if pause else ()))
@@ -90,7 +90,7 @@ def how_to_go_on(stack: Wanted, chat: answers.Chat) -> str:
 @stack_options
 @json_option
 def decide(
-    stack: Wanted,
+    stack: TargetOptions,
     *,
     chat_id: str,
     calls: Sequence[str],
@@ -155,15 +155,15 @@ def _decision(
 
 
 def _open(client: ApiClient, chat_id: str, says: str) -> list[str]:
-    """The open calls that such a decision suits; of an input, a result or an answer there must be one. Raises `Failed`
-    and `click.UsageError`."""
+    """The open calls that such a decision suits; of an input, a result or an answer there must be one. Raises
+    `CommandFailed` and `click.UsageError`."""
     chat = client.chat(chat_id)
     pause = chat.get("pause")
     if pause is None:
-        raise Failed(f"{chat_id} waits for no decision: it is {chat['status']}.")
+        raise CommandFailed(f"{chat_id} waits for no decision: it is {chat['status']}.")
     suits = [call for call in pause["calls"] if call["kind"] in KINDS and says in KINDS[call["kind"]].says]
     if not suits:
-        raise Failed(f"No open call of {chat_id} takes --{says}.")
+        raise CommandFailed(f"No open call of {chat_id} takes --{says}.")
     if len(suits) > 1 and says not in ("approve", "decline"):
         raise click.UsageError(f"Which call? {', '.join(one_line(call['id'], 20) for call in suits)}")
     return [call["id"] for call in suits]
@@ -177,6 +177,6 @@ def _ask(client: ApiClient, chat_id: str, *, as_json: bool) -> answers.Chat:
         raise click.UsageError("Which decision? --approve, --decline, --input, --result or --answer.")
     chat = client.chat(chat_id)
     if chat["status"] != "paused":
-        raise Failed(f"{chat_id} waits for no decision: it is {chat['status']}.")
+        raise CommandFailed(f"{chat_id} waits for no decision: it is {chat['status']}.")
     Asking(client, view_on(sys.stdout))(chat)
     return client.chat(chat_id)

@@ -22,17 +22,17 @@ from rich.text import Text
 
 from dualtrack_stack.cli.markdown import Markdown
 from dualtrack_stack.cli.transcript import (
-    Answered,
-    Called,
-    Decided,
-    Ended,
-    Failed,
+    ChatDone,
+    ChatError,
+    ChatTranscript,
+    DecidedLine,
+    FinalAnswer,
+    FinishedCall,
+    InterimText,
+    PausedCalls,
     Retrying,
-    Said,
-    Transcript,
     TurnBegan,
     Unpaid,
-    Waits,
     clean,
     facts_of,
     figures_of,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions, ConsoleRenderable, RenderResult
 
     from dualtrack_stack.cli.client import ChatEvent
-    from dualtrack_stack.cli.transcript import Block
+    from dualtrack_stack.cli.transcript import TranscriptBlock
 
     Clock = Callable[[], float]
 
@@ -61,7 +61,7 @@ _REFRESH_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class OutputReader:
     """The user: their ``name``, and the command that grants them more credits (``grants``); empty if unknown.
     ``in_full``: they want ids and every figure."""
 
@@ -70,10 +70,10 @@ class Reader:
     in_full: bool = False
 
 
-class View(Protocol):
+class ChatOutput(Protocol):
     """The output of a chat."""
 
-    def __enter__(self) -> View: ...
+    def __enter__(self) -> ChatOutput: ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -90,10 +90,10 @@ class View(Protocol):
         ...
 
 
-NOBODY: Final = Reader()
+NOBODY: Final = OutputReader()
 
 
-def view_on(stream: IO[str], reader: Reader = NOBODY, *, progress_only: bool = False) -> View:
+def view_on(stream: IO[str], reader: OutputReader = NOBODY, *, progress_only: bool = False) -> ChatOutput:
     """The view that suits a stream. ``progress_only`` leaves out the answer and what follows it."""
     console = Console(file=stream, highlight=False, emoji=False, markup=False)
     if stream.isatty() and console.is_interactive:
@@ -104,11 +104,13 @@ def view_on(stream: IO[str], reader: Reader = NOBODY, *, progress_only: bool = F
 class PlainView:
     """Lines of text, each written when it is final; no colour, no cursor movement."""
 
-    def __init__(self, stream: IO[str], reader: Reader = NOBODY, *, progress_only: bool = False) -> None:
+    def __init__(
+        self, stream: IO[str], reader: OutputReader = NOBODY, *, progress_only: bool = False
+    ) -> None:
         self._stream = stream
         self._reader = reader
         self._progress_only = progress_only
-        self._transcript = Transcript()
+        self._transcript = ChatTranscript()
 
     def __enter__(self) -> PlainView:
         return self
@@ -136,28 +138,28 @@ class PlainView:
     def _write(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
 
-    def _lines(self, block: Block) -> tuple[str, ...]:
+    def _lines(self, block: TranscriptBlock) -> tuple[str, ...]:
         lines: tuple[str, ...] = ()
         match block:
             case TurnBegan():
                 lines = (_title(block),)
             case Retrying() if block.is_shown_as_line:
                 lines = (f"  {wait_line(block)}",)
-            case Said(text):
+            case InterimText(text):
                 lines = tuple(f"  {line}".rstrip() for line in text.splitlines())
-            case Called():
+            case FinishedCall():
                 mark = "failed" if block.problem else "ok"
                 problem = f"  ({block.problem})" if block.problem else ""
                 lines = (f"  {_seconds(block.seconds)}  {mark:<6}  {_call(block)}{problem}",)
-            case Waits(calls):
+            case PausedCalls(calls):
                 lines = tuple(f"  waits   {call.tool} {call.detail}".rstrip() for call in calls)
-            case Decided():
+            case DecidedLine():
                 lines = (f"  {block.outcome}: {block.tool} {block.detail}".rstrip(),)
             case Unpaid():
                 lines = (f"  {_unpaid(block, self._reader)}",)
-            case Answered(response) if not self._progress_only:
+            case FinalAnswer(response) if not self._progress_only:
                 lines = ("", response.strip("\n"), "")
-            case Ended(chat) if not self._progress_only:
+            case ChatDone(chat) if not self._progress_only:
                 lines = self._ending(chat)
         return lines
 
@@ -189,7 +191,7 @@ class LiveView:
     def __init__(
         self,
         console: Console,
-        reader: Reader = NOBODY,
+        reader: OutputReader = NOBODY,
         *,
         progress_only: bool = False,
         clock: Clock = time.monotonic,
@@ -198,7 +200,7 @@ class LiveView:
         self._reader = reader
         self._progress_only = progress_only
         self._clock = clock
-        self._transcript = Transcript(since=clock())
+        self._transcript = ChatTranscript(since=clock())
         unicode = console.encoding.startswith("utf")
         self._ok, self._bad, self._dot = ("✓", "✗", "●") if unicode else ("+", "x", "*")
         self._spinner = Spinner("dots" if unicode else "line", style="cyan")
@@ -248,7 +250,7 @@ class LiveView:
         with self._drawing:
             self._transcript, blocks = step(self._transcript, event, self._clock())
             for block in blocks:
-                if isinstance(block, Ended | Failed):
+                if isinstance(block, ChatDone | ChatError):
                     self._live.stop()
                 for part in self._parts(block):
                     self._console.print(part)
@@ -265,7 +267,7 @@ class LiveView:
             parts.append(self._moving(self._activity(now), "", None if now.waiting else now.since))
         return Group(*parts)
 
-    def _activity(self, now: Transcript) -> str:
+    def _activity(self, now: ChatTranscript) -> str:
         if now.answered:
             return "summarising for the next question"
         if not now.turn:
@@ -286,27 +288,27 @@ class LiveView:
         row.add_row(self._spinner, line, Text(passed, style="dim"))
         return row
 
-    def _parts(self, block: Block) -> tuple[ConsoleRenderable, ...]:
+    def _parts(self, block: TranscriptBlock) -> tuple[ConsoleRenderable, ...]:
         parts: tuple[ConsoleRenderable, ...] = ()
         match block:
             case TurnBegan():
                 parts = (Text.assemble((f"{self._dot} ", "cyan"), (_title(block), "bold")),)
-            case Said(text):
+            case InterimText(text):
                 parts = (_indented(Markdown(text, style="dim")),)
-            case Called():
+            case FinishedCall():
                 parts = (self._called(block),)
-            case Decided():
+            case DecidedLine():
                 mark = (f"  {self._bad} ", "red") if block.is_refused else (f"  {self._ok} ", "green")
                 parts = (Text.assemble(mark, block.tool, (f"  {block.outcome}", "dim")),)
             case Unpaid():
                 parts = (Text(f"  {_unpaid(block, self._reader)}", style="yellow"),)
-            case Answered(response) if not self._progress_only:
+            case FinalAnswer(response) if not self._progress_only:
                 parts = (Text(""), Markdown(response), Text(""))
-            case Ended(chat) if not self._progress_only:
+            case ChatDone(chat) if not self._progress_only:
                 parts = self._ending(chat)
         return parts
 
-    def _called(self, block: Called) -> ConsoleRenderable:
+    def _called(self, block: FinishedCall) -> ConsoleRenderable:
         mark = (f"  {self._bad} ", "red") if block.problem else (f"  {self._ok} ", "green")
         line = Text.assemble(
             mark, block.tool, " ", (block.detail, "dim"), "  ", (_seconds(block.seconds).strip(), "cyan")
@@ -362,7 +364,7 @@ def _title(block: TurnBegan) -> str:
     return f"{title}, retried" if block.again else title
 
 
-def _call(block: Called) -> str:
+def _call(block: FinishedCall) -> str:
     return f"{block.tool} {block.detail}".rstrip()
 
 
@@ -370,14 +372,14 @@ def _seconds(seconds: float | None) -> str:
     return "    -  " if seconds is None else f"{seconds:5.1f} s"
 
 
-def _unpaid(block: Unpaid, reader: Reader) -> str:
+def _unpaid(block: Unpaid, reader: OutputReader) -> str:
     problem = "not enough credits for more tools"
     if block.required is not None and block.available is not None:
         problem = f"{problem}: {block.required} needed, {block.available} available"
     return f"{problem}; more with: {reader.grants}" if reader.grants else problem
 
 
-def _note(chat: answers.Chat, reader: Reader) -> str:
+def _note(chat: answers.Chat, reader: OutputReader) -> str:
     """Why an answer is incomplete, and what to do; else nothing."""
     note = stop_note(chat)
     if not note:

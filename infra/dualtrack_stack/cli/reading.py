@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING
 
-from dualtrack_stack.cli.command import Terminated
+from dualtrack_stack.cli.command import Termination
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def read(prompt: PromptSession[str], before: str = "> ", default: str = "") -> str:
-    """Read a line. Raises EOFError, KeyboardInterrupt, and `Terminated` after the terminal is restored."""
+    """Read a line. Raises EOFError, KeyboardInterrupt, and `Termination` after the terminal is restored."""
 
     def terminate(_number: int, _frame: FrameType | None) -> None:
         if prompt.app.loop is None or not prompt.app.is_running:
-            raise Terminated
-        prompt.app.loop.call_soon_threadsafe(lambda: prompt.app.exit(exception=Terminated()))
+            raise Termination
+        prompt.app.loop.call_soon_threadsafe(lambda: prompt.app.exit(exception=Termination()))
 
     earlier = signal.signal(signal.SIGTERM, terminate)
     try:

@@ -8,7 +8,7 @@ import click
 
 from dualtrack_stack.cli import id_types
 from dualtrack_stack.cli.command import exit_codes, json_option, moment, print_json, report, stack_options
-from dualtrack_stack.cli.target import Wanted, open_target
+from dualtrack_stack.cli.target import TargetOptions, open_target
 from dualtrack_stack.cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def schedule_commands() -> None:
 @stack_options
 @json_option
 def create(
-    message: str, *, conversation: str | None, stack: Wanted, as_json: bool, **wanted: str | None
+    message: str, *, conversation: str | None, stack: TargetOptions, as_json: bool, **wanted: str | None
 ) -> None:
     """Make a schedule that asks MESSAGE."""
     body: dict[str, Any] = {"message": message, **{name: text for name, text in wanted.items() if text}}
@@ -47,7 +47,7 @@ def create(
 @schedule_commands.command("list")
 @stack_options
 @json_option
-def list_(stack: Wanted, as_json: bool) -> None:
+def list_(stack: TargetOptions, as_json: bool) -> None:
     """Show your schedules: when they are due next, and what became of the latest run."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         answer: answers.Schedules = client.call("GET", "/v1/schedules")
@@ -66,7 +66,7 @@ def list_(stack: Wanted, as_json: bool) -> None:
 @schedule_argument
 @stack_options
 @json_option
-def show(schedule_id: str, *, stack: Wanted, as_json: bool) -> None:
+def show(schedule_id: str, *, stack: TargetOptions, as_json: bool) -> None:
     """Show SCHEDULE with its latest runs, their chats and what these cost."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         _show(client.call("GET", f"/v1/schedules/{schedule_id}"), as_json=as_json)
@@ -76,7 +76,7 @@ def show(schedule_id: str, *, stack: Wanted, as_json: bool) -> None:
 @schedule_argument
 @stack_options
 @json_option
-def pause(schedule_id: str, *, stack: Wanted, as_json: bool) -> None:
+def pause(schedule_id: str, *, stack: TargetOptions, as_json: bool) -> None:
     """Let SCHEDULE wait until it is resumed."""
     _change(schedule_id, stack, paused=True, as_json=as_json)
 
@@ -85,12 +85,12 @@ def pause(schedule_id: str, *, stack: Wanted, as_json: bool) -> None:
 @schedule_argument
 @stack_options
 @json_option
-def resume(schedule_id: str, *, stack: Wanted, as_json: bool) -> None:
+def resume(schedule_id: str, *, stack: TargetOptions, as_json: bool) -> None:
     """Let SCHEDULE go on with its next due time. What was due meanwhile is not made up for."""
     _change(schedule_id, stack, paused=False, as_json=as_json)
 
 
-def _change(schedule_id: str, stack: Wanted, *, paused: bool, as_json: bool) -> None:
+def _change(schedule_id: str, stack: TargetOptions, *, paused: bool, as_json: bool) -> None:
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         changed = client.call("PATCH", f"/v1/schedules/{schedule_id}", body={"paused": paused})
         _show(changed, as_json=as_json)
@@ -99,7 +99,7 @@ def _change(schedule_id: str, stack: Wanted, *, paused: bool, as_json: bool) -> 
 @schedule_commands.command()
 @schedule_argument
 @stack_options
-def delete(schedule_id: str, *, stack: Wanted) -> None:
+def delete(schedule_id: str, *, stack: TargetOptions) -> None:
     """Delete SCHEDULE. Its chats stay."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         client.call("DELETE", f"/v1/schedules/{schedule_id}")

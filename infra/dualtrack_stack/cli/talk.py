@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.frozen import freeze
 
-from dualtrack_stack.cli.client import ChatEvent, ClientError, Refused
+from dualtrack_stack.cli.client import ChatEvent, ClientError, RequestRefused
 from dualtrack_stack.cli.transcript import LEFT, one_line
 
 if TYPE_CHECKING:
     from dualtrack import answers
     from dualtrack.frozen import JsonObject
 
-    from dualtrack_stack.cli.client import ApiClient, Started
+    from dualtrack_stack.cli.client import AcceptedChat, ApiClient
     from dualtrack_stack.cli.files import LocalFile
-    from dualtrack_stack.cli.progress import View
+    from dualtrack_stack.cli.progress import ChatOutput
 
 OFFLINE: Final = "The offline model answers, no language model: set ANTHROPIC_API_KEY for Claude."
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class OutgoingMessage:
     """A message and its target: ``conversation``, a new one with ``profile``, or a fork of ``fork`` that shares the
     queries before ``before``."""
 
@@ -39,7 +39,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class FollowedChat:
     """How a chat ended, as far as it was followed. ``chat`` is the chat object, None if it could not be
     fetched; ``interrupted`` is the interruption (Ctrl-C, SIGTERM), to be raised after the outcome is printed."""
 
@@ -64,7 +64,7 @@ def nobody(_chat: answers.Chat) -> bool:
     return False
 
 
-def ask(client: ApiClient, view: View, question: Question) -> Started:
+def ask(client: ApiClient, view: ChatOutput, question: OutgoingMessage) -> AcceptedChat:
     """Start the chat of a question."""
     if question.fork is None or question.before is None:
         return client.start_chat(
@@ -73,12 +73,14 @@ def ask(client: ApiClient, view: View, question: Question) -> Started:
     return _ask_in_fork(client, view, question, question.fork, question.before)
 
 
-def _ask_in_fork(client: ApiClient, view: View, question: Question, parent: str, before: str) -> Started:
+def _ask_in_fork(
+    client: ApiClient, view: ChatOutput, question: OutgoingMessage, parent: str, before: str
+) -> AcceptedChat:
     """Make a fork and start its first chat; if the chat is refused, the fork is deleted."""
     fork = client.fork(parent, before)
     try:
         started = client.start_chat(question.text, fork, files=question.files, schema=question.schema)
-    except Refused as refusal:
+    except RequestRefused as refusal:
         if refusal.status < 500:  # for other errors the chat may run
             with contextlib.suppress(ClientError):
                 client.delete_conversation(fork)
@@ -89,13 +91,13 @@ def _ask_in_fork(client: ApiClient, view: View, question: Question, parent: str,
 
 def follow(
     client: ApiClient,
-    view: View,
+    view: ChatOutput,
     chat_id: str,
     *,
     to_end: bool,
     cancels: bool = True,
     decide: Decide = nobody,
-) -> Outcome:
+) -> FollowedChat:
     """Show a chat until its answer is final, or with ``to_end`` until its summaries are made, too; or until it waits
     for decisions that ``decide`` does not make.
 
@@ -108,14 +110,14 @@ def follow(
                 return outcome
             chat = client.chat(chat_id)
             if chat["status"] == "paused" and not decide(chat):
-                return Outcome(chat_id, answered=False, chat=chat)
+                return FollowedChat(chat_id, answered=False, chat=chat)
     except KeyboardInterrupt as interrupt:
         return (_cancelled if cancels else _left)(client, view, chat_id, interrupt)
     except ClientError as error:
         if not shown.answered:
             raise
         # The answer is final and shown; only the figures under it are missing.
-        return Outcome(chat_id, answered=True, chat=None, problem=str(error))
+        return FollowedChat(chat_id, answered=True, chat=None, problem=str(error))
 
 
 @dataclass
@@ -123,13 +125,13 @@ class _Shown:
     """What has been shown of a chat so far: the events up to ``after``."""
 
     client: ApiClient
-    view: View
+    view: ChatOutput
     chat_id: str
     to_end: bool
     after: int = 0
     answered: bool = False
 
-    def go_on(self) -> Outcome | None:
+    def go_on(self) -> FollowedChat | None:
         """Show the events that follow; None where the chat pauses."""
         for event in self.client.events(self.chat_id, self.after, tell=self.view.notice):
             self.view.show(event)
@@ -145,35 +147,37 @@ class _Shown:
         raise AssertionError("the events of a chat end with a terminal one")
 
 
-def _at_answer(client: ApiClient, view: View, chat_id: str) -> Outcome:
+def _at_answer(client: ApiClient, view: ChatOutput, chat_id: str) -> FollowedChat:
     """The credits are settled with the answer, and the tokens of its turns are counted (CONTRACT 8)."""
     chat = client.chat(chat_id)
     _show_end(view, chat)
-    return Outcome(chat_id, answered=True, chat=chat)
+    return FollowedChat(chat_id, answered=True, chat=chat)
 
 
-def _show_end(view: View, chat: answers.Chat) -> None:
+def _show_end(view: ChatOutput, chat: answers.Chat) -> None:
     view.show(ChatEvent(0, "done", chat))
 
 
-def _done(chat_id: str, event: ChatEvent) -> Outcome:
+def _done(chat_id: str, event: ChatEvent) -> FollowedChat:
     # `at` is the event's, the rest is the chat object as GET gives it.
     chat = freeze({name: value for name, value in event.data.items() if name != "at"})
     if chat["status"] == "cancelled":
-        return Outcome(chat_id, answered=False, chat=chat, problem="The chat was cancelled.")
-    return Outcome(chat_id, answered=True, chat=chat)
+        return FollowedChat(chat_id, answered=False, chat=chat, problem="The chat was cancelled.")
+    return FollowedChat(chat_id, answered=True, chat=chat)
 
 
-def _failed(client: ApiClient, chat_id: str, event: ChatEvent) -> Outcome:
+def _failed(client: ApiClient, chat_id: str, event: ChatEvent) -> FollowedChat:
     problem = one_line(f"The chat failed: {event.data.get('message')} ({event.data.get('code')})", 600)
     try:
         ended = client.chat(chat_id)
     except ClientError:
         ended = None
-    return Outcome(chat_id, answered=False, chat=ended, problem=problem)
+    return FollowedChat(chat_id, answered=False, chat=ended, problem=problem)
 
 
-def _cancelled(client: ApiClient, view: View, chat_id: str, interrupt: KeyboardInterrupt) -> Outcome:
+def _cancelled(
+    client: ApiClient, view: ChatOutput, chat_id: str, interrupt: KeyboardInterrupt
+) -> FollowedChat:
     """Show what arrived, the id and the charge; or the answer, if it came first."""
     view.notice("Stopping the chat …")
     try:
@@ -181,12 +185,12 @@ def _cancelled(client: ApiClient, view: View, chat_id: str, interrupt: KeyboardI
     except ClientError as error:
         view.show(ChatEvent(0, LEFT, freeze({})))
         problem = f"The chat could not be stopped: {error} Try: uv run dualtrack cancel {chat_id}"
-        return Outcome(chat_id, answered=False, chat=None, problem=problem, interrupted=interrupt)
+        return FollowedChat(chat_id, answered=False, chat=None, problem=problem, interrupted=interrupt)
     _show_end(view, chat)
-    return Outcome(chat_id, answered=False, chat=chat, interrupted=interrupt)
+    return FollowedChat(chat_id, answered=False, chat=chat, interrupted=interrupt)
 
 
-def _left(_client: ApiClient, view: View, chat_id: str, interrupt: KeyboardInterrupt) -> Outcome:
+def _left(_client: ApiClient, view: ChatOutput, chat_id: str, interrupt: KeyboardInterrupt) -> FollowedChat:
     view.show(ChatEvent(0, LEFT, freeze({})))
     view.notice(f"The chat continues. Stop it with: uv run dualtrack cancel {one_line(chat_id, 100)}")
-    return Outcome(chat_id, answered=False, chat=None, interrupted=interrupt)
+    return FollowedChat(chat_id, answered=False, chat=None, interrupted=interrupt)

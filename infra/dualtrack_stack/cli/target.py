@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.extras import how_to_install, is_installed
 from dualtrack.frozen import loads
 
-from dualtrack_stack.cli.client import ApiClient, ClientError, Refused, Unreachable, is_loopback
+from dualtrack_stack.cli.client import ApiClient, ClientError, RequestRefused, Unreachable, is_loopback
 from dualtrack_stack.cli.transcript import one_line
 from dualtrack_stack.roots import project_root
 
@@ -40,7 +40,7 @@ class Missing(ClientError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TargetOptions:
     """The command line's options for the stack; ``env_token`` is the environment's DUALTRACK_TOKEN, or
     DUALTRACK_API_KEY."""
 
@@ -51,7 +51,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ChosenStack:
     """A running stack, and an ID token or API key for it. ``dev``: the token is from the stack itself, which also
     issues others (local stacks only). ``mode``: ``offline`` or ``live``, empty for a stack that is not local.
     ``grants``: the command that gives this user more credits, empty if only an operator may.
@@ -76,7 +76,7 @@ class Target:
 
 
 @contextmanager
-def open_target(wanted: Wanted, report: Report) -> Iterator[Target]:
+def open_target(wanted: TargetOptions, report: Report) -> Iterator[ChosenStack]:
     """The stack to use in the block. ``report`` is called with each slow step.
 
     Raises `Unreachable` if a local one cannot start.
@@ -89,7 +89,7 @@ def open_target(wanted: Wanted, report: Report) -> Iterator[Target]:
             target = replace(target, grants=command_line(wanted, "credits", "grant", str(_SOME_CREDITS)))
         try:
             yield target
-        except Refused as refused:
+        except RequestRefused as refused:
             refused.grants = target.grants
             raise
 
@@ -147,7 +147,7 @@ def claims_of(token: str) -> Mapping[str, Any]:
     return claims if hasattr(claims, "get") else {}
 
 
-def command_line(stack: Wanted, *words: str) -> str:
+def command_line(stack: TargetOptions, *words: str) -> str:
     """``uv run dualtrack …`` for the same stack, ready to be pasted."""
     parts = ["uv", "run", "dualtrack", *(one_line(word, 100) for word in words)]
     if stack.url is not None:
@@ -157,17 +157,17 @@ def command_line(stack: Wanted, *words: str) -> str:
     return shlex.join(parts)
 
 
-def _identified(url: str, token: str | None) -> Target:
+def _identified(url: str, token: str | None) -> ChosenStack:
     if not is_loopback(url):
         if not token:
             raise Missing(f"{url} needs an ID token or an API key: {_HOW}.")
-        return Target(url, token, dev=False)
+        return ChosenStack(url, token, dev=False)
     mode = _mode(url)
     if token:
-        return Target(url, token, dev=False, mode=mode)
+        return ChosenStack(url, token, dev=False, mode=mode)
     try:
-        return Target(url, dev_token(url).token, dev=True, mode=mode)
-    except Refused as error:
+        return ChosenStack(url, dev_token(url).token, dev=True, mode=mode)
+    except RequestRefused as error:
         raise Missing(f"{url} does not issue tokens: {_HOW}.") from error
 
 
@@ -176,6 +176,6 @@ def _mode(url: str) -> str:
     try:
         with ApiClient(url) as client:
             status: Any = client.call("GET", "/dev/status")
-    except Refused:
+    except RequestRefused:
         return ""
     return str(status["mode"]) if hasattr(status, "get") and status.get("mode") else ""

@@ -11,7 +11,7 @@ _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 _TIME: Final = re.compile(r"([0-9]{1,9})([smhd]?)")
 
 
-class Time(click.ParamType[int, Any]):
+class DurationType(click.ParamType[int, Any]):
     """``90``, ``15m``, ``24h``, ``30d`` → seconds."""
 
     name = "time"

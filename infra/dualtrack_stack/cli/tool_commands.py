@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dualtrack import answers
 
-    from dualtrack_stack.cli.target import Wanted
+    from dualtrack_stack.cli.target import TargetOptions
 
 _WIDTH = 100
 
@@ -25,7 +25,7 @@ _WIDTH = 100
 @click.option("--profile", metavar="NAME", help="Only this agent's tools.")
 @stack_options
 @json_option
-def tools(stack: Wanted, *, profile: str | None, as_json: bool) -> None:
+def tools(stack: TargetOptions, *, profile: str | None, as_json: bool) -> None:
     """The tools with their prices in credits, and the agents (profiles) that have them."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         answer = client.call("GET", "/v1/tools")

@@ -1,5 +1,5 @@
 """Turns a chat's events into output: pure steps from events to blocks. `step` folds one event into the frozen
-`Transcript` (the current state, redrawn by a live view) and returns the blocks that it makes final (shown
+`ChatTranscript` (the current state, redrawn by a live view) and returns the blocks that it makes final (shown
 once, never changed). A turn's text is final only when the turn is over, because a repeated ``turn`` event
 discards its deltas (CONTRACT 5).
 """
@@ -50,7 +50,7 @@ class RunningCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
+class ChatTranscript:
     """The current state: the turn, its text so far, its running tools."""
 
     turn: int = 0
@@ -94,14 +94,14 @@ class Retrying:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class InterimText:
     """The model's text before its tool calls."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class FinishedCall:
     """A finished tool call; ``seconds`` is None if its result was never seen."""
 
     tool: str
@@ -111,14 +111,14 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class PausedCalls:
     """The chat pauses for these calls."""
 
     calls: tuple[RunningCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecidedLine:
     """What became of a call that waited; ``is_refused`` if it will have no result of its own."""
 
     tool: str
@@ -136,29 +136,40 @@ class Unpaid:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class FinalAnswer:
     """The authoritative answer, or the text that a cancelled chat keeps; Markdown."""
 
     response: str
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ChatDone:
     """The terminal ``done``: the chat object."""
 
     chat: answers.Chat
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class ChatError:
     """The terminal ``error``."""
 
     code: str
     message: str
 
 
-Block: TypeAlias = TurnBegan | Retrying | Said | Called | Waits | Decided | Unpaid | Answered | Ended | Failed
-Step: TypeAlias = tuple[Transcript, tuple[Block, ...]]
+TranscriptBlock: TypeAlias = (
+    TurnBegan
+    | Retrying
+    | InterimText
+    | FinishedCall
+    | PausedCalls
+    | DecidedLine
+    | Unpaid
+    | FinalAnswer
+    | ChatDone
+    | ChatError
+)
+TranscriptStep: TypeAlias = tuple[ChatTranscript, tuple[TranscriptBlock, ...]]
 
 OUTCOMES: Final[Mapping[str, str]] = {
     "approved": "approved",
@@ -177,24 +188,24 @@ _URL: Final = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
 _DETAIL_LENGTH: Final = 90
 
 
-def step(before: Transcript, event: ChatEvent, now: float) -> Step:
+def step(before: ChatTranscript, event: ChatEvent, now: float) -> TranscriptStep:
     """The transcript after one event, and the blocks that it makes final. Unknown events change nothing."""
     known = _STEPS.get(event.kind)
     return known(before, event.data, now) if known else (before, ())
 
 
-def _turn(before: Transcript, data: TurnEvent, now: float) -> Step:
+def _turn(before: ChatTranscript, data: TurnEvent, now: float) -> TranscriptStep:
     number, limit, final = int(data["turn"]), int(data.get("max_turns", 0)), bool(data.get("final"))
     again = number == before.turn
     settled = () if again else (*_said(before.text), *_unseen(before))
-    after = Transcript(turn=number, max_turns=limit, final=final, since=now)
+    after = ChatTranscript(turn=number, max_turns=limit, final=final, since=now)
     if again and before.waiting and final == before.final:  # as was announced
         waiting = replace(before.waiting, tries=before.waiting.tries + 1, seconds=0)
         return replace(after, waiting=waiting), ()
     return after, (*settled, TurnBegan(number, limit, final, again, bool(data.get("misfit"))))
 
 
-def _retrying(before: Transcript, data: RetryingEvent, now: float) -> Step:
+def _retrying(before: ChatTranscript, data: RetryingEvent, now: float) -> TranscriptStep:
     tries, seconds = int(data.get("try") or 1), int(data.get("seconds") or 0)
     waiting = Retrying(tries, seconds, _time_of_day(data.get("until")))
     return replace(before, waiting=waiting, since=now), (waiting,)
@@ -217,7 +228,7 @@ def wait_line(waiting: Retrying, passed: float = 0.0) -> str:
     return f"The model is busy: try {waiting.tries}, {now}{ends}"
 
 
-def _delta(before: Transcript, data: DeltaEvent, _now: float) -> Step:
+def _delta(before: ChatTranscript, data: DeltaEvent, _now: float) -> TranscriptStep:
     if data["turn"] != before.turn:
         return before, ()
     return replace(before, text=before.text + str(data["text"]), waiting=None), ()
@@ -230,75 +241,77 @@ def _calls_of(listed: Iterable[OpenCall | StartedCall], now: float) -> tuple[Run
     )
 
 
-def _paused(before: Transcript, data: PausedEvent, now: float) -> Step:
+def _paused(before: ChatTranscript, data: PausedEvent, now: float) -> TranscriptStep:
     calls = _calls_of(data["calls"], now)
-    return replace(before, text="", asking=calls, waiting=None), (*_said(before.text), Waits(calls))
+    return replace(before, text="", asking=calls, waiting=None), (*_said(before.text), PausedCalls(calls))
 
 
-def _resumed(before: Transcript, data: ResumedEvent, now: float) -> Step:
+def _resumed(before: ChatTranscript, data: ResumedEvent, now: float) -> TranscriptStep:
     outcomes = {decision["id"]: str(decision["outcome"]) for decision in data["decisions"]}
     decided = tuple(
-        Decided(call.tool, call.detail, OUTCOMES.get(outcome, outcome), outcome in ("declined", "expired"))
+        DecidedLine(
+            call.tool, call.detail, OUTCOMES.get(outcome, outcome), outcome in ("declined", "expired")
+        )
         for call in before.asking
         if (outcome := outcomes.get(call.id, ""))
     )
     return replace(before, asking=(), since=now), decided
 
 
-def _calls(before: Transcript, data: ToolCallsStartEvent, now: float) -> Step:
+def _calls(before: ChatTranscript, data: ToolCallsStartEvent, now: float) -> TranscriptStep:
     calls = _calls_of(data["calls"], now)
     return replace(before, text="", running=before.running + calls, waiting=None), _said(before.text)
 
 
-def _result(before: Transcript, data: ToolResultEvent, _now: float) -> Step:
+def _result(before: ChatTranscript, data: ToolResultEvent, _now: float) -> TranscriptStep:
     call = next((call for call in before.running if call.id == data["id"]), None)
     problem = one_line(data.get("preview", ""), _DETAIL_LENGTH) or "failed" if data.get("is_error") else ""
     seconds = float(data.get("seconds") or 0)
-    called = Called(clean(data["tool"]), call.detail if call else "", seconds, problem)
+    called = FinishedCall(clean(data["tool"]), call.detail if call else "", seconds, problem)
     return replace(before, running=tuple(other for other in before.running if other is not call)), (called,)
 
 
-def _credits(before: Transcript, data: CreditsEvent, _now: float) -> Step:
+def _credits(before: ChatTranscript, data: CreditsEvent, _now: float) -> TranscriptStep:
     if data.get("code") != "insufficient_credits":
         return before, ()
     return before, (Unpaid(data.get("required"), data.get("available")),)
 
 
-def _answer(before: Transcript, data: AnswerEvent, now: float) -> Step:
+def _answer(before: ChatTranscript, data: AnswerEvent, now: float) -> TranscriptStep:
     after = replace(before, text="", running=(), answered=True, since=now)
-    return after, (*_unseen(before), Answered(clean(data["response"] or "")))
+    return after, (*_unseen(before), FinalAnswer(clean(data["response"] or "")))
 
 
-def _done(before: Transcript, data: DoneEvent, _now: float) -> Step:
+def _done(before: ChatTranscript, data: DoneEvent, _now: float) -> TranscriptStep:
     after = replace(before, text="", running=(), answered=True)
     if before.answered:
-        return after, (Ended(data),)
-    return after, (*_unseen(before), *_kept(before, data), Ended(data))
+        return after, (ChatDone(data),)
+    return after, (*_unseen(before), *_kept(before, data), ChatDone(data))
 
 
-def _kept(before: Transcript, chat: answers.Chat) -> tuple[Block, ...]:
+def _kept(before: ChatTranscript, chat: answers.Chat) -> tuple[TranscriptBlock, ...]:
     """A cancelled chat's text, or an answer whose event was missed."""
-    return (Answered(clean(chat["response"])),) if chat.get("response") else _said(before.text)
+    return (FinalAnswer(clean(chat["response"])),) if chat.get("response") else _said(before.text)
 
 
-def _left(before: Transcript, _data: object, _now: float) -> Step:
+def _left(before: ChatTranscript, _data: object, _now: float) -> TranscriptStep:
     return replace(before, text="", running=()), (*_said(before.text), *_unseen(before))
 
 
-def _error(before: Transcript, data: ErrorEvent, _now: float) -> Step:
-    failed = Failed(clean(data.get("code", "internal")), clean(data.get("message", "")))
+def _error(before: ChatTranscript, data: ErrorEvent, _now: float) -> TranscriptStep:
+    failed = ChatError(clean(data.get("code", "internal")), clean(data.get("message", "")))
     return replace(before, text="", running=()), (*_unseen(before), failed)
 
 
-def _said(text: str) -> tuple[Block, ...]:
-    return (Said(clean(text).strip("\n")),) if text.strip() else ()
+def _said(text: str) -> tuple[TranscriptBlock, ...]:
+    return (InterimText(clean(text).strip("\n")),) if text.strip() else ()
 
 
-def _unseen(before: Transcript) -> tuple[Block, ...]:
-    return tuple(Called(call.tool, call.detail, None, "no result seen") for call in before.running)
+def _unseen(before: ChatTranscript) -> tuple[TranscriptBlock, ...]:
+    return tuple(FinishedCall(call.tool, call.detail, None, "no result seen") for call in before.running)
 
 
-_STEPS: Final[Mapping[str, Callable[[Transcript, Any, float], Step]]] = {
+_STEPS: Final[Mapping[str, Callable[[ChatTranscript, Any, float], TranscriptStep]]] = {
     "turn": _turn,
     "retrying": _retrying,
     "delta": _delta,

@@ -6,7 +6,7 @@ import click
 
 from dualtrack_stack.cli.command import exit_codes, report, stack_options
 from dualtrack_stack.cli.credit_commands import as_admin
-from dualtrack_stack.cli.target import Wanted, open_target
+from dualtrack_stack.cli.target import TargetOptions, open_target
 
 
 @click.group("users")
@@ -18,7 +18,7 @@ def user_commands() -> None:
 @click.argument("user", metavar="NAME_OR_ID")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @stack_options
-def delete(stack: Wanted, user: str, *, yes: bool) -> None:
+def delete(stack: TargetOptions, user: str, *, yes: bool) -> None:
     """Erase a user with all their data: conversations, chats, files, connections, credits. NAME_OR_ID is a
     name or an id on a local stack, an id (sub) on a deployed one. Running chats are stopped. The ledger is kept
     anonymised for the stage's retention period. This cannot be undone.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dualtrack_stack.cli.client import ChatEvent, Refused
+from dualtrack_stack.cli.client import ChatEvent, RequestRefused
 from dualtrack_stack.cli.command import (
     Exit,
     exit_codes,
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from dualtrack import answers
 
     from dualtrack_stack.cli.client import ApiClient
-    from dualtrack_stack.cli.progress import View
-    from dualtrack_stack.cli.talk import Decide, Outcome
-    from dualtrack_stack.cli.target import Wanted
+    from dualtrack_stack.cli.progress import ChatOutput
+    from dualtrack_stack.cli.talk import Decide, FollowedChat
+    from dualtrack_stack.cli.target import TargetOptions
 
 
 @click.command()
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @stack_options
 @json_option
 @verbose_option
-def watch(stack: Wanted, chat_id: str | None, *, as_json: bool, in_full: bool) -> None:
+def watch(stack: TargetOptions, chat_id: str | None, *, as_json: bool, in_full: bool) -> None:
     """Follow CHAT, or the latest one, from its beginning until its answer, wherever it was started.
 
     Ctrl-C leaves the chat running. With --json: wait for the summaries, then print only the chat object.
@@ -48,12 +48,12 @@ def watch(stack: Wanted, chat_id: str | None, *, as_json: bool, in_full: bool) -
     with exit_codes():
         with open_target(stack, report) as target, target.client() as client:
             from dualtrack_stack.cli.asking import Asking, is_terminal  # noqa: PLC0415 - loads the line editor
-            from dualtrack_stack.cli.progress import Reader, view_on  # noqa: PLC0415 - loads rich
+            from dualtrack_stack.cli.progress import OutputReader, view_on  # noqa: PLC0415 - loads rich
             from dualtrack_stack.cli.talk import nobody  # noqa: PLC0415
 
             chat_id = chat_id or latest_chat(client)
             stream = sys.stderr if as_json else sys.stdout
-            reader = Reader(target.user, target.grants, in_full)
+            reader = OutputReader(target.user, target.grants, in_full)
             with view_on(stream, reader, progress_only=as_json) as view:
                 decide = Asking(client, view) if not as_json and is_terminal() else nobody
                 outcome = _follow(client, view, chat_id, decide, as_json=as_json)
@@ -68,32 +68,34 @@ def watch(stack: Wanted, chat_id: str | None, *, as_json: bool, in_full: bool) -
     sys.exit(exit_of(outcome))
 
 
-def exit_of(outcome: Outcome) -> Exit:
+def exit_of(outcome: FollowedChat) -> Exit:
     """The exit code of a chat that was followed."""
     if outcome.is_paused:
         return Exit.PAUSED
     return Exit.ANSWERED if outcome.answered else Exit.FAILED
 
 
-def _follow(client: ApiClient, view: View, chat_id: str, decide: Decide, *, as_json: bool) -> Outcome:
+def _follow(
+    client: ApiClient, view: ChatOutput, chat_id: str, decide: Decide, *, as_json: bool
+) -> FollowedChat:
     """Shows its events, or its final state once they have expired: they are kept for 24 hours (CONTRACT 5)."""
-    from dualtrack_stack.cli.talk import Outcome, follow  # noqa: PLC0415
+    from dualtrack_stack.cli.talk import FollowedChat, follow  # noqa: PLC0415
 
     try:
         return follow(client, view, chat_id, to_end=as_json, cancels=False, decide=decide)
-    except Refused as refused:
+    except RequestRefused as refused:
         if refused.code != "not_found":
             raise
         chat = client.chat(chat_id)
         view.show(ChatEvent(0, "done", chat))
-        return Outcome(chat_id, chat["status"] in ("answered", "done"), chat)
+        return FollowedChat(chat_id, chat["status"] in ("answered", "done"), chat)
 
 
 @click.command()
 @click.argument("chat_id", metavar="[CHAT]", required=False, callback=CHAT)
 @stack_options
 @json_option
-def cancel(stack: Wanted, chat_id: str | None, *, as_json: bool) -> None:
+def cancel(stack: TargetOptions, chat_id: str | None, *, as_json: bool) -> None:
     """Stop CHAT, or the latest one, and print its text so far and its charge. A chat that has ended stays unchanged."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         chat = client.cancel(chat_id or latest_chat(client))

@@ -9,8 +9,8 @@ from dualtrack.vocabulary import EventName
 
 from dualtrack_stack.cli import id_types
 from dualtrack_stack.cli.command import exit_codes, json_option, moment, print_json, report, stack_options
-from dualtrack_stack.cli.target import Wanted, open_target
-from dualtrack_stack.cli.time_type import Time
+from dualtrack_stack.cli.target import TargetOptions, open_target
+from dualtrack_stack.cli.time_type import DurationType
 from dualtrack_stack.cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def webhook_commands() -> None:
 @stack_options
 @json_option
 def create(
-    address: str, *, events: Sequence[str], profiles: Sequence[str], stack: Wanted, as_json: bool
+    address: str, *, events: Sequence[str], profiles: Sequence[str], stack: TargetOptions, as_json: bool
 ) -> None:
     """Make a webhook that leads to URL. Its secret is shown this once."""
     body: dict[str, Any] = {"url": address, "events": [*events], "profiles": [*profiles]}
@@ -54,7 +54,7 @@ def create(
 @webhook_commands.command("list")
 @stack_options
 @json_option
-def list_(stack: Wanted, as_json: bool) -> None:
+def list_(stack: TargetOptions, as_json: bool) -> None:
     """Show your webhooks, and which of them are disabled."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         answer: answers.Webhooks = client.call("GET", "/v1/webhooks")
@@ -71,7 +71,7 @@ def list_(stack: Wanted, as_json: bool) -> None:
 @webhook_argument
 @stack_options
 @json_option
-def test(webhook_id: str, *, stack: Wanted, as_json: bool) -> None:
+def test(webhook_id: str, *, stack: TargetOptions, as_json: bool) -> None:
     """Send WEBHOOK a test, which arrives within a minute and enables a disabled webhook again."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         sent: answers.Delivery = client.call("POST", f"/v1/webhooks/{webhook_id}/test")
@@ -87,7 +87,7 @@ def test(webhook_id: str, *, stack: Wanted, as_json: bool) -> None:
 @click.option("--limit", type=click.IntRange(1, 100), default=_LISTED, show_default=True, help="How many.")
 @stack_options
 @json_option
-def deliveries(webhook_id: str, *, limit: int, stack: Wanted, as_json: bool) -> None:
+def deliveries(webhook_id: str, *, limit: int, stack: TargetOptions, as_json: bool) -> None:
     """Show what WEBHOOK was told and what came back, the newest first."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         answer: answers.Deliveries = client.call(
@@ -106,14 +106,14 @@ def deliveries(webhook_id: str, *, limit: int, stack: Wanted, as_json: bool) -> 
 @webhook_argument
 @click.option(
     "--overlap",
-    type=Time(),
+    type=DurationType(),
     default="24h",
     show_default=True,
     help="How long messages are signed by the old secret too; 0 ends it.",
 )
 @stack_options
 @json_option
-def rotate(webhook_id: str, *, overlap: int, stack: Wanted, as_json: bool) -> None:
+def rotate(webhook_id: str, *, overlap: int, stack: TargetOptions, as_json: bool) -> None:
     """Give WEBHOOK a new secret, which is shown this once."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         answer = client.call("POST", f"/v1/webhooks/{webhook_id}/rotate", body={"overlap": overlap})
@@ -123,7 +123,7 @@ def rotate(webhook_id: str, *, overlap: int, stack: Wanted, as_json: bool) -> No
 @webhook_commands.command()
 @webhook_argument
 @stack_options
-def delete(webhook_id: str, *, stack: Wanted) -> None:
+def delete(webhook_id: str, *, stack: TargetOptions) -> None:
     """Delete WEBHOOK, with what waits for it."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         client.call("DELETE", f"/v1/webhooks/{webhook_id}")

@@ -44,7 +44,7 @@ class Asset:
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class AssetTemplate:
     """A template ready to deploy and the assets it names."""
 
     name: str
@@ -61,7 +61,7 @@ class Template:
         return (*self.assets, Asset("", self.key, self.body.encode()))
 
 
-def load(assembly: Path, stack: str, parameters: Mapping[str, str], project: Project) -> Template:
+def load(assembly: Path, stack: str, parameters: Mapping[str, str], project: Project) -> AssetTemplate:
     """The template of one stack with the current code, and with the project's tools, profiles and settings.
 
     ``parameters``: the values it will be deployed with; a version contains its environment, so a changed value changes
@@ -78,7 +78,7 @@ def load(assembly: Path, stack: str, parameters: Mapping[str, str], project: Pro
     if any(asset.placeholder == _placeholder(CODE) for asset in assets):
         adapt(body, project.own("local"))
     used = {key: value for key, value in parameters.items() if key in body.get("Parameters", {})}
-    return Template(stack, json.dumps(_renew_versions(body, used)), assets)
+    return AssetTemplate(stack, json.dumps(_renew_versions(body, used)), assets)
 
 
 def _assets(text: str, project: Project) -> Iterator[Asset]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
-from dualtrack_stack.local.assets import Asset, Template, load
+from dualtrack_stack.local.assets import Asset, AssetTemplate, load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class DeployFailed(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Deployed:
+class StackOutputs:
     """The outputs of all stacks; ``fresh``: there was no earlier run."""
 
     outputs: Mapping[str, str]
@@ -40,7 +40,7 @@ class Deployed:
     fresh: bool
 
 
-def deploy(aws: Aws, assembly: Path, parameters: Mapping[str, str], project: Project) -> Deployed:
+def deploy(aws: Aws, assembly: Path, parameters: Mapping[str, str], project: Project) -> StackOutputs:
     """Create or update the stacks that are not up to date, with what the project has. The data and identity stacks are
     independent; the chat stack imports from both.
     """
@@ -53,7 +53,7 @@ def deploy(aws: Aws, assembly: Path, parameters: Mapping[str, str], project: Pro
     outputs: dict[str, str] = {}
     for _, stack_outputs in results:
         outputs.update(stack_outputs)
-    return Deployed(outputs, changed=any(changed for changed, _ in results), fresh=fresh)
+    return StackOutputs(outputs, changed=any(changed for changed, _ in results), fresh=fresh)
 
 
 def delete_old_versions(aws: Aws) -> None:
@@ -83,7 +83,7 @@ def _upload(aws: Aws, assets: Sequence[Asset]) -> None:
             s3.put_object(Bucket=ASSETS_BUCKET, Key=asset.key, Body=asset.content)
 
 
-def _deploy(aws: Aws, template: Template, parameters: Mapping[str, str]) -> tuple[bool, dict[str, str]]:
+def _deploy(aws: Aws, template: AssetTemplate, parameters: Mapping[str, str]) -> tuple[bool, dict[str, str]]:
     name = _name(template)
     digest = hashlib.sha256(f"{template.body} {json.dumps(sorted(parameters.items()))}".encode()).hexdigest()
     cloudformation = aws.client("cloudformation")
@@ -112,7 +112,7 @@ def _deploy(aws: Aws, template: Template, parameters: Mapping[str, str]) -> tupl
     return True, _outputs(_settle(cloudformation, name))
 
 
-def _name(template: Template) -> str:
+def _name(template: AssetTemplate) -> str:
     return f"dualtrack-local-{template.name.lower()}"
 
 

@@ -33,7 +33,7 @@ from dualtrack_stack.local.aws import Aws, role_client
 from dualtrack_stack.local.credentials import Credentials
 from dualtrack_stack.local.front_config import FrontConfig
 from dualtrack_stack.local.guard import foreign, headers_of
-from dualtrack_stack.local.tokens import BadName, Tokens
+from dualtrack_stack.local.tokens import BadName, LocalUsers
 from dualtrack_stack.page import web
 from dualtrack_stack.roots import OURS
 from starlette.applications import Starlette
@@ -103,7 +103,7 @@ class Anything(PathConvertor):
 register_url_convertor("anything", Anything())
 
 
-class TooLarge(Exception):
+class BodyTooLarge(Exception):
     """The request is over `BODY_LIMIT`."""
 
 
@@ -130,7 +130,7 @@ class Gateway:
     async def __call__(self, request: Request) -> Response:
         try:
             body = await _read(request)
-        except TooLarge:
+        except BodyTooLarge:
             return error(413, "too_large", "The request is too large.")
         try:
             async with self._lanes["wait" in request.query_params]:
@@ -147,7 +147,7 @@ class Gateway:
         """Pass a file on to the emulator's S3 at its signed address: the page may only call its own origin."""
         try:
             content = await _read(request, UPLOAD_LIMIT)
-        except TooLarge:
+        except BodyTooLarge:
             return error(413, "too_large", "The file is too large.")
         path, query = request.scope["raw_path"], request.scope["query_string"]
         target = self._base.copy_with(raw_path=path + b"?" + query)
@@ -182,7 +182,7 @@ async def _read(request: Request, limit: int = BODY_LIMIT) -> bytes:
     async for chunk in request.stream():
         size += len(chunk)
         if size > limit:
-            raise TooLarge
+            raise BodyTooLarge
         chunks.append(chunk)
     return b"".join(chunks)
 
@@ -247,7 +247,7 @@ class Front:
     def __init__(self, config: FrontConfig, stream: ASGIApp) -> None:
         self._config = config
         self._stream = stream
-        self._tokens = Tokens(_root(config), config.user_pool_id, config.client_id)
+        self._tokens = LocalUsers(_root(config), config.user_pool_id, config.client_id)
         self._app = Starlette(
             routes=self._routes(),
             lifespan=lambda _app: self.lifespan(),

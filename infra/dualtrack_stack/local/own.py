@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.settings import NOT_SET
 from dualtrack_stack.local.aws import REGION
-from dualtrack_stack.project.function import NAME, Place, own_properties, own_statements, secret_parameter
+from dualtrack_stack.project.function import (
+    NAME,
+    StagePlace,
+    own_properties,
+    own_statements,
+    secret_parameter,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +22,7 @@ if TYPE_CHECKING:
     from dualtrack_stack.local.aws import Aws
     from dualtrack_stack.project.model import OwnFunction
 
-PLACE: Final = Place("local", REGION, "000000000000")
+PLACE: Final = StagePlace("local", REGION, "000000000000")
 
 
 def adapt(body: dict[str, Any], own: OwnFunction) -> None:

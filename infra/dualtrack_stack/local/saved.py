@@ -26,7 +26,7 @@ _MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedFolders:
     """The folder of a project, and that of its profiles, which a setting may put elsewhere."""
 
     root: Path
@@ -34,7 +34,7 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class FileStates:
     """``files``: modification time in ns, size and inode of each file, by its path as messages name it. An editor that
     writes another file and renames it keeps the name and changes the inode."""
 
@@ -45,7 +45,7 @@ class Saved:
         return hashlib.sha256(repr(sorted(self.files.items())).encode()).hexdigest()[:16]
 
 
-def look(watched: Watched) -> Saved:
+def look(watched: WatchedFolders) -> FileStates:
     """The files that count now: ``dualtrack.toml``, the profiles, everything below ``tools/`` but caches and hidden
     files."""
     files: dict[str, tuple[int, int, int]] = {}
@@ -58,10 +58,10 @@ def look(watched: Watched) -> Saved:
         files[name.as_posix()] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
         if len(files) == MOST_FILES:
             break
-    return Saved(MappingProxyType(files))
+    return FileStates(MappingProxyType(files))
 
 
-def _paths(watched: Watched) -> Iterator[Path]:
+def _paths(watched: WatchedFolders) -> Iterator[Path]:
     yield watched.root / "dualtrack.toml"
     yield from sorted(watched.profiles.glob("*.json"))
     for folder, folders, names in os.walk(watched.root / "tools"):
@@ -71,12 +71,12 @@ def _paths(watched: Watched) -> Iterator[Path]:
         )
 
 
-def is_due(taken: Saved, now: Saved, since_first: float, since_last: float) -> bool:
+def is_due(taken: FileStates, now: FileStates, since_first: float, since_last: float) -> bool:
     """Whether to take up what is saved now, so many seconds after the first and the last change since ``taken``."""
     return now != taken and (since_last >= SETTLE_SECONDS or since_first >= MOST_SECONDS)
 
 
-def changes(before: Saved, after: Saved) -> str:
+def changes(before: FileStates, after: FileStates) -> str:
     """``tools/weather.py changed``, ``profiles/a.json added, tools/b.py deleted``, and of many files the first ones."""
     verbs = {}
     for name in sorted(before.files.keys() | after.files.keys()):

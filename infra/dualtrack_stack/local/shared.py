@@ -21,7 +21,7 @@ from dualtrack.settings import of_commands
 from dualtrack_stack.local.credentials import Credentials
 from dualtrack_stack.local.private import make_private
 from dualtrack_stack.local.runner import KEEPER_FILE, end_keeper, is_locked
-from dualtrack_stack.local.saved import Watched, look
+from dualtrack_stack.local.saved import WatchedFolders, look
 from dualtrack_stack.local.stack import (
     GUESTS_FILE,
     HOST,
@@ -173,7 +173,7 @@ def _await_saved(state_dir: Path, report: Report) -> None:
             written = json.loads((state_dir / RUNNER_FILE).read_text())
         except OSError:  # it is ending: the command will see
             return
-        watched = Watched(Path(written["root"]), Path(written["profiles"]))
+        watched = WatchedFolders(Path(written["root"]), Path(written["profiles"]))
         if written["seen"] == look(watched).digest():
             if written["problem"]:
                 report(f"{written['problem']}\nThe last good version answers.")

@@ -27,7 +27,7 @@ from dualtrack_stack.local.login import login_name
 from dualtrack_stack.local.outside import Outside, outside_from
 from dualtrack_stack.local.private import make_private, write_private
 from dualtrack_stack.local.processes import Child, ChildDied, Children
-from dualtrack_stack.local.saved import Saved, Watched, look
+from dualtrack_stack.local.saved import FileStates, WatchedFolders, look
 from dualtrack_stack.local.started_with import started_with
 from dualtrack_stack.project.model import BadProject
 from dualtrack_stack.roots import project_root
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.stores import Stores
     from dualtrack_stack.local.aws import Aws
-    from dualtrack_stack.local.deploy import Deployed
-    from dualtrack_stack.local.tokens import Identity, Tokens
+    from dualtrack_stack.local.deploy import StackOutputs
+    from dualtrack_stack.local.tokens import LocalUsers, SignedInUser
     from dualtrack_stack.project.model import Project
 
     Report = Callable[[str], None]
@@ -168,8 +168,8 @@ class _Running:
     children: Children
     url: str
     aws: Aws | None = None
-    deployed: Deployed | None = None
-    tokens: Tokens | None = None
+    deployed: StackOutputs | None = None
+    tokens: LocalUsers | None = None
     outside: Outside | None = field(default=None)
     front: Child | None = None
     profiles: list[dict[str, Any]] = field(default_factory=list)
@@ -177,7 +177,7 @@ class _Running:
     later: tuple[str, ...] = ()
     assembly: Path = field(default_factory=Path)
     secrets: tuple[str, ...] = ()
-    seen: Saved = field(default_factory=lambda: Saved({}))
+    seen: FileStates = field(default_factory=lambda: FileStates({}))
 
 
 class LocalStack:
@@ -251,11 +251,11 @@ class LocalStack:
         return self._now.outside.mode
 
     @property
-    def seen(self) -> Saved:
+    def seen(self) -> FileStates:
         """The project's files as they were when the stack started."""
         return self._now.seen
 
-    def saved(self) -> Saved:
+    def saved(self) -> FileStates:
         """The project's files as they are."""
         return look(self._watched())
 
@@ -265,7 +265,7 @@ class LocalStack:
 
         return read_project(self._root, environ=self._environment)
 
-    def deploy(self, project: Project) -> Deployed:
+    def deploy(self, project: Project) -> StackOutputs:
         """Deploy what has changed, and let the processes beside the functions know. Raises `BadProject` for settings
         that need what is not there, and `DeployFailed`.
         """
@@ -307,7 +307,7 @@ class LocalStack:
 
         return {**self._environment, **configured(project, "local", self._environment).given}
 
-    def announce(self, seen: Saved, problem: str = "") -> None:
+    def announce(self, seen: FileStates, problem: str = "") -> None:
         """Tell the commands of the state folder what has been taken up, and what is wrong with it."""
         watched, variables = self._watched(), self._variables()
         told = {
@@ -327,13 +327,13 @@ class LocalStack:
         assert self._now.outside is not None
         return [*self._now.outside.variables(), *self._now.secrets]
 
-    def _watched(self) -> Watched:
+    def _watched(self) -> WatchedFolders:
         from dualtrack_stack.profiles import profiles_folder  # noqa: PLC0415 - loads pydantic
 
         assert self._now.outside is not None
-        return Watched(self._root, profiles_folder(self._now.outside.settings, self._root).resolve())
+        return WatchedFolders(self._root, profiles_folder(self._now.outside.settings, self._root).resolve())
 
-    def token(self, user: str, *, admin: bool = False) -> Identity:
+    def token(self, user: str, *, admin: bool = False) -> SignedInUser:
         """An ID token of the local pool; the user is created if none has that name."""
         assert self._now.tokens is not None
         return self._now.tokens.identity(user, admin=admin)
@@ -506,7 +506,7 @@ class LocalStack:
 
     def _deploy(self, port: int, outside: Outside) -> None:
         from dualtrack_stack.local.aws import Aws  # noqa: PLC0415 - loads botocore, while the children start
-        from dualtrack_stack.local.tokens import Tokens  # noqa: PLC0415
+        from dualtrack_stack.local.tokens import LocalUsers  # noqa: PLC0415
 
         self._report("Deploying")
         now = self._now
@@ -519,7 +519,7 @@ class LocalStack:
             self._report(note)
         now.aws = Aws(f"http://{HOST}:{port}", self.credentials)
         outputs = self.deploy(project).outputs
-        now.tokens = Tokens(now.aws, outputs["UserPoolId"], outputs["UserPoolClientId"])
+        now.tokens = LocalUsers(now.aws, outputs["UserPoolId"], outputs["UserPoolClientId"])
         _put_keys(now.aws, outputs, outside.keys())
 
     def _configure_front(self, front: Child, outside: Outside) -> None:

@@ -19,7 +19,7 @@ class BadName(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class SignedInUser:
     """An ID token, its ``sub`` claim, and whether the user was just created for it."""
 
     token: str
@@ -27,7 +27,7 @@ class Identity:
     created: bool = False
 
 
-class Tokens:
+class LocalUsers:
     """Makes users of the local pool on demand and signs them in."""
 
     def __init__(self, aws: Aws, pool_id: str, client_id: str) -> None:
@@ -35,7 +35,7 @@ class Tokens:
         self._pool_id = pool_id
         self._client_id = client_id
 
-    def identity(self, user: str, *, admin: bool = False) -> Identity:
+    def identity(self, user: str, *, admin: bool = False) -> SignedInUser:
         """The user's identity; the user is created, and put into the group ``admin``, if need be.
 
         Raises `BadName` for a name that is not 1 to 64 letters, digits or ``._@+-``.
@@ -52,7 +52,7 @@ class Tokens:
             AuthFlow="ADMIN_USER_PASSWORD_AUTH",
             AuthParameters={"USERNAME": user, "PASSWORD": password},
         )
-        return Identity(answer["AuthenticationResult"]["IdToken"], user_id, created)
+        return SignedInUser(answer["AuthenticationResult"]["IdToken"], user_id, created)
 
     def user_id(self, user: str) -> str:
         """The user's ``sub``; the user is created if need be. Raises `BadName`."""

@@ -76,7 +76,7 @@ def _price_class(name: str) -> str:
     return name
 
 
-Given = dict[Annotated[str, AfterValidator(_setting)], str | bool | int | float | list[Any]]
+SettingValues = dict[Annotated[str, AfterValidator(_setting)], str | bool | int | float | list[Any]]
 Prices = dict[Annotated[str, AfterValidator(_price_class)], Annotated[int, Field(ge=0, le=_MOST_CREDITS)]]
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
 
@@ -86,7 +86,7 @@ class StageTable(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True)
 
-    settings: Given = {}
+    settings: SettingValues = {}
     tools: ToolsTable = ToolsTable()
 
 
@@ -105,7 +105,7 @@ class FileTable(BaseModel):
 
     model_config = _STRICT
 
-    settings: Given = {}
+    settings: SettingValues = {}
     stage: StageTables = StageTables()
     tools: ToolsTable = ToolsTable()
     prices: Annotated[Prices, Field(max_length=_MOST_CLASSES)] = {}

@@ -25,7 +25,7 @@ _NOT_PACKAGED: Final = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", "
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StagePlace:
     """Where a stage is. The CDK's tokens stand for region and account until it is deployed."""
 
     stage: str
@@ -55,7 +55,7 @@ def how_to_put(parameter: str, region: str) -> str:
     return f"aws ssm put-parameter --region {region} --name {parameter} --type SecureString --overwrite --value VALUE"
 
 
-def own_variables(own: OwnFunction, place: Place) -> dict[str, str]:
+def own_variables(own: OwnFunction, place: StagePlace) -> dict[str, str]:
     """The variables of the function's environment besides those of every stage."""
     return {
         **{name: place.fill(value) for name, value in own.environment.items()},
@@ -64,7 +64,7 @@ def own_variables(own: OwnFunction, place: Place) -> dict[str, str]:
     }
 
 
-def own_properties(own: OwnFunction, place: Place) -> dict[str, Any]:
+def own_properties(own: OwnFunction, place: StagePlace) -> dict[str, Any]:
     """Properties of the AWS::Lambda::Function, variables without those of every stage."""
     network = {"SubnetIds": [*own.subnets], "SecurityGroupIds": [*own.security_groups]}
     return {
@@ -75,7 +75,7 @@ def own_properties(own: OwnFunction, place: Place) -> dict[str, Any]:
     }
 
 
-def own_statements(own: OwnFunction, place: Place) -> list[dict[str, Any]]:
+def own_statements(own: OwnFunction, place: StagePlace) -> list[dict[str, Any]]:
     """Statements of its role's policy besides those of every stage: what ``[tools] allow`` says, and its secrets."""
     statements = [
         _allow(permission.actions, [place.fill(resource) for resource in permission.resources])

@@ -2,8 +2,8 @@
 its own. So a module that hangs, ends the process or prints hurts nobody, and a changed one is read anew.
 
 Standard input: ``{"modules": [[name, path], …], "prices": [class, …]}``. For each module two lines of JSON go to the
-file descriptor: ``{"begins": path}``, then `Imported` with its ``path``. One that takes longer than the seconds ends
-the process, with a traceback of the line in standard error.
+file descriptor: ``{"begins": path}``, then `ModuleReport` with its ``path``. One that takes longer than the seconds
+ends the process, with a traceback of the line in standard error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SHOWN: Final = 200
 """Characters that are shown of what a module prints, and of the text of what it raises."""
 
 
-class Imported(TypedDict):
+class ModuleReport(TypedDict):
     """What came of a module. ``tools``: each with its ``spec``, ``line`` and ``seconds``; ``problem``: why there are
     none, behind ``file:line: ``; ``packages``: the seconds that the packages which it imports took."""
 
@@ -55,7 +55,7 @@ class Imported(TypedDict):
     printed: str
 
 
-class Said(io.TextIOBase):
+class PrintedText(io.TextIOBase):
     """Keeps the beginning of what is printed."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Said(io.TextIOBase):
         return len(text)
 
 
-class Costs:
+class ImportTimes:
     """An ``__import__`` that keeps the seconds of each package that the project's modules import, and in ``there``
     those of the SDK, which the function has imported before them."""
 
@@ -132,8 +132,8 @@ def _offer(folder: Path) -> None:
     sys.meta_path.insert(0, Finder)
 
 
-def _import(root: Path, name: str, path: str, prices: Iterable[str]) -> Imported:
-    costs, said = Costs(), Said()
+def _import(root: Path, name: str, path: str, prices: Iterable[str]) -> ModuleReport:
+    costs, said = ImportTimes(), PrintedText()
     tools: list[dict[str, Any]] = []
     problem, began = "", time.perf_counter()
     try:
@@ -144,7 +144,7 @@ def _import(root: Path, name: str, path: str, prices: Iterable[str]) -> Imported
     except BaseException as error:  # noqa: BLE001 - whatever a project's module raises
         seconds = time.perf_counter() - began
         problem = _problem(error, root, path)
-    return Imported(
+    return ModuleReport(
         path=path,
         tools=tools,
         problem=problem,
@@ -154,7 +154,7 @@ def _import(root: Path, name: str, path: str, prices: Iterable[str]) -> Imported
     )
 
 
-def _timed(name: str, costs: Costs) -> ModuleType:
+def _timed(name: str, costs: ImportTimes) -> ModuleType:
     before = builtins.__import__
     builtins.__import__ = costs
     try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dualtrack_stack import layers
-from dualtrack_stack.layers import LAMBDA, NoPackageIndex, Target
+from dualtrack_stack.layers import LAMBDA, LayerTarget, NoPackageIndex
 from dualtrack_stack.project.function import CODE, own_code
 from dualtrack_stack.project.imports import missing_imports
 from dualtrack_stack.project.model import BadProject, packaged
@@ -37,7 +37,7 @@ def has_packages(project: Project) -> bool:
     return bool(_locked(project.root, *_OF_TOOLS))
 
 
-def build_layer(project: Project, target: Target = LAMBDA) -> Path:
+def build_layer(project: Project, target: LayerTarget = LAMBDA) -> Path:
     """The folder of the layer (``python/`` inside); without dependencies that of ``base``. Raises `BadProject`, also
     for a tool that imports what the layer does not have."""
     locked = _locked(project.root, *_OF_TOOLS)
@@ -47,7 +47,7 @@ def build_layer(project: Project, target: Target = LAMBDA) -> Path:
     return built
 
 
-def _built(root: Path, locked: str, target: Target) -> Path:
+def _built(root: Path, locked: str, target: LayerTarget) -> Path:
     versions = _versions(root)
     content = [_BASE.requirements.read_bytes(), versions.encode(), locked.encode(), *_wheels(root, locked)]
     built = layers.layers_folder() / f"own-{_digest(target, *content)}"
@@ -118,7 +118,7 @@ def _wheels(root: Path, locked: str) -> Iterator[bytes]:
             yield (root / path.removeprefix("file://")).read_bytes()
 
 
-def _install(root: Path, locked: str, versions: str, target: Target, folder: Path) -> None:
+def _install(root: Path, locked: str, versions: str, target: LayerTarget, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         requirements, constraints = Path(scratch, "requirements.txt"), Path(scratch, "constraints.txt")
         requirements.write_text(locked, encoding="utf-8")
@@ -163,7 +163,7 @@ def _refusal(problem: str) -> Exception:
     return BadProject(f"pyproject.toml: uv cannot install the dependencies: {' '.join(problem.split())}")
 
 
-def _digest(target: Target, *content: bytes) -> str:
+def _digest(target: LayerTarget, *content: bytes) -> str:
     digest = hashlib.sha256(repr((layers.RECIPE, target.platform, target.python)).encode())
     for part in content:
         digest.update(f"{len(part)}\n".encode())

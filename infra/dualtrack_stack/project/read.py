@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dualtrack.settings import Settings
 
-    from dualtrack_stack.project.tools import Tools
+    from dualtrack_stack.project.tools import DeclaredTools
 
 
 def read_project(root: Path, stage: str = "local", environ: Mapping[str, str] = os.environ) -> Project:
@@ -40,7 +40,7 @@ def read_project(root: Path, stage: str = "local", environ: Mapping[str, str] = 
     return Project(root, tools.specs, file.prices, profiles, file.stages, tools.notes)
 
 
-def _like_servers(tools: Tools, settings: Settings) -> Iterator[str]:
+def _like_servers(tools: DeclaredTools, settings: Settings) -> Iterator[str]:
     """The tools that are named like those of an MCP server of the stage."""
     prefixes = {server.prefix for server in parse_servers(settings.mcp_servers)}
     if settings.github_mcp_image:

@@ -29,7 +29,7 @@ from dualtrack_stack.roots import own_python
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dualtrack_stack.project.importing import Imported
+    from dualtrack_stack.project.importing import ModuleReport
     from dualtrack_stack.project.model import OwnFunction
 
 MODULE_SECONDS: Final = 20.0
@@ -48,7 +48,7 @@ _LEFT_OUT: Final = frozenset({"__pycache__", ".mypy_cache", ".ruff_cache", ".pyt
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class DeclaredTools:
     """``specs`` as in `dualtrack_stack.project.model.Project`; ``lines``: ``file:line`` of each, by its name."""
 
     specs: tuple[Mapping[str, Any], ...] = ()
@@ -62,7 +62,7 @@ def read_tools(
     own: OwnFunction,
     environ: Mapping[str, str],
     seconds: float = MODULE_SECONDS,
-) -> Tools:
+) -> DeclaredTools:
     """The tools of the project in ``root``, an absolute path.
 
     ``prices``: the price classes that there are. ``own``: the function that runs them; ``environ``: what the modules
@@ -70,14 +70,14 @@ def read_tools(
     """
     modules = _modules(root)
     if not modules:
-        return Tools()
+        return DeclaredTools()
     wanted = {"modules": modules, "prices": [*prices]}
     imported = _import(root, wanted, {**environ, **_variables(own, environ)}, seconds)
     problems = list(dict.fromkeys(sentence(module["problem"]) for module in imported if module["problem"]))
     tools = [tool for module in imported for tool in module["tools"]]
     if problems := [*problems, *_wrong(tools, own)]:
         raise BadProject("\n".join(problems))
-    return Tools(
+    return DeclaredTools(
         tuple(tool["spec"] for tool in tools),
         tuple(tool["line"] for tool in tools),
         tuple(noted(imported)),
@@ -163,7 +163,7 @@ def _variables(own: OwnFunction, environ: Mapping[str, str]) -> dict[str, str]:
 
 def _import(
     root: Path, wanted: Mapping[str, Any], environ: Mapping[str, str], seconds: float
-) -> list[Imported]:
+) -> list[ModuleReport]:
     """What came of each module, up to one that ended the process. Raises `BadProject` for that one."""
     with tempfile.TemporaryFile() as report, tempfile.TemporaryFile() as said:
         command = own_python(
@@ -229,7 +229,7 @@ def _wrong(tools: Sequence[Mapping[str, Any]], own: OwnFunction) -> Iterator[str
         yield f"{tools[MAX_TOOLS]['line']}: there are {len(tools):,} tools: a request takes at most {MAX_TOOLS}"
 
 
-def noted(imported: Iterable[Imported]) -> Iterator[str]:
+def noted(imported: Iterable[ModuleReport]) -> Iterator[str]:
     """What is worth a word of modules that are right."""
     has_tool = False
     for module in imported:

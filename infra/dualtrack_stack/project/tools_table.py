@@ -95,10 +95,10 @@ def _free(name: str) -> str:
     return name
 
 
-Action = Annotated[str, AfterValidator(_action)]
-Resource = Annotated[str, Field(max_length=2_000), AfterValidator(_resource)]
+IamAction = Annotated[str, AfterValidator(_action)]
+IamResource = Annotated[str, Field(max_length=2_000), AfterValidator(_resource)]
 Secret = Annotated[str, AfterValidator(_secret)]
-Text = Annotated[str, AfterValidator(_filled)]
+FilledText = Annotated[str, AfterValidator(_filled)]
 Variable = Annotated[str, AfterValidator(_variable)]
 Subnet = Annotated[str, Field(pattern=r"^subnet-[0-9a-f]{8,17}$")]
 Group = Annotated[str, Field(pattern=r"^sg-[0-9a-f]{8,17}$")]
@@ -109,8 +109,8 @@ class PermissionTable(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    actions: Annotated[list[Action], Field(min_length=1, max_length=100)]
-    resources: Annotated[list[Resource], Field(min_length=1, max_length=50)]
+    actions: Annotated[list[IamAction], Field(min_length=1, max_length=100)]
+    resources: Annotated[list[IamResource], Field(min_length=1, max_length=50)]
 
 
 class ToolsTable(BaseModel):
@@ -120,7 +120,7 @@ class ToolsTable(BaseModel):
 
     allow: Annotated[list[PermissionTable], Field(max_length=50)] = []
     secrets: Annotated[list[Secret], Field(max_length=20)] = []
-    environment: Annotated[dict[Variable, Text], Field(max_length=50)] = {}
+    environment: Annotated[dict[Variable, FilledText], Field(max_length=50)] = {}
     memory: Annotated[int, Field(ge=128, le=10_240)] = _DEFAULT.memory
     seconds: Annotated[int, Field(ge=1, le=MAX_SECONDS)] = _DEFAULT.seconds
     subnets: Annotated[list[Subnet], Field(max_length=16)] = []

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from constructs import Construct
     from dualtrack.settings import Settings
 
-    from dualtrack_stack.edge import Edge
+    from dualtrack_stack.edge import StageEdge
     from dualtrack_stack.stacks.data import DataStack
     from dualtrack_stack.stacks.function_specs import FunctionSpec
     from dualtrack_stack.stacks.identity import IdentityStack
@@ -64,7 +64,7 @@ class ChatStack(Stack):
         identity: IdentityStack,
         mcp_network: Network | None = None,
         watch: Watch = NOBODY,
-        edge: Edge = PLAIN,
+        edge: StageEdge = PLAIN,
         mcp_service: FargateService | None = None,
         course_vectors_arn: str = "",
         project: Project | None = None,

@@ -25,7 +25,7 @@ from dualtrack_stack.stacks.rest import STAGE_NAME
 if TYPE_CHECKING:
     from constructs import Construct
 
-    from dualtrack_stack.edge import Edge
+    from dualtrack_stack.edge import StageEdge
     from dualtrack_stack.stages import StageSettings
 
 _API_PATHS: Final = ("/v1/*", "/key/v1/*", "/openai/v1/*", "/health", "/openapi.json")
@@ -57,7 +57,7 @@ class PageStack(Stack):
         sign_in_url: str,
         client_id: str,
         uploads_bucket: str,
-        edge: Edge = PLAIN,
+        edge: StageEdge = PLAIN,
     ) -> None:
         super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-page")
         self._stage = stage

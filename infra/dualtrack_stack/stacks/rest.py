@@ -23,7 +23,7 @@ from dualtrack_stack.stacks.functions import ALIAS
 if TYPE_CHECKING:
     from aws_cdk import aws_cognito as cognito
 
-    from dualtrack_stack.edge import Edge
+    from dualtrack_stack.edge import StageEdge
     from dualtrack_stack.stacks.functions import Function
     from dualtrack_stack.stages import StageSettings
 
@@ -45,7 +45,7 @@ take the functions' concurrency (tests/infra/test_key_door.py).
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class GatewayRefusal:
     """An error response of the gateway itself, in the contract's form (CONTRACT 4).
 
     ``status``: None for the gateway's default responses, which keep their own.
@@ -57,31 +57,35 @@ class Refusal:
     message: str
 
 
-def _refusals() -> tuple[Refusal, ...]:
+def _refusals() -> tuple[GatewayRefusal, ...]:
     kind = apigateway.ResponseType
     return (
-        Refusal(kind.BAD_REQUEST_BODY, 400, "invalid_request", "The request body is not valid."),
-        Refusal(kind.BAD_REQUEST_PARAMETERS, 400, "invalid_request", "The request parameters are not valid."),
-        Refusal(kind.UNSUPPORTED_MEDIA_TYPE, 400, "invalid_request", "Send application/json."),
-        Refusal(kind.UNAUTHORIZED, 401, "unauthorized", "A valid ID token is needed."),
-        Refusal(kind.EXPIRED_TOKEN, 401, "unauthorized", "The token has expired."),
-        Refusal(kind.INVALID_SIGNATURE, 401, "unauthorized", "A valid ID token is needed."),
-        Refusal(kind.ACCESS_DENIED, 403, "forbidden", "Not allowed."),
-        Refusal(kind.INVALID_API_KEY, 403, "forbidden", "Not allowed."),
-        Refusal(kind.WAF_FILTERED, 403, "forbidden", "Not allowed."),
+        GatewayRefusal(kind.BAD_REQUEST_BODY, 400, "invalid_request", "The request body is not valid."),
+        GatewayRefusal(
+            kind.BAD_REQUEST_PARAMETERS, 400, "invalid_request", "The request parameters are not valid."
+        ),
+        GatewayRefusal(kind.UNSUPPORTED_MEDIA_TYPE, 400, "invalid_request", "Send application/json."),
+        GatewayRefusal(kind.UNAUTHORIZED, 401, "unauthorized", "A valid ID token is needed."),
+        GatewayRefusal(kind.EXPIRED_TOKEN, 401, "unauthorized", "The token has expired."),
+        GatewayRefusal(kind.INVALID_SIGNATURE, 401, "unauthorized", "A valid ID token is needed."),
+        GatewayRefusal(kind.ACCESS_DENIED, 403, "forbidden", "Not allowed."),
+        GatewayRefusal(kind.INVALID_API_KEY, 403, "forbidden", "Not allowed."),
+        GatewayRefusal(kind.WAF_FILTERED, 403, "forbidden", "Not allowed."),
         # API Gateway's response to an unknown path or method
-        Refusal(kind.MISSING_AUTHENTICATION_TOKEN, 404, "not_found", "Not found."),
-        Refusal(kind.RESOURCE_NOT_FOUND, 404, "not_found", "Not found."),
-        Refusal(kind.REQUEST_TOO_LARGE, 413, "too_large", "The request is too large."),
-        Refusal(kind.THROTTLED, 429, "rate_limited", "Too many requests; try again shortly."),
-        Refusal(kind.QUOTA_EXCEEDED, 429, "rate_limited", "Too many requests; try again later."),
-        Refusal(kind.API_CONFIGURATION_ERROR, 500, "internal", "Internal error."),
-        Refusal(kind.AUTHORIZER_CONFIGURATION_ERROR, 500, "internal", "Internal error."),
-        Refusal(kind.AUTHORIZER_FAILURE, 500, "internal", "Internal error."),
-        Refusal(kind.INTEGRATION_FAILURE, 503, "unavailable", "The service is not available; try again."),
-        Refusal(kind.INTEGRATION_TIMEOUT, 504, "timeout", "The request took too long."),
-        Refusal(kind.DEFAULT_4_XX, None, "invalid_request", "The request is not valid."),
-        Refusal(kind.DEFAULT_5_XX, None, "internal", "Internal error."),
+        GatewayRefusal(kind.MISSING_AUTHENTICATION_TOKEN, 404, "not_found", "Not found."),
+        GatewayRefusal(kind.RESOURCE_NOT_FOUND, 404, "not_found", "Not found."),
+        GatewayRefusal(kind.REQUEST_TOO_LARGE, 413, "too_large", "The request is too large."),
+        GatewayRefusal(kind.THROTTLED, 429, "rate_limited", "Too many requests; try again shortly."),
+        GatewayRefusal(kind.QUOTA_EXCEEDED, 429, "rate_limited", "Too many requests; try again later."),
+        GatewayRefusal(kind.API_CONFIGURATION_ERROR, 500, "internal", "Internal error."),
+        GatewayRefusal(kind.AUTHORIZER_CONFIGURATION_ERROR, 500, "internal", "Internal error."),
+        GatewayRefusal(kind.AUTHORIZER_FAILURE, 500, "internal", "Internal error."),
+        GatewayRefusal(
+            kind.INTEGRATION_FAILURE, 503, "unavailable", "The service is not available; try again."
+        ),
+        GatewayRefusal(kind.INTEGRATION_TIMEOUT, 504, "timeout", "The request took too long."),
+        GatewayRefusal(kind.DEFAULT_4_XX, None, "invalid_request", "The request is not valid."),
+        GatewayRefusal(kind.DEFAULT_5_XX, None, "internal", "Internal error."),
     )
 
 
@@ -99,7 +103,7 @@ class Rest(Construct):
         api: Function,
         stream: Function,
         allowed_origins: str,
-        edge: Edge = PLAIN,
+        edge: StageEdge = PLAIN,
     ) -> None:
         super().__init__(scope, construct_id)
         # A parameter (local) cannot be split: it is one origin.
@@ -199,7 +203,7 @@ class Rest(Construct):
             to = to_openai if path.startswith(OPENAI_PATH) else to
             self._for_keys(root.resource_for_path(path), method, to)
 
-    def _domain(self, edge: Edge) -> None:
+    def _domain(self, edge: StageEdge) -> None:
         """The API's own host name, for a stage without CloudFront. Output ``DomainTarget``: the target of its DNS
         record."""
         certificate = acm.Certificate.from_certificate_arn(self, "Certificate", edge.certificate_arn)
@@ -260,7 +264,7 @@ class Rest(Construct):
         for rule in ("AwsSolutions-APIG4", "AwsSolutions-COG4"):
             accept(added, rule, "The functions check the API key of every request (dualtrack.api.key_door).")
 
-    def _gateway_response(self, refusal: Refusal) -> None:
+    def _gateway_response(self, refusal: GatewayRefusal) -> None:
         headers = {"Access-Control-Allow-Origin": f"'{self._origins[0]}'"}
         if refusal.status == 429:
             headers["Retry-After"] = "'1'"

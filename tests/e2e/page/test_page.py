@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.credits.account import Refused
+from dualtrack.credits.account import HoldRefusal
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.leases import STREAMS
 
@@ -228,7 +228,7 @@ def test_without_credits_the_page_says_what_to_do(reader: Reader, root: Root, sc
     ledger, user, now = root.stores().ledger, user_of(root, reader), time.time()
     account = ledger.load(user)
     held = account.hold("ch_elsewhere", 47, now)
-    assert not isinstance(held, Refused)
+    assert not isinstance(held, HoldRefusal)
     ledger.commit(account, held)
     account = ledger.load(user)
     ledger.commit(account, account.settle("ch_elsewhere", 47, now))

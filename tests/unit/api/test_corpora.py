@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from dualtrack.corpora.courses import Courses
+from dualtrack.corpora.courses import CoursesKind
 from dualtrack.corpora.ingest import Ingest, ingest
 from dualtrack.tools.documentation.loop import BackgroundLoop
 
@@ -48,7 +48,7 @@ def _upload(admin: Api, name: str, data: bytes) -> dict[str, Any]:
 
 
 def _run(admin: Api, job: Any) -> Any:
-    work = Ingest(admin.world.stores, Courses(), None, BackgroundLoop())
+    work = Ingest(admin.world.stores, CoursesKind(), None, BackgroundLoop())
     assert ingest(work, job["job_id"], lambda: True) == "done"
     return admin.get(job["url"])
 

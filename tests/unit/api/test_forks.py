@@ -12,7 +12,7 @@ from dualtrack.chat.delete_conversation import WRITERS_SECONDS
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.clock import iso
 from dualtrack.ids import new_conversation_id
-from dualtrack.memory.records import Block, QueryTrack
+from dualtrack.memory.records import QueryTrack, TrackBlock
 from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.conversations import Conversation
 from dualtrack.storage.dynamo import Action
@@ -186,8 +186,8 @@ def test_a_fork_writes_the_same_amount_whatever_it_shares(api: Api, queries: int
     api.world.stores.conversations.create(parent)
     history, dynamodb = api.world.stores.history, api.world.stores.chats.client
     for number in range(1, queries + 1):
-        query = Block(f"q{number}", "user", "What?", now)
-        answered = Block(f"q{number}-r-sum", "assistant", "Yes.", now, f"q{number}-r")
+        query = TrackBlock(f"q{number}", "user", "What?", now)
+        answered = TrackBlock(f"q{number}-r-sum", "assistant", "Yes.", now, f"q{number}-r")
         track = QueryTrack(number, (query, answered))
         for write in history.track_writes(api.user, parent.conversation_id, track):
             assert isinstance(write, Action), "small enough for its item"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.clock import epoch_of, iso
-from dualtrack_stack.cli.client import Refused
+from dualtrack_stack.cli.client import RequestRefused
 from dualtrack_stack.cli.command import refusal
 
 from tests.drivers.key_attacks import ATTACKS, Attack, new_minute
@@ -44,7 +44,9 @@ def nightly(api: Api, key: str) -> list[tuple[str, str]]:
             api.world.clock.now += HOUR
             continue
         error: Any = answer.json["error"]
-        told.append((now, refusal(Refused(answer.status, error.pop("code"), error.pop("message"), error))))
+        told.append(
+            (now, refusal(RequestRefused(answer.status, error.pop("code"), error.pop("message"), error)))
+        )
         if not error["resets_at"]:
             return told
         api.world.clock.now = epoch_of(error["resets_at"])

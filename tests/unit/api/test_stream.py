@@ -25,7 +25,7 @@ from dualtrack.storage.dynamo import transact
 from dualtrack.storage.keys import ApiKey
 from dualtrack.storage.leases import STREAMS, Leases
 from dualtrack.streaming import leased_stream
-from dualtrack.streaming.follow_events import HEARTBEAT, EventReader, Pace
+from dualtrack.streaming.follow_events import HEARTBEAT, EventReader, PollIntervals
 from dualtrack_stack.local.loopback import serve_in_thread
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
@@ -479,7 +479,7 @@ def test_a_client_that_disconnects_releases_its_lease(stream: Stream) -> None:
 def test_a_client_that_reads_nothing_is_disconnected_before_its_lease_ends(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert Pace().stream < STREAMS.seconds - leased_stream._BEFORE_THE_END
+    assert PollIntervals().stream < STREAMS.seconds - leased_stream._BEFORE_THE_END
     chat = stream.world.start("Hello.", user="sleeper")
     monkeypatch.setattr(leased_stream, "_BEFORE_THE_END", STREAMS.seconds - 0.1)
 
@@ -498,11 +498,11 @@ def test_a_client_that_reads_nothing_is_disconnected_before_its_lease_ends(
 # ── how a stream goes on and ends ─────────────────────────────────────────────────────────────────
 
 
-def follow(world: World, chat: Chat, after: int, pace: Pace) -> AsyncIterator[bytes]:
+def follow(world: World, chat: Chat, after: int, pace: PollIntervals) -> AsyncIterator[bytes]:
     return EventReader(world.stores.chats.client, "chats", world.clock, pace).follow(chat, after)
 
 
-IMPATIENT = Pace(heartbeat=0.0, busy=0.0, idle=0.0, busy_for=0.0)
+IMPATIENT = PollIntervals(heartbeat=0.0, busy=0.0, idle=0.0, busy_for=0.0)
 
 
 def test_an_idle_stream_is_kept_open_by_comments(stream: Stream) -> None:
@@ -578,7 +578,7 @@ def test_a_reader_that_waits_for_events_behind_the_end_is_disconnected(stream: S
 
 
 def test_a_long_stream_is_closed_by_the_server(stream: Stream) -> None:
-    assert 60 <= Pace().stream <= 120, "CONTRACT 5"
+    assert 60 <= PollIntervals().stream <= 120, "CONTRACT 5"
     chat = stream.world.start("Hello.", user="long")
 
     async def pieces() -> list[bytes]:

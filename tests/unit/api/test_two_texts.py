@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import dualtrack
 import pytest
 from dualtrack.chat.end_chat import end_chat, failure_of
-from dualtrack.models.trouble import NOT_SERVED, Details
+from dualtrack.models.trouble import NOT_SERVED, ErrorDetails
 from dualtrack.tools.documentation.context7 import refusal as refused_by_context7
 from dualtrack.tools.mcp.config import parse_servers
-from dualtrack.tools.mcp.execute import NoToken, Tokens, token_for
+from dualtrack.tools.mcp.execute import CallTokens, NoToken, token_for
 
 from tests.clients.api_client import Api, make_api
 from tests.drivers.world import ref_of
@@ -62,7 +62,9 @@ def seen(api: Api, chat_id: str) -> str:
     return json.dumps(told, default=str)
 
 
-def failed(api: Api, details: Details, refusal: dict[str, Any] | None, cause: dict[str, str] | None) -> str:
+def failed(
+    api: Api, details: ErrorDetails, refusal: dict[str, Any] | None, cause: dict[str, str] | None
+) -> str:
     """A chat that the model's service refuses, or that the workflow ends with this cause."""
     chat_id: str = api.start("Hello.")["chat_id"]
     if refusal:
@@ -99,7 +101,7 @@ def test_the_user_of_a_failed_chat_reads_no_advice_to_operators_and_an_administr
     api: Api, case: str
 ) -> None:
     refusal, cause, advice = CASES[case]
-    chat_id = failed(api, Details(provider="anthropic", key_id=KEY), refusal, cause)
+    chat_id = failed(api, ErrorDetails(provider="anthropic", key_id=KEY), refusal, cause)
     assert OPERATORS.findall(seen(api, chat_id)) == []
     assert advice not in seen(api, chat_id)
     admin = api.of_new_user()
@@ -111,13 +113,13 @@ def test_the_user_of_a_failed_chat_reads_no_advice_to_operators_and_an_administr
 def test_where_details_are_shown_the_user_reads_them_too(api: Api, case: str) -> None:
     """On a laptop the user is the operator."""
     refusal, cause, advice = CASES[case]
-    chat_id = failed(api, Details(shown=True, provider="anthropic", key_id=KEY), refusal, cause)
+    chat_id = failed(api, ErrorDetails(shown=True, provider="anthropic", key_id=KEY), refusal, cause)
     assert advice in api.get(f"/v1/chats/{chat_id}")["error"]["message"]
     assert advice in api.get(f"/v1/chats/{chat_id}/receipt")["for_operator"]
 
 
 def test_a_chat_that_failed_for_no_reason_of_the_operators_has_no_text_for_them(api: Api) -> None:
-    chat_id = failed(api, Details(), None, {"Error": "States.Timeout"})
+    chat_id = failed(api, ErrorDetails(), None, {"Error": "States.Timeout"})
     assert "for_operator" not in api.of(api.user, ["admin"]).get(f"/v1/chats/{chat_id}/receipt")
     assert NOT_SERVED not in seen(api, chat_id)
 
@@ -143,7 +145,7 @@ def test_the_words_of_a_server_without_a_token_are_the_users() -> None:
         )
     )
     with pytest.raises(NoToken) as raised:
-        token_for(server, "ann", Tokens(lambda _: None, lambda _: ""))
+        token_for(server, "ann", CallTokens(lambda _: None, lambda _: ""))
     assert OPERATORS.findall(str(raised.value)) == []
     assert "operator" not in str(raised.value)
 

@@ -12,7 +12,7 @@ from dualtrack.chat.run_tool import TAKEN_BACK
 from dualtrack.errors import ApiError
 from dualtrack.profiles import ApprovalPolicy, all_profiles
 from dualtrack.storage.conversations import MAX_ALLOWED
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.tools.approval import gate, mark_of
 from dualtrack.tools.mcp import catalogue
 
@@ -128,7 +128,7 @@ def test_what_has_changed_since_it_was_read_is_read_again() -> None:
     read = store.find(done.user, done.conversation_id)
     assert read
     store.disallow(read, NOTE.tool)
-    with pytest.raises(Lost):
+    with pytest.raises(ConditionFailed):
         store.disallow(read, NOTE.tool)
 
 

@@ -21,7 +21,7 @@ from tests.drivers.pausing import Pausing, approve, decline, returned
 from tests.drivers.world import SETTINGS
 
 if TYPE_CHECKING:
-    from dualtrack.chat.decide_calls import Wanted
+    from dualtrack.chat.decide_calls import CallDecision
     from dualtrack.storage.chats import Chat
 
 CALLS = Scenario("calls its client", rounds=((LOOKUP,),), tools=(CLIENT_TOOL,))
@@ -43,7 +43,7 @@ def record_of(world: Pausing, chat: Chat, call_id: str = "q1-t1") -> Any:
     return record
 
 
-def refusal(world: Pausing, chat: Chat, *wanted: Wanted) -> ApiError:
+def refusal(world: Pausing, chat: Chat, *wanted: CallDecision) -> ApiError:
     """Why decisions are refused."""
     with pytest.raises(ApiError) as raised:
         world.decide_on(chat, *wanted)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.credit_reset import ResetUnfinished, reset_accounts
-from dualtrack.credits.account import Account, Decision
+from dualtrack.credits.account import Account, AccountChange
 from dualtrack.credits.audit import audit
 from dualtrack.storage.ledger import Ledger, with_account
 
@@ -135,7 +135,7 @@ def test_a_movement_decided_before_the_reset_and_written_after_it_is_kept(ledger
     use(ledger, "ann", NOON)
     account = ledger.load("ann")
     decision = account.hold("next", 5, MIDNIGHT + 1)
-    assert isinstance(decision, Decision)
+    assert isinstance(decision, AccountChange)
     reset_accounts(ledger, MIDNIGHT)
     ledger.commit(account, decision)
     after = ledger.load("ann")

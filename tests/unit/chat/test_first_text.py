@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dualtrack.chat.run_turn import Told
+from dualtrack.chat.run_turn import TurnCallbacks
 
 from tests.drivers.world import make_world, ref_of
 
@@ -15,7 +15,7 @@ def emitted(content: list[dict[str, Any]]) -> list[float]:
     seconds: list[float] = []
     with make_world() as world:
         world.model.script.add({"match": "Hello.", "content": content})
-        world.take_turn(ref_of(world.start("Hello.")), Told(first_text=seconds.append))
+        world.take_turn(ref_of(world.start("Hello.")), TurnCallbacks(first_text=seconds.append))
     return seconds
 
 

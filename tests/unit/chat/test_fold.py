@@ -14,7 +14,7 @@ from dualtrack.chat.fold_ahead import fold_ahead
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.past import fix_past, read_past
 from dualtrack.errors import ChatClosed
-from dualtrack.memory.records import Block, QueryTrack
+from dualtrack.memory.records import QueryTrack, TrackBlock
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.chats import Chat, Pin
 from dualtrack.tools.full_context import read_reference
@@ -297,8 +297,8 @@ def _counts_of_three_queries(world: World, length: int) -> list[Counter[str]]:
     first = world.ask("Hello?")
     for number in range(2, length + 1):
         blocks = (
-            Block(f"q{number}", "user", f"Question {number}? " + "Words. " * 20, AT),
-            Block(f"q{number}-r-sum", "assistant", "Answered with words. " * 20, AT, f"q{number}-r"),
+            TrackBlock(f"q{number}", "user", f"Question {number}? " + "Words. " * 20, AT),
+            TrackBlock(f"q{number}-r-sum", "assistant", "Answered with words. " * 20, AT, f"q{number}-r"),
         )
         track = QueryTrack(number, blocks)
         store(world.stores, world.stores.history.track_writes("ann", first.conversation_id, track))

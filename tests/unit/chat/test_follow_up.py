@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.api.conversations import list_records
 from dualtrack.errors import ChatClosed
-from dualtrack.memory.records import Block, QueryTrack
-from dualtrack.storage.bodies import Body
+from dualtrack.memory.records import QueryTrack, TrackBlock
+from dualtrack.storage.bodies import StoredBody
 from dualtrack.storage.dynamo import query as items_of
 from dualtrack.storage.past_writes import write_past
 from dualtrack.tool_values import ToolResult
@@ -136,7 +136,7 @@ def test_no_track_comes_into_a_conversation_that_the_chat_does_not_hold(world: W
     first = answered(world)
     chat = world.start("And the host?", conversation_id=first.conversation_id)
     world.abort(chat)
-    track = QueryTrack(1, (Block("q1", "user", "Which port? " * 200, "now"),))
+    track = QueryTrack(1, (TrackBlock("q1", "user", "Which port? " * 200, "now"),))
     writes = world.stores.history.track_writes(chat.user, chat.conversation_id, track)
     key = f"CONV#{chat.user}#{chat.conversation_id}"
     before = list(items_of(world.stores.chats.client, "history", key))
@@ -152,10 +152,10 @@ def test_an_object_is_not_written_for_a_chat_that_has_ended(world: World) -> Non
     world.abort(chat)
     noise = "".join(chr(0x4E00 + (index * 7_919) % 20_000) for index in range(300_000))
     writes = world.stores.history.track_writes(
-        chat.user, chat.conversation_id, QueryTrack(1, (Block("q1", "user", noise, "now"),))
+        chat.user, chat.conversation_id, QueryTrack(1, (TrackBlock("q1", "user", noise, "now"),))
     )
     big = [
-        replace(write, pointer=f"s3:{write.pointer}") if isinstance(write, Body) else write
+        replace(write, pointer=f"s3:{write.pointer}") if isinstance(write, StoredBody) else write
         for write in writes
     ]
     with pytest.raises(ChatClosed):

@@ -10,7 +10,7 @@ from dualtrack.api.conversations import find_record
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.latest_queries import asked_up_to
 from dualtrack.errors import ApiError
-from dualtrack.memory.ancestry import Ancestry, Shared
+from dualtrack.memory.ancestry import Ancestry, SharedPart
 from dualtrack.profiles import all_profiles
 
 from tests.drivers.crash_world import USER, Scenario
@@ -148,7 +148,7 @@ P, F, G = "cv_p", "cv_f", "cv_g"
 def test_a_fork_of_a_fork_names_the_conversations_that_wrote_its_queries(
     parts: Any, own: str, through: int, expected: Any, cut: str
 ) -> None:
-    ancestry = Ancestry(tuple(Shared(*part) for part in parts))
+    ancestry = Ancestry(tuple(SharedPart(*part) for part in parts))
     forked, looked_for = ancestry.forked(own, through)
     assert (tuple((part.conversation_id, part.through) for part in forked.parts), looked_for) == (
         expected,

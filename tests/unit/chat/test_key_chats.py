@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.chat.end_chat import Cancelled, end_chat
+from dualtrack.chat.end_chat import Cancellation, end_chat
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.fold_ahead import free_rest
 from dualtrack.chat.receipt import Deployment, receipt_of
@@ -101,7 +101,7 @@ def test_a_failed_chat_costs_no_credits_and_its_dollars_count(world: World) -> N
 
 def test_a_cancelled_chat_frees_what_it_does_not_owe(world: World) -> None:
     chat = start(world)
-    end_chat(world.stores, ref_of(chat), Cancelled())
+    end_chat(world.stores, ref_of(chat), Cancellation())
     view = figures(world)
     assert view["held"] == view["used"] == dict.fromkeys(view["used"], 0)
 

@@ -18,7 +18,7 @@ from tests.drivers.world import World, make_world
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.models.turn import Limit
+    from dualtrack.models.turn import LastCallReason
 
 ASK = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
 MINUTE = 60
@@ -62,7 +62,9 @@ def turns_of(world: World, chat: Chat) -> list[tuple[int, bool]]:
         (11, 16, "max_turns"),
     ],
 )
-def test_a_call_that_begins_after_minute_11_is_the_last_one(minute: float, turn: int, limit: Limit) -> None:
+def test_a_call_that_begins_after_minute_11_is_the_last_one(
+    minute: float, turn: int, limit: LastCallReason
+) -> None:
     assert limit_of(CHAT, turn, ASSISTANT, 10_000 + minute * MINUTE) == limit
 
 

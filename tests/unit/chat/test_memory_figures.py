@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.chat.chat_view import chat_json
 from dualtrack.chat.delete_conversation import delete_conversation
-from dualtrack.chat.end_chat import Cancelled, end_chat
+from dualtrack.chat.end_chat import Cancellation, end_chat
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.profiles import WhenSummarised, all_profiles
 from dualtrack.tool_values import ToolResult
@@ -221,7 +221,7 @@ def test_a_query_without_an_answer_stays_in_the_full_history(
     if how == "failed":
         world.abort(chat)
     else:
-        end_chat(world.stores, ref_of(chat), Cancelled())
+        end_chat(world.stores, ref_of(chat), Cancellation())
     ended = world.load(chat)
     after = ended.memory
     assert ended.status == how

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.move_credits import move_credits
-from dualtrack.credits.account import Account, Decision, Refused
+from dualtrack.credits.account import Account, AccountChange, HoldRefusal
 from dualtrack.errors import ChatClosed, Superseded
 from dualtrack.events import credits_now, turn_begins
 from dualtrack.memory.records import Record
@@ -19,7 +19,7 @@ from tests.drivers.world import World, make_world
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dualtrack.chat.move_credits import Recorded
+    from dualtrack.chat.move_credits import StepWrites
     from dualtrack.events import StoredEvent
     from dualtrack.storage.chats import Chat
 
@@ -40,10 +40,10 @@ def chat(world: World) -> Chat:
     return world.start("What is it?")
 
 
-def thinks(world: World, chat: Chat) -> Callable[[Decision], Recorded]:
+def thinks(world: World, chat: Chat) -> Callable[[AccountChange], StepWrites]:
     """A long thought, and an event with what is left."""
 
-    def recorded(decision: Decision) -> Recorded:
+    def recorded(decision: AccountChange) -> StepWrites:
         left = decision.account.available(world.clock())
         writes = world.stores.history.record_writes(chat.user, chat.conversation_id, THOUGHT)
         return [credits_now(0, 8, left)], writes
@@ -82,7 +82,7 @@ def test_a_record_agrees_with_the_account_after_the_payment(world: World, chat: 
     ledger, now = world.stores.ledger, world.clock()
     seen: list[int] = []
 
-    def decide(account: Account) -> Decision:
+    def decide(account: Account) -> AccountChange:
         seen.append(account.seq)
         if len(seen) == 1:
             with_account(ledger, "ann", lambda account: account.hold("ch_rival", 5, now), ledger.commit)
@@ -98,12 +98,12 @@ def test_a_record_agrees_with_the_account_after_the_payment(world: World, chat: 
 
 
 def test_a_refusal_writes_nothing(world: World, chat: Chat) -> None:
-    def decide(account: Account) -> Decision | Refused:
+    def decide(account: Account) -> AccountChange | HoldRefusal:
         return account.hold("ch_dear", 500, world.clock())
 
     before = world.stores.ledger.load("ann")
     refused = move_credits(world.stores.ledger, known(world, chat), "ann", decide, thinks(world, chat))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, HoldRefusal)
     assert world.stores.ledger.load("ann") == before
     assert not has_body(world, chat)
 
@@ -113,7 +113,7 @@ def test_after_a_chats_end_no_credits_move_and_no_body_is_written(world: World, 
     world.abort(chat)
     before = world.stores.ledger.load("ann")
 
-    def decide(account: Account) -> Decision:
+    def decide(account: Account) -> AccountChange:
         return account.settle(chat.chat_id, 5, world.clock())
 
     with pytest.raises(ChatClosed):
@@ -127,7 +127,7 @@ def test_reading_the_log_before_a_body_does_not_move_the_fence(world: World, cha
     late = known(world, chat)
     world.stores.log(chat).append([turn_begins(1, 15, final=False)])
 
-    def decide(account: Account) -> Decision:
+    def decide(account: Account) -> AccountChange:
         return account.settle(chat.chat_id, 5, world.clock())
 
     def fence(event: StoredEvent) -> None:

@@ -26,7 +26,7 @@ from tests.drivers.pausing import PAUSES, Pausing, approve, decline, edit
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
-    from dualtrack.chat.decide_calls import Wanted
+    from dualtrack.chat.decide_calls import CallDecision
     from dualtrack.credits.account import Hold
     from dualtrack.storage.chats import Chat
 
@@ -49,7 +49,7 @@ def result_of(world: Pausing, chat: Chat, call_id: str = "q1-t1") -> str:
     return record.content
 
 
-def refusal(world: Pausing, chat: Chat, *wanted: Wanted) -> ApiError:
+def refusal(world: Pausing, chat: Chat, *wanted: CallDecision) -> ApiError:
     """Why decisions are refused."""
     with pytest.raises(ApiError) as raised:
         world.decide_on(chat, *wanted)
@@ -275,7 +275,7 @@ def test_a_decision_without_its_start_is_started_by_the_sweep() -> None:
     ],
 )
 def test_the_receipts_estimate_counts_both_executions(
-    rounds: tuple[Any, ...], wanted: Wanted, states: int, turns: int
+    rounds: tuple[Any, ...], wanted: CallDecision, states: int, turns: int
 ) -> None:
     world = Pausing(replace(PAUSES, rounds=(rounds,)))
     chat = world.pause()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from dualtrack.chat.agent import Deployed
+from dualtrack.chat.agent import AgentDeployment
 from dualtrack.chat.summarise import summarise
 from dualtrack.models.thinking import Thinking
 
@@ -39,7 +39,7 @@ def test_turns_and_summaries_keep_the_provider_they_began_with(world: World) -> 
         asked.append(provider)
         return world.claude
 
-    elsewhere = Deployed("claude-haiku-5-5", Thinking(), "bedrock")
+    elsewhere = AgentDeployment("claude-haiku-5-5", Thinking(), "bedrock")
     world.tool(chat, 1, "q1-t1")
     assert (
         world.take_turn(replace(ref_of(chat), turn=1), serve=served_by, deployed=elsewhere)["next"]

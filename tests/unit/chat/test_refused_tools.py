@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.chat.attached_files import File
 from dualtrack.chat.refused_tools import MOST, SINGLY
-from dualtrack.chat.run_turn import Told
+from dualtrack.chat.run_turn import TurnCallbacks
 from dualtrack.frozen import freeze
 from dualtrack.tools.mcp import catalogue as module
 from dualtrack.tools.mcp.catalogue import load_catalogue, store_listing
@@ -76,7 +76,7 @@ def test_the_chat_goes_on_without_the_tool_and_later_chats_are_not_offered_it(wo
         told.append((tool.name, error.said))
 
     chat = world.start("Find it.")
-    world.take_turn(ref_of(chat), Told(tool_refused=tell))
+    world.take_turn(ref_of(chat), TurnCallbacks(tool_refused=tell))
     world.summarise(chat)
     assert world.load(chat).status == "done"
     assert "docs_odd" not in sent_names(world)

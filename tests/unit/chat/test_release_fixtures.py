@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from dualtrack import codec
-from dualtrack.chat.agent import Deployed, agent_of
+from dualtrack.chat.agent import AgentDeployment, agent_of
 from dualtrack.corpora.courses import unpack
 from dualtrack.corpora.jobs import CORPORA, GRAPH
 from dualtrack.tools.courses.index import load as load_index
-from dualtrack.tools.graph.schema import Schema
+from dualtrack.tools.graph.schema import StoredSchema
 from dualtrack.tools.mcp.catalogue import load_catalogue
 
 from tests.drivers.corpus_world import CorpusWorld
@@ -64,8 +64,8 @@ def values_read() -> Iterator[set[type]]:
     """The stored classes of which the codec makes a value meanwhile."""
     made: set[type] = set()
 
-    def noting(maker: Callable[[type], codec.Reader]) -> Callable[[type], codec.Reader]:
-        def make(kind: type) -> codec.Reader:
+    def noting(maker: Callable[[type], codec.FieldReader]) -> Callable[[type], codec.FieldReader]:
+        def make(kind: type) -> codec.FieldReader:
             read = maker(kind)
 
             def note(data: Any, /, **given: Any) -> Any:
@@ -95,7 +95,7 @@ def read_all(moment: Moment) -> None:
         chat_faults(stores, chat)
         digest_faults(stores, chat)
         index_faults(stores, chat)
-        agent_of(stores.agents, chat, Deployed("another model"))
+        agent_of(stores.agents, chat, AgentDeployment("another model"))
         for number in range(1, chat.query):
             stores.across(chat.ancestry).history.track(USER, chat.conversation_id, number)
         stores.across(chat.ancestry).history.whole(USER, chat.conversation_id, 0, chat.query)
@@ -114,7 +114,7 @@ def read_all(moment: Moment) -> None:
 def _read_corpus(stores: Stores, corpus: str) -> None:
     published, _ = stores.corpora.published_documents(corpus)
     if published and corpus == GRAPH:
-        codec.load(Schema, stores.corpora.schema(corpus, published.version))
+        codec.load(StoredSchema, stores.corpora.schema(corpus, published.version))
     elif published:
         load_index(stores.corpora.index(corpus, published.version))
     for job in stores.corpus_jobs.open_jobs(corpus):

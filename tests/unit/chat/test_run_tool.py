@@ -13,7 +13,7 @@ from dualtrack.chat.run_tool import run_tool
 from dualtrack.errors import Contended
 from dualtrack.memory.sending import Sending
 from dualtrack.models.spent import TurnCall
-from dualtrack.models.turn import Decision, ModelReply, ToolCall
+from dualtrack.models.turn import ModelReply, ToolCall, TurnDecision
 from dualtrack.storage.event_log import read_events
 from dualtrack.tool_values import ToolResult, reason_of
 
@@ -167,7 +167,7 @@ def test_a_non_repeatable_call_runs_once_and_its_retry_reports_an_unknown_outcom
 
 def _store_turn(world: World, chat: Chat, call: ToolCall) -> None:
     """Rewrite the turn's item with another call."""
-    decision = Decision("tools", "", (call,))
+    decision = TurnDecision("tools", "", (call,))
     store(
         world.stores,
         world.stores.chats.turn_writes(

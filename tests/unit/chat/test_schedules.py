@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.api.identity import Identity, UsedKey
+from dualtrack.api.identity import ApiCaller, UsedKey
 from dualtrack.api.key_format import digest_of
 from dualtrack.api.models import ScheduleBody
 from dualtrack.api.schedules import make_schedule, pause_schedule
 from dualtrack.chat import run_schedules as module
 from dualtrack.chat.delete_conversation import hide
 from dualtrack.chat.erase_user import Retention, begin_erasure
-from dualtrack.chat.run_schedules import Report, Starting, run_schedules
+from dualtrack.chat.run_schedules import ScheduleReport, Starting, run_schedules
 from dualtrack.clock import iso
 from dualtrack.credits.keys import Caps
 from dualtrack.errors import ApiError
@@ -27,7 +27,7 @@ from tests.drivers.world import World, make_world
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ANN = Identity("ann", "ann")
+ANN = ApiCaller("ann", "ann")
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
@@ -38,11 +38,11 @@ def world() -> Iterator[World]:
         yield new_world
 
 
-def made(world: World, identity: Identity = ANN, **body: Any) -> Schedule:
+def made(world: World, identity: ApiCaller = ANN, **body: Any) -> Schedule:
     return make_schedule(world.stores, identity, ScheduleBody(**{"message": "Anything new?", **body}))
 
 
-def run(world: World, seconds: float = 0.0) -> Report:
+def run(world: World, seconds: float = 0.0) -> ScheduleReport:
     """A run after so many seconds."""
     world.clock.now += seconds
     executions: Any = world.executions
@@ -73,10 +73,10 @@ def finish(world: World) -> None:
 
 def test_each_due_time_becomes_a_chat(world: World) -> None:
     schedule = made(world, rate="1 hour")
-    assert run(world, HOUR - 30) == Report()
+    assert run(world, HOUR - 30) == ScheduleReport()
     for number in range(1, 4):
-        assert run(world, 30 if number == 1 else HOUR) == Report(started=1)
-        assert run(world, 1) == Report(), "once"
+        assert run(world, 30 if number == 1 else HOUR) == ScheduleReport(started=1)
+        assert run(world, 1) == ScheduleReport(), "once"
         assert chats_of(world) == number
         finish(world)
     assert outcomes(world, schedule) == ["started"] * 3
@@ -84,11 +84,11 @@ def test_each_due_time_becomes_a_chat(world: World) -> None:
 
 def test_after_downtime_the_latest_runs_and_the_others_are_missed(world: World) -> None:
     schedule = made(world, cron="*/2 * * * *")
-    assert run(world, 10 * MINUTE + 30) == Report(started=1)
+    assert run(world, 10 * MINUTE + 30) == ScheduleReport(started=1)
     assert outcomes(world, schedule) == ["started", "missed", "missed", "missed", "missed"]
     assert chats_of(world) == 1
     finish(world)
-    assert run(world, 30 * DAY) == Report(started=1)
+    assert run(world, 30 * DAY) == ScheduleReport(started=1)
     assert len(read(world, schedule).runs) == MOST_RUNS, "however long it lasted"
 
 
@@ -127,8 +127,8 @@ def test_clocks_that_step_back_repeat_nothing(world: World) -> None:
     schedule = made(world, rate="1 hour")
     run(world, HOUR)
     finish(world)
-    assert run(world, -HOUR) == Report()
-    assert run(world, HOUR) == Report()
+    assert run(world, -HOUR) == ScheduleReport()
+    assert run(world, HOUR) == ScheduleReport()
     assert outcomes(world, schedule) == ["started"]
 
 
@@ -136,25 +136,25 @@ def test_a_taken_conversation_is_waited_for_until_the_next_due_time(world: World
     """Three times in a row pause the schedule; it is tried every minute."""
     first = world.start("Hello?")
     schedule = made(world, rate="2 minutes", conversation_id=first.conversation_id)
-    assert run(world, 2 * MINUTE) == Report(waiting=1)
-    assert run(world, MINUTE) == Report(waiting=1)
+    assert run(world, 2 * MINUTE) == ScheduleReport(waiting=1)
+    assert run(world, MINUTE) == ScheduleReport(waiting=1)
     world.run(first)
-    assert run(world, 30) == Report(started=1)
+    assert run(world, 30) == ScheduleReport(started=1)
     chat = world.stores.chats.load("ann", read(world, schedule).runs[0].chat_id)
     assert chat
     assert (chat.conversation_id, chat.query) == (first.conversation_id, 2)
-    assert [run(world, 2 * MINUTE) for _ in range(3)] == [Report(waiting=1)] * 3
-    assert run(world, 2 * MINUTE) == Report(refused=1)
+    assert [run(world, 2 * MINUTE) for _ in range(3)] == [ScheduleReport(waiting=1)] * 3
+    assert run(world, 2 * MINUTE) == ScheduleReport(refused=1)
     assert outcomes(world, schedule) == ["missed", *["conversation_busy"] * 3, "started"]
     assert (read(world, schedule).status, read(world, schedule).why) == ("paused", "conversation_busy")
-    assert run(world, DAY) == Report()
+    assert run(world, DAY) == ScheduleReport()
 
 
 def test_one_that_is_due_once_ends(world: World) -> None:
     schedule = made(world, at=iso(world.clock.now + HOUR))
-    assert run(world, HOUR + 1) == Report(started=1)
+    assert run(world, HOUR + 1) == ScheduleReport(started=1)
     assert (read(world, schedule).status, outcomes(world, schedule)) == ("ended", ["started"])
-    assert run(world, DAY) == Report()
+    assert run(world, DAY) == ScheduleReport()
 
 
 def test_a_deleted_conversation_is_refused_and_pauses_after_three(world: World) -> None:
@@ -167,7 +167,7 @@ def test_a_deleted_conversation_is_refused_and_pauses_after_three(world: World) 
     assert outcomes(world, schedule) == ["not_found"] * 3
     resumed = pause_schedule(world.stores, "ann", schedule.schedule_id, paused=False)
     assert (resumed.status, resumed.refusals) == ("active", 0)
-    assert run(world, HOUR) == Report(refused=1)
+    assert run(world, HOUR) == ScheduleReport(refused=1)
 
 
 def test_without_credits_it_is_refused_until_there_are_some(world: World) -> None:
@@ -176,7 +176,7 @@ def test_without_credits_it_is_refused_until_there_are_some(world: World) -> Non
         finish(world)
     assert outcomes(world, schedule)[0] == "insufficient_credits"
     world.stores.ledger.grant("ann", "g1", 50, "a pack", world.clock())
-    assert run(world, MINUTE) == Report(started=1)
+    assert run(world, MINUTE) == ScheduleReport(started=1)
     assert read(world, schedule).refusals == 0
 
 
@@ -189,7 +189,7 @@ def test_a_webhook_is_told_of_what_was_refused(world: World) -> None:
     conversation = stores.conversations.find("ann", first.conversation_id)
     assert conversation
     hide(stores, conversation)
-    assert run(world, HOUR) == Report(refused=1)
+    assert run(world, HOUR) == ScheduleReport(refused=1)
     (notice,) = stores.webhooks.notices(stores.webhooks.due())
     assert webhook.wants(notice)
     assert notice.data == {
@@ -204,14 +204,14 @@ def test_a_key_s_schedule_runs_under_it_and_ends_with_it(world: World) -> None:
     stores, now = world.stores, int(world.clock.now)
     key = ApiKey("key_1", "ann", "cron", digest_of("x"), ("chat",), now)
     stores.ledger.add_key("ann", "key_1", Caps(), now, [stores.keys.create_action(key)])
-    schedule = made(world, Identity("ann", "ann", key=UsedKey("key_1", frozenset({"chat"}))), rate="1 hour")
-    assert run(world, HOUR) == Report(started=1)
+    schedule = made(world, ApiCaller("ann", "ann", key=UsedKey("key_1", frozenset({"chat"}))), rate="1 hour")
+    assert run(world, HOUR) == ScheduleReport(started=1)
     chat = stores.chats.load("ann", read(world, schedule).runs[0].chat_id)
     assert chat
     assert chat.key_id == "key_1"
     finish(world)
     stores.keys.forget(["key_1"])
-    assert run(world, HOUR) == Report(refused=1)
+    assert run(world, HOUR) == ScheduleReport(refused=1)
     ended = read(world, schedule)
     assert (ended.status, ended.why) == ("ended", "unauthorized")
     assert pause_schedule(stores, "ann", schedule.schedule_id, paused=False).status == "ended"
@@ -243,18 +243,18 @@ def test_a_service_that_does_not_answer_is_asked_again(world: World, monkeypatch
             raise ApiError("unavailable", "later")
 
         down.setattr(module, "_start", refuse)
-        assert run(world, HOUR) == Report(waiting=1)
-    assert run(world, MINUTE) == Report(started=1)
+        assert run(world, HOUR) == ScheduleReport(waiting=1)
+    assert run(world, MINUTE) == ScheduleReport(started=1)
     assert outcomes(world, schedule) == ["started"]
 
 
 def test_a_paused_one_makes_up_for_nothing(world: World) -> None:
     schedule = made(world, rate="1 hour")
     pause_schedule(world.stores, "ann", schedule.schedule_id, paused=True)
-    assert run(world, 5 * HOUR) == Report()
+    assert run(world, 5 * HOUR) == ScheduleReport()
     pause_schedule(world.stores, "ann", schedule.schedule_id, paused=False)
-    assert run(world) == Report()
-    assert run(world, HOUR) == Report(started=1)
+    assert run(world) == ScheduleReport()
+    assert run(world, HOUR) == ScheduleReport(started=1)
     assert outcomes(world, schedule) == ["started"]
 
 
@@ -281,7 +281,7 @@ def _tried(world: World) -> bool:
 def test_nothing_runs_of_a_user_who_is_being_erased(world: World) -> None:
     made(world, rate="1 hour")
     begin_erasure(world.stores, "ann", Retention(30, 1))
-    assert run(world, HOUR) == Report(refused=1)
+    assert run(world, HOUR) == ScheduleReport(refused=1)
     assert chats_of(world) == 0
 
 
@@ -290,23 +290,23 @@ def test_what_waits_is_behind_what_was_not_tried(world: World, monkeypatch: pyte
     first = world.start("Hello?")
     for _ in range(5):
         made(world, rate="5 minutes", conversation_id=first.conversation_id)
-    assert run(world, 5 * MINUTE) == Report(waiting=5)
-    bob = Identity("bob", "bob")
+    assert run(world, 5 * MINUTE) == ScheduleReport(waiting=5)
+    bob = ApiCaller("bob", "bob")
     late = made(world, bob, at=iso(world.clock.now + 20))
     monkeypatch.setattr(module, "MOST_AT_ONCE", 1)
-    assert [run(world, 30) for _ in range(6)].count(Report(started=1, complete=False)) == 1
+    assert [run(world, 30) for _ in range(6)].count(ScheduleReport(started=1, complete=False)) == 1
     assert outcomes(world, late) == ["started"]
 
 
 def test_many_due_at_once_start_in_bounded_runs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest first, one user's beside the others', each once; what is left comes in the next minute."""
     monkeypatch.setattr(module, "MOST_AT_ONCE", 30)
-    everybody = [Identity(name, name) for name in ("ann", "bob", "cleo", "dora")]
+    everybody = [ApiCaller(name, name) for name in ("ann", "bob", "cleo", "dora")]
     schedules = [made(world, identity, rate="1 hour") for identity in everybody for _ in range(10)]
     monkeypatch.setattr(module, "_start", lambda *_: "ch_1")
-    assert run(world, HOUR) == Report(started=30, complete=False)
-    assert run(world, MINUTE) == Report(started=10)
-    assert run(world, MINUTE) == Report()
+    assert run(world, HOUR) == ScheduleReport(started=30, complete=False)
+    assert run(world, MINUTE) == ScheduleReport(started=10)
+    assert run(world, MINUTE) == ScheduleReport()
     assert [outcomes(world, each) for each in schedules] == [["started"]] * 40
 
 
@@ -314,7 +314,7 @@ def test_one_user_has_one_worker(world: World, monkeypatch: pytest.MonkeyPatch) 
     """While one of a user's twenty is being started, the others' are, too."""
     for _ in range(MOST_SCHEDULES):
         made(world, rate="1 hour")
-    made(world, Identity("bob", "bob"), rate="1 hour")
+    made(world, ApiCaller("bob", "bob"), rate="1 hour")
     bob_has_run, at_once = threading.Event(), list[str]()
 
     def start(stores: Any, starting: Starting, schedule: Schedule) -> str:
@@ -326,5 +326,5 @@ def test_one_user_has_one_worker(world: World, monkeypatch: pytest.MonkeyPatch) 
         return "ch_1"
 
     monkeypatch.setattr(module, "_start", start)
-    assert run(world, HOUR) == Report(started=21)
+    assert run(world, HOUR) == ScheduleReport(started=21)
     assert at_once[0] == "bob"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat import summarise as summarise_module
-from dualtrack.chat.agent import Deployed, agent_of
+from dualtrack.chat.agent import AgentDeployment, agent_of
 from dualtrack.chat.chat_view import chat_json
 from dualtrack.chat.cost_hold import CostSettings, cost_hold
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.summary_plan import plan_of
-from dualtrack.memory.records import Pace
+from dualtrack.memory.records import CallSums
 from dualtrack.memory.summaries import SummarySettings, track_of
 from dualtrack.models.cost_cap import CostHold
 from dualtrack.profiles import all_profiles
@@ -215,7 +215,7 @@ def test_a_batch_costs_no_more_than_the_chat_holds_for_summaries(world: World) -
     """Under a key. What the chat cannot pay for, newest first, stays whole; what it holds is enough for all."""
     first = ask(world, "", 1_500, 1_500)
     second = ask(world, first.conversation_id, 40_000, 40_000, summed=False)
-    agent = agent_of(world.stores.agents, second, Deployed(MODEL))
+    agent = agent_of(world.stores.agents, second, AgentDeployment(MODEL))
     records = world.stores.history.query_records("ann", first.conversation_id, 2)
 
     def summarised(held: int) -> tuple[str, ...]:
@@ -271,7 +271,7 @@ def test_the_pace_counts_queries_after_a_pause(world: World) -> None:
     ask(world, chat.conversation_id)
     pace = world.stores.history.tracks("ann", chat.conversation_id, 3)[-1].pace
     assert (pace.queries, pace.calls, pace.cold) == (3, 4, 1)
-    assert Pace().after(10.0, 20.0, 1) == Pace(1, 1, 0, 20.0)
+    assert CallSums().after(10.0, 20.0, 1) == CallSums(1, 1, 0, 20.0)
 
 
 def test_a_fork_sends_what_its_parent_sent_and_leaves_the_parents_tracks(world: World) -> None:

@@ -9,10 +9,10 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 from dualtrack_stack.cli.aws import decide, doctor
-from dualtrack_stack.cli.aws.account import Account
-from dualtrack_stack.cli.aws.checks import CHECKS, Probe, Result, Timed, run_checks
+from dualtrack_stack.cli.aws.account import AwsAccount
+from dualtrack_stack.cli.aws.checks import CHECKS, ChatTimes, CheckResult, Probe, run_checks
 from dualtrack_stack.cli.aws.down import must_be_named
-from dualtrack_stack.cli.aws.facts import Resource, Stack, User, is_tagged
+from dualtrack_stack.cli.aws.facts import PoolUser, Stack, StackResource, is_tagged
 from dualtrack_stack.cli.aws.losses import counted, size
 from dualtrack_stack.cli.aws.questions import Person
 from dualtrack_stack.cli.aws.smoke_report import markdown, measures, picture
@@ -154,7 +154,7 @@ def test_a_stack_that_cannot_go_says_why() -> None:
 
 def test_versions_in_a_network_are_those_published_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lambda's answer for a function without a VPC has an empty VpcConfig, or none."""
-    account = Account("us-east-1")
+    account = AwsAccount("us-east-1")
     client: Any = boto3.client("lambda", region_name="us-east-1")
     inside = {"SubnetIds": ["subnet-1"], "SecurityGroupIds": ["sg-1"], "VpcId": "vpc-1"}
     versions = [
@@ -169,7 +169,7 @@ def test_versions_in_a_network_are_those_published_there(monkeypatch: pytest.Mon
         assert account.versions_in_network("mcp") == {2}
 
 
-NEW, KNOWN = User("ann", "FORCE_CHANGE_PASSWORD"), User("ann", "CONFIRMED")
+NEW, KNOWN = PoolUser("ann", "FORCE_CHANGE_PASSWORD"), PoolUser("ann", "CONFIRMED")
 
 
 @pytest.mark.parametrize(
@@ -181,11 +181,11 @@ NEW, KNOWN = User("ann", "FORCE_CHANGE_PASSWORD"), User("ann", "CONFIRMED")
         ((NEW,), NEW, False, "none"),
         ((NEW,), NEW, True, "password"),  # killed before the password was shown
         ((KNOWN,), KNOWN, True, "none"),
-        ((User("bob", "CONFIRMED"),), NEW, True, "none"),
+        ((PoolUser("bob", "CONFIRMED"),), NEW, True, "none"),
     ],
 )
 def test_the_first_user_is_made_once(
-    admins: tuple[User, ...], user: User | None, shown: bool, todo: str
+    admins: tuple[PoolUser, ...], user: PoolUser | None, shown: bool, todo: str
 ) -> None:
     assert decide.first_user(admins, user, shown=shown) == todo
 
@@ -350,11 +350,11 @@ def test_an_importing_stack_is_deleted_before_the_exporting_one() -> None:
 
 def test_a_log_group_without_tags_is_found_by_its_exact_name() -> None:
     resources = [
-        Resource("AWS::Logs::LogGroup", "dualtrack-prod-chat-TurnLogs-1"),
-        Resource("AWS::Lambda::Function", "dualtrack-prod-chat-Turn-1", "DELETE_COMPLETE"),
-        Resource("AWS::ApiGateway::RestApi", "a1b2"),
-        Resource("AWS::ApiGateway::Stage", "live"),
-        Resource("AWS::S3::Bucket", "dualtrack-prod-chat-bucket-1"),
+        StackResource("AWS::Logs::LogGroup", "dualtrack-prod-chat-TurnLogs-1"),
+        StackResource("AWS::Lambda::Function", "dualtrack-prod-chat-Turn-1", "DELETE_COMPLETE"),
+        StackResource("AWS::ApiGateway::RestApi", "a1b2"),
+        StackResource("AWS::ApiGateway::Stage", "live"),
+        StackResource("AWS::S3::Bucket", "dualtrack-prod-chat-bucket-1"),
     ]
     assert log_groups_of(resources) == {
         "dualtrack-prod-chat-TurnLogs-1",
@@ -380,7 +380,7 @@ def test_a_loss_is_told_in_plain_figures() -> None:
 
 def test_an_unreachable_stack_fails_every_check_and_ends() -> None:
     probe = Probe("http://127.0.0.1:9", "token")
-    told: list[Result] = []
+    told: list[CheckResult] = []
     results = run_checks(probe, told.append)
     probe.close()
     assert told == results
@@ -403,9 +403,12 @@ def test_an_answer_of_another_form_is_a_failed_check() -> None:
 
 
 def test_the_report_has_every_check_and_every_figure() -> None:
-    probe = Probe("https://d1.example", "t", timed={"first": Timed(0.5, 2.25, 3.0)})
+    probe = Probe("https://d1.example", "t", timed={"first": ChatTimes(0.5, 2.25, 3.0)})
     probe.receipt = {"totals": {"dollars": 0.0004, "credits": 7}}
-    results = [Result("health", "200", "200", "passed", 0.1), Result("a | b", "x", "<y>", "failed", 2.0)]
+    results = [
+        CheckResult("health", "200", "200", "passed", 0.1),
+        CheckResult("a | b", "x", "<y>", "failed", 2.0),
+    ]
     text = markdown("https://d1.example", "2026-11-22", results, measures(probe))
     assert "1 of 2 checks passed" in text
     assert "first token 2.25 s" in text

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from dualtrack_stack.cli.aws.account import Account
+from dualtrack_stack.cli.aws.account import AwsAccount
 from dualtrack_stack.cli.aws.facts import KEYS
 from dualtrack_stack.cli.aws.questions import Person, Steps
 from dualtrack_stack.cli.aws.things import things_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
+def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[AwsAccount]:
     """An empty one."""
     port = free_port()
     settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LOG_LEVEL": "ERROR"}
@@ -35,20 +35,20 @@ def account(monkeypatch: pytest.MonkeyPatch) -> Iterator[Account]:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3VECTORS", vectors.url)
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-        yield Account("us-east-1")
+        yield AwsAccount("us-east-1")
 
 
-def marked(account: Account) -> dict[str, bool]:
+def marked(account: AwsAccount) -> dict[str, bool]:
     """Name of the parameter → whether `down` takes it for the stage's."""
     return {thing.name: thing.is_tagged for thing in things_of(account, "staging")}
 
 
-def up(account: Account) -> None:
+def up(account: AwsAccount) -> None:
     Up(Wishes("staging"), account, Person(yes=True), Steps(8))._keys()
 
 
 def test_up_marks_what_it_stores_and_what_was_stored_by_hand(
-    account: Account, monkeypatch: pytest.MonkeyPatch
+    account: AwsAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where an earlier `up` was killed between storing and marking."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-0123456789abcdefghij")
@@ -67,7 +67,7 @@ def test_up_marks_what_it_stores_and_what_was_stored_by_hand(
 
 
 def test_secrets_of_the_projects_tools_are_keys_too(
-    account: Account, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    account: AwsAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One is stored from the environment, one by hand, and of the third it is said how."""
     project = Project(ROOT, stages=stages_with(OwnFunction(secrets=("STRIPE_KEY", "BY_HAND", "ABSENT"))))

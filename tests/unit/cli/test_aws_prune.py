@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 from dualtrack_stack.cli.aws import prune, versions
-from dualtrack_stack.cli.aws.account import Account
+from dualtrack_stack.cli.aws.account import AwsAccount
 from dualtrack_stack.cli.aws.facts import Stack
 from dualtrack_stack.cli.aws.versions import (
     QUIET,
@@ -111,7 +111,7 @@ class WhatRuns:
         return {"executions": [{"status": "RUNNING"}] if request["stateMachineArn"] in self._running else []}
 
 
-class EmulatedAccount(Account):
+class EmulatedAccount(AwsAccount):
     """``running``: the state machine versions with a running execution."""
 
     def __init__(self, region: str | None = None) -> None:
@@ -137,7 +137,7 @@ def account() -> Iterator[EmulatedAccount]:
         yield emulated
 
 
-def _deploy(account: Account) -> None:
+def _deploy(account: AwsAccount) -> None:
     functions, step_functions = account.client("lambda"), account.client("stepfunctions")
     cloudformation = account.client("cloudformation")
     code = {"ZipFile": _zip()}
@@ -167,7 +167,7 @@ def _deploy(account: Account) -> None:
     )
 
 
-def _machine(account: Account, name: str, function: str) -> str:
+def _machine(account: AwsAccount, name: str, function: str) -> str:
     made = account.client("stepfunctions").create_state_machine(
         name=name, definition=_definition(function), roleArn="arn:aws:iam::000000000000:role/any"
     )

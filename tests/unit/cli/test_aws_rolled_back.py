@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 from dualtrack_stack.cli.aws import doctor, prune, rolled_back
-from dualtrack_stack.cli.aws.rolled_back import NOTHING, Left, clear_rolled_back, find_left, left_by_rollback
+from dualtrack_stack.cli.aws.rolled_back import (
+    NOTHING,
+    OldVersions,
+    clear_rolled_back,
+    find_left,
+    left_by_rollback,
+)
 from dualtrack_stack.cli.aws.versions import FunctionVersions, MachineVersion, Spare, function_versions
 from dualtrack_stack.cli.main import main
 
@@ -43,7 +49,7 @@ TURN = FunctionVersions("turn", (1, 2, 3), frozenset({1}))
 
 def test_what_is_newer_than_everything_in_use_is_left() -> None:
     versions = [version(1), version(2, is_named=True), version(3), version(4)]
-    assert left_by_rollback([versions], [TURN]) == Left(
+    assert left_by_rollback([versions], [TURN]) == OldVersions(
         Spare((f"{MACHINE}:3", f"{MACHINE}:4"), (("turn", 3),))
     ), "version 2 of the function is called by the workflow in use"
 
@@ -51,7 +57,7 @@ def test_what_is_newer_than_everything_in_use_is_left() -> None:
 def test_a_version_that_an_execution_runs_is_kept_with_its_functions() -> None:
     versions = [version(1, is_named=True), version(2, is_running=True), version(3)]
     left = left_by_rollback([versions], [TURN])
-    assert left == Left(Spare((f"{MACHINE}:3",), (("turn", 3),)), (f"{MACHINE}:2",))
+    assert left == OldVersions(Spare((f"{MACHINE}:3",), (("turn", 3),)), (f"{MACHINE}:2",))
     assert left.count == 3
 
 
@@ -65,7 +71,7 @@ def test_nothing_is_left_where_nothing_is_in_use_or_all_is() -> None:
 
 
 def test_doctor_says_what_is_in_the_way_and_how_to_delete_it() -> None:
-    finding = doctor.of_left(Left(Spare((), (("turn", 2),)), (f"{MACHINE}:2",)), "prod")
+    finding = doctor.of_left(OldVersions(Spare((), (("turn", 2),)), (f"{MACHINE}:2",)), "prod")
     assert (finding.state, finding.mend.split("   ")[0]) == (
         "note",
         "uv run dualtrack aws prune --stage prod --rolled-back",
@@ -254,7 +260,7 @@ def test_chats_on_the_rolled_back_release_end_first(
     client.update_state_machine(stateMachineArn=MACHINE, definition=definition)
     client.publish_state_machine_version(stateMachineArn=MACHINE)
     account.running.add(f"{MACHINE}:2")
-    assert find_left(account, "staging") == Left(Spare((), ()), (f"{MACHINE}:2",))
+    assert find_left(account, "staging") == OldVersions(Spare((), ()), (f"{MACHINE}:2",))
 
     account.running = AskedTwice(account.running)
     monkeypatch.setattr(rolled_back, "POLL_SECONDS", 0)

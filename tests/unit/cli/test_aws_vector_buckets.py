@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from dualtrack_stack.cli.aws.account import Account
+from dualtrack_stack.cli.aws.account import AwsAccount
 from dualtrack_stack.cli.aws.losses import what_is_in
 from dualtrack_stack.cli.aws.removal import remove
 from dualtrack_stack.cli.aws.things import _FINDERS, Thing
@@ -64,7 +64,7 @@ def test_a_vector_bucket_goes_with_its_indexes(engine: Any, monkeypatch: pytest.
         monkeypatch.setenv(name, "test")
     with engine() as url:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3VECTORS", url)
-        account = Account("us-east-1")
+        account = AwsAccount("us-east-1")
         ((arn, name, tags),) = _FINDERS["vector bucket"](account, "prod")
         assert (name, dict(tags)) == (NAME, TAGS)
         client = boto3.client("s3vectors", region_name="us-east-1")
@@ -85,4 +85,4 @@ def test_a_region_without_vector_buckets_has_none(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv(name, "test")
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3VECTORS", "http://no-such-host.invalid")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    assert not list(_FINDERS["vector bucket"](Account("us-east-1"), "prod"))
+    assert not list(_FINDERS["vector bucket"](AwsAccount("us-east-1"), "prod"))

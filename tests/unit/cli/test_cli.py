@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 from dualtrack.message_files import MESSAGE_CHARACTERS
 from dualtrack_stack.cli.main import main
-from dualtrack_stack.local.saved import Watched, look
+from dualtrack_stack.local.saved import WatchedFolders, look
 
 from tests.clients.terminal import Terminal
 from tests.drivers.images import png
@@ -416,7 +416,7 @@ class TestChat:
 
 def of_stack(url: str) -> dict[str, Any]:
     """What a stack that serves an empty project writes of itself."""
-    project = Watched(Path.cwd() / "empty", Path.cwd() / "empty" / "profiles")
+    project = WatchedFolders(Path.cwd() / "empty", Path.cwd() / "empty" / "profiles")
     return {
         "url": url,
         "pid": os.getpid(),
@@ -464,14 +464,14 @@ class TestRunningStack:
             assert running_stack(tmp_path) == url
 
     def test_a_starting_stack_is_waited_for(self, tmp_path: Path) -> None:
-        from dualtrack_stack.cli.target import Wanted, open_target
+        from dualtrack_stack.cli.target import TargetOptions, open_target
 
         with api_server(Script()) as url, (tmp_path / "lock").open("w") as runner:
             fcntl.flock(runner, fcntl.LOCK_EX)
             written = json.dumps(of_stack(url))
             serving = threading.Timer(0.3, (tmp_path / "dev.json").write_text, [written])
             serving.start()
-            with open_target(Wanted(None, None, None, tmp_path), print) as target:
+            with open_target(TargetOptions(None, None, None, tmp_path), print) as target:
                 assert target.url == url
             serving.join()
 

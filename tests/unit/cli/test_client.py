@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dualtrack_stack.cli.client import ApiClient, Refused, Unreachable, is_loopback
+from dualtrack_stack.cli.client import ApiClient, RequestRefused, Unreachable, is_loopback
 from dualtrack_stack.local.loopback import serve_in_thread
 from starlette.responses import HTMLResponse
 
@@ -65,7 +65,7 @@ def test_a_stream_that_cannot_be_opened_is_given_up() -> None:
     with (
         api_server(script) as url,
         ApiClient(url, "token-of-user", sleep=Pauses()) as client,
-        pytest.raises(Refused) as refused,
+        pytest.raises(RequestRefused) as refused,
     ):
         numbers(client)
     assert refused.value.code == "unavailable"
@@ -99,7 +99,7 @@ def test_a_chat_that_no_longer_exists_is_not_retried() -> None:
     with (
         api_server(Script()) as url,
         ApiClient(url, "token-of-user") as client,
-        pytest.raises(Refused) as refused,
+        pytest.raises(RequestRefused) as refused,
     ):
         list(client.events("ch_of_yesterday"))
     assert refused.value.code == "not_found"
@@ -120,7 +120,7 @@ def test_a_refusal_is_not_retried() -> None:
     with (
         api_server(script) as url,
         ApiClient(url, "token-of-user", sleep=Pauses()) as client,
-        pytest.raises(Refused) as refused,
+        pytest.raises(RequestRefused) as refused,
     ):
         client.start_chat("Hello")
     assert (refused.value.status, refused.value.message) == (409, "Busy.")
@@ -129,7 +129,7 @@ def test_a_refusal_is_not_retried() -> None:
 
 def test_a_wrong_token_is_refused() -> None:
     with api_server(Script(mode=None)) as url, ApiClient(f"{url}/stage", "wrong") as client:
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(RequestRefused) as refused:
             client.call("GET", "/v1/credits")
         assert refused.value.code == "unauthorized"
 
@@ -152,7 +152,7 @@ def test_the_stage_path_of_a_gateway_address_is_kept() -> None:
     with (
         api_server(script) as url,
         ApiClient(f"{url}/prod", "token-of-user") as client,
-        pytest.raises(Refused),
+        pytest.raises(RequestRefused),
     ):
         client.call("GET", "/v1/credits")
     assert script.requests[0][1] == "/prod/v1/credits"

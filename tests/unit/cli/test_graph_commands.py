@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from dualtrack.corpora.graph.rows import rows_of
 from dualtrack_stack.cli import graph_commands
-from dualtrack_stack.cli.csv_parts import Part, RowTooLong, other_parts, parts_of
+from dualtrack_stack.cli.csv_parts import CsvPart, RowTooLong, other_parts, parts_of
 from dualtrack_stack.cli.main import main
 from hypothesis import given
 from hypothesis import strategies as st
@@ -171,12 +171,12 @@ class TestParts:
     ],
 )
 def test_a_former_part_is_recognised(tmp_path: Path, title: str, source: str, is_other: bool) -> None:
-    assert bool(other_parts([title], [Part(tmp_path / "e.part1.csv", source)])) is is_other
+    assert bool(other_parts([title], [CsvPart(tmp_path / "e.part1.csv", source)])) is is_other
 
 
 def test_a_whole_file_replaces_itself(tmp_path: Path) -> None:
-    assert other_parts(["e.csv"], [Part(tmp_path / "e.csv", "e.csv")]) == []
-    assert other_parts(["e.part1.csv"], [Part(tmp_path / "e.csv", "e.csv")]) == ["e.part1.csv"]
+    assert other_parts(["e.csv"], [CsvPart(tmp_path / "e.csv", "e.csv")]) == []
+    assert other_parts(["e.part1.csv"], [CsvPart(tmp_path / "e.csv", "e.csv")]) == ["e.part1.csv"]
 
 
 def read(parts: Sequence[bytes]) -> list[list[str]]:

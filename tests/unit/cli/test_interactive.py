@@ -6,7 +6,7 @@ import base64
 from typing import TYPE_CHECKING
 
 import pytest
-from dualtrack_stack.cli.interactive import Command, Message, parse
+from dualtrack_stack.cli.interactive import Command, TypedMessage, parse
 
 from tests.clients.terminal import Terminal
 from tests.servers.api_server import CHAT_ID, Script, answered, api_server, conversation
@@ -36,15 +36,15 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("", None),
         (" \n ", None),
-        ("How? ", Message("How?")),
-        ("two\nlines", Message("two\nlines")),
+        ("How? ", TypedMessage("How?")),
+        ("two\nlines", TypedMessage("two\nlines")),
         ("/new", Command("new", "")),
         ("/file  a b.txt ", Command("file", "a b.txt")),
-        ("//etc/hosts is what?", Message("/etc/hosts is what?")),
+        ("//etc/hosts is what?", TypedMessage("/etc/hosts is what?")),
         ("/", Command("", "")),
     ],
 )
-def test_input_is_a_message_or_a_command(line: str, entered: Message | Command | None) -> None:
+def test_input_is_a_message_or_a_command(line: str, entered: TypedMessage | Command | None) -> None:
     assert parse(line) == entered
 
 

@@ -10,13 +10,13 @@ import pytest
 from dualtrack.frozen import freeze
 from dualtrack_stack.cli.client import ChatEvent
 from dualtrack_stack.cli.transcript import (
-    Answered,
-    Called,
-    Ended,
-    Failed,
+    ChatDone,
+    ChatError,
+    ChatTranscript,
+    FinalAnswer,
+    FinishedCall,
+    InterimText,
     Retrying,
-    Said,
-    Transcript,
     TurnBegan,
     Unpaid,
     clean,
@@ -34,8 +34,8 @@ from dualtrack_stack.cli.transcript import (
 from tests.servers.api_server import answered, chat_object
 
 
-def watch(events: list[tuple[str, dict[str, Any]]]) -> tuple[Transcript, list[object]]:
-    transcript, seen = Transcript(), list[object]()
+def watch(events: list[tuple[str, dict[str, Any]]]) -> tuple[ChatTranscript, list[object]]:
+    transcript, seen = ChatTranscript(), list[object]()
     for number, (kind, data) in enumerate(events, 1):
         transcript, blocks = step(transcript, ChatEvent(number, kind, freeze(data)), float(number))
         seen += blocks
@@ -63,9 +63,9 @@ def result(number: int, tool: str, **more: Any) -> tuple[str, dict[str, Any]]:
 def test_a_chat_with_a_tool_is_shown_in_order() -> None:
     _, seen = watch(answered())
     kinds = [type(block) for block in seen]
-    assert kinds == [TurnBegan, Said, Called, TurnBegan, Answered, Ended]
-    assert seen[1] == Said("I will look it up.")
-    assert seen[2] == Called("retrieve_documentation", 'query="OAuth"', 1.2)
+    assert kinds == [TurnBegan, InterimText, FinishedCall, TurnBegan, FinalAnswer, ChatDone]
+    assert seen[1] == InterimText("I will look it up.")
+    assert seen[2] == FinishedCall("retrieve_documentation", 'query="OAuth"', 1.2)
 
 
 def test_a_repeated_turn_voids_its_text() -> None:
@@ -110,7 +110,7 @@ def test_the_line_of_a_busy_model_counts_down() -> None:
 
 def test_text_of_a_turn_without_tools_is_kept_when_the_next_turn_begins() -> None:
     _, seen = watch([turn(1), delta(1, "Still thinking."), turn(2)])
-    assert Said("Still thinking.") in seen
+    assert InterimText("Still thinking.") in seen
 
 
 def test_late_text_of_an_earlier_turn_is_not_mixed_in() -> None:
@@ -121,19 +121,19 @@ def test_late_text_of_an_earlier_turn_is_not_mixed_in() -> None:
 def test_tools_run_until_their_results_arrive_in_any_order() -> None:
     transcript, seen = watch([turn(1), tools("slow", "quick"), result(2, "quick")])
     assert [call.tool for call in transcript.running] == ["slow"]
-    assert seen[-1] == Called("quick", "n=2", 1.0)
+    assert seen[-1] == FinishedCall("quick", "n=2", 1.0)
 
 
 def test_a_tool_without_a_result_is_shown() -> None:
     transcript, seen = watch([turn(1), tools("lost"), turn(2)])
-    assert Called("lost", "n=1", None, "no result seen") in seen
+    assert FinishedCall("lost", "n=1", None, "no result seen") in seen
     assert transcript.running == ()
 
 
 def test_a_failed_tool_says_why() -> None:
     preview = "Tool execution failed:\n timeout"
     _, seen = watch([turn(1), tools("slow"), result(1, "slow", is_error=True, preview=preview)])
-    assert seen[-1] == Called("slow", "n=1", 1.0, "Tool execution failed: timeout")
+    assert seen[-1] == FinishedCall("slow", "n=1", 1.0, "Tool execution failed: timeout")
 
 
 def test_credits_are_mentioned_only_if_a_tool_could_not_be_paid() -> None:
@@ -146,24 +146,24 @@ def test_a_failed_chat_ends_with_its_reason() -> None:
     transcript, seen = watch(
         [turn(1), delta(1, "Hm"), ("error", {"code": "timeout", "message": "Too long."})]
     )
-    assert seen[-1] == Failed("timeout", "Too long.")
+    assert seen[-1] == ChatError("timeout", "Too long.")
     assert transcript.text == ""
 
 
 def test_a_cancelled_chat_shows_what_it_had_written() -> None:
     kept = freeze(chat_object(status="cancelled", stop="cancelled", response="It is\x1b[2J 80"))
     _, seen = watch([turn(1), delta(1, "It is 80"), ("done", kept)])
-    assert seen[-2:] == [Answered("It is[2J 80"), Ended(kept)]
+    assert seen[-2:] == [FinalAnswer("It is[2J 80"), ChatDone(kept)]
     assert stop_note(kept)
     none = freeze(chat_object(status="cancelled", stop="cancelled", response=None))
     _, seen = watch([turn(1), ("done", none)])
-    assert seen[-1] == Ended(none)
-    assert Answered not in [type(shown) for shown in seen]
+    assert seen[-1] == ChatDone(none)
+    assert FinalAnswer not in [type(shown) for shown in seen]
     assert not stop_note(none)
 
 
 def test_events_of_a_later_version_change_nothing() -> None:
-    assert watch([("confetti", {"anything": 1})]) == (Transcript(), [])
+    assert watch([("confetti", {"anything": 1})]) == (ChatTranscript(), [])
 
 
 @pytest.mark.parametrize("hostile", ["\x1b]0;owned\x07", "\x1b[2J", "\x9b31m", "\x00", "\r\x1b[A"])

@@ -8,10 +8,10 @@ import pytest
 from click.testing import CliRunner
 from dualtrack.ids import FORMS, new_chat_id
 from dualtrack_stack.cli.id_types import wrong_id
-from dualtrack_stack.cli.interactive import Conversation
+from dualtrack_stack.cli.interactive import OpenConversation
 from dualtrack_stack.cli.main import main
-from dualtrack_stack.cli.talk import Question
-from dualtrack_stack.cli.target import Target
+from dualtrack_stack.cli.talk import OutgoingMessage
+from dualtrack_stack.cli.target import ChosenStack
 
 from tests.servers.api_server import Script, api_server
 
@@ -71,9 +71,9 @@ def test_in_a_conversation_a_wrong_id_is_an_error_and_it_goes_on(
 ) -> None:
     script = Script()
     with api_server(script) as url:
-        target = Target(url, "token-of-user", dev=False)
+        target = ChosenStack(url, "token-of-user", dev=False)
         with target.client() as client:
-            talk = Conversation(target, client, Question("", CV))
+            talk = OpenConversation(target, client, OutgoingMessage("", CV))
             for wrong in ("../../etc/passwd", "..", "cv_1", "x#"):
                 talk.enter(command.format(wrong))
                 assert " id such as " in capsys.readouterr().err

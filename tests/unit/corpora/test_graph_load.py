@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from dualtrack.corpora.graph import load, survey
-from dualtrack.tools.graph.schema import Label, Property, RelationshipType
+from dualtrack.tools.graph.schema import NodeLabel, Property, RelationshipType
 
 from tests.drivers.corpus_world import limited
 from tests.drivers.graph_corpus import GraphWorld, edges, nodes, table
@@ -32,7 +32,7 @@ def _refused(files: dict[str, bytes], world: GraphWorld | None = None, **more: A
 
 def test_files_become_tables_of_labels_and_types() -> None:
     world = _loaded(edges=EDGES, nodes=NODES)  # relationships may come first
-    assert world.schema().labels == (Label("Asset", (), 2), Label("Location", (), 1))
+    assert world.schema().labels == (NodeLabel("Asset", (), 2), NodeLabel("Location", (), 1))
     assert world.schema().types == (RelationshipType("IN", (("Asset", "Location"),), (), 2),)
     answer = world.ask(
         "MATCH (a:Asset)-[:`IN`]->(l:Location) RETURN a.node_id, a.name, l.name ORDER BY a.name"

@@ -6,8 +6,8 @@ import json
 
 import pytest
 from dualtrack.corpora.graph.load import counted
-from dualtrack.corpora.graph.rows import MAX_PROPERTIES, Edge, Node, rows_of
-from dualtrack.corpora.kinds import Refused
+from dualtrack.corpora.graph.rows import MAX_PROPERTIES, EdgeRow, Node, rows_of
+from dualtrack.corpora.kinds import FileRefused
 
 from tests.drivers.graph_corpus import edges, nodes, table
 
@@ -21,7 +21,7 @@ def test_a_row_of_csv_is_a_node_with_its_properties() -> None:
 
 def test_a_value_may_have_quotes_and_lines() -> None:
     (row,) = rows_of("x.csv", b'from,type,to,note\r\na,IN,b,"two\r\nlines, ""one"" value"\r\n')
-    assert row == Edge(3, "a", "IN", "b", {"note": 'two\r\nlines, "one" value'})
+    assert row == EdgeRow(3, "a", "IN", "b", {"note": 'two\r\nlines, "one" value'})
 
 
 def test_json_has_nodes_and_edges_with_typed_properties() -> None:
@@ -31,7 +31,7 @@ def test_json_has_nodes_and_edges_with_typed_properties() -> None:
     }
     assert list(rows_of("x.JSON", json.dumps(data).encode())) == [
         Node(1, "7", "Asset", "Pump", {"n": 1, "ok": True}),
-        Edge(1, "7", "IN", "8", {"weight": 0.5}),
+        EdgeRow(1, "7", "IN", "8", {"weight": 0.5}),
     ]
 
 
@@ -78,7 +78,7 @@ def test_a_bad_row_is_named_with_its_line(row: str, words: str) -> None:
 def test_a_bad_object_is_named_with_its_number(node: object, words: str) -> None:
     data = json.dumps({"nodes": [node]}).encode()
     if not words:
-        with pytest.raises(Refused, match="Infinity is not a number"):
+        with pytest.raises(FileRefused, match="Infinity is not a number"):
             counted("x.json", data)
         return
     _, problems = counted("x.json", data)
@@ -110,13 +110,13 @@ def test_a_bad_object_is_named_with_its_number(node: object, words: str) -> None
     ],
 )
 def test_an_invalid_file_is_refused(name: str, data: bytes, words: str) -> None:
-    with pytest.raises(Refused, match=words.replace("[", r"\[")):
+    with pytest.raises(FileRefused, match=words.replace("[", r"\[")):
         counted(name, data)
 
 
 def test_the_number_of_properties_is_limited() -> None:
     header = ",".join(f"p{n}" for n in range(MAX_PROPERTIES + 1))
-    with pytest.raises(Refused, match="has 101 properties"):
+    with pytest.raises(FileRefused, match="has 101 properties"):
         counted("x.csv", table(f"node_id,label,name,{header}"))
 
 

@@ -6,7 +6,7 @@ import io
 import zipfile
 
 import pytest
-from dualtrack.corpora.courses import Courses
+from dualtrack.corpora.courses import CoursesKind
 from dualtrack.corpora.ingest import NotEmbedded
 from dualtrack.corpora.jobs import MAX_TRIES
 from dualtrack.errors import Gone
@@ -155,7 +155,7 @@ def test_other_bytes_than_were_announced_are_refused() -> None:
 
 
 def test_files_beyond_a_corpus_limit_are_refused() -> None:
-    world = CorpusWorld(kind=Courses(3))
+    world = CorpusWorld(kind=CoursesKind(3))
     job = world.run(world.begin({"a.txt": A, "b.txt": B, "c.txt": course("Chess", "A rook moves.")}))
     assert world.files(job)["c.txt"].reason == "makes the corpus too large: it may have at most 3 chunks"
     assert world.titles() == ["Sailing", "Baking"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from dualtrack.credits.account import Decision
+from dualtrack.credits.account import AccountChange
 from dualtrack.credits.audit import audit
 from dualtrack.storage import dynamo
 from dualtrack.storage.ledger import Ledger, with_account
@@ -34,7 +34,7 @@ def test_of_fifty_concurrent_starts_with_20_credits_four_succeed() -> None:
             decision = with_account(
                 ledger, "ann", lambda account: account.hold(f"chat {number}", 5, NOW), ledger.commit
             )
-            return isinstance(decision, Decision)
+            return isinstance(decision, AccountChange)
 
         with ThreadPoolExecutor(50) as pool:
             started = list(pool.map(start, range(50)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dualtrack.credits.account import EXPIRED_AT_ONCE, HOLD_SECONDS, Account, Hold, Part
+from dualtrack.credits.account import EXPIRED_AT_ONCE, HOLD_SECONDS, Account, CreditPart, Hold
 from dualtrack.storage.dynamo import put, transact
 from dualtrack.storage.ledger import account_item
 
@@ -19,7 +19,7 @@ DEAD = 300
 def with_dead_holds(world: World) -> None:
     """Ann's account with a pack that dead holds have used up."""
     at = int(world.clock()) - HOLD_SECONDS - 60
-    holds = {f"ch_{number}": Hold(at + number // 60, (Part("", 5),)) for number in range(DEAD)}
+    holds = {f"ch_{number}": Hold(at + number // 60, (CreditPart("", 5),)) for number in range(DEAD)}
     account = Account("ann", seq=1, day="2026-11-18", pack=5 * DEAD, holds=holds)
     transact(world.stores.chats.client, [put("account", world.stores.ledger.table, account_item(account))])
 

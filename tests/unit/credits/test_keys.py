@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.credits.account import Account, Cost, Decision, Refused
+from dualtrack.credits.account import Account, AccountChange, Cost, HoldRefusal
 from dualtrack.credits.audit import audit
 from dualtrack.credits.keys import MAX_CREDITS, MAX_DOLLARS, NANO, Caps, UnderKey
 from dualtrack.errors import ApiError
@@ -31,16 +31,16 @@ class Owner:
     def set_caps(self, **caps: float | None) -> None:
         self.take(self.account.change_caps("k1", caps, NOON))
 
-    def take(self, decision: Decision | Refused) -> Decision:
-        assert isinstance(decision, Decision), decision
+    def take(self, decision: AccountChange | HoldRefusal) -> AccountChange:
+        assert isinstance(decision, AccountChange), decision
         self.account = decision.account
         self.lines += decision.movements
         assert audit(self.account, self.lines) == ()
         return decision
 
-    def start(self, chat: str, now: float = NOON) -> Decision | Refused:
+    def start(self, chat: str, now: float = NOON) -> AccountChange | HoldRefusal:
         decision = self.account.hold(chat, 5, now, KEY)
-        if isinstance(decision, Decision):
+        if isinstance(decision, AccountChange):
             self.take(decision)
         return decision
 
@@ -49,13 +49,13 @@ class Owner:
 
 
 def _error(refused: object) -> dict[str, Any]:
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, HoldRefusal)
     return dict(refused.error().body()["error"])
 
 
 def test_a_cap_of_credits_admits_as_many_chats_as_fit_and_says_which_cap_it_was() -> None:
     owner = Owner(credits_day=15)
-    assert [isinstance(owner.start(f"c{number}"), Decision) for number in range(5)] == [True] * 3 + [
+    assert [isinstance(owner.start(f"c{number}"), AccountChange) for number in range(5)] == [True] * 3 + [
         False
     ] * 2
     error = _error(owner.start("c9"))
@@ -71,7 +71,7 @@ def test_a_cap_of_credits_admits_as_many_chats_as_fit_and_says_which_cap_it_was(
         "required": 5,
         "resets_at": "2026-11-22T00:00:00.000Z",
     }
-    assert isinstance(owner.account.hold("without a key", 5, NOON), Decision), (
+    assert isinstance(owner.account.hold("without a key", 5, NOON), AccountChange), (
         "the owner has credits of his own"
     )
 
@@ -122,7 +122,7 @@ def test_midnight_turns_the_days_caps_and_a_hold_counts_on_the_day_it_was_taken(
     owner = Owner(credits_day=10, credits_total=100)
     owner.start("c1", MIDNIGHT - 60)
     owner.start("c2", MIDNIGHT - 60)
-    assert isinstance(owner.start("c3", MIDNIGHT - 1), Refused)
+    assert isinstance(owner.start("c3", MIDNIGHT - 1), HoldRefusal)
     owner.start("c3", MIDNIGHT)
     assert owner.view(MIDNIGHT)["held"]["credits_day"] == 5
     assert owner.view(MIDNIGHT)["held"]["credits_total"] == 15
@@ -149,7 +149,7 @@ def test_a_cap_below_what_is_used_admits_nothing_and_frees_nothing() -> None:
     assert owner.account.available(NOON, "k1") == 0
     owner.take(owner.account.settle("c2", 5, NOON, Cost(0, "k1")))
     owner.set_caps(credits_total=None)
-    assert isinstance(owner.start("c3"), Decision)
+    assert isinstance(owner.start("c3"), AccountChange)
 
 
 def test_a_cap_that_no_day_can_cover_does_not_reset() -> None:
@@ -182,7 +182,7 @@ def test_a_chat_whose_hold_has_expired_costs_its_dollars_all_the_same() -> None:
     assert owner.view(NOON + 3_600)["held"]["dollars_total"] == 0
     owner.take(owner.account.release("c1", NOON + 3_600, Cost(NANO, "k1")))
     assert owner.view(NOON + 3_600)["used"]["dollars_total"] == 1
-    assert isinstance(owner.start("c2", NOON + 3_600), Refused)
+    assert isinstance(owner.start("c2", NOON + 3_600), HoldRefusal)
 
 
 def test_a_chat_that_costs_more_than_it_held_shows_it() -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from dualtrack.credits.account import Account, Decision, Movement, Refused
+from dualtrack.credits.account import Account, AccountChange, HoldRefusal, Movement
 from dualtrack.credits.audit import audit
 from dualtrack.credits.plans import price_chat
 
@@ -31,7 +31,7 @@ class Story:
     def clock(self, text: str) -> None:
         self.now = datetime.fromisoformat(text).timestamp()
 
-    def move(self, decision: Decision) -> Decision:
+    def move(self, decision: AccountChange) -> AccountChange:
         self.account = decision.account
         self.lines += decision.movements
         assert audit(self.account, self.lines) == ()
@@ -40,9 +40,9 @@ class Story:
     def start(self, chat: str) -> bool:
         """Whether the chat may start."""
         decision = self.account.hold(chat, 5, self.now)
-        if isinstance(decision, Decision):
+        if isinstance(decision, AccountChange):
             self.move(decision)
-        return isinstance(decision, Decision)
+        return isinstance(decision, AccountChange)
 
     def tools(self, chat: str, *calls: PriceClass, documentation_paid: bool = False) -> tuple[bool, ...]:
         """Which of a turn's tools may run."""
@@ -60,7 +60,7 @@ class Story:
         """Use this many credits on a day, at noon."""
         self.clock(f"{day}T12:00:00Z")
         decision = self.account.hold("busy", amount, self.now)
-        assert isinstance(decision, Decision)
+        assert isinstance(decision, AccountChange)
         self.move(decision)
         assert self.move(self.account.settle("busy", amount, self.now)).amount == amount
 
@@ -147,7 +147,7 @@ def test_a_refusal_says_what_is_missing_and_what_can_be_bought() -> None:
     story = Story()
     story.spend(48, "2026-11-21")
     refused = story.account.hold("chat", 5, story.now)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, HoldRefusal)
     error = refused.error()
     assert error.status == 402
     body = error.body()["error"]
@@ -266,7 +266,7 @@ def test_at_most_200_chats_of_a_user_are_open() -> None:
     story = Story(pack=5_000)
     assert all(story.start(f"chat {n}") for n in range(200))
     refused = story.account.hold("one more", 5, story.now)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, HoldRefusal)
     assert refused.error().status == 429
     assert story.tools("chat 7", "github") == (True,)  # those that run go on
 
@@ -340,7 +340,7 @@ def test_pro_has_3000_credits_a_month_and_a_fresh_start_in_the_next() -> None:
     story.clock("2026-10-21T12:00:00Z")
     assert story.available == 0
     refused = story.account.hold("chat", 5, story.now)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, HoldRefusal)
     assert refused.error().extra["resets_at"] == "2026-11-01T00:00:00.000Z"
     story.clock("2026-10-31T23:59:59Z")
     assert not story.start("chat")

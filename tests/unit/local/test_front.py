@@ -14,7 +14,7 @@ from dualtrack_stack.local import front
 from dualtrack_stack.local.front_config import FrontConfig
 from dualtrack_stack.local.login import login_name
 from dualtrack_stack.local.loopback import serve_in_thread
-from dualtrack_stack.local.tokens import Identity, Tokens
+from dualtrack_stack.local.tokens import LocalUsers, SignedInUser
 from dualtrack_stack.page import web
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -259,11 +259,11 @@ def test_a_name_that_the_pool_would_refuse_is_refused() -> None:
 def test_without_a_name_a_token_is_for_the_default_user(monkeypatch: pytest.MonkeyPatch) -> None:
     asked_for: list[tuple[str, bool]] = []
 
-    def identity(_tokens: Tokens, user: str, *, admin: bool = False) -> Identity:
+    def identity(_tokens: LocalUsers, user: str, *, admin: bool = False) -> SignedInUser:
         asked_for.append((user, admin))
-        return Identity("token", "id", created=True)
+        return SignedInUser("token", "id", created=True)
 
-    monkeypatch.setattr(Tokens, "identity", identity)
+    monkeypatch.setattr(LocalUsers, "identity", identity)
     answer = got("/dev/token")
     assert answer.json() == {"token": "token", "user_id": "id", "created": True}
     got("/dev/token", params={"user": "ann", "admin": "1"})

@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from dualtrack_stack.local.deploy import Deployed, DeployFailed
+from dualtrack_stack.local.deploy import DeployFailed, StackOutputs
 from dualtrack_stack.local.reload import Reload, counted, kept
-from dualtrack_stack.local.saved import Watched, look
+from dualtrack_stack.local.saved import WatchedFolders, look
 from dualtrack_stack.project.model import BadProject, Project
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dualtrack_stack.local.saved import Saved
+    from dualtrack_stack.local.saved import FileStates
 
 
 class Stack:
     """In place of the local stack: a folder whose files are the deployment, once they say ``good``."""
 
     def __init__(self, folder: Path) -> None:
-        self.watched = Watched(folder, folder / "profiles")
+        self.watched = WatchedFolders(folder, folder / "profiles")
         self.seen = self.saved()
         self.deployed: list[str] = []
         self.announced: list[tuple[str, str]] = []
@@ -31,7 +31,7 @@ class Stack:
         self.notes: tuple[str, ...] = ("tools/a.py:1: importing it takes 1.2 s",)
         self.later: tuple[str, ...] = ()
 
-    def saved(self) -> Saved:
+    def saved(self) -> FileStates:
         return look(self.watched)
 
     def text(self) -> str:
@@ -44,14 +44,14 @@ class Stack:
             self.watched.root, profiles=tuple(self.watched.profiles.glob("*.json")), notes=self.notes
         )
 
-    def deploy(self, _project: Project) -> Deployed:
+    def deploy(self, _project: Project) -> StackOutputs:
         text = self.text()
         self.during()
         before = self.deployed[-1] if self.deployed else ""
         self.deployed.append(text)
-        return Deployed({}, changed=text != before, fresh=False)
+        return StackOutputs({}, changed=text != before, fresh=False)
 
-    def announce(self, seen: Saved, problem: str = "") -> None:
+    def announce(self, seen: FileStates, problem: str = "") -> None:
         self.announced.append((seen.digest(), problem))
 
     def works(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from dualtrack.corpora.courses import Courses
+from dualtrack.corpora.courses import CoursesKind
 from dualtrack.models.minilm import NAME, load
 from dualtrack.tools.courses.index import load as load_index
 from dualtrack.tools.courses.ranking import search
@@ -17,7 +17,7 @@ def test_there_are_vectors_for_the_current_texts() -> None:
     read = documents()
     with np.load(VECTORS) as stored:
         assert str(stored["model"]) == NAME
-        counted = {document.digest: len(Courses().texts(document.packed)) for document in read.values()}
+        counted = {document.digest: len(CoursesKind().texts(document.packed)) for document in read.values()}
         assert {name: len(stored[name]) for name in stored.files if name != "model"} == counted, (
             "run python -m dualtrack_stack.local.sample_courses"
         )
@@ -31,7 +31,7 @@ def test_the_vectors_are_those_of_the_local_model() -> None:
     with np.load(VECTORS) as stored:
         for document in documents().values():
             for text, row in list(
-                zip(Courses().texts(document.packed), stored[document.digest], strict=True)
+                zip(CoursesKind().texts(document.packed), stored[document.digest], strict=True)
             )[:2]:
                 made, kept = np.frombuffer(model.embed(text), "<f4"), row.astype(np.float32)
                 assert made @ kept / np.linalg.norm(kept) > 0.99

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from dualtrack_stack.local import saved
-from dualtrack_stack.local.saved import Saved, Watched, changes, is_due, look
+from dualtrack_stack.local.saved import FileStates, WatchedFolders, changes, is_due, look
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Watched:
+def watched(tmp_path: Path) -> WatchedFolders:
     for folder in ("profiles", "tools/billing", "tools/__pycache__", "tools/.git"):
         (tmp_path / folder).mkdir(parents=True)
     names = (
@@ -24,10 +24,10 @@ def watched(tmp_path: Path) -> Watched:
     )
     for name in names:
         (tmp_path / name).write_text("{}")
-    return Watched(tmp_path, tmp_path / "profiles")
+    return WatchedFolders(tmp_path, tmp_path / "profiles")
 
 
-def test_what_counts_is_seen_and_nothing_else(watched: Watched) -> None:
+def test_what_counts_is_seen_and_nothing_else(watched: WatchedFolders) -> None:
     """No caches, and nothing that an editor lays down beside a file."""
     assert sorted(look(watched).files) == [
         "dualtrack.toml",
@@ -39,17 +39,17 @@ def test_what_counts_is_seen_and_nothing_else(watched: Watched) -> None:
 
 
 def test_an_empty_folder_holds_nothing(tmp_path: Path) -> None:
-    assert look(Watched(tmp_path, tmp_path / "profiles")).files == {}
+    assert look(WatchedFolders(tmp_path, tmp_path / "profiles")).files == {}
 
 
-def test_profiles_elsewhere_are_named_in_full(watched: Watched, tmp_path: Path) -> None:
+def test_profiles_elsewhere_are_named_in_full(watched: WatchedFolders, tmp_path: Path) -> None:
     elsewhere = tmp_path.with_name(f"{tmp_path.name}-elsewhere")
     elsewhere.mkdir()
     (elsewhere / "a.json").write_text("{}")
-    assert (elsewhere / "a.json").as_posix() in look(Watched(watched.root, elsewhere)).files
+    assert (elsewhere / "a.json").as_posix() in look(WatchedFolders(watched.root, elsewhere)).files
 
 
-def test_a_file_that_is_replaced_by_another_of_its_size_and_time_is_a_change(watched: Watched) -> None:
+def test_a_file_that_is_replaced_by_another_of_its_size_and_time_is_a_change(watched: WatchedFolders) -> None:
     """As an editor saves: another file, renamed."""
     before, file = look(watched), watched.root / "tools" / "weather.py"
     stat = file.stat()
@@ -63,13 +63,15 @@ def test_a_file_that_is_replaced_by_another_of_its_size_and_time_is_a_change(wat
     assert after.digest() == look(watched).digest()
 
 
-def test_a_huge_folder_is_not_read_to_its_end(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_folder_is_not_read_to_its_end(
+    watched: WatchedFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(saved, "MOST_FILES", 3)
     assert len(look(watched).files) == 3
 
 
-def of(**files: int) -> Saved:
-    return Saved({name: (time, 0, 0) for name, time in files.items()})
+def of(**files: int) -> FileStates:
+    return FileStates({name: (time, 0, 0) for name, time in files.items()})
 
 
 def test_each_file_is_named_with_what_became_of_it() -> None:

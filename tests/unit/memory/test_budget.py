@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.codec import dump, load
 from dualtrack.frozen import freeze
-from dualtrack.memory.blocks import Result
+from dualtrack.memory.blocks import SentResult
 from dualtrack.memory.budget import (
     LEAST_QUERY,
     OWN_EXTRACT,
@@ -22,9 +22,9 @@ from dualtrack.memory.budget import (
     smaller,
 )
 from dualtrack.memory.estimate import message_tokens
-from dualtrack.memory.records import Block
+from dualtrack.memory.records import TrackBlock
 from dualtrack.memory.refused_files import without_files
-from dualtrack.memory.sending import Cut, Cuts, Sending
+from dualtrack.memory.sending import Cuts, ResultCut, Sending
 from dualtrack.memory.summaries import EXTRACT_LIMIT
 from dualtrack.memory.view import PastTurn, View, build
 from dualtrack.models.thinking import Thinking
@@ -38,13 +38,13 @@ from hypothesis import strategies as st
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-QUERY = Block("q1", "user", "What is it?", "2026-11-22T00:00:00.000Z")
+QUERY = TrackBlock("q1", "user", "What is it?", "2026-11-22T00:00:00.000Z")
 IMAGE = MappingProxyType({"media_type": "image/png", "data": "aGk="})
 PDF = MappingProxyType({"media_type": "application/pdf", "data": "aGk="})
 LONG = "word " * 20_000
 
 
-def turn(number: int, results: Sequence[Result]) -> PastTurn:
+def turn(number: int, results: Sequence[SentResult]) -> PastTurn:
     """A turn that thought and called a tool for each result."""
     calls = tuple(
         ToolCall(f"q1-t{number * 100 + index}", f"toolu_{number}_{index}", "search", freeze({}))
@@ -56,7 +56,7 @@ def turn(number: int, results: Sequence[Result]) -> PastTurn:
     return PastTurn(freeze(said), calls, brought)
 
 
-def turn_by_turn(rounds: Sequence[Sequence[Result]], room: int, query: View | None = None) -> list[View]:
+def turn_by_turn(rounds: Sequence[Sequence[SentResult]], room: int, query: View | None = None) -> list[View]:
     """The views of a query's calls, each with the cuts of the one before, as they are stored."""
     views = [fit(query or View((), QUERY), room)]
     for number, results in enumerate(rounds, start=1):
@@ -85,14 +85,14 @@ TEXTS = st.one_of(
     st.integers(0, 30_000).map(lambda count: "[ID:\n" * (count // 5)),
 )
 RESULTS = st.builds(
-    Result, TEXTS, st.booleans(), st.lists(st.sampled_from([IMAGE, PDF]), max_size=3).map(tuple)
+    SentResult, TEXTS, st.booleans(), st.lists(st.sampled_from([IMAGE, PDF]), max_size=3).map(tuple)
 )
 ROUNDS = st.lists(st.lists(RESULTS, min_size=1, max_size=6), min_size=1, max_size=6)
 
 
 @settings(deadline=None, max_examples=40)
 @given(rounds=ROUNDS, room=st.integers(-5_000, 150_000))
-def test_a_view_is_within_the_budget_or_minimal(rounds: list[list[Result]], room: int) -> None:
+def test_a_view_is_within_the_budget_or_minimal(rounds: list[list[SentResult]], room: int) -> None:
     before: View | None = None
     for view in turn_by_turn(rounds, room):
         assert tokens(view) <= room or is_least(view)
@@ -114,7 +114,7 @@ def assert_goes_on(before: View, view: View) -> None:
     """What was sent is unchanged, but for the one step in which old results become extracts."""
     old = {call_id: view.cuts.results[call_id] for call_id in before.cuts.results}
     for call_id, cut in before.cuts.results.items():
-        assert old[call_id] in (cut, replace(cut, files=0), Cut(EXTRACT_LIMIT))
+        assert old[call_id] in (cut, replace(cut, files=0), ResultCut(EXTRACT_LIMIT))
     if old == before.cuts.results and view.cuts.without_thinking == before.cuts.without_thinking:
         assert plain(view)[: len(plain(before))] == plain(before)
     else:
@@ -124,7 +124,9 @@ def assert_goes_on(before: View, view: View) -> None:
 
 def test_results_of_one_turn_share_the_rest_and_say_how_to_read_on() -> None:
     """Small ones are sent whole, big ones get equal shares."""
-    view = turn_by_turn([[Result("short"), Result(LONG), Result(LONG), Result("x" * 3_000)]], 20_000)[-1]
+    view = turn_by_turn(
+        [[SentResult("short"), SentResult(LONG), SentResult(LONG), SentResult("x" * 3_000)]], 20_000
+    )[-1]
     first, second, third, last = (cut.characters for cut in view.cuts.results.values())
     assert (first, last) == (5, 3_000)
     assert abs(second - third) < 10
@@ -138,7 +140,7 @@ def test_results_of_one_turn_share_the_rest_and_say_how_to_read_on() -> None:
 
 def test_a_full_budget_is_emptied_by_a_third_in_one_step() -> None:
     room = 90_000
-    views = turn_by_turn([[Result(LONG), Result(LONG)]] * 8, room)
+    views = turn_by_turn([[SentResult(LONG), SentResult(LONG)]] * 8, room)
     steps = [
         (before, view)
         for before, view in pairwise(views)
@@ -157,8 +159,8 @@ def test_a_full_budget_is_emptied_by_a_third_in_one_step() -> None:
 
 
 def test_files_that_do_not_fit_are_counted() -> None:
-    view = turn_by_turn([[Result("a", media=(IMAGE,) * 9)]], 12_000)[-1]
-    assert view.cuts.results["q1-t100"] == Cut(1, 5)
+    view = turn_by_turn([[SentResult("a", media=(IMAGE,) * 9)]], 12_000)[-1]
+    assert view.cuts.results["q1-t100"] == ResultCut(1, 5)
     assert build(view).messages[-1]["content"][0]["content"][-1]["text"] == (
         "(Files of this result that could not be shown here: 4.)"
     )
@@ -183,17 +185,17 @@ def test_the_text_of_a_query_is_cut_last() -> None:
 
 def test_a_turn_of_an_earlier_release_is_sent_as_before() -> None:
     """It has no cuts: its results went up to the profile's limit, with as many files as a request holds."""
-    turns = (turn(1, [Result("y" * 150_000, media=(IMAGE,))]), turn(2, [Result("new")]))
+    turns = (turn(1, [SentResult("y" * 150_000, media=(IMAGE,))]), turn(2, [SentResult("new")]))
     view = View((), QUERY, turns=turns)
     before = plain(replace(view, turns=turns[:1]))
     fitted = fit(view, 80_000)
-    assert fitted.cuts.results == {"q1-t100": Cut(100_000, 1), "q1-t200": Cut(3)}
+    assert fitted.cuts.results == {"q1-t100": ResultCut(100_000, 1), "q1-t200": ResultCut(3)}
     assert plain(fitted)[:3] == before
 
 
 def test_each_try_is_smaller_and_the_newest_results_come_first() -> None:
     """They were never sent; if older ones must be cut, the thinking is dropped, too."""
-    view = turn_by_turn([[Result("old " * 5_000)], [Result(LONG), Result("short")]], 90_000)[-1]
+    view = turn_by_turn([[SentResult("old " * 5_000)], [SentResult(LONG), SentResult("short")]], 90_000)[-1]
     steps, tries = iter(STEPS), [view]
     while (less := smaller(tries[-1], steps)) is not None:
         tries.append(less)
@@ -219,8 +221,8 @@ def test_the_minimal_view_has_no_files_and_the_beginning_of_the_query() -> None:
 
 
 def test_files_that_were_refused_are_left_out_from_then_on() -> None:
-    view = without_files(turn_by_turn([[Result("a", media=(IMAGE,))]], 90_000)[-1])
-    later = fit(replace(view, turns=(*view.turns, turn(2, [Result("b", media=(IMAGE,))]))), 90_000)
+    view = without_files(turn_by_turn([[SentResult("a", media=(IMAGE,))]], 90_000)[-1])
+    later = fit(replace(view, turns=(*view.turns, turn(2, [SentResult("b", media=(IMAGE,))]))), 90_000)
     assert build(later).files == 0
     assert plain(later)[:3] == plain(view)
 

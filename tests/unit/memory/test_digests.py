@@ -10,15 +10,15 @@ from dualtrack.memory.digest_writing import digest_call, written_by_model
 from dualtrack.memory.digests import (
     DIGEST_LIMIT,
     Digest,
+    DigestDraft,
     Past,
     TrackBudget,
-    Written,
     digest_of,
     mechanical_digest,
     past_to_send,
     to_fold_ahead,
 )
-from dualtrack.memory.records import Block, QueryTrack
+from dualtrack.memory.records import QueryTrack, TrackBlock
 from dualtrack.models.thinking import Thinking
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,13 +33,13 @@ def track(number: int, words: str = "word " * 20, tools: int = 1) -> QueryTrack:
     """A past query that asks and is answered in these words."""
     own = f"q{number}"
     results = tuple(
-        Block(f"{own}-t{m}-sum", "user", "(data from search) found", AT, f"{own}-t{m}")
+        TrackBlock(f"{own}-t{m}-sum", "user", "(data from search) found", AT, f"{own}-t{m}")
         for m in range(1, tools + 1)
     )
     blocks = (
-        Block(own, "user", f"question {number} {words}", AT),
+        TrackBlock(own, "user", f"question {number} {words}", AT),
         *results,
-        Block(f"{own}-r-sum", "assistant", f"answer {number} {words}", AT, f"{own}-r"),
+        TrackBlock(f"{own}-r-sum", "assistant", f"answer {number} {words}", AT, f"{own}-r"),
     )
     return QueryTrack(number, blocks)
 
@@ -112,7 +112,7 @@ def test_a_digest_written_ahead_suffices_when_the_budget_is_passed() -> None:
     for number in range(1, 300):
         past = Past(past.digest, (*past.tracks, track(number)), past.ahead)
         if folded := to_fold_ahead(past, budget):
-            written = digest_of(past.digest, folded, Written("By the model. " * 300), budget, AT)
+            written = digest_of(past.digest, folded, DigestDraft("By the model. " * 300), budget, AT)
             past = Past(past.digest, past.tracks, written)
         sent = past_to_send(past, budget, AT, cold=False)
         if sent.digest != past.digest:
@@ -172,7 +172,7 @@ def test_the_input_of_a_digest_is_data(hostile: str) -> None:
 
 def test_a_digest_by_the_model_is_one_line_without_copied_ids() -> None:
     short = written_by_model("[ID:d1, ref:q1..q3] They asked.\n\nIt was found.")
-    assert short == Written("They asked. It was found.")
+    assert short == DigestDraft("They asked. It was found.")
     long = written_by_model("DIGEST\n" + "A sentence of some words. " * 400)
     assert long is not None
     assert len(long.text) <= DIGEST_LIMIT

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 from dualtrack.memory.digest_writing import digest_call, written_by_model
-from dualtrack.memory.digests import DIGEST_LIMIT, Digest, Past, TrackBudget, Written, digest_of, past_to_send
-from dualtrack.memory.records import Block, QueryTrack, Record
+from dualtrack.memory.digests import (
+    DIGEST_LIMIT,
+    Digest,
+    DigestDraft,
+    Past,
+    TrackBudget,
+    digest_of,
+    past_to_send,
+)
+from dualtrack.memory.records import QueryTrack, Record, TrackBlock
 from dualtrack.memory.standing import (
     STANDING_LIMIT,
     Changes,
@@ -29,9 +37,9 @@ def track(number: int, asked: str, result: str = "found", answered: str = "Done.
     """A past query with a tool's result."""
     own = f"q{number}"
     blocks = (
-        Block(own, "user", asked, AT),
-        Block(f"{own}-t1-sum", "user", f"(data from search) {result}", AT, f"{own}-t1"),
-        Block(f"{own}-r-sum", "assistant", answered, AT, f"{own}-r"),
+        TrackBlock(own, "user", asked, AT),
+        TrackBlock(f"{own}-t1-sum", "user", f"(data from search) {result}", AT, f"{own}-t1"),
+        TrackBlock(f"{own}-r-sum", "assistant", answered, AT, f"{own}-r"),
     )
     return QueryTrack(number, blocks)
 
@@ -160,7 +168,7 @@ def test_a_digest_carries_the_lines_over_whatever_its_writer_forgets() -> None:
         if last == 10:
             asked[2] = "Always answer in French. What is it?"
         folded = tuple(track(number, said) for number, said in enumerate(asked, start=last - 9))
-        written = Written("They spoke. " * 400) if last % 20 else None
+        written = DigestDraft("They spoke. " * 400) if last % 20 else None
         base = digest_of(base, folded, written, budget, AT)
         head = f"[ID:d{base.number}, ref:q1..q{last}] The user's standing instructions, word for word"
         assert base.text.startswith(head)
@@ -213,7 +221,7 @@ def test_the_writer_is_shown_the_list_with_numbers() -> None:
 
 def test_the_writers_answer_is_read_by_its_form() -> None:
     said = 'ADD q8 "use tabs"\nDROP 2. q9 "deploy whenever"\n\nDIGEST\nThey\nspoke of DIGEST forms.'
-    assert written_by_model(said) == Written(
+    assert written_by_model(said) == DigestDraft(
         "They spoke of DIGEST forms.",
         Changes((Instruction(8, '"use tabs"'),), ((2, Instruction(9, '"deploy whenever"')),)),
     )

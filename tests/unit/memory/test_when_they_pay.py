@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from dualtrack.memory.joint_summaries import MOST_AT_ONCE, LastCall
-from dualtrack.memory.records import Pace, QueryTrack, Record
+from dualtrack.memory.records import CallSums, QueryTrack, Record
 from dualtrack.memory.summaries import SummaryRequest
 from dualtrack.memory.when_they_pay import (
     Summariser,
@@ -35,10 +35,10 @@ def queries(draw: st.DrawFn) -> WholeQuery:
 
 
 @st.composite
-def paces(draw: st.DrawFn) -> Pace:
+def paces(draw: st.DrawFn) -> CallSums:
     """The sums of some queries."""
     count = draw(st.integers(1, 100))
-    return Pace(count, draw(st.integers(count, 15 * count)), draw(st.integers(0, count - 1)))
+    return CallSums(count, draw(st.integers(count, 15 * count)), draw(st.integers(0, count - 1)))
 
 
 def summariser(prompt: int = 30_000) -> Summariser:
@@ -50,7 +50,7 @@ some_queries = st.lists(queries(), max_size=6)
 
 @given(some_queries, paces(), st.booleans())
 def test_a_batch_is_the_oldest_queries_of_at_most_one_joint_call(
-    listed: list[WholeQuery], pace: Pace, is_forced: bool
+    listed: list[WholeQuery], pace: CallSums, is_forced: bool
 ) -> None:
     chosen = batch(listed, pace, summariser(), is_forced=is_forced)
     assert [*chosen] == listed[: len(chosen)]
@@ -60,7 +60,7 @@ def test_a_batch_is_the_oldest_queries_of_at_most_one_joint_call(
 
 @given(some_queries, paces(), st.booleans(), st.integers(0, 100))
 def test_a_batch_is_no_more_than_the_chat_can_pay_for(
-    listed: list[WholeQuery], pace: Pace, is_forced: bool, paid: int
+    listed: list[WholeQuery], pace: CallSums, is_forced: bool, paid: int
 ) -> None:
     """A past that no longer fits takes its oldest query all the same: the step pays for as much of it as it can."""
     chosen = batch(
@@ -74,7 +74,7 @@ def test_a_batch_is_no_more_than_the_chat_can_pay_for(
 
 @given(some_queries, paces())
 def test_a_colder_or_busier_conversation_summarises_at_least_as_early(
-    listed: list[WholeQuery], pace: Pace
+    listed: list[WholeQuery], pace: CallSums
 ) -> None:
     if batch(listed, pace, summariser(), is_forced=False):
         colder = replace(pace, cold=pace.queries - 1)
@@ -84,13 +84,15 @@ def test_a_colder_or_busier_conversation_summarises_at_least_as_early(
 
 
 @given(some_queries, paces(), st.integers(0, 200_000))
-def test_a_longer_prefix_never_makes_summaries_pay(listed: list[WholeQuery], pace: Pace, more: int) -> None:
+def test_a_longer_prefix_never_makes_summaries_pay(
+    listed: list[WholeQuery], pace: CallSums, more: int
+) -> None:
     if batch(listed, pace, summariser(30_000 + more), is_forced=False):
         assert batch(listed, pace, summariser(30_000), is_forced=False)
 
 
 @given(paces())
-def test_a_token_of_the_past_is_read_by_each_call_warm_or_cold(pace: Pace) -> None:
+def test_a_token_of_the_past_is_read_by_each_call_warm_or_cold(pace: CallSums) -> None:
     calls = pace.calls / pace.queries
     assert CACHE_READ * calls <= read_factor(pace) + 1e-9
     assert read_factor(pace) <= CACHE_WRITE + CACHE_READ * (calls - 1) + 1e-9
@@ -99,26 +101,26 @@ def test_a_token_of_the_past_is_read_by_each_call_warm_or_cold(pace: Pace) -> No
 @pytest.mark.parametrize(
     ("pace", "factor"),
     [
-        (Pace(), CACHE_READ),
-        (Pace(1, 1, 0), CACHE_READ),
-        (Pace(1, 2, 0), 2 * CACHE_READ),
-        (Pace(2, 2, 1), CACHE_WRITE),
-        (Pace(3, 6, 1), (CACHE_READ + CACHE_WRITE) / 2 + CACHE_READ),
+        (CallSums(), CACHE_READ),
+        (CallSums(1, 1, 0), CACHE_READ),
+        (CallSums(1, 2, 0), 2 * CACHE_READ),
+        (CallSums(2, 2, 1), CACHE_WRITE),
+        (CallSums(3, 6, 1), (CACHE_READ + CACHE_WRITE) / 2 + CACHE_READ),
     ],
 )
-def test_the_factor_of_a_conversation(pace: Pace, factor: float) -> None:
+def test_the_factor_of_a_conversation(pace: CallSums, factor: float) -> None:
     assert read_factor(pace) == pytest.approx(factor)
 
 
 def test_a_call_five_minutes_after_the_last_one_is_cold() -> None:
-    pace = Pace().after(0.0, 10.0, 2)
-    assert pace.after(310.0, 320.0, 1) == Pace(2, 3, 0, 320.0)
-    assert pace.after(310.1, 320.0, 1) == Pace(2, 3, 1, 320.0)
+    pace = CallSums().after(0.0, 10.0, 2)
+    assert pace.after(310.0, 320.0, 1) == CallSums(2, 3, 0, 320.0)
+    assert pace.after(310.1, 320.0, 1) == CallSums(2, 3, 1, 320.0)
 
 
 def test_the_sums_are_those_of_the_newest_answered_query() -> None:
-    answered, failed = QueryTrack(1, (), pace=Pace(1, 2)), QueryTrack(2, ())
-    assert newest_pace([answered, failed]) == Pace(1, 2)
+    answered, failed = QueryTrack(1, (), pace=CallSums(1, 2)), QueryTrack(2, ())
+    assert newest_pace([answered, failed]) == CallSums(1, 2)
     assert newest_pace([failed]) is None
 
 
@@ -130,4 +132,4 @@ def test_what_needs_no_summary_spares_nothing_by_it() -> None:
     )
     query = whole_query(records, 260, 1_000, 350)
     assert query.requests == ()
-    assert batch([query], Pace(5, 5, 4), summariser(), is_forced=False) == ()
+    assert batch([query], CallSums(5, 5, 4), summariser(), is_forced=False) == ()

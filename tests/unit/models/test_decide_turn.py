@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.frozen import freeze
-from dualtrack.models.turn import Decision, Gate, Limit, ModelReply, decide
+from dualtrack.models.turn import Gate, LastCallReason, ModelReply, TurnDecision, decide
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.registry import IN_HOUSE
 
 if TYPE_CHECKING:
-    from dualtrack.models.turn import Cut
+    from dualtrack.models.turn import CutReason
     from dualtrack.vocabulary import Stop
 
 OFFERED = MappingProxyType({name: IN_HOUSE[name] for name in ("retrieve_full_context",)})
@@ -33,7 +33,7 @@ def use(number: int, name: str = "retrieve_full_context", **arguments: Any) -> d
     return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments or {"id": "q1"}}
 
 
-def decided(answered: ModelReply, limit: Limit = "", before: int = 0) -> Decision:
+def decided(answered: ModelReply, limit: LastCallReason = "", before: int = 0) -> TurnDecision:
     """The decision on query 2."""
     return decide(
         answered,
@@ -58,7 +58,7 @@ def decided(answered: ModelReply, limit: Limit = "", before: int = 0) -> Decisio
 )
 def test_every_stop_reason_answers(stop_reason: str, stop: Stop) -> None:
     """With the text written so far."""
-    assert decided(reply(stop_reason, text("So."))) == Decision("answered", "So.", stop=stop)
+    assert decided(reply(stop_reason, text("So."))) == TurnDecision("answered", "So.", stop=stop)
 
 
 def test_an_answer_without_words_says_so() -> None:
@@ -105,14 +105,14 @@ def test_input_that_is_not_an_object_is_refused_not_fatal() -> None:
 
 def test_a_paused_turn_goes_on() -> None:
     """With its content sent back unchanged."""
-    assert decided(reply("pause_turn", text("…"))) == Decision("turn", "…")
+    assert decided(reply("pause_turn", text("…"))) == TurnDecision("turn", "…")
 
 
 @pytest.mark.parametrize("limit", ["max_turns", "insufficient_credits", "timeout"])
-def test_the_last_call_answers_whatever_the_model_wants(limit: Cut) -> None:
+def test_the_last_call_answers_whatever_the_model_wants(limit: CutReason) -> None:
     """Even if it asks for tools against tool_choice none."""
     decision = decided(reply("tool_use", text("Found this."), use(1)), limit)
-    assert decision == Decision("answered", "Found this.", stop=limit)
+    assert decision == TurnDecision("answered", "Found this.", stop=limit)
 
 
 @pytest.mark.parametrize(
@@ -120,13 +120,13 @@ def test_the_last_call_answers_whatever_the_model_wants(limit: Cut) -> None:
 )
 def test_after_a_profiles_rounds_the_answer_stops_as_the_model_says(reason: str, stop: Stop) -> None:
     decision = decided(reply(reason, text("Found this."), use(1)), "rounds_done")
-    assert decision == Decision("answered", "Found this.", stop=stop)
+    assert decision == TurnDecision("answered", "Found this.", stop=stop)
 
 
 def test_half_a_tool_call_at_the_token_limit_is_dropped() -> None:
     """The answer is kept, marked as cut."""
     decision = decided(reply("max_tokens", text("And so"), use(1)))
-    assert decision == Decision("answered", "And so", stop="max_tokens")
+    assert decision == TurnDecision("answered", "And so", stop="max_tokens")
 
 
 def test_echoed_ids_are_not_part_of_the_answer() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from dualtrack.models.prices import dollars
-from dualtrack.models.prompt_cache import Cached, cached_prompt
+from dualtrack.models.prompt_cache import CachedPrefix, cached_prompt
 from dualtrack.models.turn import Usage
 
-BEFORE = Cached(1_000, at=500.0)
+BEFORE = CachedPrefix(1_000, at=500.0)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def test_a_prefix_is_read_for_five_minutes_and_then_written_anew(at: float, usag
 
 
 def test_the_first_call_writes_its_whole_prompt() -> None:
-    assert cached_prompt(Cached(), 1_200, at=1.0) == Usage(cache_write_tokens=1_200)
+    assert cached_prompt(CachedPrefix(), 1_200, at=1.0) == Usage(cache_write_tokens=1_200)
 
 
 def test_no_more_is_read_than_the_call_sends() -> None:

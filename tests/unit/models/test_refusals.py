@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dualtrack.models.refusals import Place, named_file
+from dualtrack.models.refusals import BlockPlace, named_file
 
 
 @pytest.mark.parametrize(
@@ -11,11 +11,11 @@ from dualtrack.models.refusals import Place, named_file
     [
         (
             "messages.7.content.2.image.source.base64.data: At least one of the image dimensions …",
-            Place(7, 2),
+            BlockPlace(7, 2),
         ),
-        ("messages.161.content.1.image.source.base64: image exceeds 5 MB maximum", Place(161, 1)),
-        ("messages.2.content.0.pdf.source.base64.data: The PDF specified was not valid.", Place(2, 0)),
-        ("messages.30.content.0.tool_result.content.4.image.source.base64: image …", Place(30, 0, 4)),
+        ("messages.161.content.1.image.source.base64: image exceeds 5 MB maximum", BlockPlace(161, 1)),
+        ("messages.2.content.0.pdf.source.base64.data: The PDF specified was not valid.", BlockPlace(2, 0)),
+        ("messages.30.content.0.tool_result.content.4.image.source.base64: image …", BlockPlace(30, 0, 4)),
         ("Could not process image", None),
         ("messages.0.content.0.text.text: Input should be a valid string", None),
         ("messages.1: `tool_use` ids were found without `tool_result` blocks", None),
@@ -24,5 +24,5 @@ from dualtrack.models.refusals import Place, named_file
         ("tools.3.custom.input_schema.properties: Property keys should match pattern", None),
     ],
 )
-def test_the_file_that_is_named(said: str, place: Place | None) -> None:
+def test_the_file_that_is_named(said: str, place: BlockPlace | None) -> None:
     assert named_file(said) == place

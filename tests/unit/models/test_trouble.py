@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 from dualtrack.chat.end_chat import failure_of
-from dualtrack.chat.run_turn import Told
+from dualtrack.chat.run_turn import TurnCallbacks
 from dualtrack.errors import ModelRefused, ModelUnavailable
 from dualtrack.models.anthropic import connect
-from dualtrack.models.trouble import NOT_SERVED, Details, own_words, refusal
+from dualtrack.models.trouble import NOT_SERVED, ErrorDetails, own_words, refusal
 
 from tests.drivers.world import make_world, ref_of
 
-SHOWN = Details(shown=True, provider="anthropic", key_id="/dualtrack-prod/anthropic")
-HIDDEN = Details()
+SHOWN = ErrorDetails(shown=True, provider="anthropic", key_id="/dualtrack-prod/anthropic")
+HIDDEN = ErrorDetails()
 EMPTY = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing."
 
 
@@ -41,7 +41,7 @@ def test_a_refusal_names_the_setting_if_the_stage_shows_details(error: ModelRefu
     assert f"Look at {setting}" in message
     assert refusal(error, HIDDEN)[:2] == ("unavailable", NOT_SERVED)
     assert f"“{error.said}”" in refusal(error, HIDDEN)[2]
-    bedrock = refusal(error, Details(shown=True, provider="bedrock"))[1]
+    bedrock = refusal(error, ErrorDetails(shown=True, provider="bedrock"))[1]
     assert "access to the model in Amazon Bedrock" in bedrock
     assert "ANTHROPIC" not in bedrock.replace(error.said, "")
 
@@ -67,7 +67,10 @@ def test_a_chat_with_a_wrong_key_shows_the_services_message() -> None:
         world.model.script.add({**problem, "always": True})
         errors: list[ModelRefused] = []
         chat = world.start("Hello")
-        assert world.take_turn(ref_of(chat), Told(refused=errors.append), details=SHOWN)["next"] == "failed"
+        assert (
+            world.take_turn(ref_of(chat), TurnCallbacks(refused=errors.append), details=SHOWN)["next"]
+            == "failed"
+        )
         ended = world.load(chat)
         assert ended.error is not None
         assert "“invalid x-api-key” (401 authentication_error)" in ended.error["message"]

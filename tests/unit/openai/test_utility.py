@@ -9,7 +9,7 @@ import httpx
 import pytest
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import Deployment, receipt_of
-from dualtrack.credits.account import FREE_CANCELS, Account, Refused
+from dualtrack.credits.account import FREE_CANCELS, Account, HoldRefusal
 from dualtrack.errors import ApiError
 from dualtrack.openai.utility import TASK_CHARACTERS, is_task
 
@@ -115,7 +115,7 @@ def test_a_keys_caps_hold_for_tasks(door: Door) -> None:
 def test_a_cancelled_task_costs_no_more_than_itself() -> None:
     account = Account("dee")
     held = account.hold("ch_1", 1, 1_000_000.0)
-    assert not isinstance(held, Refused)
+    assert not isinstance(held, HoldRefusal)
     full = replace(held.account, free_cancels=(1_000_000,) * FREE_CANCELS)
     assert full.cancel_unanswered("ch_1", 1_000_001.0).charged == 1
 

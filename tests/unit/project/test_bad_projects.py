@@ -18,7 +18,7 @@ from dualtrack_stack.roots import LIBRARY
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dualtrack_stack.project.importing import Imported
+    from dualtrack_stack.project.importing import ModuleReport
     from dualtrack_stack.project.model import Project
 
 Write = dict[str, str | bytes]
@@ -483,7 +483,7 @@ def test_tools_without_a_tool_are_a_note(project: Callable[[Write], Project]) ->
 def test_a_heavy_import_is_named_with_its_package(tmp_path: Path) -> None:
     from dualtrack_stack.project.tools import noted
 
-    module: Imported = {
+    module: ModuleReport = {
         "path": "tools/a.py",
         "tools": [{}],
         "printed": "",

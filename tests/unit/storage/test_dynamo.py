@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from dualtrack.errors import Contended
 from dualtrack.storage.dynamo import (
     TRANSACT_ATTEMPTS,
-    Lost,
+    ConditionFailed,
     batch_get,
     check,
     delete,
@@ -91,7 +91,7 @@ def no_pause(_: int) -> None:
 def test_all_or_nothing(client: Any) -> None:
     """A failed condition writes nothing and reports the existing item."""
     transact(client, [put_absent("first", TABLE, {**key("a"), "n": 1})])
-    with pytest.raises(Lost) as lost:
+    with pytest.raises(ConditionFailed) as lost:
         transact(
             client,
             [
@@ -121,7 +121,7 @@ def test_a_transaction_of_one_is_a_plain_write(client: Any) -> None:
     """At half the price, with the same answers."""
     plain = Fickle(client, refused("ThrottlingException"))
     transact(plain, [put_absent("only", TABLE, key("a"))], no_pause)  # type: ignore[arg-type]
-    with pytest.raises(Lost) as lost:
+    with pytest.raises(ConditionFailed) as lost:
         transact(plain, [put_absent("only", TABLE, key("a"))], no_pause)  # type: ignore[arg-type]
     assert list(lost.value.items) == ["only"]
     assert plain.calls == 3
@@ -147,7 +147,7 @@ def test_conflicts_and_throttling_are_tried_again(client: Any, error: ClientErro
 def test_a_failed_condition_beside_a_conflict_is_final(client: Any) -> None:
     """A retry could not win it."""
     fickle = Fickle(client, cancelled("ConditionalCheckFailed", "TransactionConflict"))
-    with pytest.raises(Lost):
+    with pytest.raises(ConditionFailed):
         transact(fickle, [put("a", TABLE, key("a")), put("b", TABLE, key("b"))], no_pause)  # type: ignore[arg-type]
     assert fickle.calls == 1
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.errors import ChatClosed, Superseded
 from dualtrack.events import credits_now, delta, error, record_stored, turn_begins
-from dualtrack.storage.dynamo import Lost, put_absent
+from dualtrack.storage.dynamo import ConditionFailed, put_absent
 from dualtrack.storage.event_log import EventLog, ReadPosition, find_position, read_events, read_on
 
 from tests.drivers.world import make_world
@@ -162,7 +162,7 @@ def test_events_and_their_record_are_one_transaction(dynamodb: Any, pk: str) -> 
     log = log_of(dynamodb, pk)
     action = put_absent("record", "history", {"pk": pk, "sk": "F#1"})
     log.append([record_stored("q1", "user", "message")], [action])
-    with pytest.raises(Lost) as lost:
+    with pytest.raises(ConditionFailed) as lost:
         log_of(dynamodb, pk).append([record_stored("q1", "user", "message")], [action])
     assert list(lost.value.items) == ["record"]
     assert ids(dynamodb, pk) == [1]

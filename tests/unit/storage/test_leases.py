@@ -9,7 +9,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 from dualtrack.errors import ApiError
-from dualtrack.storage.leases import STREAMS, WAITS, Bound, Lease, Leases, with_lease
+from dualtrack.storage.leases import STREAMS, WAITS, Lease, LeaseLimit, Leases, with_lease
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 TABLE = "cache"
 NOW = 1_795_000_000
-TWO = Bound("TWO", "things", limit=2, seconds=60)
+TWO = LeaseLimit("TWO", "things", limit=2, seconds=60)
 
 
-def lease(name: str, bound: Bound = TWO) -> Lease:
+def lease(name: str, bound: LeaseLimit = TWO) -> Lease:
     return Lease("ann", bound, name)
 
 
@@ -106,7 +106,7 @@ def test_a_released_lease_can_be_taken_again(leases: Leases) -> None:
 
 
 def test_each_user_and_each_kind_has_leases_of_its_own(leases: Leases) -> None:
-    other = Bound("OTHER", "others", limit=1, seconds=60)
+    other = LeaseLimit("OTHER", "others", limit=1, seconds=60)
     for user in ("ann", "bob"):
         assert {leases.take(user, TWO).user for _ in range(2)} == {user}
         assert leases.take(user, other).bound == other
@@ -124,7 +124,7 @@ def test_a_lease_that_is_never_released_expires(leases: Leases, clock: FakeClock
     assert int(item["ttl"]["N"]) == int(clock()) + TWO.seconds, "DynamoDB deletes the rest"
 
 
-OPEN = Bound("OPEN", "open things", limit=3, seconds=60, is_stream=True)
+OPEN = LeaseLimit("OPEN", "open things", limit=3, seconds=60, is_stream=True)
 
 
 @pytest.mark.parametrize("most", [1, 7, 50])
@@ -146,7 +146,7 @@ def test_all_users_together_have_at_most_the_stages_streams_open(
             leases.free(leases.take("ann", OPEN))
     held = [item["leases"]["M"] for item in items(client) if item["pk"]["S"].startswith("LEASE#stage ")]
     assert max(map(len, held)) <= 20
-    other = Bound("OTHER", "no streams", limit=1, seconds=60)
+    other = LeaseLimit("OTHER", "no streams", limit=1, seconds=60)
     assert leases.take("bob", other).of_stage is None
 
 
@@ -190,7 +190,7 @@ class Overtaken:
 @pytest.mark.parametrize("held", [0, 1])
 def test_of_two_racing_for_the_last_lease_only_one_gets_it(leases: Leases, client: Any, held: int) -> None:
     """The rival acts between the read and the write, in every possible way."""
-    bound = Bound("RACE", "things", limit=held + 1, seconds=60)
+    bound = LeaseLimit("RACE", "things", limit=held + 1, seconds=60)
     for _ in range(held):
         leases.take("ann", bound)
     rivals: list[Lease] = []
@@ -203,7 +203,7 @@ def test_of_two_racing_for_the_last_lease_only_one_gets_it(leases: Leases, clien
 
 
 def test_after_losing_too_many_races_it_is_refused(leases: Leases, client: Any) -> None:
-    wide = Bound("WIDE", "things", limit=1_000, seconds=60)
+    wide = LeaseLimit("WIDE", "things", limit=1_000, seconds=60)
     crowd: Any = Overtaken(client, *[lambda: leases.take("ann", wide)] * 100)
     assert refusal(lambda: Leases(crowd, TABLE, leases.clock).take("ann", wide)) == "rate_limited"
     assert crowd.others, "it gave up"

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
-from dualtrack.credits.account import Account, Cost, Decision, Refused
+from dualtrack.credits.account import Account, AccountChange, Cost, HoldRefusal
 from dualtrack.credits.audit import audit
 from dualtrack.errors import ApiError, Contended
 from dualtrack.storage import dynamo
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.ledger import Ledger, account_item, account_moved, with_account
 
 from tests.drivers.credit_tables import dynamodb_client, make_ledger, rows
@@ -34,7 +34,7 @@ def ledger(client: DynamoDBClient) -> Ledger:
     return make_ledger(client)
 
 
-def hold(ledger: Ledger, chat: str, amount: int = 5, user: str = "ann") -> Decision | Refused:
+def hold(ledger: Ledger, chat: str, amount: int = 5, user: str = "ann") -> AccountChange | HoldRefusal:
     return with_account(ledger, user, lambda account: account.hold(chat, amount, NOW), ledger.commit)
 
 
@@ -45,7 +45,7 @@ def no_pause(attempt: int) -> None:
 def test_an_account_is_read_as_it_was_stored(ledger: Ledger) -> None:
     ledger.grant("ann", "g1", 500, "pack", NOW)
     decision = hold(ledger, "ch_1", 53)
-    assert isinstance(decision, Decision)
+    assert isinstance(decision, AccountChange)
     assert ledger.load("ann") == decision.account
     assert audit(ledger.load("ann"), ledger.movements("ann")) == ()
 
@@ -59,8 +59,8 @@ def test_a_decision_on_outdated_figures_is_not_written(ledger: Ledger) -> None:
     stale = ledger.load("ann")
     hold(ledger, "ch_1")
     decision = stale.hold("ch_2", 5, NOW)
-    assert isinstance(decision, Decision)
-    with pytest.raises(Lost) as lost:
+    assert isinstance(decision, AccountChange)
+    with pytest.raises(ConditionFailed) as lost:
         ledger.commit(stale, decision)
     assert account_moved(lost.value)
     assert list(ledger.load("ann").holds) == ["ch_1"]
@@ -70,29 +70,29 @@ def test_a_decision_is_retried_after_a_concurrent_change(ledger: Ledger) -> None
     hold(ledger, "ch_0", 40)
     rivals = iter(["ch_a", "ch_b"])
 
-    def commit(account: Account, decision: Decision) -> None:
+    def commit(account: Account, decision: AccountChange) -> None:
         if rival := next(rivals, None):
             hold(ledger, rival)
         ledger.commit(account, decision)
 
     outcome = with_account(ledger, "ann", lambda account: account.hold("ch_c", 5, NOW), commit, no_pause)
-    assert isinstance(outcome, Refused)  # the rivals took the last ten credits
+    assert isinstance(outcome, HoldRefusal)  # the rivals took the last ten credits
     assert sorted(ledger.load("ann").holds) == ["ch_0", "ch_a", "ch_b"]
 
 
 def test_after_too_many_concurrent_changes_it_fails(ledger: Ledger) -> None:
-    def commit(account: Account, decision: Decision) -> None:
-        raise Lost({"account": None, "entry": None})
+    def commit(account: Account, decision: AccountChange) -> None:
+        raise ConditionFailed({"account": None, "entry": None})
 
     with pytest.raises(Contended):
         with_account(ledger, "ann", lambda account: account.hold("ch", 5, NOW), commit, no_pause)
 
 
 def test_a_failed_condition_of_the_chat_is_left_to_the_caller(ledger: Ledger) -> None:
-    def commit(account: Account, decision: Decision) -> None:
-        raise Lost({"account": None, "chat": None})
+    def commit(account: Account, decision: AccountChange) -> None:
+        raise ConditionFailed({"account": None, "chat": None})
 
-    with pytest.raises(Lost):
+    with pytest.raises(ConditionFailed):
         with_account(ledger, "ann", lambda account: account.hold("ch", 5, NOW), commit, no_pause)
 
 
@@ -210,7 +210,7 @@ def test_a_busy_account_still_fits_one_write_unit(ledger: Ledger) -> None:
 def test_a_movement_is_two_items_in_one_transaction(ledger: Ledger) -> None:
     account = ledger.load("ann")
     decision = account.hold("ch_1", 5, NOW)
-    assert isinstance(decision, Decision)
+    assert isinstance(decision, AccountChange)
     assert [(action.name, action.kind) for action in ledger.actions(account, decision)] == [
         ("account", "Put"),
         ("entry", "Put"),
@@ -230,7 +230,7 @@ def test_the_newest_lines_are_read_with_whether_there_are_more(ledger: Ledger) -
     for number in range(4):
         at = NOW + number * 86_400
         held = account.hold("ch_1", 5, at)
-        assert isinstance(held, Decision)
+        assert isinstance(held, AccountChange)
         settled = held.account.settle("ch_1", 5, at, Cost(number + 1))
         ledger.commit(account, held)
         ledger.commit(held.account, settled)

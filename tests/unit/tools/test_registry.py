@@ -20,7 +20,7 @@ from dualtrack.credits.plans import PRICE_CLASSES, price_calls
 from dualtrack.errors import TookTooLong
 from dualtrack.tool_declaration import declared
 from dualtrack.tool_signature import ToolDeclarationError
-from dualtrack.tool_values import Kind, Provided
+from dualtrack.tool_values import Injected, ToolKind
 from dualtrack.tools.documentation.dependencies import SearchNeeds
 from dualtrack.tools.registry import IN_HOUSE, MODULES, SPECS_FILE, InHouseTools, in_house_tools
 from dualtrack.tools.running import Running, ToolNeeds
@@ -52,9 +52,9 @@ def test_the_function_of_its_kind_runs_every_registered_tool(
     assert set(execute.tools) == {name for name, spec in IN_HOUSE.items() if spec.kind == kind}
 
 
-@pytest.mark.parametrize("kind", get_args(Kind))
-def test_a_tool_of_another_kind_is_unknown(kind: Kind) -> None:
-    execute = in_house_tools(kind, Provided)
+@pytest.mark.parametrize("kind", get_args(ToolKind))
+def test_a_tool_of_another_kind_is_unknown(kind: ToolKind) -> None:
+    execute = in_house_tools(kind, Injected)
     for name in [*(set(IN_HOUSE) - set(execute.tools)), "no_such_tool"]:
         running: Any = SimpleNamespace(call=SimpleNamespace(tool=name))
         assert execute(running).content == f"Unknown tool: {name}"
@@ -92,7 +92,7 @@ def test_a_tool_that_takes_longer_than_it_says_has_failed() -> None:
     of: Any = SimpleNamespace(chat_id="ch_1", id="q1-t1", tool="slow", input={})
     running = Running("ann", "cv_1", of, of)
     with pytest.raises(TookTooLong) as caught:
-        InHouseTools({"slow": declaration}, Provided)(running)
+        InHouseTools({"slow": declaration}, Injected)(running)
     let_go.set()
     assert caught.value.seconds == 0.05
 
@@ -142,4 +142,4 @@ def test_every_price_class_has_a_price() -> None:
 
 def test_the_listed_kinds_are_documented() -> None:
     listed = openapi_document(ROUTES)["components"]["schemas"]["Tool"]
-    assert listed["properties"]["kind"]["enum"] == list(get_args(Kind))
+    assert listed["properties"]["kind"]["enum"] == list(get_args(ToolKind))

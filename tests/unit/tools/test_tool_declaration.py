@@ -13,7 +13,7 @@ import pytest
 from dualtrack import Media, Source, ToolContext, ToolResult, tool
 from dualtrack.tool_declaration import Declaration, declared
 from dualtrack.tool_signature import ToolDeclarationError
-from dualtrack.tool_values import Provided
+from dualtrack.tool_values import Injected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -104,14 +104,14 @@ def test_it_is_given_the_context_and_the_model_does_not_see_it() -> None:
         }
 
     assert list(of(who).signature.input_schema["properties"]) == ["text"]
-    assert of(who).call({"text": "x"}, [Provided(), CONTEXT]).content == (
+    assert of(who).call({"text": "x"}, [Injected(), CONTEXT]).content == (
         '{"of":["ann","cv_1","ch_1","C"],"text":"x"}'
     )
 
 
 def test_it_is_given_what_its_own_function_has() -> None:
     @dataclass(frozen=True, slots=True)
-    class Table(Provided):
+    class Table(Injected):
         kind: ClassVar[Any] = "search"
         rows: int
 

@@ -19,11 +19,11 @@ from dualtrack.webhooks.deliver import (
     NOTHING_TAKEN,
     QUIET_SECONDS,
     WAITS,
-    Delivered,
     Deliverer,
+    DeliveryCounts,
     in_turn,
 )
-from dualtrack.webhooks.post import Outcome, Poster
+from dualtrack.webhooks.post import Poster, PostOutcome
 from dualtrack.webhooks.signing import new_secret
 from standardwebhooks import Webhook as Reference
 from standardwebhooks import WebhookVerificationError
@@ -101,7 +101,7 @@ def office() -> Iterator[Office]:
 def test_a_notice_arrives_signed_for_the_reference_library(office: Office) -> None:
     office.world.clock.now = time.time()  # the library compares it with its own
     hook, notice = office.hook(), office.tell()
-    assert office.deliverer().run(5) == Delivered(1, 1, 0)
+    assert office.deliverer().run(5) == DeliveryCounts(1, 1, 0)
     (got,) = office.receiver.received
     assert Reference(hook.secret).verify(got.body, got.headers) == json.loads(notice.body)
     assert got.headers["Content-Type"] == "application/json"
@@ -112,7 +112,7 @@ def test_a_notice_arrives_signed_for_the_reference_library(office: Office) -> No
         Reference(new_secret()).verify(got.body, got.headers)
     (delivery,) = office.listed(hook)
     assert (delivery.status, delivery.answer, delivery.attempts) == ("delivered", 200, 1)
-    assert office.deliverer().run(5) == Delivered()
+    assert office.deliverer().run(5) == DeliveryCounts()
 
 
 def test_two_secrets_hold_during_a_rotation(office: Office) -> None:
@@ -139,7 +139,7 @@ def test_the_id_stays_and_the_wait_grows(office: Office) -> None:
         assert office.deliverer().run(5).failed == 1
         (delivery,) = office.listed(hook)
         waits.append(delivery.next_at - delivery.tried_at)
-        assert office.deliverer().run(5) == Delivered()  # not before it is due
+        assert office.deliverer().run(5) == DeliveryCounts()  # not before it is due
         office.world.clock.now = delivery.next_at + 1
     assert waits == [*WAITS, WAITS[-1]]
     assert {one.message_id for one in office.receiver.received} == {"msg_1"}
@@ -296,7 +296,7 @@ def test_a_crowd_of_notices_takes_few_transactions(office: Office) -> None:
     assert [len(office.world.stores.webhooks.waiting(hook, 200)) for hook in hooks] == [100, 100]
     office.world.stores.webhooks.spread("ann", notices, hooks)  # another run was faster
     assert [len(office.world.stores.webhooks.waiting(hook, 200)) for hook in hooks] == [100, 100]
-    assert office.deliverer().run(30) == Delivered(0, 200, 0)
+    assert office.deliverer().run(30) == DeliveryCounts(0, 200, 0)
 
 
 def test_what_a_message_costs(office: Office) -> None:
@@ -316,7 +316,7 @@ def test_what_a_message_costs(office: Office) -> None:
     events.register("before-call.dynamodb", count, unique_id="count")
     office.world.stores.webhooks.tell_once("ann", Notice("msg_1", "chat.done", 0, {"chat_id": "ch_1"}), 0)
     told_once = written[0] - 2  # the mark of what is told once: a chat's transaction writes none
-    assert office.deliverer().run(5) == Delivered(1, 1, 0)
+    assert office.deliverer().run(5) == DeliveryCounts(1, 1, 0)
     events.unregister("before-call.dynamodb", unique_id="count")
     assert office.listed(hook)[0].status == "delivered"
     assert (told_once, written[0] - 2, indexed[0]) == (2, 16, 4)
@@ -373,7 +373,7 @@ def test_a_run_that_dies_anywhere_loses_nothing(office: Office, moment: str) -> 
         office.deliverer().run(5)
         assert {one.message_id for one in office.receiver.received} >= set(messages)
         assert [one.status for one in office.listed(hook)] == ["delivered"] * len(office.listed(hook))
-        assert office.deliverer().run(5) == Delivered()
+        assert office.deliverer().run(5) == DeliveryCounts()
     assert at > 12
     assert len(office.listed(hook)) == 2 * at
     repeats = len(office.receiver.received) - 2 * at
@@ -394,6 +394,6 @@ def test_what_becomes_of_a_deleted_webhook(office: Office) -> None:
 
 
 def test_an_answer_is_judged_by_its_status() -> None:
-    assert [Outcome(status).is_delivered for status in (199, 200, 204, 299, 300, 404)] == [
+    assert [PostOutcome(status).is_delivered for status in (199, 200, 204, 299, 300, 404)] == [
         False, True, True, True, False, False,
     ]  # fmt: skip

@@ -13,9 +13,9 @@ import pytest
 from botocore.exceptions import ClientError
 from dualtrack.notices import Notice
 from dualtrack.storage.webhooks import COPY_SECONDS, Webhook
-from dualtrack.webhooks.deliver import Delivered, Deliverer
+from dualtrack.webhooks.deliver import Deliverer, DeliveryCounts
 from dualtrack.webhooks.event_bus import EventBus
-from dualtrack.webhooks.post import Outcome
+from dualtrack.webhooks.post import PostOutcome
 
 from tests.drivers.world import World, make_world
 
@@ -28,8 +28,8 @@ GUIDE = Path(__file__).parents[3] / "docs" / "webhooks.md"
 class Outside:
     """A receiver that takes everything, and secrets that are not encrypted."""
 
-    def post(self, *_: object) -> Outcome:
-        return Outcome(200)
+    def post(self, *_: object) -> PostOutcome:
+        return PostOutcome(200)
 
     def open(self, webhook_id: str, sealed: str) -> str:
         assert webhook_id
@@ -67,7 +67,7 @@ def world() -> Iterator[World]:
         yield made
 
 
-def run(world: World, bus: Any) -> Delivered:
+def run(world: World, bus: Any) -> DeliveryCounts:
     outside: Any = Outside()
     return Deliverer(
         world.stores.webhooks, outside, outside, "test", copied=EventBus(bus, "default").put
@@ -84,7 +84,7 @@ def tell(world: World, number: int, owner: str = "ann") -> None:
 def test_a_chat_without_a_webhook_is_copied(world: World) -> None:
     """What a rule gets: the source, the type, and a detail of ids and statuses."""
     bus, chat = Bus(), world.ask("What is the secret of the boat?")
-    assert run(world, bus) == Delivered(1, 0, 0)
+    assert run(world, bus) == DeliveryCounts(1, 0, 0)
     (entry,) = bus.taken
     assert (entry["Source"], entry["DetailType"], entry["EventBusName"]) == (
         "dualtrack",
@@ -95,7 +95,7 @@ def test_a_chat_without_a_webhook_is_copied(world: World) -> None:
     assert (detail["id"], detail["type"]) == (f"msg_{chat.chat_id[3:]}_done", "chat.done")
     assert (detail["data"]["chat_id"], detail["data"]["user_id"]) == (chat.chat_id, chat.user)
     assert "boat" not in json.dumps(entry)
-    assert run(world, bus) == Delivered()
+    assert run(world, bus) == DeliveryCounts()
 
 
 @pytest.mark.parametrize("how", ["refuses", "fails"])
@@ -107,15 +107,15 @@ def test_webhooks_do_not_wait_for_the_bus(world: World, how: str) -> None:
     bus.refuses, bus.fails = {"msg_01", "msg_11"}, how == "fails"
     for number in range(12):
         tell(world, number)
-    assert run(world, bus) == Delivered(12, 12, 0)
+    assert run(world, bus) == DeliveryCounts(12, 12, 0)
     assert len(bus.taken) == (10 if how == "refuses" else 0)
-    assert run(world, bus) == Delivered()
+    assert run(world, bus) == DeliveryCounts()
     bus.refuses, bus.fails = set(), False
     world.clock.now += COPY_SECONDS
-    assert run(world, bus) == Delivered(2 if how == "refuses" else 12, 0, 0)
+    assert run(world, bus) == DeliveryCounts(2 if how == "refuses" else 12, 0, 0)
     assert bus.ids() == [f"msg_{number:02d}" for number in range(12)]
     world.clock.now += COPY_SECONDS
-    assert run(world, bus) == Delivered()
+    assert run(world, bus) == DeliveryCounts()
 
 
 def test_switched_off_again(world: World) -> None:
@@ -129,8 +129,8 @@ def test_switched_off_again(world: World) -> None:
     outside: Any = Outside()
     world.clock.now += COPY_SECONDS
     off = Deliverer(world.stores.webhooks, outside, outside, "test")
-    assert off.run(5) == Delivered(2, 0, 0)
-    assert off.run(5) == Delivered()
+    assert off.run(5) == DeliveryCounts(2, 0, 0)
+    assert off.run(5) == DeliveryCounts()
     assert not world.stores.webhooks.tells("ann")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from dualtrack.errors import ApiError
-from dualtrack.webhooks.post import Outcome, Poster
+from dualtrack.webhooks.post import Poster, PostOutcome
 from dualtrack.webhooks.targets import address_of, check_url, is_public, parse_target
 
 from tests.servers.webhook_receiver import receiving
@@ -125,16 +125,16 @@ def test_proxies_of_the_environment_are_not_asked(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("path", "outcome"),
     [
-        ("/ok", Outcome(200)),
-        ("/500", Outcome(500)),
-        ("/redirect", Outcome(307, "a redirect, which is not followed")),
-        ("/big", Outcome(200)),
-        ("/close", Outcome(0, "the connection failed, or broke off")),
-        ("/mute", Outcome(0, "no answer within 0.5 s")),
-        ("/drip", Outcome(0, "no answer within 0.5 s")),
+        ("/ok", PostOutcome(200)),
+        ("/500", PostOutcome(500)),
+        ("/redirect", PostOutcome(307, "a redirect, which is not followed")),
+        ("/big", PostOutcome(200)),
+        ("/close", PostOutcome(0, "the connection failed, or broke off")),
+        ("/mute", PostOutcome(0, "no answer within 0.5 s")),
+        ("/drip", PostOutcome(0, "no answer within 0.5 s")),
     ],
 )
-def test_what_receivers_do(path: str, outcome: Outcome) -> None:
+def test_what_receivers_do(path: str, outcome: PostOutcome) -> None:
     seconds = 0.5 if "within" in outcome.error else 30
     with receiving() as receiver:
         answered = Poster(loopback=True, seconds=seconds).post(

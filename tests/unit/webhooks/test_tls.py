@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from dualtrack.webhooks.post import MOST_READ, Outcome, Poster
+from dualtrack.webhooks.post import MOST_READ, Poster, PostOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -176,11 +176,11 @@ def ca() -> Authority:
 
 def _post(
     monkeypatch: pytest.MonkeyPatch, network: Network, ca: Authority, url: str = f"https://{NAME}/in"
-) -> Outcome:
+) -> PostOutcome:
     monkeypatch.setattr(socket, "create_connection", network.connect(socket.create_connection))
     trusted = ssl.create_default_context(cadata=ca.pem())
     outcome = Poster(names=network.resolve, trusted=trusted, seconds=30).post(url, BODY, {"webhook-id": "1"})
-    return Outcome(outcome.status, outcome.error)
+    return PostOutcome(outcome.status, outcome.error)
 
 
 def test_the_name_is_asked_for_and_the_checked_address_is_kept(
@@ -189,13 +189,13 @@ def test_the_name_is_asked_for_and_the_checked_address_is_kept(
     """The name leads to this machine from the second look on, and nobody looks a second time."""
     with serving(ca.vouch(tmp_path, NAME)) as server:
         network = Network([[PUBLIC], ["127.0.0.1"]], server)
-        assert _post(monkeypatch, network, ca) == Outcome(204)
+        assert _post(monkeypatch, network, ca) == PostOutcome(204)
         assert (network.asked, network.connected) == ([NAME], [(PUBLIC, 443)])
         assert server.names == [NAME]
         (request,) = server.requests
         assert request.startswith(b"POST /in HTTP/1.1\r\nHost: hooks.example.com\r\n")
         again = _post(monkeypatch, network, ca)
-        assert again == Outcome(0, "not allowed: its name leads to an address that is not public")
+        assert again == PostOutcome(0, "not allowed: its name leads to an address that is not public")
         assert len(network.connected) == 1
 
 
@@ -207,7 +207,7 @@ def test_a_wrong_certificate_is_refused(
     name = "other.example.com" if wrong == "another name" else NAME
     with serving(signer.vouch(tmp_path, name, days=-1 if wrong == "expired" else 1)) as server:
         outcome = _post(monkeypatch, Network([[PUBLIC]], server), ca)
-        assert outcome == Outcome(0, "TLS: CERTIFICATE_VERIFY_FAILED")
+        assert outcome == PostOutcome(0, "TLS: CERTIFICATE_VERIFY_FAILED")
         assert server.requests == []
 
 
@@ -223,15 +223,15 @@ def test_an_address_needs_a_certificate_of_its_own(
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
-        (b"HTTP/1.1 100 Continue\r\n\r\n" * 400_000, Outcome(0, "the connection failed, or broke off")),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 10_000_000, Outcome(200)),
-        (b"HTTP/1.1 200 OK\r\n" + (b"X: " + b"x" * 1_000 + b"\r\n") * 10_000, Outcome(200)),
-        (b"x" * 10_000_000, Outcome(0, "the connection failed, or broke off")),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 400_000, PostOutcome(0, "the connection failed, or broke off")),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 10_000_000, PostOutcome(200)),
+        (b"HTTP/1.1 200 OK\r\n" + (b"X: " + b"x" * 1_000 + b"\r\n") * 10_000, PostOutcome(200)),
+        (b"x" * 10_000_000, PostOutcome(0, "the connection failed, or broke off")),
     ],
     ids=["interim answers", "a line", "lines", "no HTTP"],
 )
 def test_a_head_is_read_within_bounds(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ca: Authority, answer: bytes, outcome: Outcome
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ca: Authority, answer: bytes, outcome: PostOutcome
 ) -> None:
     read = [0]
     receive = ssl.SSLSocket.recv_into

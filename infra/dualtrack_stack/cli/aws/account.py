@@ -1,7 +1,7 @@
 """The AWS account: every call to it that the commands make, and no decisions.
 
 Clients take credentials, region and ``AWS_ENDPOINT_URL`` as every SDK does. An AWS error becomes one line
-(`Refusal`) that names the call and, if known, the remedy.
+(`AwsRefusal`) that names the call and, if known, the remedy.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
 
-from dualtrack_stack.cli.aws.facts import STACKS, Caller, Resource, Stack, User, prefix, tags_of
-from dualtrack_stack.cli.client import Failed
+from dualtrack_stack.cli.aws.facts import STACKS, Caller, PoolUser, Stack, StackResource, prefix, tags_of
+from dualtrack_stack.cli.client import CommandFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,25 +32,25 @@ _EXPIRED: Final = frozenset(
 _DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 
 
-class Refusal(Failed):
+class AwsRefusal(CommandFailed):
     """AWS refused a call; the message says what to do."""
 
 
 @contextmanager
 def plainly() -> Iterator[None]:
-    """Errors of the SDK as a `Refusal`."""
+    """Errors of the SDK as an `AwsRefusal`."""
     try:
         yield
     except NoCredentialsError:
-        raise Refusal(
+        raise AwsRefusal(
             "There are no AWS credentials: run `aws configure sso` or `aws login`, or set AWS_PROFILE."
         ) from None
     except NoRegionError:
-        raise Refusal("There is no AWS region: give --region or set AWS_REGION.") from None
+        raise AwsRefusal("There is no AWS region: give --region or set AWS_REGION.") from None
     except ClientError as error:
-        raise Refusal(_said(error)) from error
+        raise AwsRefusal(_said(error)) from error
     except BotoCoreError as error:
-        raise Refusal(f"AWS cannot be reached: {error}") from error
+        raise AwsRefusal(f"AWS cannot be reached: {error}") from error
 
 
 def _said(error: ClientError) -> str:
@@ -63,7 +63,7 @@ def _said(error: ClientError) -> str:
     return text
 
 
-class Account:
+class AwsAccount:
     """One account in one region."""
 
     def __init__(self, region: str | None = None) -> None:
@@ -149,7 +149,7 @@ class Account:
         try:
             return last_deployed(self.client("ssm"), stage)
         except BadSettings as problem:
-            raise Refusal(str(problem)) from problem
+            raise AwsRefusal(str(problem)) from problem
 
     def template(self, name: str) -> Mapping[str, Any]:
         """The template of a stack."""
@@ -173,7 +173,7 @@ class Account:
             if version["Version"] != "$LATEST" and version.get("VpcConfig", {}).get("VpcId")
         )
 
-    def resources(self, stack: str) -> tuple[Resource, ...]:
+    def resources(self, stack: str) -> tuple[StackResource, ...]:
         """The resources of a stack, also those that a deletion in progress has removed; none if it does not exist."""
         with plainly():
             try:
@@ -185,7 +185,7 @@ class Account:
                     return ()
                 raise
         return tuple(
-            Resource(
+            StackResource(
                 resource["ResourceType"],
                 resource["PhysicalResourceId"],
                 resource["ResourceStatus"],
@@ -244,20 +244,20 @@ class Account:
             answer = self.client("ssm").get_parameter(Name=f"/{prefix(stage)}/{name}", WithDecryption=True)
         return str(answer["Parameter"]["Value"])
 
-    def admins(self, pool: str) -> tuple[User, ...]:
+    def admins(self, pool: str) -> tuple[PoolUser, ...]:
         """Up to 60 administrators."""
         with plainly():
             answer = self._cognito.list_users_in_group(UserPoolId=pool, GroupName=ADMIN_GROUP, Limit=60)
-        return tuple(User(user["Username"], user["UserStatus"]) for user in answer["Users"])
+        return tuple(PoolUser(user["Username"], user["UserStatus"]) for user in answer["Users"])
 
-    def user(self, pool: str, name: str) -> User | None:
+    def user(self, pool: str, name: str) -> PoolUser | None:
         """A user by name."""
         with plainly():
             try:
                 answer = self._cognito.admin_get_user(UserPoolId=pool, Username=name)
             except self._cognito.exceptions.UserNotFoundException:
                 return None
-        return User(answer["Username"], answer["UserStatus"])
+        return PoolUser(answer["Username"], answer["UserStatus"])
 
     def create_user(self, pool: str, name: str, email: str, password: str = "") -> None:
         """Create a user with a temporary password: Cognito mails one unless ``password`` is set. A second call changes
@@ -289,7 +289,7 @@ class Account:
             )
 
     def sign_in(self, pool: str, client_id: str, name: str, password: str) -> str:
-        """An ID token for a password; `Refusal` if the stage does not allow password sign-in."""
+        """An ID token for a password; `AwsRefusal` if the stage does not allow password sign-in."""
         with plainly():
             answer = self._cognito.admin_initiate_auth(
                 UserPoolId=pool,
@@ -298,7 +298,7 @@ class Account:
                 AuthParameters={"USERNAME": name, "PASSWORD": password},
             )
         if "AuthenticationResult" not in answer:
-            raise Refusal(f"Cognito asks {name} for {answer.get('ChallengeName')}: give --token instead.")
+            raise AwsRefusal(f"Cognito asks {name} for {answer.get('ChallengeName')}: give --token instead.")
         return str(answer["AuthenticationResult"]["IdToken"])
 
     def delete_user(self, pool: str, name: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.settings import of_commands
 
-from dualtrack_stack.cli.aws.account import Refusal
+from dualtrack_stack.cli.aws.account import AwsRefusal
 from dualtrack_stack.roots import own_python, project_root
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Cdk:
                     self._show(progress)
         if process.returncode:
             end = "".join(line for line in tail if not any(word in line for word in _NOISE))
-            raise Refusal(
+            raise AwsRefusal(
                 f"The CDK failed ({arguments[0]}); its whole output is in {self._log}.\n{end.strip()}"
             )
 

@@ -39,7 +39,7 @@ class NotReached(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class StageCheck:
     """One statement of the contract."""
 
     name: str
@@ -49,7 +49,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CheckResult:
     """The outcome of a check; ``state`` is ``passed``, ``failed`` or ``not reached``."""
 
     name: str
@@ -60,7 +60,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
+class ChatTimes:
     """Seconds of a chat since its request."""
 
     accepted: float
@@ -76,7 +76,7 @@ class Probe:
     token: str
     chats: dict[str, dict[str, Any]] = field(default_factory=dict)
     """``first`` and ``second``: the answers of POST /v1/chats, with ``chat`` and ``events`` once they have ended."""
-    timed: dict[str, Timed] = field(default_factory=dict)
+    timed: dict[str, ChatTimes] = field(default_factory=dict)
     receipt: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -135,7 +135,7 @@ class Probe:
         started = dict(self.body(response, 202))
         self.chats[name] = started
         events, first = self._follow(started["chat_id"], began)
-        self.timed[name] = Timed(accepted, first, time.monotonic() - began)
+        self.timed[name] = ChatTimes(accepted, first, time.monotonic() - began)
         started |= {"events": events, "chat": self.get(f"/v1/chats/{started['chat_id']}")}
         return response
 
@@ -157,7 +157,7 @@ class Probe:
                 raise Wrong(f"the event stream: {error}") from error
 
 
-def run_checks(probe: Probe, tell: Callable[[Result], None]) -> list[Result]:
+def run_checks(probe: Probe, tell: Callable[[CheckResult], None]) -> list[CheckResult]:
     """Run all checks in order; ``tell`` is called with each result."""
     results = []
     for check in CHECKS:
@@ -170,7 +170,7 @@ def run_checks(probe: Probe, tell: Callable[[Result], None]) -> list[Result]:
             seen, state = str(problem), "not reached"
         except (KeyError, TypeError, IndexError) as problem:  # an answer without a field of the contract
             seen, state = f"the answer has another form: {problem!r}", "failed"
-        result = Result(check.name, check.expected, seen, state, time.monotonic() - began)
+        result = CheckResult(check.name, check.expected, seen, state, time.monotonic() - began)
         tell(result)
         results.append(result)
     return results
@@ -311,20 +311,20 @@ def _delete(probe: Probe) -> str:
 
 
 CHECKS: Final = (
-    Check("health", "200 without a token", _health),
-    Check("openapi", "the document, version 3.1, without a token", _openapi),
-    Check("401", "unauthorized without a token and with a wrong one", _unauthorized),
-    Check("403", "no admin's call for a user", _forbidden),
-    Check("400", "an unknown field is refused", _bad_field),
-    Check("404", "an unknown chat is not found", _unknown_chat),
-    Check("tools", "retrieve_full_context among them", _tools),
-    Check("a chat", "202 with Location, then an answer", _first_chat),
-    Check("events", "ids 1, 2, 3 …, deltas, answer, done last", _events),
-    Check("resume", "Last-Event-ID gets what comes after it, the same", _resume),
-    Check("idempotency", "the same key: the same chat, or 409 with another body", _idempotency),
-    Check("retrieve_full_context", "the model gets the first answer whole", _recall),
-    Check("two tracks", "the first answer on both tracks", _two_tracks),
-    Check("credits", "5 for a chat without tools, settled once", _credits),
-    Check("receipt", "every line with its dollars", _receipt),
-    Check("delete", "the conversation is gone", _delete),
+    StageCheck("health", "200 without a token", _health),
+    StageCheck("openapi", "the document, version 3.1, without a token", _openapi),
+    StageCheck("401", "unauthorized without a token and with a wrong one", _unauthorized),
+    StageCheck("403", "no admin's call for a user", _forbidden),
+    StageCheck("400", "an unknown field is refused", _bad_field),
+    StageCheck("404", "an unknown chat is not found", _unknown_chat),
+    StageCheck("tools", "retrieve_full_context among them", _tools),
+    StageCheck("a chat", "202 with Location, then an answer", _first_chat),
+    StageCheck("events", "ids 1, 2, 3 …, deltas, answer, done last", _events),
+    StageCheck("resume", "Last-Event-ID gets what comes after it, the same", _resume),
+    StageCheck("idempotency", "the same key: the same chat, or 409 with another body", _idempotency),
+    StageCheck("retrieve_full_context", "the model gets the first answer whole", _recall),
+    StageCheck("two tracks", "the first answer on both tracks", _two_tracks),
+    StageCheck("credits", "5 for a chat without tools, settled once", _credits),
+    StageCheck("receipt", "every line with its dollars", _receipt),
+    StageCheck("delete", "the conversation is gone", _delete),
 )

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     from dualtrack.settings import Settings
 
-    from dualtrack_stack.cli.aws.facts import Stack, User
+    from dualtrack_stack.cli.aws.facts import PoolUser, Stack
 
 LEAST_BOOTSTRAP: Final = 6
 """The version that the CDK's default synthesizer requires (template rule CheckBootstrapVersion)."""
 EXECUTIONS_OF_A_CHAT: Final = 3
 """Function executions that one chat keeps busy at the same time: its turn or tools, and its event stream."""
 
-Action = Literal["go", "wait", "delete", "stop"]
+DeployAction = Literal["go", "wait", "delete", "stop"]
 
 
-def before_deploy(stack: Stack | None) -> Action:
+def before_deploy(stack: Stack | None) -> DeployAction:
     """The action that a stack needs before it can be deployed.
 
     ``wait``: a change is in progress, perhaps from a killed `up`. ``delete``: its creation failed, and
@@ -169,7 +169,7 @@ def is_not_verified(page: Stack | None) -> bool:
 NewUser = Literal["none", "create", "group", "password"]
 
 
-def first_user(admins: Collection[User], user: User | None, *, shown: bool) -> NewUser:
+def first_user(admins: Collection[PoolUser], user: PoolUser | None, *, shown: bool) -> NewUser:
     """The step that is missing for the first administrator.
 
     ``shown``: the password is shown here and not mailed, so if an earlier `up` was killed before it showed

@@ -15,7 +15,7 @@ from dualtrack.ids import chat_of_execution
 from dualtrack.settings import DEFAULTS
 
 from dualtrack_stack.cli.aws import decide
-from dualtrack_stack.cli.aws.account import Account, Refusal
+from dualtrack_stack.cli.aws.account import AwsAccount, AwsRefusal
 from dualtrack_stack.cli.aws.facts import KEYS, prefix
 from dualtrack_stack.cli.aws.options import region_option, stage_option
 from dualtrack_stack.cli.aws.rolled_back import find_left
@@ -28,11 +28,11 @@ from dualtrack_stack.project.function import how_to_put, secret_parameter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from dualtrack_stack.cli.aws.facts import Stack, User
-    from dualtrack_stack.cli.aws.rolled_back import Left
+    from dualtrack_stack.cli.aws.facts import PoolUser, Stack
+    from dualtrack_stack.cli.aws.rolled_back import OldVersions
     from dualtrack_stack.settings import Configuration
 
-State = Literal["ok", "note", "wrong", "unknown"]
+FindingState = Literal["ok", "note", "wrong", "unknown"]
 STUCK_SECONDS: Final = 20 * 60.0
 """A chat lasts at most 15 minutes (CONTRACT 7), and the sweep ends remaining ones within five."""
 _QUEUES: Final = (
@@ -54,7 +54,7 @@ class Finding:
     """
 
     check: str
-    state: State
+    state: FindingState
     seen: str
     mend: str = ""
 
@@ -185,7 +185,7 @@ def of_settings(lines: Sequence[str], stage: str) -> Finding:
     return Finding("Settings", "ok", "the next deployment drops no setting")
 
 
-def of_left(left: Left, stage: str) -> Finding:
+def of_left(left: OldVersions, stage: str) -> Finding:
     """What a rolled-back deployment has left."""
     if not left.count:
         return Finding("Versions", "ok", "none of a rolled-back deployment")
@@ -206,7 +206,7 @@ def of_cost_cap(cap: float, stage: str) -> Finding:
     return Finding("Cost cap", "ok" if cap else "note", decide.cost_cap_means(cap), mend)
 
 
-def of_admins(admins: Sequence[User], stage: str) -> Finding:
+def of_admins(admins: Sequence[PoolUser], stage: str) -> Finding:
     """The administrators."""
     if not admins:
         mend = f"uv run dualtrack aws up --stage {stage} --email you@example.org"
@@ -222,7 +222,7 @@ def of_admins(admins: Sequence[User], stage: str) -> Finding:
 class Doctor:
     """Inspects one stage of one account."""
 
-    def __init__(self, account: Account, stage: str, settings: Configuration, now: float) -> None:
+    def __init__(self, account: AwsAccount, stage: str, settings: Configuration, now: float) -> None:
         self._account = account
         self._stage = stage
         self._settings = settings
@@ -233,7 +233,7 @@ class Doctor:
         account, stage = self._account, self._stage
         try:
             caller = account.caller()
-        except Refusal as problem:
+        except AwsRefusal as problem:
             yield Finding(
                 "Credentials", "wrong", one_line(str(problem), 300), "aws configure sso; export AWS_PROFILE=…"
             )
@@ -245,7 +245,7 @@ class Doctor:
         )
         try:
             stacks = account.stacks(stage)
-        except Refusal as problem:
+        except AwsRefusal as problem:
             yield Finding("Stacks", "unknown", one_line(str(problem), 300))
             return
         yield from of_stacks(stage, stacks)
@@ -347,7 +347,7 @@ class Doctor:
 def _tried(check: str, look: Callable[[], list[Finding]]) -> list[Finding]:
     try:
         return look()
-    except (Refusal, Missing) as problem:
+    except (AwsRefusal, Missing) as problem:
         return [Finding(check, "unknown", one_line(str(problem), 300))]
 
 
@@ -382,7 +382,7 @@ def doctor(stage: str, region: str | None, settings_folder: Path | None, *, as_j
     """
     with exit_codes():
         settings = read_stage(Wishes(stage, settings_folder=settings_folder))
-        findings = tuple(Doctor(Account(region), stage, settings, time.time()).findings())
+        findings = tuple(Doctor(AwsAccount(region), stage, settings, time.time()).findings())
         if as_json:
             listed: list[dict[str, Any]] = [asdict(finding) for finding in findings]
             print_json({"stage": stage, "well": is_well(findings), "findings": listed})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from dualtrack_stack.cli.aws.account import Account, Refusal
+from dualtrack_stack.cli.aws.account import AwsAccount, AwsRefusal
 from dualtrack_stack.cli.aws.facts import prefix
 from dualtrack_stack.cli.aws.losses import what_is_in
 from dualtrack_stack.cli.aws.options import region_option, stage_option
@@ -20,8 +20,8 @@ from dualtrack_stack.cli.target import Missing
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dualtrack_stack.cli.aws.facts import Resource
-    from dualtrack_stack.cli.aws.things import Kind, Thing
+    from dualtrack_stack.cli.aws.facts import StackResource
+    from dualtrack_stack.cli.aws.things import Thing, ThingKind
 
 _ATTEMPTS: Final = 2
 """A second deletion often works if the first failed because something was still in use."""
@@ -35,7 +35,7 @@ def must_be_named(stage: str, confirmed: str | None) -> str:
     return f"{name} contains users' data, and a deletion cannot be undone: confirm with --delete-data {name}."
 
 
-def run_down(account: Account, stage: str, person: Person, steps: Steps) -> None:
+def run_down(account: AwsAccount, stage: str, person: Person, steps: Steps) -> None:
     """List, ask, remove. Removed resources are no longer listed, so a second run continues."""
     steps.begin("Resources of the stage")
     caller = account.caller()
@@ -61,7 +61,7 @@ def run_down(account: Account, stage: str, person: Person, steps: Steps) -> None
     _say_what_stays(account, steps)
 
 
-def _delete_stacks(account: Account, stage: str, things: Sequence[Thing], steps: Steps) -> frozenset[str]:
+def _delete_stacks(account: AwsAccount, stage: str, things: Sequence[Thing], steps: Steps) -> frozenset[str]:
     """Returns the names of the log groups that services may have made for them."""
     log_groups: frozenset[str] = frozenset()
     for thing in things:
@@ -74,7 +74,7 @@ def _delete_stacks(account: Account, stage: str, things: Sequence[Thing], steps:
     return log_groups
 
 
-def _remove_all(account: Account, things: Sequence[Thing], steps: Steps) -> None:
+def _remove_all(account: AwsAccount, things: Sequence[Thing], steps: Steps) -> None:
     """All protections go first: they can be put back, and what AWS refuses it refuses while all data is there."""
     for thing in things:
         release(account, thing)
@@ -84,7 +84,7 @@ def _remove_all(account: Account, things: Sequence[Thing], steps: Steps) -> None
     steps.say(f"{len(things)} removed.")
 
 
-def _say_untagged(account: Account, stage: str, steps: Steps) -> None:
+def _say_untagged(account: AwsAccount, stage: str, steps: Steps) -> None:
     """What looks like the stage's and was not deleted, with the command that deletes it."""
     for thing in things_of(account, stage):
         if not thing.is_tagged:
@@ -94,7 +94,7 @@ def _say_untagged(account: Account, stage: str, steps: Steps) -> None:
             )
 
 
-_BY_HAND: Final[Mapping[Kind, str]] = {
+_BY_HAND: Final[Mapping[ThingKind, str]] = {
     "stack": "aws cloudformation delete-stack --stack-name {}",
     "log group": "aws logs delete-log-group --log-group-name {}",
     "parameter": "aws ssm delete-parameter --name {}",
@@ -107,7 +107,7 @@ _BY_HAND: Final[Mapping[Kind, str]] = {
 }
 
 
-def _delete_stack(account: Account, name: str, resources: Sequence[Resource], steps: Steps) -> None:
+def _delete_stack(account: AwsAccount, name: str, resources: Sequence[StackResource], steps: Steps) -> None:
     """Its buckets are emptied only now, when what imports from it and could write into them is gone."""
     for attempt in range(1, _ATTEMPTS + 1):
         if wait_until_settled(account, name, steps) is None:
@@ -116,11 +116,11 @@ def _delete_stack(account: Account, name: str, resources: Sequence[Resource], st
         account.delete_stack(name)
         after = wait_until_settled(account, name, steps)
         if after and attempt == _ATTEMPTS:
-            raise Refusal(f"{name} is {after.status}: {after.reason}\nFix that and run `down` again.")
+            raise AwsRefusal(f"{name} is {after.status}: {after.reason}\nFix that and run `down` again.")
     steps.say(f"{name} is deleted.")
 
 
-def _say_what_stays(account: Account, steps: Steps) -> None:
+def _say_what_stays(account: AwsAccount, steps: Steps) -> None:
     steps.say(
         "The CDK's bootstrap (stack CDKToolkit, its bucket): other apps in this region may use it, and it costs"
     )
@@ -144,4 +144,4 @@ def down(stage: str, region: str | None, *, yes: bool, delete_data: str | None) 
     with exit_codes():
         if problem := must_be_named(stage, delete_data):
             raise Missing(problem)
-        run_down(Account(region), stage, Person(yes=yes), Steps(4))
+        run_down(AwsAccount(region), stage, Person(yes=yes), Steps(4))

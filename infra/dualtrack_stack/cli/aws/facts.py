@@ -56,7 +56,7 @@ class Stack:
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class StackResource:
     """One resource of a stack: CloudFormation's type, physical id and status. ``is_kept``: it outlives the stack."""
 
     kind: str
@@ -71,7 +71,7 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class User:
+class PoolUser:
     """A user of the pool; ``status`` is Cognito's (CONFIRMED, FORCE_CHANGE_PASSWORD …)."""
 
     name: str

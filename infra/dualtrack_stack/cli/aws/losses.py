@@ -11,15 +11,15 @@ from dualtrack_stack.cli.aws.account import plainly
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dualtrack_stack.cli.aws.account import Account
-    from dualtrack_stack.cli.aws.things import Kind, Thing
+    from dualtrack_stack.cli.aws.account import AwsAccount
+    from dualtrack_stack.cli.aws.things import Thing, ThingKind
 
 _PAGES: Final = 20
 """Of a listing: 20,000 objects, or some 150,000 conversations (a few cents at most)."""
 _UNITS: Final = ("bytes", "KB", "MB", "GB", "TB")
 
 
-def what_is_in(account: Account, thing: Thing) -> str:
+def what_is_in(account: AwsAccount, thing: Thing) -> str:
     """What a resource holds, in words; empty for those whose content can be made again."""
     with plainly():
         return _COUNTERS[thing.kind](account, thing.id) if thing.kind in _COUNTERS else ""
@@ -38,7 +38,7 @@ def counted(what: str, count: int, *, is_all: bool) -> str:
     return f"{what}: {'' if is_all else 'at least '}{count:,}"
 
 
-def _in_table(account: Account, name: str) -> str:
+def _in_table(account: AwsAccount, name: str) -> str:
     client = account.client("dynamodb")
     table = client.describe_table(TableName=name)["Table"]
     about = f"items: {table['ItemCount']:,}, {size(table['TableSizeBytes'])} (some hours ago)"
@@ -58,7 +58,7 @@ def _conversations(client: Any, table: str) -> str:
     return counted("conversations", count, is_all=is_all)
 
 
-def _in_bucket(account: Account, name: str) -> str:
+def _in_bucket(account: AwsAccount, name: str) -> str:
     pages = account.client("s3").get_paginator("list_object_versions").paginate(Bucket=name)
     count, volume, is_all = 0, 0, True
     for number, page in enumerate(pages, 1):
@@ -71,17 +71,17 @@ def _in_bucket(account: Account, name: str) -> str:
     return f"{counted('objects and versions', count, is_all=is_all)}, {size(volume)}"
 
 
-def _in_vector_bucket(account: Account, arn: str) -> str:
+def _in_vector_bucket(account: AwsAccount, arn: str) -> str:
     page = account.client("s3vectors").list_indexes(vectorBucketArn=arn)
     return counted("indexes", len(page["indexes"]), is_all="nextToken" not in page)
 
 
-def _in_pool(account: Account, pool: str) -> str:
+def _in_pool(account: AwsAccount, pool: str) -> str:
     described = account.client("cognito-idp").describe_user_pool(UserPoolId=pool)["UserPool"]
     return f"users: about {described.get('EstimatedNumberOfUsers', 0):,}"
 
 
-_COUNTERS: Final[Mapping[Kind, Callable[[Account, str], str]]] = {
+_COUNTERS: Final[Mapping[ThingKind, Callable[[AwsAccount, str], str]]] = {
     "table": _in_table,
     "bucket": _in_bucket,
     "vector bucket": _in_vector_bucket,

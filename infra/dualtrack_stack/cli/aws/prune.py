@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dualtrack_stack.cli.aws.account import Account
+from dualtrack_stack.cli.aws.account import AwsAccount
 from dualtrack_stack.cli.aws.options import region_option, stage_option
 from dualtrack_stack.cli.aws.rolled_back import clear_rolled_back
 from dualtrack_stack.cli.aws.versions import delete, find_spare
@@ -39,7 +39,7 @@ def prune(stage: str, region: str | None, keep: int, *, yes: bool, rolled_back: 
     deployment. With --rolled-back, before a deployment: versions that are newer than the deployed ones.
     """
     with exit_codes():
-        account = Account(region)
+        account = AwsAccount(region)
         if rolled_back:
             clear_rolled_back(account, stage, click.echo)
             return

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import ClientError
 
-from dualtrack_stack.cli.aws.account import Refusal, plainly
+from dualtrack_stack.cli.aws.account import AwsRefusal, plainly
 from dualtrack_stack.cli.aws.facts import tags_of
 from dualtrack_stack.cli.aws.things import GONE, KEY_DAYS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-    from dualtrack_stack.cli.aws.account import Account
-    from dualtrack_stack.cli.aws.facts import Resource
-    from dualtrack_stack.cli.aws.things import Kind, Thing
+    from dualtrack_stack.cli.aws.account import AwsAccount
+    from dualtrack_stack.cli.aws.facts import StackResource
+    from dualtrack_stack.cli.aws.things import Thing, ThingKind
 
-    Remover = Callable[[Account, str], None]
+    Remover = Callable[[AwsAccount, str], None]
 
 
-def claim_log_groups(account: Account, stage: str, names: Collection[str]) -> None:
+def claim_log_groups(account: AwsAccount, stage: str, names: Collection[str]) -> None:
     """Tag log groups that services have made for a stack, while the stack still names them: if `down` is interrupted
     after the stack is gone, the next one finds them."""
     client = account.client("logs")
@@ -32,7 +32,7 @@ def claim_log_groups(account: Account, stage: str, names: Collection[str]) -> No
                     client.tag_resource(resourceArn=arn, tags=dict(tags_of(stage)))
 
 
-def empty_for(account: Account, resources: Iterable[Resource]) -> None:
+def empty_for(account: AwsAccount, resources: Iterable[StackResource]) -> None:
     """Empty what goes with a stack, which cannot delete a bucket that holds something."""
     with plainly():
         for resource in resources:
@@ -40,20 +40,20 @@ def empty_for(account: Account, resources: Iterable[Resource]) -> None:
                 _unless_gone(_EMPTIED[resource.kind], account, resource.id)
 
 
-def release(account: Account, thing: Thing) -> None:
+def release(account: AwsAccount, thing: Thing) -> None:
     """Take off what protects it from deletion; it can be put back."""
     if thing.kind in _RELEASED:
         with plainly():
             _unless_gone(_RELEASED[thing.kind], account, thing.id)
 
 
-def remove(account: Account, thing: Thing) -> None:
+def remove(account: AwsAccount, thing: Thing) -> None:
     """Remove a resource; a missing one is no error. Stacks are not removed here, because that takes time."""
     with plainly():
         _unless_gone(_REMOVED[thing.kind], account, thing.id)
 
 
-def _unless_gone(remover: Remover, account: Account, name: str) -> None:
+def _unless_gone(remover: Remover, account: AwsAccount, name: str) -> None:
     try:
         remover(account, name)
     except ClientError as error:
@@ -61,7 +61,7 @@ def _unless_gone(remover: Remover, account: Account, name: str) -> None:
             raise
 
 
-def _empty_bucket(account: Account, bucket: str) -> None:
+def _empty_bucket(account: AwsAccount, bucket: str) -> None:
     """Delete all versions and delete markers."""
     client = account.client("s3")
     for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket):
@@ -74,23 +74,23 @@ def _empty_bucket(account: Account, bucket: str) -> None:
 
 def _refused(bucket: str, errors: Iterable[Mapping[str, str]]) -> None:
     for error in errors:
-        raise Refusal(f"S3 keeps {error['Key']} in {bucket}: {error.get('Message') or error['Code']}")
+        raise AwsRefusal(f"S3 keeps {error['Key']} in {bucket}: {error.get('Message') or error['Code']}")
 
 
-def _empty_vector_bucket(account: Account, bucket: str) -> None:
+def _empty_vector_bucket(account: AwsAccount, bucket: str) -> None:
     client = account.client("s3vectors")
     pages = client.get_paginator("list_indexes").paginate(vectorBucketArn=bucket)
     for index in [index for page in pages for index in page["indexes"]]:
         client.delete_index(indexArn=index["indexArn"])
 
 
-def _release_table(account: Account, name: str) -> None:
+def _release_table(account: AwsAccount, name: str) -> None:
     client = account.client("dynamodb")
     if client.describe_table(TableName=name)["Table"].get("DeletionProtectionEnabled"):
         client.update_table(TableName=name, DeletionProtectionEnabled=False)
 
 
-def _release_pool(account: Account, pool: str) -> None:
+def _release_pool(account: AwsAccount, pool: str) -> None:
     """Remove a pool's sign-in page and its protection.
 
     Only the protection is sent: UpdateUserPool refuses some of what DescribeUserPool returns, and sets everything
@@ -105,38 +105,38 @@ def _release_pool(account: Account, pool: str) -> None:
         client.update_user_pool(UserPoolId=pool, DeletionProtection="INACTIVE")
 
 
-def _remove_table(account: Account, name: str) -> None:
+def _remove_table(account: AwsAccount, name: str) -> None:
     account.client("dynamodb").delete_table(TableName=name)
 
 
-def _remove_bucket(account: Account, name: str) -> None:
+def _remove_bucket(account: AwsAccount, name: str) -> None:
     _empty_bucket(account, name)
     account.client("s3").delete_bucket(Bucket=name)
 
 
-def _remove_vector_bucket(account: Account, arn: str) -> None:
+def _remove_vector_bucket(account: AwsAccount, arn: str) -> None:
     _empty_vector_bucket(account, arn)
     account.client("s3vectors").delete_vector_bucket(vectorBucketArn=arn)
 
 
-def _remove_pool(account: Account, pool: str) -> None:
+def _remove_pool(account: AwsAccount, pool: str) -> None:
     account.client("cognito-idp").delete_user_pool(UserPoolId=pool)
 
 
-def _remove_key(account: Account, key: str) -> None:
+def _remove_key(account: AwsAccount, key: str) -> None:
     account.client("kms").schedule_key_deletion(KeyId=key, PendingWindowInDays=KEY_DAYS)
 
 
-def _remove_parameter(account: Account, name: str) -> None:
+def _remove_parameter(account: AwsAccount, name: str) -> None:
     account.client("ssm").delete_parameter(Name=name)
 
 
-def _remove_secret(account: Account, arn: str) -> None:
+def _remove_secret(account: AwsAccount, arn: str) -> None:
     # its name can be used again at once
     account.client("secretsmanager").delete_secret(SecretId=arn, ForceDeleteWithoutRecovery=True)
 
 
-def _remove_log_group(account: Account, name: str) -> None:
+def _remove_log_group(account: AwsAccount, name: str) -> None:
     account.client("logs").delete_log_group(logGroupName=name)
 
 
@@ -144,8 +144,8 @@ _EMPTIED: Final[Mapping[str, Remover]] = {
     "AWS::S3::Bucket": _empty_bucket,
     "AWS::S3Vectors::VectorBucket": _empty_vector_bucket,
 }
-_RELEASED: Final[Mapping[Kind, Remover]] = {"table": _release_table, "user pool": _release_pool}
-_REMOVED: Final[Mapping[Kind, Remover]] = {
+_RELEASED: Final[Mapping[ThingKind, Remover]] = {"table": _release_table, "user pool": _release_pool}
+_REMOVED: Final[Mapping[ThingKind, Remover]] = {
     "table": _remove_table,
     "bucket": _remove_bucket,
     "vector bucket": _remove_vector_bucket,

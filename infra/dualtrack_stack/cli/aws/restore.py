@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-from dualtrack_stack.cli.aws.account import Account, plainly
+from dualtrack_stack.cli.aws.account import AwsAccount, plainly
 from dualtrack_stack.cli.aws.facts import prefix
 from dualtrack_stack.cli.aws.options import region_option, stage_option
 from dualtrack_stack.cli.aws.questions import Person
@@ -96,7 +96,7 @@ def apply(client: Any, bucket: str, change: Change) -> None:
         client.copy_object(Bucket=bucket, Key=key, CopySource=source)
 
 
-def bucket_of(account: Account, stage: str) -> str:
+def bucket_of(account: AwsAccount, stage: str) -> str:
     """The stage's bucket. Raises `Missing` if it has no versions."""
     data = account.stack(f"{prefix(stage)}-data")
     if data is None:
@@ -109,7 +109,7 @@ def bucket_of(account: Account, stage: str) -> str:
     return bucket
 
 
-def run_restore(account: Account, stage: str, moment: datetime, person: Person) -> None:
+def run_restore(account: AwsAccount, stage: str, moment: datetime, person: Person) -> None:
     """Count, ask, change. A second run finds only what is still different."""
     bucket, client = bucket_of(account, stage), account.client("s3")
     with plainly():
@@ -150,4 +150,4 @@ def restore(stage: str, region: str | None, at: str, *, yes: bool) -> None:
     """
     with exit_codes():
         moment = moment_of(at, datetime.now(UTC))
-        run_restore(Account(region), stage, moment, Person(yes=yes))
+        run_restore(AwsAccount(region), stage, moment, Person(yes=yes))

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from dualtrack_stack.cli.aws.account import Refusal, plainly
+from dualtrack_stack.cli.aws.account import AwsRefusal, plainly
 from dualtrack_stack.cli.aws.facts import prefix
 from dualtrack_stack.cli.aws.versions import Spare, delete, function_versions, machine_versions
 from dualtrack_stack.cli.aws.waiting import POLL_SECONDS, SETTLE_SECONDS
@@ -20,14 +20,14 @@ from dualtrack_stack.cli.aws.waiting import POLL_SECONDS, SETTLE_SECONDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from dualtrack_stack.cli.aws.account import Account
+    from dualtrack_stack.cli.aws.account import AwsAccount
     from dualtrack_stack.cli.aws.versions import FunctionVersions, MachineVersion
 
 ROLLED_BACK: Final = "UPDATE_ROLLBACK_COMPLETE"
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class OldVersions:
     """``spare``: what can be deleted. ``busy``: ARNs of machine versions that executions still run."""
 
     spare: Spare
@@ -39,12 +39,12 @@ class Left:
         return len(self.spare.functions) + len(self.spare.machines) + len(self.busy)
 
 
-NOTHING: Final = Left(Spare((), ()))
+NOTHING: Final = OldVersions(Spare((), ()))
 
 
 def left_by_rollback(
     machines: Iterable[Sequence[MachineVersion]], functions: Iterable[FunctionVersions]
-) -> Left:
+) -> OldVersions:
     """What is newer than everything that an alias names or the stack has (``is_named``, ``named``). A running
     execution keeps its machine's version and the functions that this one calls."""
     spare: list[str] = []
@@ -65,14 +65,14 @@ def left_by_rollback(
         for number in function.published
         if function.named and number > max(function.named) and (function.function, number) not in called
     ]
-    return Left(Spare(tuple(spare), tuple(newer)), tuple(busy))
+    return OldVersions(Spare(tuple(spare), tuple(newer)), tuple(busy))
 
 
 # ── the account ───────────────────────────────────────────────────────────────────────────────────
 
 
-def find_left(account: Account, stage: str) -> Left:
-    """What the last deployment of a stage has left, if it was rolled back. Raises `Refusal`."""
+def find_left(account: AwsAccount, stage: str) -> OldVersions:
+    """What the last deployment of a stage has left, if it was rolled back. Raises `AwsRefusal`."""
     name = f"{prefix(stage)}-chat"
     stack = account.stack(name)
     if stack is None or stack.status != ROLLED_BACK:
@@ -93,9 +93,9 @@ def find_left(account: Account, stage: str) -> Left:
     return left_by_rollback(machines, published)
 
 
-def clear_rolled_back(account: Account, stage: str, tell: Callable[[str], None]) -> None:
+def clear_rolled_back(account: AwsAccount, stage: str, tell: Callable[[str], None]) -> None:
     """Delete what a rolled-back deployment has left; waits for the chats that still run on it, at most as long as for
-    a stack. Raises `Refusal`."""
+    a stack. Raises `AwsRefusal`."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while (left := find_left(account, stage)).count:
         if left.spare.functions or left.spare.machines:
@@ -106,6 +106,6 @@ def clear_rolled_back(account: Account, stage: str, tell: Callable[[str], None])
             delete(account, left.spare)
         if left.busy:
             if time.monotonic() > deadline:
-                raise Refusal(f"Chats still run on {', '.join(left.busy)}: see `dualtrack aws doctor`.")
+                raise AwsRefusal(f"Chats still run on {', '.join(left.busy)}: see `dualtrack aws doctor`.")
             tell(f"Chats still run on {', '.join(arn.rsplit(':', 1)[1] for arn in left.busy)}: waiting")
             time.sleep(POLL_SECONDS)

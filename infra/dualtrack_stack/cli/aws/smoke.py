@@ -13,12 +13,12 @@ import click
 from dualtrack.api.key_format import is_key
 from dualtrack.settings import of_commands
 
-from dualtrack_stack.cli.aws.account import Account, Refusal
+from dualtrack_stack.cli.aws.account import AwsAccount, AwsRefusal
 from dualtrack_stack.cli.aws.checks import Probe, Wrong, run_checks
 from dualtrack_stack.cli.aws.options import region_option, stage_option
 from dualtrack_stack.cli.aws.smoke_report import markdown, measures, picture, write
 from dualtrack_stack.cli.aws.up import new_password
-from dualtrack_stack.cli.client import Failed
+from dualtrack_stack.cli.client import CommandFailed
 from dualtrack_stack.cli.command import Exit, colour, exit_codes, json_option, print_json
 from dualtrack_stack.cli.target import Missing, dev_token
 from dualtrack_stack.cli.transcript import one_line
@@ -26,7 +26,7 @@ from dualtrack_stack.cli.transcript import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack_stack.cli.aws.checks import Result
+    from dualtrack_stack.cli.aws.checks import CheckResult
 
 NAME: Final = "smoke-"
 """The prefix of its users' names."""
@@ -47,12 +47,12 @@ def _user(url: str | None, token: str | None, stage: str, region: str | None) ->
         finally:
             _erase(url, issued)
     else:
-        with _deployed_user(Account(region), stage, token) as user:
+        with _deployed_user(AwsAccount(region), stage, token) as user:
             yield user
 
 
 @contextlib.contextmanager
-def _deployed_user(account: Account, stage: str, token: str | None) -> Iterator[tuple[str, str]]:
+def _deployed_user(account: AwsAccount, stage: str, token: str | None) -> Iterator[tuple[str, str]]:
     stacks = account.stacks(stage)
     if "chat" not in stacks or "identity" not in stacks:
         raise Missing(f"Stage {stage} is not deployed here: uv run dualtrack aws up --stage {stage}")
@@ -77,10 +77,10 @@ def _deployed_user(account: Account, stage: str, token: str | None) -> Iterator[
         account.delete_user(pool, name)
 
 
-def _sign_in(account: Account, pool: str, client: str, name: str, password: str) -> str:
+def _sign_in(account: AwsAccount, pool: str, client: str, name: str, password: str) -> str:
     try:
         return account.sign_in(pool, client, name, password)
-    except Refusal as problem:
+    except AwsRefusal as problem:
         raise Missing(
             f"{problem} A stage without password sign-in (prod) needs a token of somebody who has signed in:"
             " --token or DUALTRACK_TOKEN, or an API key with the scopes chat, read and erase: DUALTRACK_API_KEY."
@@ -112,12 +112,12 @@ def _key(url: str, credential: str) -> Iterator[str]:
             with contextlib.suppress(Wrong):
                 owner.ask("DELETE", f"/v1/keys/{made['key_id']}")
     except Wrong as problem:
-        raise Failed(f"The checks could not make their API key: {problem}") from problem
+        raise CommandFailed(f"The checks could not make their API key: {problem}") from problem
     finally:
         owner.close()
 
 
-def _tell(result: Result) -> None:
+def _tell(result: CheckResult) -> None:
     sign, hue = {"passed": ("✓", "green"), "failed": ("✗", "red")}.get(result.state, ("·", "yellow"))
     line = (
         f"{click.style(sign, fg=hue)} {result.name:<22} {result.seconds:6.2f} s  {one_line(result.seen, 300)}"
@@ -176,7 +176,9 @@ def smoke(
         _conclude(results, measured, path, as_json=as_json)
 
 
-def _conclude(results: list[Result], measured: list[tuple[str, str]], path: Path, *, as_json: bool) -> None:
+def _conclude(
+    results: list[CheckResult], measured: list[tuple[str, str]], path: Path, *, as_json: bool
+) -> None:
     passed = sum(result.state == "passed" for result in results)
     if as_json:
         listed = [

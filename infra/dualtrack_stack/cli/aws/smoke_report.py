@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from dualtrack_stack.cli.aws.checks import Probe, Result
+    from dualtrack_stack.cli.aws.checks import CheckResult, Probe
 
 PICTURE: Final = "seconds.svg"
 _WIDTH, _ROW, _LEFT, _RIGHT = 760, 22, 190, 90
@@ -33,7 +33,7 @@ def measures(probe: Probe) -> list[tuple[str, str]]:
     return measurements
 
 
-def markdown(url: str, when: str, results: Sequence[Result], measured: Iterable[tuple[str, str]]) -> str:
+def markdown(url: str, when: str, results: Sequence[CheckResult], measured: Iterable[tuple[str, str]]) -> str:
     """The whole report."""
     passed = sum(result.state == "passed" for result in results)
     rows = "\n".join(
@@ -52,7 +52,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def picture(results: Sequence[Result]) -> str:
+def picture(results: Sequence[CheckResult]) -> str:
     """A bar for each check, by its seconds."""
     height = _ROW * len(results) + 50
     most = max((result.seconds for result in results), default=0) or 1

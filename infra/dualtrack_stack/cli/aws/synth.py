@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from dualtrack_stack.cli.aws.account import Refusal
+from dualtrack_stack.cli.aws.account import AwsRefusal
 from dualtrack_stack.cli.aws.options import stage_option
 from dualtrack_stack.cli.aws.up import Wishes, read_stage
 from dualtrack_stack.cli.command import exit_codes, report
@@ -46,7 +46,7 @@ def synth(stage: str, output: Path) -> None:
             try:
                 synthesise_into(written, stage)
             except RuntimeError as problem:
-                raise Refusal(str(problem)) from problem
+                raise AwsRefusal(str(problem)) from problem
             shutil.rmtree(output, ignore_errors=True)
             written.rename(output)
         for template in sorted(output.glob("*.template.json")):

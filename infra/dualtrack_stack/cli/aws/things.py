@@ -17,15 +17,15 @@ from dualtrack_stack.cli.aws.facts import STACKS, is_tagged, prefix, tags_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from dualtrack_stack.cli.aws.account import Account
-    from dualtrack_stack.cli.aws.facts import Resource
+    from dualtrack_stack.cli.aws.account import AwsAccount
+    from dualtrack_stack.cli.aws.facts import StackResource
 
     Tags = Mapping[str, str]
 
-Kind = Literal[
+ThingKind = Literal[
     "stack", "log group", "parameter", "secret", "user pool", "key", "vector bucket", "bucket", "table"
 ]
-ORDER: Final[tuple[Kind, ...]] = (
+ORDER: Final[tuple[ThingKind, ...]] = (
     "stack", "log group", "parameter", "secret", "user pool", "key", "vector bucket", "bucket", "table",
 )  # fmt: skip
 """Stacks first, because resources in use cannot be deleted; conversations last, so that whatever AWS refuses is
@@ -51,7 +51,7 @@ GONE: Final = frozenset(
 class Thing:
     """A resource: ``id`` for the API, ``name`` for display. ``is_tagged``: with the stage's tags."""
 
-    kind: Kind
+    kind: ThingKind
     id: str
     name: str
     is_tagged: bool = True
@@ -76,7 +76,7 @@ def is_of_stage(name: str, stage: str) -> bool:
     return re.fullmatch(pattern, name.lower()) is not None
 
 
-def log_groups_of(resources: Sequence[Resource]) -> frozenset[str]:
+def log_groups_of(resources: Sequence[StackResource]) -> frozenset[str]:
     """The names of all log groups that a stack's resources write to, also of those that Lambda and API Gateway make
     themselves, which carry no tag."""
     of = {kind: [resource.id for resource in resources if resource.kind == kind] for kind in _WRITERS}
@@ -101,7 +101,7 @@ _WRITERS: Final = (
 )
 
 
-def things_of(account: Account, stage: str, log_groups: Collection[str] = ()) -> tuple[Thing, ...]:
+def things_of(account: AwsAccount, stage: str, log_groups: Collection[str] = ()) -> tuple[Thing, ...]:
     """All resources of a stage that are in the account and region now. ``log_groups``: exact names of those that are
     the stage's without a tag."""
     with plainly():
@@ -114,14 +114,14 @@ def things_of(account: Account, stage: str, log_groups: Collection[str] = ()) ->
     return in_order(found)
 
 
-def _stacks(account: Account, stage: str) -> Iterator[tuple[str, str, Tags]]:
+def _stacks(account: AwsAccount, stage: str) -> Iterator[tuple[str, str, Tags]]:
     for stack in account.stacks(stage).values():
         # a change set that was never executed: such a stack has no resources yet, and its tags come with them
         is_empty = stack.status == "REVIEW_IN_PROGRESS"
         yield stack.name, stack.name, tags_of(stage) if is_empty else stack.tags
 
 
-def _tables(account: Account, stage: str) -> Iterator[tuple[str, str, Tags]]:
+def _tables(account: AwsAccount, stage: str) -> Iterator[tuple[str, str, Tags]]:
     client = account.client("dynamodb")
     for page in client.get_paginator("list_tables").paginate():
         for name in page["TableNames"]:
@@ -135,7 +135,7 @@ def _tables(account: Account, stage: str) -> Iterator[tuple[str, str, Tags]]:
                         yield name, name, _pairs(tag for part in tags for tag in part["Tags"])
 
 
-def _buckets(account: Account, stage: str) -> Iterator[tuple[str, str, Tags]]:
+def _buckets(account: AwsAccount, stage: str) -> Iterator[tuple[str, str, Tags]]:
     """S3 lists the buckets of all regions; only this one's are the stage's."""
     client = account.client("s3")
     pages = client.get_paginator("list_buckets").paginate(
@@ -157,7 +157,7 @@ def _bucket_tags(client: Any, bucket: str) -> Tags:
         return {}
 
 
-def _vector_buckets(account: Account, stage: str) -> Iterator[tuple[str, str, Tags]]:
+def _vector_buckets(account: AwsAccount, stage: str) -> Iterator[tuple[str, str, Tags]]:
     client = account.client("s3vectors")
     with contextlib.suppress(EndpointConnectionError):  # a region that has no S3 Vectors
         for page in client.get_paginator("list_vector_buckets").paginate(prefix=f"{prefix(stage)}-"):
@@ -169,7 +169,7 @@ def _vector_buckets(account: Account, stage: str) -> Iterator[tuple[str, str, Ta
                         yield arn, bucket["vectorBucketName"], tags
 
 
-def _pools(account: Account, stage: str) -> Iterator[tuple[str, str, Tags]]:
+def _pools(account: AwsAccount, stage: str) -> Iterator[tuple[str, str, Tags]]:
     client = account.client("cognito-idp")
     for page in client.get_paginator("list_user_pools").paginate(PaginationConfig={"PageSize": 60}):
         for pool in page["UserPools"]:
@@ -179,7 +179,7 @@ def _pools(account: Account, stage: str) -> Iterator[tuple[str, str, Tags]]:
                     yield pool["Id"], f"{pool['Name']} ({pool['Id']})", described.get("UserPoolTags", {})
 
 
-def _keys(account: Account, stage: str) -> Iterator[tuple[str, str, Tags]]:
+def _keys(account: AwsAccount, stage: str) -> Iterator[tuple[str, str, Tags]]:
     """Keys have no names: those with the tags, and no others."""
     client = account.client("kms")
     for page in client.get_paginator("list_keys").paginate():
@@ -195,7 +195,7 @@ def _is_kept(client: Any, key: str) -> bool:
     return bool(client.describe_key(KeyId=key)["KeyMetadata"]["KeyState"] != "PendingDeletion")
 
 
-def _parameters(account: Account, stage: str) -> Iterator[tuple[str, str, Tags]]:
+def _parameters(account: AwsAccount, stage: str) -> Iterator[tuple[str, str, Tags]]:
     client = account.client("ssm")
     for key in account.keys(stage):
         name = f"/{prefix(stage)}/{key}"
@@ -204,7 +204,7 @@ def _parameters(account: Account, stage: str) -> Iterator[tuple[str, str, Tags]]
             yield name, name, _pairs(answer["TagList"])
 
 
-def _secrets(account: Account, stage: str) -> Iterator[tuple[str, str, Tags]]:
+def _secrets(account: AwsAccount, stage: str) -> Iterator[tuple[str, str, Tags]]:
     """For instance of a federated provider, if it was named after the stage."""
     client = account.client("secretsmanager")
     for page in client.get_paginator("list_secrets").paginate():
@@ -213,7 +213,7 @@ def _secrets(account: Account, stage: str) -> Iterator[tuple[str, str, Tags]]:
                 yield secret["ARN"], secret["Name"], _pairs(secret.get("Tags", ()))
 
 
-def _log_groups(account: Account, stage: str, exact: Collection[str]) -> Iterator[Thing]:
+def _log_groups(account: AwsAccount, stage: str, exact: Collection[str]) -> Iterator[Thing]:
     client = account.client("logs")
     beginnings = (f"{prefix(stage)}-", f"/aws/lambda/{prefix(stage)}-")
     groups = {group["logGroupName"]: group for name in beginnings for group in _begin_with(client, name)}
@@ -244,7 +244,7 @@ def _gone() -> Iterator[None]:
             raise
 
 
-_FINDERS: Final[Mapping[Kind, Callable[[Account, str], Iterator[tuple[str, str, Tags]]]]] = {
+_FINDERS: Final[Mapping[ThingKind, Callable[[AwsAccount, str], Iterator[tuple[str, str, Tags]]]]] = {
     "stack": _stacks,
     "table": _tables,
     "bucket": _buckets,

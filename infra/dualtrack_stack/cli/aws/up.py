@@ -17,7 +17,7 @@ import click
 from dualtrack.settings import keys_of
 
 from dualtrack_stack.cli.aws import decide
-from dualtrack_stack.cli.aws.account import Account, Refusal
+from dualtrack_stack.cli.aws.account import AwsAccount, AwsRefusal
 from dualtrack_stack.cli.aws.cdk import Cdk, own_app
 from dualtrack_stack.cli.aws.facts import KEYS, STACKS, prefix
 from dualtrack_stack.cli.aws.options import region_option, stage_option
@@ -56,7 +56,7 @@ class Up:
     """One run of `up`."""
 
     wishes: Wishes
-    account: Account
+    account: AwsAccount
     person: Person
     steps: Steps
     settings: dict[str, str] = field(default_factory=dict)
@@ -207,7 +207,7 @@ class Up:
             self.extra["PAGE_URL"] = url
         try:
             self._cdk_deploy()
-        except Refusal:
+        except AwsRefusal:
             stacks = dict(self.account.stacks(self.wishes.stage))
             if not decide.is_not_verified(stacks.get("page")):
                 raise
@@ -272,7 +272,7 @@ class Up:
             stack = self._wait_for(full)
             action = decide.before_deploy(stack)
             if action == "stop" and stack:
-                raise Refusal(
+                raise AwsRefusal(
                     f"{full} is {stack.status}: {stack.reason}\nFix the cause, then:"
                     f" aws cloudformation continue-update-rollback --stack-name {full} --region {self.account.region}"
                 )
@@ -443,4 +443,4 @@ def up(
         if email and not decide.is_address(email):
             raise Missing(f"--email: {email} is not an e-mail address.")
         wishes = Wishes(stage, email, user, page, show_password, renew_keys, settings_folder, assembly)
-        Up(wishes, Account(region), Person(yes=yes), Steps(8)).run()
+        Up(wishes, AwsAccount(region), Person(yes=yes), Steps(8)).run()

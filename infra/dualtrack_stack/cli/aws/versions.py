@@ -19,7 +19,7 @@ from dualtrack_stack.cli.target import Missing
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from dualtrack_stack.cli.aws.account import Account
+    from dualtrack_stack.cli.aws.account import AwsAccount
     from dualtrack_stack.cli.aws.facts import Stack
 
 QUIET: Final = timedelta(minutes=30)
@@ -111,7 +111,7 @@ def check_quiet(stack: Stack, moved: Iterable[datetime], now: datetime) -> None:
 # ── the account ───────────────────────────────────────────────────────────────────────────────────
 
 
-def find_spare(account: Account, stage: str, keep: int, now: datetime) -> Spare:
+def find_spare(account: AwsAccount, stage: str, keep: int, now: datetime) -> Spare:
     """The unused versions of a stage. Raises `TooEarly`, `Missing` if nothing is deployed, and `Refusal`."""
     name = f"{prefix(stage)}-chat"
     stack = account.stack(name)
@@ -130,7 +130,7 @@ def find_spare(account: Account, stage: str, keep: int, now: datetime) -> Spare:
     return spare_versions(machines, published, keep)
 
 
-def delete(account: Account, spare: Spare) -> None:
+def delete(account: AwsAccount, spare: Spare) -> None:
     """State machines first, so that no remaining version calls a deleted function. Raises `Refusal`."""
     step_functions, functions = account.client("stepfunctions"), account.client("lambda")
     with plainly():
@@ -140,7 +140,7 @@ def delete(account: Account, spare: Spare) -> None:
             functions.delete_function(FunctionName=function, Qualifier=str(number))
 
 
-def _last_event(account: Account, stack: str) -> datetime:
+def _last_event(account: AwsAccount, stack: str) -> datetime:
     """When the last deployment ended."""
     events = account.client("cloudformation").describe_stack_events(StackName=stack)["StackEvents"]
     return max(_utc(event["Timestamp"]) for event in events)

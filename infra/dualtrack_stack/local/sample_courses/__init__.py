@@ -10,25 +10,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from dualtrack.corpora.courses import Courses
-from dualtrack.corpora.kinds import Added
-from dualtrack.storage.corpora import Document, Published
-from dualtrack.storage.dynamo import Lost
+from dualtrack.corpora.courses import CoursesKind
+from dualtrack.corpora.kinds import IndexedDocument
+from dualtrack.storage.corpora import PublishedVersion, StoredDocument
+from dualtrack.storage.dynamo import ConditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dualtrack.corpora.kinds import Read
+    from dualtrack.corpora.kinds import ParsedFile
     from dualtrack.storage.stores import Stores
 
 FOLDER: Final = Path(__file__).parent
 VECTORS: Final = FOLDER / "vectors.npz"
 """``model``: the name of the model; for each course, by its digest, int8 rows, one for each of its texts."""
 
-_KIND: Final = Courses()
+_KIND: Final = CoursesKind()
 
 
-def documents() -> dict[str, Read]:
+def documents() -> dict[str, ParsedFile]:
     """The courses by their files' names."""
     paths = sorted(path for path in FOLDER.iterdir() if path.suffix in (".txt", ".md"))
     return {path.name: _KIND.read(path.name, path.read_bytes()) for path in paths}
@@ -48,21 +48,21 @@ def publish(stores: Stores) -> bool:
     with np.load(VECTORS) as stored:
         model = str(stored["model"])
         added = [
-            Added(source.packed, [row.astype("<f4").tobytes() for row in stored[source.digest]])
+            IndexedDocument(source.packed, [row.astype("<f4").tobytes() for row in stored[source.digest]])
             for source in read.values()
         ]
     index = _KIND.index(None, (), added, [source.title for source in read.values()], model)
     listed = [
-        Document(source.title, source.digest, name, source.counts, now) for name, source in read.items()
+        StoredDocument(source.title, source.digest, name, source.counts, now) for name, source in read.items()
     ]
     counts = {
         "documents": len(listed),
         **{key: sum(document.counts[key] for document in listed) for key in ("lessons", "chunks")},
     }
-    new = Published("samples", model, counts, now)
+    new = PublishedVersion("samples", model, counts, now)
     stores.corpora.write_version(_KIND.name, new.version, index, listed)
     try:
         stores.corpora.publish(_KIND.name, new, None)
-    except Lost:
+    except ConditionFailed:
         return False
     return True

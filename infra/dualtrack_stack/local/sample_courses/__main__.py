@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from dualtrack.corpora.courses import Courses
+from dualtrack.corpora.courses import CoursesKind
 from dualtrack.models.minilm import NAME, load
 from dualtrack.tools.courses.index import quantised
 from dualtrack_stack.local.sample_courses import documents, write_vectors
@@ -12,7 +12,7 @@ from dualtrack_stack.roots import OURS
 
 def main() -> None:
     """Write ``vectors.npz``."""
-    model, kind = load(OURS / "functions" / "embed" / "tokenizer.json"), Courses()
+    model, kind = load(OURS / "functions" / "embed" / "tokenizer.json"), CoursesKind()
     rows = {
         document.digest: quantised([bytes(model.embed(text)) for text in kind.texts(document.packed)])
         for document in documents().values()

@@ -45,7 +45,7 @@ class Snippet:
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class SampleLibrary:
     """A documented library."""
 
     id: str
@@ -62,13 +62,13 @@ class Library:
 
 
 @cache
-def libraries() -> tuple[Library, ...]:
+def libraries() -> tuple[SampleLibrary, ...]:
     """All sample libraries, by id."""
     read = (_library(json.loads(path.read_text(encoding="utf-8"))) for path in DOCUMENTS.glob("*.json"))
     return tuple(sorted(read, key=lambda library: library.id))
 
 
-def _library(value: dict[str, Any]) -> Library:
+def _library(value: dict[str, Any]) -> SampleLibrary:
     snippets = tuple(
         Snippet(
             title=snippet["title"],
@@ -80,10 +80,10 @@ def _library(value: dict[str, Any]) -> Library:
         for snippet in value["snippets"]
     )
     tuples: dict[str, Any] = {name: tuple(value[name]) for name in ("versions", "aliases")}
-    return Library(**value | tuples | {"snippets": snippets})
+    return SampleLibrary(**value | tuples | {"snippets": snippets})
 
 
-def search(name: str, query: str) -> tuple[Library, ...]:
+def search(name: str, query: str) -> tuple[SampleLibrary, ...]:
     """Libraries whose title, id or aliases share words with the name, best first; ties go to the query."""
     wanted = frozenset(words(name))
     asked = frozenset(words(query))
@@ -96,7 +96,7 @@ def search(name: str, query: str) -> tuple[Library, ...]:
     return tuple(library for _, library in sorted(scored, key=lambda entry: (-entry[0], entry[1].id)))
 
 
-def find(library_id: str) -> Library | None:
+def find(library_id: str) -> SampleLibrary | None:
     """The library with an id; a version after it (``/owner/repo/v1`` or ``@v1``) must be a known one."""
     plain, _, version = library_id.removeprefix("/").replace("@", "/", 1).partition("/")
     name, _, version = version.partition("/")
@@ -106,7 +106,7 @@ def find(library_id: str) -> Library | None:
     return None
 
 
-def ordered(library: Library, query: str) -> tuple[Snippet, ...]:
+def ordered(library: SampleLibrary, query: str) -> tuple[Snippet, ...]:
     """The snippets of a library by the words that they share with the query, at most `MAX_SNIPPETS`.
 
     Snippets that share none are left out; if none share any, the first ones are returned.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
 
-    from .catalogue import Library, Snippet
+    from .catalogue import SampleLibrary, Snippet
 
 SEPARATOR = "\n\n" + "-" * 32 + "\n\n"
 MAX_PARAMETER = 500
@@ -104,7 +104,7 @@ def _invalid(message: str) -> DocsError:
     return DocsError(400, "validation_error", message)
 
 
-def _known(library_id: str) -> Library:
+def _known(library_id: str) -> SampleLibrary:
     if not _LIBRARY_ID.fullmatch(library_id):
         raise DocsError(
             400, "invalid_library_id", "libraryId must look like /owner/repo or /owner/repo/version"
@@ -122,7 +122,7 @@ def _known(library_id: str) -> Library:
     return library
 
 
-def _listed(library: Library) -> dict[str, Any]:
+def _listed(library: SampleLibrary) -> dict[str, Any]:
     return {
         "id": library.id,
         "title": library.title,

@@ -7,11 +7,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualtrack.corpora.graph.load import Source, counted, make_database, taken_in, write_version
+from dualtrack.corpora.graph.load import GraphFile, counted, make_database, taken_in, write_version
 from dualtrack.corpora.graph.survey import Survey
 from dualtrack.corpora.jobs import GRAPH
-from dualtrack.storage.corpora import Document, Published
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.corpora import PublishedVersion, StoredDocument
+from dualtrack.storage.dynamo import ConditionFailed
 
 if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
@@ -24,7 +24,7 @@ def publish(stores: Stores) -> bool:
     """Publish the sample if nothing was published before; returns whether that was so."""
     if stores.corpora.current(GRAPH) is not None:
         return False
-    sources, survey, now = [Source(name, _FOLDER / name) for name in FILES], Survey(), int(stores.clock())
+    sources, survey, now = [GraphFile(name, _FOLDER / name) for name in FILES], Survey(), int(stores.clock())
     wrong = taken_in(survey, sources)
     if wrong:
         raise ValueError(f"The sample graph is wrong: {[problems.lines for problems in wrong.values()]}")
@@ -34,18 +34,18 @@ def publish(stores: Stores) -> bool:
         "nodes": sum(label.count for label in schema.labels),
         "edges": sum(kind.count for kind in schema.types),
     }
-    new = Published("samples", "", {"documents": len(documents), **counts}, now)
+    new = PublishedVersion("samples", "", {"documents": len(documents), **counts}, now)
     with tempfile.TemporaryDirectory(prefix="graph-") as folder:
         database = make_database(Path(folder), sources, survey)
         write_version(stores, new.version, sources, database, schema, documents)
     try:
         stores.corpora.publish(GRAPH, new, None)
-    except Lost:
+    except ConditionFailed:
         return False
     return True
 
 
-def _document(source: Source, now: int) -> Document:
+def _document(source: GraphFile, now: int) -> StoredDocument:
     data = source.path.read_bytes()
     counts, _ = counted(source.name, data)
-    return Document(source.name, hashlib.sha256(data).hexdigest(), source.name, counts, now)
+    return StoredDocument(source.name, hashlib.sha256(data).hexdigest(), source.name, counts, now)

@@ -8,18 +8,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.api.chats import paused_turn
-from dualtrack.chat.agent import Deployed
+from dualtrack.chat.agent import AgentDeployment
 from dualtrack.chat.chat_view import chat_json, open_calls
-from dualtrack.chat.decide_calls import Wanted, decide_calls
+from dualtrack.chat.decide_calls import CallDecision, decide_calls
 from dualtrack.chat.expire_pause import expire_pause
 from dualtrack.chat.run_turn import TurnSettings
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.clock import iso
-from dualtrack.credits.account import Account, Decision, Movement
+from dualtrack.credits.account import Account, AccountChange, Movement
 from dualtrack.frozen import freeze, thaw
 from dualtrack.ids import new_conversation_id
 from dualtrack.memory.summaries import SummarySettings
-from dualtrack.models.trouble import Details
+from dualtrack.models.trouble import ErrorDetails
 from dualtrack.output_schema import refused_schema
 from dualtrack.requests import chat_ref
 from dualtrack.settings import DEFAULTS
@@ -141,7 +141,9 @@ class LocalChat:
         if sum(said is not None for said in (approve, input, result, answer)) != 1:
             raise ValueError("a decision is one of approve, input, result and answer")
         came = None if result is None else ToolResult(result, is_error=is_error)
-        decision = Wanted("", approve is not False, reason, freeze(input), for_conversation, came, answer)
+        decision = CallDecision(
+            "", approve is not False, reason, freeze(input), for_conversation, came, answer
+        )
         chat, pause = self._paused()
         wanted = [replace(decision, call_id=call) for call in calls or (call.id for call in pause.calls)]
         deployed = self._workflow.settings.deployed
@@ -255,9 +257,9 @@ def local_chat(
         conversation = Conversation(user, conversation_id, "Test", agent.name, now, now, position)
         stores.conversations.create(conversation)
         turns = TurnSettings(
-            Deployed(DEFAULTS.dualtrack_model, profiles=profiles, tools=specs),
+            AgentDeployment(DEFAULTS.dualtrack_model, profiles=profiles, tools=specs),
             SummarySettings(DEFAULTS.dualtrack_model),
-            details=Details(shown=True),
+            details=ErrorDetails(shown=True),
         )
         workflow = LocalWorkflow(stores, connect(script, clock), turns, toolbox, clock)
         yield LocalChat(user, conversation.conversation_id, stores, script, workflow)
@@ -273,4 +275,4 @@ def _give(stores: Stores, user: str, amount: int) -> None:
     today = account.at(now)
     given = replace(today, seq=1, used_day=today.limits.daily, used_month=today.limits.daily, pack=amount)
     line = Movement("grant", amount, amount, now, reason="test")
-    stores.ledger.commit(account, Decision(given, (line,)))
+    stores.ledger.commit(account, AccountChange(given, (line,)))

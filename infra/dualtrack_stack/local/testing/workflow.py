@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.run_tool import run_tool
-from dualtrack.chat.run_turn import Waits, run_turn
+from dualtrack.chat.run_turn import WaitTiming, run_turn
 from dualtrack.chat.summarise import summarise
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class LocalWorkflow:
 
     def _turn(self, ref: ChatRef) -> TurnOutcome:
         return run_turn(
-            ref, self.stores, lambda _: self.model, self.settings, waiting=Waits(self.clock.sleep)
+            ref, self.stores, lambda _: self.model, self.settings, waiting=WaitTiming(self.clock.sleep)
         )
 
     def _run_tools(self, ref: ChatRef, calls: list[str]) -> None:

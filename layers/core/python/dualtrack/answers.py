@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
 from dualtrack.frozen import JsonObject
-from dualtrack.tool_values import Kind
+from dualtrack.tool_values import ToolKind
 from dualtrack.vocabulary import (
     CallKind,
     CapName,
@@ -402,13 +402,13 @@ class Conversation(TypedDict):
     forked_before: NotRequired[Annotated[str, "The first query that it does not share with `forked_from`"]]
 
 
-class Paged(TypedDict):
+class ListPage(TypedDict):
     """A page of a list."""
 
     cursor: NotRequired[Annotated[str, "For the next page; absent on the last page"]]
 
 
-class Conversations(Paged):
+class Conversations(ListPage):
     """A page of the user's conversations."""
 
     conversations: Annotated[Sequence[Conversation], "By last query, the latest first"]
@@ -451,7 +451,7 @@ class Record(TypedDict):
     ]
 
 
-class ConversationRecords(Conversation, Paged):
+class ConversationRecords(Conversation, ListPage):
     """A conversation with a page of its records."""
 
     track: Annotated[Track, "The track"]
@@ -470,7 +470,7 @@ class Tool(TypedDict):
     price: Annotated[
         Count, "Credits per call; for `retrieve_documentation`, once per chat; 0 for a question to the user"
     ]
-    kind: Annotated[Kind, "The function that runs it; `question`: the user answers it"]
+    kind: Annotated[ToolKind, "The function that runs it; `question`: the user answers it"]
 
 
 class History(TypedDict):
@@ -683,7 +683,7 @@ class Delivery(TypedDict):
     milliseconds: Annotated[Count, "How long the last attempt took"]
 
 
-class Deliveries(Paged):
+class Deliveries(ListPage):
     """A page of what a webhook was told."""
 
     deliveries: Annotated[Sequence[Delivery], "The newest first, for seven days"]
@@ -702,7 +702,7 @@ class Entry(TypedDict):
     available_after: Annotated[Count, "Available credits afterwards"]
 
 
-class Ledger(Paged):
+class Ledger(ListPage):
     """A page of the user's ledger."""
 
     entries: Annotated[Sequence[Entry], "Newest first"]

@@ -16,7 +16,7 @@ from dualtrack.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dualtrack.settings import Entry, Value
+    from dualtrack.settings import Setting, SettingValue
 
 _SHOWN: Final = 200
 """Characters of a wrong value in a message."""
@@ -51,7 +51,7 @@ def checked(given: Mapping[str, str], sources: Mapping[str, str] = _NOWHERE) -> 
     return settings
 
 
-def allowed(entry: Entry) -> tuple[str, ...]:
+def allowed(entry: Setting) -> tuple[str, ...]:
     """The values that there are; none if any text may be one."""
     check = _check_of(entry)
     return () if check is None or callable(check) else check
@@ -74,7 +74,7 @@ def origins(pages: tuple[str, ...], _: Settings) -> tuple[str, ...]:
     return ("*", *found) if "*" in pages else found
 
 
-def _given(entry: Entry, given: Mapping[str, str]) -> str:
+def _given(entry: Setting, given: Mapping[str, str]) -> str:
     """The text that counts, empty for the default."""
     other = entry.declared.or_else
     if given.get(entry.name) or not other:
@@ -82,7 +82,7 @@ def _given(entry: Entry, given: Mapping[str, str]) -> str:
     return given.get(other.upper()) or text_of(declared()[other.upper()].default)
 
 
-def _parsed(entry: Entry, given: Mapping[str, str], _: Settings) -> Value:
+def _parsed(entry: Setting, given: Mapping[str, str], _: Settings) -> SettingValue:
     text = _given(entry, given)
     try:
         value = PARSERS[entry.type](text) if text else entry.default
@@ -93,16 +93,16 @@ def _parsed(entry: Entry, given: Mapping[str, str], _: Settings) -> Value:
     return value
 
 
-def _is_within(entry: Entry, number: float) -> bool:
+def _is_within(entry: Setting, number: float) -> bool:
     least, most = entry.declared.least, entry.declared.most
     return (-math.inf if least is None else least) <= number <= (math.inf if most is None else most)
 
 
-def _valid(entry: Entry, _: Mapping[str, str], settings: Settings) -> Value:
-    value: Value = getattr(settings, entry.field)
+def _valid(entry: Setting, _: Mapping[str, str], settings: Settings) -> SettingValue:
+    value: SettingValue = getattr(settings, entry.field)
     check, form, known = _check_of(entry), entry.declared.form, allowed(entry)
     if callable(check):
-        changed: Value = check(value, settings)
+        changed: SettingValue = check(value, settings)
         return changed
     fits = (not form or re.fullmatch(form, str(value))) and (not known or value in known)
     if value != entry.default and not fits:
@@ -110,13 +110,13 @@ def _valid(entry: Entry, _: Mapping[str, str], settings: Settings) -> Value:
     return value
 
 
-def _check_of(entry: Entry) -> Any:
+def _check_of(entry: Setting) -> Any:
     """The tuple or the function that the entry names, or None."""
     module, _, name = entry.declared.check.partition(":")
     return getattr(import_module(module), name) if module else None
 
 
-def _expected(entry: Entry) -> str:
+def _expected(entry: Setting) -> str:
     if entry.type == "bool":
         return "must be on or off"
     if entry.type in ("int", "float"):
@@ -125,7 +125,7 @@ def _expected(entry: Entry) -> str:
     return f"must be {entry.declared.expects or ' or '.join(allowed(entry))}"
 
 
-def _line(entry: Entry, value: str, source: str, wrong: ValueError) -> str:
+def _line(entry: Setting, value: str, source: str, wrong: ValueError) -> str:
     shown = _USER.sub("//…@", one_line(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"))
     where = f"{entry.name} = {shown} ({source or 'environment'})" if value else f"{entry.name} is not set"
     return f"{where}: {wrong}"

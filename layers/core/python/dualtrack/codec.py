@@ -38,7 +38,7 @@ from typing import (
 from dualtrack.frozen import freeze, thaw
 
 T = TypeVar("T")
-Reader = Callable[..., Any]
+FieldReader = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ def decode(kind: type[T], data: Any, /, **given: Any) -> T:
 
 
 @cache
-def reader(hint: Any) -> Reader:
+def reader(hint: Any) -> FieldReader:
     """How data become a value of this type, checked; a dataclass's takes fields that are given besides."""
     hint = unaliased(hint)
     if hint in _READERS:
@@ -240,7 +240,7 @@ def unaliased(hint: Any) -> Any:
     return hint
 
 
-def _pydantic(validate: Callable[..., Any]) -> Reader:
+def _pydantic(validate: Callable[..., Any]) -> FieldReader:
     """A model's own check, which converts no more than ours."""
 
     def read(data: Any) -> Any:
@@ -266,7 +266,7 @@ class _Column:
     text: bool
 
     @property
-    def known(self) -> tuple[str, Any, Reader]:
+    def known(self) -> tuple[str, Any, FieldReader]:
         """Its name, the one class that its values have if there is one, its reader."""
         if self.text:
             return self.name, None, _json_text(reader(self.hint))
@@ -287,7 +287,7 @@ def _column(field: Field[Any], hint: Any) -> _Column:
     return _Column(field.name, short, default, own, APART in notes, TEXT in notes)
 
 
-_Known = Mapping[str, tuple[str, Any, Reader]]
+_Known = Mapping[str, tuple[str, Any, FieldReader]]
 """`_Column.known` by stored name."""
 
 
@@ -303,10 +303,10 @@ def _read_fields(known: _Known, data: Any, values: dict[str, Any]) -> dict[str, 
     return values
 
 
-def _object(kind: Any) -> Reader:
+def _object(kind: Any) -> FieldReader:
     columns = _columns(kind)
     required = frozenset(column.name for column in columns if column.default is MISSING)
-    known: dict[str, tuple[str, Any, Reader]] = {}
+    known: dict[str, tuple[str, Any, FieldReader]] = {}
 
     def read(data: Any, /, **given: Any) -> Any:
         if not known:  # at its first use: a class may hold itself
@@ -319,7 +319,7 @@ def _object(kind: Any) -> Reader:
     return read
 
 
-def _row(kind: Any) -> Reader:
+def _row(kind: Any) -> FieldReader:
     columns = _columns(kind)
     needed = sum(column.default is MISSING for column in columns)
     readers = [(column.name, reader(column.hint)) for column in columns]
@@ -338,7 +338,7 @@ def _row(kind: Any) -> Reader:
     return read
 
 
-def _typed_dict(kind: Any) -> Reader:
+def _typed_dict(kind: Any) -> FieldReader:
     hints = get_type_hints(kind, include_extras=True)
     known = {key: (key, None, reader(hint)) for key, hint in hints.items()}
     loose = {key for key, hint in hints.items() if get_origin(hint) is NotRequired}
@@ -353,7 +353,7 @@ def _typed_dict(kind: Any) -> Reader:
     return read
 
 
-def _enum(kind: Any) -> Reader:
+def _enum(kind: Any) -> FieldReader:
     by_value = {(type(member.value), member.value): member for member in kind}
 
     def read(value: Any) -> Any:
@@ -365,7 +365,7 @@ def _enum(kind: Any) -> Reader:
     return read
 
 
-def _json_text(read: Reader) -> Reader:
+def _json_text(read: FieldReader) -> FieldReader:
     def read_text(value: Any) -> Any:
         try:
             data = json.loads(value)
@@ -376,7 +376,7 @@ def _json_text(read: Reader) -> Reader:
     return read_text
 
 
-def _exactly(kind: type, words: str) -> Reader:
+def _exactly(kind: type, words: str) -> FieldReader:
     def read(value: Any) -> Any:
         if type(value) is not kind:
             raise _unexpected(words, value)
@@ -391,7 +391,7 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _moment(kind: type[date]) -> Reader:
+def _moment(kind: type[date]) -> FieldReader:
     def read(value: Any) -> date:
         try:
             return kind.fromisoformat(value)
@@ -401,7 +401,7 @@ def _moment(kind: type[date]) -> Reader:
     return read
 
 
-def _literal(allowed: tuple[Any, ...]) -> Reader:
+def _literal(allowed: tuple[Any, ...]) -> FieldReader:
     known = {(type(value), value) for value in allowed}
 
     def read(value: Any) -> Any:
@@ -415,7 +415,7 @@ def _literal(allowed: tuple[Any, ...]) -> Reader:
     return read
 
 
-def _union(options: tuple[Any, ...]) -> Reader:
+def _union(options: tuple[Any, ...]) -> FieldReader:
     """The first option that fits: classes are told apart by the Literal that each of them has."""
     rest = [reader(option) for option in options if option is not NoneType]
     optional = NoneType in options
@@ -437,7 +437,7 @@ def _union(options: tuple[Any, ...]) -> Reader:
     return read
 
 
-def _tuple(items: tuple[Any, ...]) -> Reader:
+def _tuple(items: tuple[Any, ...]) -> FieldReader:
     if len(items) == 2 and items[1] is Ellipsis:
         read = _items(items[0])
         return lambda data: tuple(read(data))
@@ -451,7 +451,7 @@ def _tuple(items: tuple[Any, ...]) -> Reader:
     return read_all
 
 
-def _items(hint: Any, of: Reader | None = None) -> Callable[[Any], list[Any]]:
+def _items(hint: Any, of: FieldReader | None = None) -> Callable[[Any], list[Any]]:
     exact, read = (hint if hint in _PLAIN else None), of or reader(hint)
 
     def read_items(data: Any) -> list[Any]:
@@ -463,31 +463,31 @@ def _items(hint: Any, of: Reader | None = None) -> Callable[[Any], list[Any]]:
     return read_items
 
 
-def _at(place: Any, read: Reader, value: Any) -> Any:
+def _at(place: Any, read: FieldReader, value: Any) -> Any:
     try:
         return read(value)
     except Mismatch as error:
         raise error.within(f"[{place}]") from None
 
 
-def _values(hint: Any, of: Reader | None = None) -> Callable[[Any], dict[str, Any]]:
+def _values(hint: Any, of: FieldReader | None = None) -> Callable[[Any], dict[str, Any]]:
     read = of or reader(hint)
     return lambda data: {str(key): _at(key, read, value) for key, value in _mapping_in(data).items()}
 
 
-def _mapping(arguments: tuple[Any, ...]) -> Reader:
+def _mapping(arguments: tuple[Any, ...]) -> FieldReader:
     if arguments[1] is Any:
         return lambda data: freeze(_mapping_in(data))
     read = _values(arguments[1])
     return lambda data: MappingProxyType(read(data))
 
 
-def _frozenset(arguments: tuple[Any, ...]) -> Reader:
+def _frozenset(arguments: tuple[Any, ...]) -> FieldReader:
     read = _items(arguments[0])
     return lambda data: frozenset(read(data))
 
 
-def _as_it_is(hint: Any) -> Reader | None:
+def _as_it_is(hint: Any) -> FieldReader | None:
     """For what is inside a plain list or dict: nothing in it is frozen."""
     return thaw if hint is Any else None
 
@@ -513,7 +513,7 @@ def _absent(names: set[str] | frozenset[str]) -> Mismatch:
     return Mismatch("absent", f".{min(names)}")
 
 
-_READERS: Final[dict[Any, Reader]] = {
+_READERS: Final[dict[Any, FieldReader]] = {
     Any: freeze,
     str: _exactly(str, "text"),
     int: _exactly(int, "a whole number"),
@@ -525,7 +525,7 @@ _READERS: Final[dict[Any, Reader]] = {
     list: lambda data: thaw(_list_in(data)),
     dict: lambda data: thaw(_mapping_in(data)),
 }
-_MAKERS: Final[dict[Any, Callable[[tuple[Any, ...]], Reader]]] = {
+_MAKERS: Final[dict[Any, Callable[[tuple[Any, ...]], FieldReader]]] = {
     Annotated: lambda arguments: reader(arguments[0]),
     Required: lambda arguments: reader(arguments[0]),
     NotRequired: lambda arguments: reader(arguments[0]),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-Value = str | int | float | bool | tuple[str, ...]
+SettingValue = str | int | float | bool | tuple[str, ...]
 _Value = TypeVar("_Value", str, int, float, bool, tuple[str, ...])
 
 Table = Literal["settings", "in the account", "way in", "alarms", "commands"]
@@ -33,7 +33,7 @@ _TOPIC: Final = r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}"
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class SettingDeclaration:
     """What an entry says beside its name, type and default.
 
     ``about``: one line of Markdown. ``used_by``: the functions that get it; none if the deployment or a command uses
@@ -69,14 +69,14 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Setting:
     """A declared setting. ``name``: in the environment; ``field``: in `Settings`."""
 
     name: str
     field: str
     type: str
-    default: Value
-    declared: Declared
+    default: SettingValue
+    declared: SettingDeclaration
 
     @property
     def is_key(self) -> bool:
@@ -95,8 +95,8 @@ class Entry:
 
 
 def setting(default: _Value, about: str, **declared: Any) -> _Value:
-    """An entry of `Settings`: see `Declared`."""
-    value: _Value = field(default=default, metadata={"declared": Declared(about, **declared)})
+    """An entry of `Settings`: see `SettingDeclaration`."""
+    value: _Value = field(default=default, metadata={"declared": SettingDeclaration(about, **declared)})
     return value
 
 
@@ -595,7 +595,7 @@ DEFAULTS: Final = Settings()
 NOT_SET: Final = "none"
 """The stored value of a key that is not needed: Parameter Store and Secrets Manager do not accept an empty one."""
 
-PARSERS: Final[Mapping[str, Callable[[str], Value]]] = {
+PARSERS: Final[Mapping[str, Callable[[str], SettingValue]]] = {
     "str": str,
     "int": _whole,
     "float": _number,
@@ -618,7 +618,7 @@ def settings_from(environ: Mapping[str, str] = os.environ) -> Settings:
     return Settings(**values)
 
 
-def text_of(value: Value) -> str:
+def text_of(value: SettingValue) -> str:
     """A value as `settings_from` reads it."""
     if isinstance(value, bool):
         return "on" if value else "off"
@@ -628,13 +628,13 @@ def text_of(value: Value) -> str:
 
 
 @cache
-def declared() -> Mapping[str, Entry]:
+def declared() -> Mapping[str, Setting]:
     """What operators can set, by its name in the environment (a key's is its ``variable``), in the order above."""
     entries = {}
     for item in fields(Settings):
         if said := item.metadata.get("declared"):
-            name, default = said.variable or item.name.upper(), cast("Value", item.default)
-            entries[name] = Entry(name, item.name, str(item.type), default, said)
+            name, default = said.variable or item.name.upper(), cast("SettingValue", item.default)
+            entries[name] = Setting(name, item.name, str(item.type), default, said)
     return entries
 
 
@@ -643,7 +643,7 @@ def variables_of(function: str) -> tuple[str, ...]:
     return tuple(entry.field.upper() for entry in declared().values() if function in entry.declared.used_by)
 
 
-def keys() -> Mapping[str, Entry]:
+def keys() -> Mapping[str, Setting]:
     """The entries of keys, by the last part of their parameters' names."""
     return {entry.stored: entry for entry in declared().values() if entry.is_key}
 

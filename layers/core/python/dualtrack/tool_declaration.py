@@ -17,7 +17,7 @@ from dualtrack.codec import Mismatch
 from dualtrack.frozen import thaw
 from dualtrack.tool_signature import Signature, ToolDeclarationError, signature_of
 from dualtrack.tool_types import json_of
-from dualtrack.tool_values import NOTHING, Provided, ToolResult, failed
+from dualtrack.tool_values import NOTHING, Injected, ToolResult, failed
 from dualtrack.vocabulary import ApprovalRule
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Declaration:
         """The function's name."""
         return self.function.__name__
 
-    def call(self, arguments: Mapping[str, Any], provided: Iterable[Provided] = ()) -> ToolResult:
+    def call(self, arguments: Mapping[str, Any], provided: Iterable[Injected] = ()) -> ToolResult:
         """Run it with JSON arguments and what it may be provided with. Raises what the function raises."""
         try:
             values = dict(self._read(_whole(thaw(arguments))))

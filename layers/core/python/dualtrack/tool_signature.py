@@ -15,13 +15,13 @@ from dualtrack.codec import Mismatch, reader
 from dualtrack.frozen import dumps, freeze, loads, thaw
 from dualtrack.tool_rules import MAX_DESCRIPTION, MAX_NAME, MAX_SCHEMA, NAME, PROPERTY
 from dualtrack.tool_types import NoSchemaError, json_of, schema_of
-from dualtrack.tool_values import Provided
+from dualtrack.tool_values import Injected
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import FunctionType
 
-    from dualtrack.codec import Reader
+    from dualtrack.codec import FieldReader
 
 _WRAPPED: Final = re.compile(r"(?<!\n)\n(?=[^\s*\-])")
 """A line break within a paragraph."""
@@ -37,12 +37,12 @@ class ToolDeclarationError(TypeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ToolParameter:
     """An argument of a tool: its name in the schema, that of its Python parameter, how it is read."""
 
     name: str
     parameter: str
-    read: Reader
+    read: FieldReader
     is_required: bool
 
     def value_of(self, data: Any) -> Any:
@@ -59,8 +59,8 @@ class Signature:
 
     description: str
     input_schema: Mapping[str, Any]
-    parameters: tuple[Parameter, ...]
-    provided: Mapping[str, type[Provided]]
+    parameters: tuple[ToolParameter, ...]
+    provided: Mapping[str, type[Injected]]
 
 
 def signature_of(function: FunctionType, names: Mapping[str, Any]) -> Signature:
@@ -70,8 +70,8 @@ def signature_of(function: FunctionType, names: Mapping[str, Any]) -> Signature:
         raise ToolDeclarationError(function, "it yields, but a call has one result: return it")
     properties: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
-    parameters: list[Parameter] = []
-    provided: dict[str, type[Provided]] = {}
+    parameters: list[ToolParameter] = []
+    provided: dict[str, type[Injected]] = {}
     for parameter in _parameters(function):
         hint = _hint(function, parameter, names, with_notes=True)
         bare = _hint(function, parameter, names, with_notes=False)
@@ -83,7 +83,7 @@ def signature_of(function: FunctionType, names: Mapping[str, Any]) -> Signature:
         read = thaw if bare is Any else reader(bare)
         is_required = parameter.default is parameter.empty
         properties[name] = schema | ({} if is_required else _default(function, parameter, read))
-        parameters.append(Parameter(name, parameter.name, read, is_required))
+        parameters.append(ToolParameter(name, parameter.name, read, is_required))
     required = [parameter.name for parameter in parameters if parameter.is_required]
     schema = _bounded(function, properties, required, definitions)
     return Signature(_description(function), freeze(schema), tuple(parameters), provided)
@@ -156,12 +156,12 @@ def _unknown(name: str) -> str:
     )
 
 
-def _provided(bare: Any) -> type[Provided] | None:
+def _provided(bare: Any) -> type[Injected] | None:
     """The type, if it is one that the tool's function fills; also behind ``| None``."""
     options = get_args(bare) if get_origin(bare) in (Union, UnionType) else (bare,)
     kinds = [option for option in options if option is not NoneType]
     only = kinds[0] if len(kinds) == 1 else None
-    return only if isinstance(only, type) and issubclass(only, Provided) else None
+    return only if isinstance(only, type) and issubclass(only, Injected) else None
 
 
 def _name_of(function: FunctionType, parameter: inspect.Parameter, others: Mapping[str, Any]) -> str:
@@ -189,7 +189,7 @@ def _schema(
         ) from None
 
 
-def _default(function: FunctionType, parameter: inspect.Parameter, read: Reader) -> dict[str, Any]:
+def _default(function: FunctionType, parameter: inspect.Parameter, read: FieldReader) -> dict[str, Any]:
     """``{"default": …}``; nothing for None, which only says that it may be left out."""
     try:
         shown = loads(json_of(parameter.default))

@@ -28,7 +28,7 @@ from typing import (
 
 from dualtrack.codec import unaliased
 
-Schema = dict[str, Any]
+JsonSchema = dict[str, Any]
 
 _PLAIN: Final[Mapping[Any, str]] = MappingProxyType(
     {str: "string", int: "integer", float: "number", bool: "boolean", None: "null", NoneType: "null"}
@@ -57,7 +57,7 @@ class NoSchemaError(TypeError):
     """A type has no schema. Its text goes on from "its type …"."""
 
 
-def schema_of(hint: Any, definitions: Schema) -> Schema:
+def schema_of(hint: Any, definitions: JsonSchema) -> JsonSchema:
     """The schema of a type. ``definitions``: takes what pydantic's schemas refer to, for the root's ``$defs``.
 
     Raises `NoSchemaError`.
@@ -90,7 +90,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} has no JSON")
 
 
-def _schema(hint: Any, definitions: Schema, inside: tuple[type, ...]) -> Schema:
+def _schema(hint: Any, definitions: JsonSchema, inside: tuple[type, ...]) -> JsonSchema:
     hint = unaliased(hint)
     if make := _MAKERS.get(get_origin(hint)):  # first: what is in Annotated may have no hash
         return make(get_args(hint), definitions, inside)
@@ -114,7 +114,7 @@ def _none(hint: Any) -> NoSchemaError:
     )
 
 
-def _class(hint: type, definitions: Schema, inside: tuple[type, ...]) -> Schema:
+def _class(hint: type, definitions: JsonSchema, inside: tuple[type, ...]) -> JsonSchema:
     if hint in inside:
         raise NoSchemaError(f"{hint.__name__} holds itself: write dict[str, Any] for what is inside it")
     if issubclass(hint, Enum):
@@ -150,7 +150,7 @@ def _is_required(hint: Any, name: str, own: Any) -> bool:
     return get_origin(own) is not NotRequired and name in hint.__required_keys__
 
 
-def _object(properties: Schema, required: list[str]) -> Schema:
+def _object(properties: JsonSchema, required: list[str]) -> JsonSchema:
     return {
         "type": "object",
         "properties": properties,
@@ -159,13 +159,13 @@ def _object(properties: Schema, required: list[str]) -> Schema:
     }
 
 
-def _described(hint: type) -> Schema:
+def _described(hint: type) -> JsonSchema:
     """The class's docstring; a dataclass without one has its signature there."""
     own = hint.__doc__ or ""
     return {"description": cleandoc(own)} if own and not own.startswith(f"{hint.__name__}(") else {}
 
 
-def _enum(values: list[Any]) -> Schema:
+def _enum(values: list[Any]) -> JsonSchema:
     wrong = [value for value in values if type(value) not in _PLAIN]
     if wrong:
         raise NoSchemaError(f"has the choice {wrong[0]!r}: write text, numbers, True, False or None")
@@ -173,7 +173,7 @@ def _enum(values: list[Any]) -> Schema:
     return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values}
 
 
-def _pydantic(schema: Schema, definitions: Schema) -> Schema:
+def _pydantic(schema: JsonSchema, definitions: JsonSchema) -> JsonSchema:
     """A model's schema; what it refers to is moved to the root."""
     for name, own in schema.pop("$defs", {}).items():
         if definitions.setdefault(name, own) != own:
@@ -181,20 +181,20 @@ def _pydantic(schema: Schema, definitions: Schema) -> Schema:
     return schema
 
 
-def _annotated(arguments: tuple[Any, ...], definitions: Schema, inside: tuple[type, ...]) -> Schema:
+def _annotated(arguments: tuple[Any, ...], definitions: JsonSchema, inside: tuple[type, ...]) -> JsonSchema:
     schema = _schema(arguments[0], definitions, inside)
     for note in arguments[1:]:
         schema |= {"description": cleandoc(note)} if isinstance(note, str) else _limits(note, schema)
     return schema
 
 
-def _limits(note: Any, schema: Schema) -> Schema:
+def _limits(note: Any, schema: JsonSchema) -> JsonSchema:
     """The keywords of a value of `annotated_types`, or of pydantic's `Field`, by its attributes."""
     kinds = schema.get("type", ())
     own = set(kinds) if isinstance(kinds, list) else {kinds} if kinds else set()
     length = next((names for kind, names in _LENGTHS.items() if kind in own), ("", ""))
     attributes = (*_LIMITS, ("min_length", length[0]), ("max_length", length[1]))
-    found: Schema = {}
+    found: JsonSchema = {}
     for attribute, keyword in attributes:
         limit = getattr(note, attribute, None)
         if limit is None or (attribute == "min_length" and limit == 0):
@@ -212,7 +212,7 @@ def _limits(note: Any, schema: Schema) -> Schema:
     return found
 
 
-def _union(arguments: tuple[Any, ...], definitions: Schema, inside: tuple[type, ...]) -> Schema:
+def _union(arguments: tuple[Any, ...], definitions: JsonSchema, inside: tuple[type, ...]) -> JsonSchema:
     """Compact where it can be: ``X | None`` has null among its types."""
     options = [_schema(option, definitions, inside) for option in arguments]
     if all(option.keys() == {"type"} for option in options):
@@ -223,18 +223,18 @@ def _union(arguments: tuple[Any, ...], definitions: Schema, inside: tuple[type, 
     return {"anyOf": options}
 
 
-def _or_null(schema: Schema) -> Schema:
+def _or_null(schema: JsonSchema) -> JsonSchema:
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     more = {"enum": [*schema["enum"], None]} if "enum" in schema else {}
     return {**schema, "type": [*kinds, "null"], **more}
 
 
-def _list(arguments: tuple[Any, ...], definitions: Schema, inside: tuple[type, ...]) -> Schema:
+def _list(arguments: tuple[Any, ...], definitions: JsonSchema, inside: tuple[type, ...]) -> JsonSchema:
     items = _schema(arguments[0], definitions, inside) if arguments else {}
     return {"type": "array"} | ({"items": items} if items else {})
 
 
-def _tuple(arguments: tuple[Any, ...], definitions: Schema, inside: tuple[type, ...]) -> Schema:
+def _tuple(arguments: tuple[Any, ...], definitions: JsonSchema, inside: tuple[type, ...]) -> JsonSchema:
     if len(arguments) == 2 and arguments[1] is Ellipsis:
         return _list(arguments[:1], definitions, inside)
     if not arguments:
@@ -244,13 +244,13 @@ def _tuple(arguments: tuple[Any, ...], definitions: Schema, inside: tuple[type, 
     return {"type": "array", "prefixItems": items, "minItems": count, "maxItems": count}
 
 
-def _frozenset(arguments: tuple[Any, ...], definitions: Schema, inside: tuple[type, ...]) -> Schema:
+def _frozenset(arguments: tuple[Any, ...], definitions: JsonSchema, inside: tuple[type, ...]) -> JsonSchema:
     if not arguments:
         raise _none(frozenset)
     return {**_list(arguments, definitions, inside), "uniqueItems": True}
 
 
-def _dict(arguments: tuple[Any, ...], definitions: Schema, inside: tuple[type, ...]) -> Schema:
+def _dict(arguments: tuple[Any, ...], definitions: JsonSchema, inside: tuple[type, ...]) -> JsonSchema:
     if not arguments:
         return {"type": "object"}
     if arguments[0] is not str:
@@ -259,11 +259,11 @@ def _dict(arguments: tuple[Any, ...], definitions: Schema, inside: tuple[type, .
     return {"type": "object"} | ({"additionalProperties": values} if values else {})
 
 
-def _inner(arguments: tuple[Any, ...], definitions: Schema, inside: tuple[type, ...]) -> Schema:
+def _inner(arguments: tuple[Any, ...], definitions: JsonSchema, inside: tuple[type, ...]) -> JsonSchema:
     return _schema(arguments[0], definitions, inside)
 
 
-_Maker = Callable[[tuple[Any, ...], Schema, tuple[type, ...]], Schema]
+_Maker = Callable[[tuple[Any, ...], JsonSchema, tuple[type, ...]], JsonSchema]
 _MAKERS: Final[Mapping[Any, _Maker]] = MappingProxyType(
     {
         Annotated: _annotated,

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Literal, TypeAlias
 from dualtrack.codec import stored
 from dualtrack.vocabulary import ApprovalRule
 
-Kind = Literal["tool", "search", "graph", "mcp", "own", "client_tool", "question"]
+ToolKind = Literal["tool", "search", "graph", "mcp", "own", "client_tool", "question"]
 """What runs a tool: a Lambda function (for in-house tools, searches, the graph, tools of MCP servers, the project's
 own), the client, or nobody: a question is answered by the user."""
 
@@ -47,7 +47,7 @@ class ToolSpec:
     name: str
     description: str
     input_schema: Mapping[str, Any]
-    kind: Kind
+    kind: ToolKind
     price_class: PriceClass = "other"
     repeatable: bool = True
     server: str = ""
@@ -67,18 +67,18 @@ class ToolSpec:
         return bool(self.server) or self.kind == "client_tool"
 
 
-class Provided:
+class Injected:
     """What the function that runs a tool gives it: a parameter of such a type is no argument of the model's.
 
     ``kind``: the only Lambda function that has it; empty if each has.
     """
 
     __slots__ = ()
-    kind: ClassVar[Kind | Literal[""]] = ""
+    kind: ClassVar[ToolKind | Literal[""]] = ""
 
 
 @dataclass(frozen=True, slots=True)
-class ToolContext(Provided):
+class ToolContext(Injected):
     """Whose call it is, by ids: the user, the conversation, the chat (a message and its answer). ``settings``: what the
     project's settings tell its tools."""
 

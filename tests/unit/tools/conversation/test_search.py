@@ -11,7 +11,7 @@ import httpx
 import pytest
 from dualtrack.chat import summarise
 from dualtrack.chat.delete_conversation import delete_conversation
-from dualtrack.chat.end_chat import Cancelled, end_chat
+from dualtrack.chat.end_chat import Cancellation, end_chat
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.memory import passages, query_index
 from dualtrack.storage import bodies, search_index
@@ -248,7 +248,7 @@ def test_each_query_is_indexed_when_it_ends_if_its_profile_has_the_search(world:
     failed = world.start("And on 8444.", "ann", conversation)
     world.abort(failed)
     cancelled = world.start("And on 8445.", "ann", conversation)
-    end_chat(world.stores, ref_of(cancelled), Cancelled())
+    end_chat(world.stores, ref_of(cancelled), Cancellation())
     is_searched = profile != "courses"
     assert kept(world, conversation, "K#") == ["K#000001", "K#000002", "K#000003"] * is_searched
     assert kept(world, conversation, "V#") == []

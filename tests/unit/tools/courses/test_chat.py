@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dualtrack.memory.records import Record
-    from dualtrack.tools.courses.index import Index
+    from dualtrack.tools.courses.index import CourseIndex
     from dualtrack.tools.courses.library import CourseLibrary
     from dualtrack.tools.documentation.embeddings import Embedder
 
@@ -330,7 +330,7 @@ def test_if_voyage_fails_keywords_are_used() -> None:
     assert library.logger.lines[-1][0] == "course search without meaning"
 
 
-def build_with(embedder: Embedder, library: CourseLibrary) -> Index:
+def build_with(embedder: Embedder, library: CourseLibrary) -> CourseIndex:
     """Both courses, with vectors computed in the library's event loop, to which the client's connections belong."""
     courses = (BOATS, TABLES)
     chunks = [chunk for course in courses for chunk in chunks_of(course)]

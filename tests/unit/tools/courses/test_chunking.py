@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 from dualtrack.tools.courses.chunking import OVERLAP, chunks_of, pieces, sentence_ends, spans
-from dualtrack.tools.courses.values import Chunk, Course, Lesson, embedded_text
+from dualtrack.tools.courses.values import Course, Lesson, LessonChunk, embedded_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,9 +78,9 @@ def test_chunks_count_through_the_course_and_never_cross_lessons() -> None:
     chunks = chunks_of(course)
     assert [chunk.chunk_index for chunk in chunks] == list(range(len(chunks)))
     assert [chunk.lesson_number for chunk in chunks] == [None, 0, 0, 8]
-    assert chunks[-1] == Chunk("A", 8, 3, "Last.")
+    assert chunks[-1] == LessonChunk("A", 8, 3, "Last.")
 
 
 def test_the_embedded_text_names_its_course_and_lesson() -> None:
-    assert embedded_text(Chunk("A", 5, 0, "Text.")) == "Course A Lesson 5 content: Text."
-    assert embedded_text(Chunk("A", None, 0, "Text.")) == "Course A content: Text."
+    assert embedded_text(LessonChunk("A", 5, 0, "Text.")) == "Course A Lesson 5 content: Text."
+    assert embedded_text(LessonChunk("A", None, 0, "Text.")) == "Course A content: Text."

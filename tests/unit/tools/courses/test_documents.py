@@ -9,7 +9,7 @@ import docx
 import pypdfium2
 import pytest
 from dualtrack.tools.courses.documents import MAX_BYTES, parse, read_document
-from dualtrack.tools.courses.values import Course, Lesson, Refused
+from dualtrack.tools.courses.values import Course, DocumentRefused, Lesson
 
 TEXT = """Course Title: Building Boats
 Course Link: https://learn.example.com/boats
@@ -184,5 +184,5 @@ def entity_bomb() -> bytes:
 )
 def test_a_document_is_refused_with_the_reason(name: str, data: bytes, reason: str) -> None:
     assert len(data) <= MAX_BYTES or "MB" in reason
-    with pytest.raises(Refused, match=reason):
+    with pytest.raises(DocumentRefused, match=reason):
         read_document(name, data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from dualtrack.tools.courses.values import Chunk, Hit
+from dualtrack.tools.courses.values import Hit, LessonChunk
 
 from bench.course_retrieval import figures, sources_of
 from bench.courses.corpora import SAMPLES, Question, samples
@@ -38,7 +38,8 @@ def test_the_first_relevant_hit_gives_the_reciprocal_rank() -> None:
 
 def test_a_source_is_a_lesson_of_a_hit_that_fits() -> None:
     hits = [
-        Hit(Chunk("A", lesson, 0, ""), "", fit) for lesson, fit in ((1, 0.2), (2, 0.7), (2, 0.7), (3, 0.6))
+        Hit(LessonChunk("A", lesson, 0, ""), "", fit)
+        for lesson, fit in ((1, 0.2), (2, 0.7), (2, 0.7), (3, 0.6))
     ]
     relevant = {"A - Lesson 1": frozenset(), "A - Lesson 2": frozenset("a"), "A - Lesson 3": frozenset("b")}
 

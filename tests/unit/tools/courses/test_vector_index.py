@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from botocore.exceptions import ClientError
 from dualtrack.storage.stores import build_stores
-from dualtrack.storage.vector_indexes import AT_ONCE, Entry, VectorIndexes, index_name
+from dualtrack.storage.vector_indexes import AT_ONCE, VectorEntry, VectorIndexes, index_name
 from dualtrack.tools.courses.index import head, load, save
 from dualtrack.tools.courses.library import CORPUS, CourseLibrary
 from dualtrack.tools.courses.ranking import search
@@ -28,7 +28,7 @@ from tests.servers.s3mock import has_s3mock, s3mock
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.tools.courses.index import Index
+    from dualtrack.tools.courses.index import CourseIndex
 
 BUCKET = "vectors"
 LESSONS: tuple[int | None, ...] = (None, 0, 5, 99)
@@ -49,7 +49,7 @@ def memory(bucket: str) -> Iterator[Any]:
     yield Client(partial(MemoryAws().call, "s3vectors"))
 
 
-def queries(index: Index) -> list[bytes]:
+def queries(index: CourseIndex) -> list[bytes]:
     """Directions between two chunks: none is as near to one chunk as to another."""
     assert index.vectors is not None
     rows = np.random.default_rng(7).choice(len(index), (12, 2))
@@ -107,7 +107,7 @@ def test_vectors_are_put_in_batches_of_five_hundred() -> None:
         sizes.append(len(request.get("vectors", ())))
         return aws.call("s3vectors", operation, request)
 
-    entries = (Entry(str(n), [1, n], {"course_title": "T"}, {"chunk_index": n}) for n in range(1_001))
+    entries = (VectorEntry(str(n), [1, n], {"course_title": "T"}, {"chunk_index": n}) for n in range(1_001))
     VectorIndexes(Client(send), BUCKET).write("many", entries, 2, ["chunk_index"])
     assert sizes == [0, AT_ONCE, AT_ONCE, 1]
 
@@ -117,14 +117,14 @@ def test_vectors_are_put_in_batches_of_five_hundred() -> None:
     [(0, "T", "0 numbers"), (4_097, "T", "4097 numbers"), (2, "ß" * 1_024, "to filter by")],
 )
 def test_vectors_that_the_service_would_refuse_are_refused(numbers: int, title: str, problem: str) -> None:
-    entry = Entry("0", [1] * numbers, {"course_title": title}, {"chunk_index": 0})
+    entry = VectorEntry("0", [1] * numbers, {"course_title": title}, {"chunk_index": 0})
     with memory(BUCKET) as client, pytest.raises(ValueError, match=problem):
         VectorIndexes(client, BUCKET).write("refused", [entry], numbers, ["chunk_index"])
 
 
 def test_the_longest_title_can_be_filtered_by() -> None:
     """300 characters of four bytes (docs/courses.md, "Hostile text")."""
-    entry = Entry("0", [1.0], {"course_title": "😀" * 300, "lesson_number": 10**9}, {"chunk_index": 0})
+    entry = VectorEntry("0", [1.0], {"course_title": "😀" * 300, "lesson_number": 10**9}, {"chunk_index": 0})
     with memory(BUCKET) as client:
         indexes = VectorIndexes(client, BUCKET)
         indexes.write("long-titles", [entry], 1, ["chunk_index"])
@@ -147,7 +147,7 @@ def test_vectors_without_direction_are_left_out() -> None:
             assert nearest(indexes, part, query.tobytes(), None, None, 5) == {}
 
 
-def _with(index: Index, vectors: Any) -> Index:
+def _with(index: CourseIndex, vectors: Any) -> CourseIndex:
     return load(save(replace(index, vectors=vectors)))
 
 

@@ -12,7 +12,7 @@ from dualtrack.tools.documentation.chunking import (
     web_address,
 )
 from dualtrack.tools.documentation.settings import Bounds
-from dualtrack.tools.documentation.values import Chunk
+from dualtrack.tools.documentation.values import DocSection
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,7 +59,7 @@ def test_a_text_section_gives_heading_source_and_body() -> None:
         "### Set up\n\nSource: https://example.com/a#b\n\nDo this.\n\n```py\nx\n```", BOUNDS
     )
 
-    assert chunk == Chunk("Set up", "Do this.\n\n```py\nx\n```", "https://example.com/a#b")
+    assert chunk == DocSection("Set up", "Do this.\n\n```py\nx\n```", "https://example.com/a#b")
 
 
 def test_json_snippets_become_markdown_whose_fence_the_code_cannot_close() -> None:
@@ -81,8 +81,8 @@ def test_json_snippets_become_markdown_whose_fence_the_code_cannot_close() -> No
     }
 
     assert chunks_of_json(document, BOUNDS) == (
-        Chunk("Fences", "About.\n\n````markdown\n```js\n1\n```\n````", "https://example.com/f"),
-        Chunk("A > B", "Text.", "https://example.com/i"),
+        DocSection("Fences", "About.\n\n````markdown\n```js\n1\n```\n````", "https://example.com/f"),
+        DocSection("A > B", "Text.", "https://example.com/i"),
     )
 
 
@@ -144,6 +144,10 @@ def test_only_plain_web_addresses_are_sources(address: object, kept: bool) -> No
 
 
 def test_duplicates_are_merged_in_the_order_of_first_occurrence() -> None:
-    a, b = Chunk("A", "x  y", "u"), Chunk("B", "x")
+    a, b = DocSection("A", "x  y", "u"), DocSection("B", "x")
 
-    assert distinct([[a, b], [Chunk("A", "x y", "other"), Chunk("C", "z")]]) == (a, b, Chunk("C", "z"))
+    assert distinct([[a, b], [DocSection("A", "x y", "other"), DocSection("C", "z")]]) == (
+        a,
+        b,
+        DocSection("C", "z"),
+    )

@@ -12,7 +12,7 @@ import boto3
 import pytest
 from aws_lambda_powertools.utilities.parameters import clear_caches
 from dualtrack.frozen import freeze
-from dualtrack.models.spent import ToolSideCalls, SideCalls
+from dualtrack.models.spent import SideCalls, ToolSideCalls
 from dualtrack.models.turn import Usage
 from dualtrack.tool_values import ToolResult
 from dualtrack.tools.running import Running
@@ -102,7 +102,9 @@ def test_missing_parts_are_counted_with_the_dollars(
 ) -> None:
     world.voyage.always = Response(status_code=500)
     result = function.execute(running("retrieve_documentation"))
-    function._count(result, [ToolSideCalls("embedding", SideCalls("", "voyage-3-large", 0.1, 1, 1, Usage(1_000_000)))])
+    function._count(
+        result, [ToolSideCalls("embedding", SideCalls("", "voyage-3-large", 0.1, 1, 1, Usage(1_000_000)))]
+    )
     counted = {"service": "search", "stage": "prod"}
     assert written(capsys.readouterr().out) == [
         ("DegradedSearches", {**counted, "part": "meaning"}, 1),

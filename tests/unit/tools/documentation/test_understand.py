@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from dualtrack.tools.documentation.choose import by_score, clear_winner
 from dualtrack.tools.documentation.understand import phrasings, understand_by_rules
-from dualtrack.tools.documentation.values import Library, Request
+from dualtrack.tools.documentation.values import DocumentationRequest, LibraryMatch
 
 
 @pytest.mark.parametrize(
@@ -31,17 +31,21 @@ def test_the_product_is_read_from_the_question(question: str, library: str) -> N
 
 
 def test_phrasings_differ_and_are_within_context7s_limit() -> None:
-    ways = phrasings(Request("How do I set up OAuth for Twitter ads?", "Twitter Ads API", "OAuth set-up"))
+    ways = phrasings(
+        DocumentationRequest("How do I set up OAuth for Twitter ads?", "Twitter Ads API", "OAuth set-up")
+    )
 
     assert ways[0] == "How do I set up OAuth for Twitter ads?"
     assert len(ways) == len(set(ways)) == 5
-    assert all(1 <= len(way) <= 500 for way in phrasings(Request("x" * 500, "y" * 500, "z" * 500)))
+    assert all(
+        1 <= len(way) <= 500 for way in phrasings(DocumentationRequest("x" * 500, "y" * 500, "z" * 500))
+    )
 
 
 def library(
     identity: str, title: str, trust: float = 5, benchmark: float = 50, state: str = "finalized"
-) -> Library:
-    return Library(identity, title, "", state, trust, benchmark, 10)
+) -> LibraryMatch:
+    return LibraryMatch(identity, title, "", state, trust, benchmark, 10)
 
 
 def test_a_library_of_the_wanted_name_wins_clearly_over_better_trusted_strangers() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from dualtrack.tools.graph import child
 from dualtrack.tools.graph.engine import GraphError, QueryFailed, QueryTimedOut
-from dualtrack.tools.graph.ladybug import DEFAULT_LIMITS, MAX_ROWS, Ladybug, Limits
+from dualtrack.tools.graph.ladybug import DEFAULT_LIMITS, MAX_ROWS, Ladybug, QueryLimits
 
 from tests.drivers.graph_database import ASSETS, make_database
 
@@ -87,7 +87,7 @@ def test_an_error_has_the_engines_message(engine: Ladybug, query: str, words: st
     assert "\n" not in str(failed.value)
 
 
-SMALL = Limits(seconds=1.0, threads=1, pool=64 << 20, reserve=1 << 30)
+SMALL = QueryLimits(seconds=1.0, threads=1, pool=64 << 20, reserve=1 << 30)
 
 
 @pytest.mark.parametrize(

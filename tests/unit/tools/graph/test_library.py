@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from dualtrack.codec import dump
 from dualtrack.errors import Gone
-from dualtrack.storage.corpora import Published
+from dualtrack.storage.corpora import PublishedVersion
 from dualtrack.tools.graph.engine import NoGraph
 from dualtrack.tools.graph.library import CHECKED_EVERY, CORPUS, DATABASE, GraphLibrary
-from dualtrack.tools.graph.schema import Label, Property, RelationshipType, Schema
+from dualtrack.tools.graph.schema import NodeLabel, Property, RelationshipType, StoredSchema
 
 from tests.drivers.corpus_world import CorpusWorld
 from tests.drivers.graph_database import ASSETS, make_database
@@ -23,8 +23,8 @@ from tests.drivers.world import FakeClock
 if TYPE_CHECKING:
     from pathlib import Path
 
-SCHEMA = Schema(
-    (Label("Asset", (Property("size", "INT64"),), ASSETS), Label("Location", (), 2)),
+SCHEMA = StoredSchema(
+    (NodeLabel("Asset", (Property("size", "INT64"),), ASSETS), NodeLabel("Location", (), 2)),
     (RelationshipType("LOCATED_IN", (("Asset", "Location"), ("Location", "Location")), (), 7),),
 )
 
@@ -43,7 +43,7 @@ class World:
         self.store.write_schema(CORPUS, version, dump(SCHEMA).encode())
         if whole:
             self.store.write_file(CORPUS, version, DATABASE, self._database)
-        self.store.publish(CORPUS, Published(version, "", {}, 1), base)
+        self.store.publish(CORPUS, PublishedVersion(version, "", {}, 1), base)
 
     def later(self) -> None:
         self.clock.now += CHECKED_EVERY
@@ -67,7 +67,7 @@ def count(world: World) -> int:
 
 def test_before_a_graph_is_loaded_there_is_none(world: World) -> None:
     needs = world.library.needs()
-    assert needs.schema == Schema()
+    assert needs.schema == StoredSchema()
     with pytest.raises(NoGraph):
         needs.engine.read("RETURN 1", {}, 1)
 

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.corpora.graph.load import Source, make_database, taken_in
+from dualtrack.corpora.graph.load import GraphFile, make_database, taken_in
 from dualtrack.corpora.graph.survey import Survey
 from dualtrack.tools.graph.ladybug import Ladybug
 from dualtrack.tools.graph.needs import GraphNeeds
@@ -44,7 +44,7 @@ def works() -> GraphNeeds:
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> GraphNeeds:
     """As in the function `graph`."""
     folder: Path = tmp_path_factory.mktemp("graph")
-    sources, survey = [Source(path.name, path) for path in (NODES, EDGES)], Survey()
+    sources, survey = [GraphFile(path.name, path) for path in (NODES, EDGES)], Survey()
     assert taken_in(survey, sources) == {}
     return GraphNeeds(Ladybug(make_database(folder, sources, survey)), survey.schema())
 

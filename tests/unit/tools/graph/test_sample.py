@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.graph.needs import GraphNeeds
-from dualtrack.tools.graph.schema import Schema
+from dualtrack.tools.graph.schema import StoredSchema
 from dualtrack.tools.registry import IN_HOUSE
 from dualtrack_stack.local.sample_graph import EDGES, NODES
 from dualtrack_stack.local.sample_graph.__main__ import water_works, write
@@ -391,7 +391,7 @@ def test_before_a_graph_is_loaded_every_tool_says_so(tool: str) -> None:
         "find_path": {"from_": "x", "to": "y"},
         "run_query": {"query": "MATCH (n) RETURN n"},
     }.get(tool, {})
-    result = run(GraphNeeds(Nothing(), Schema()), tool, **arguments)
+    result = run(GraphNeeds(Nothing(), StoredSchema()), tool, **arguments)
     assert (result.is_error, result.content) == (True, "Tool execution failed: no graph is loaded.")
 
 

@@ -13,8 +13,8 @@ from dualtrack.tool_values import ToolSpec
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.mcp.client import McpClient, Retries
 from dualtrack.tools.mcp.config import McpServer
-from dualtrack.tools.mcp.execute import Tokens, execute_mcp_call
-from dualtrack.tools.mcp.failures import Failure, McpFailure
+from dualtrack.tools.mcp.execute import CallTokens, execute_mcp_call
+from dualtrack.tools.mcp.failures import McpFailure, RequestFailure
 from dualtrack.tools.mcp.specs import ListedTool, specs_of
 from mcp_types.version import LATEST_MODERN_VERSION
 
@@ -71,7 +71,7 @@ def rpc_error(status: int, code: int, message: str) -> Callable[[Any], Answer]:
     )
 
 
-def failure(client: McpClient, spec: ToolSpec = FIND, token: str | None = None) -> Failure:
+def failure(client: McpClient, spec: ToolSpec = FIND, token: str | None = None) -> RequestFailure:
     with pytest.raises(McpFailure) as caught:
         client.call_tool(SERVER, spec, {"owner": "ana"}, token)
     return caught.value.failure
@@ -97,7 +97,7 @@ def test_a_renamed_property_reaches_the_server_under_its_own_name() -> None:
     assert invalid_arguments(spec, {"$top": 3}).endswith("'_top' is a required property")
     assert invalid_arguments(spec, {"_top": 3}) == ""
     wire = Wire(said("found"))
-    tokens = Tokens(lambda _: None, lambda _: "")
+    tokens = CallTokens(lambda _: None, lambda _: "")
     assert (
         execute_mcp_call(spec, freeze({"_top": 3}), "ann", (SERVER,), wire.client(), tokens).content
         == "found"

@@ -10,8 +10,8 @@ import pytest
 from dualtrack.frozen import freeze
 from dualtrack.tool_values import Media, Source, ToolResult, ToolSpec, failed
 from dualtrack.tools.mcp.config import Auth, McpServer, github_server
-from dualtrack.tools.mcp.execute import Tokens, execute_mcp_call
-from dualtrack.tools.mcp.failures import Failure, McpFailure
+from dualtrack.tools.mcp.execute import CallTokens, execute_mcp_call
+from dualtrack.tools.mcp.failures import McpFailure, RequestFailure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,14 +34,14 @@ ARGUMENTS = freeze({"owner": "octo"})
 class Calls:
     """A server with a scripted answer that records the token of each call."""
 
-    answer: ToolResult | Failure = field(default_factory=lambda: ToolResult("ok"))
+    answer: ToolResult | RequestFailure = field(default_factory=lambda: ToolResult("ok"))
     tokens: list[str | None] = field(default_factory=list)
 
     def call_tool(
         self, server: McpServer, spec: ToolSpec, arguments: Mapping[str, Any], token: str | None
     ) -> ToolResult:
         self.tokens.append(token)
-        if isinstance(self.answer, Failure):
+        if isinstance(self.answer, RequestFailure):
             raise McpFailure(self.answer)
         return self.answer
 
@@ -52,9 +52,9 @@ def deps(
     own: Mapping[str, str] = freeze({}),
     secrets: Mapping[str, str] = freeze({}),
     opted: str = "",
-) -> tuple[tuple[McpServer, ...], Calls, Tokens]:
+) -> tuple[tuple[McpServer, ...], Calls, CallTokens]:
     servers = (github_server("http://gh/"), KEYED, OPEN)
-    return servers, calls, Tokens(own.get, lambda name: secrets[name], opted)
+    return servers, calls, CallTokens(own.get, lambda name: secrets[name], opted)
 
 
 def test_each_user_calls_with_their_own_token() -> None:
@@ -114,7 +114,7 @@ def test_wrong_arguments_are_never_sent() -> None:
 def test_after_a_failed_writing_call_the_outcome_is_unknown(
     spec: ToolSpec, reached: bool, unknown: bool
 ) -> None:
-    calls = Calls(Failure("timeout", "github", reached=reached))
+    calls = Calls(RequestFailure("timeout", "github", reached=reached))
     outcome = execute_mcp_call(spec, ARGUMENTS, "ana", *deps(calls, own={"ana": "ghu_a"}))
     assert outcome.is_error
     assert ("not known" in outcome.content) is unknown
@@ -125,10 +125,10 @@ def test_after_a_failed_writing_call_the_outcome_is_unknown(
     [
         failed("failed to list issues: non-200 OK status code: 401 Unauthorized"),
         failed("GET https://api.github.com/user: 401 Bad credentials []"),
-        Failure("unauthorized", "github", status=401),
+        RequestFailure("unauthorized", "github", status=401),
     ],
 )
-def test_for_a_refused_token_the_result_says_what_to_do(answer: ToolResult | Failure) -> None:
+def test_for_a_refused_token_the_result_says_what_to_do(answer: ToolResult | RequestFailure) -> None:
     outcome = execute_mcp_call(READ, ARGUMENTS, "ana", *deps(Calls(answer), own={"ana": "ghu_a"}))
     assert "PUT /v1/connections/github" in outcome.content
 

@@ -9,7 +9,7 @@ from dualtrack.tools.mcp import catalogue as module
 from dualtrack.tools.mcp.calls import run_mcp_call
 from dualtrack.tools.mcp.client import McpClient
 from dualtrack.tools.mcp.config import McpServer
-from dualtrack.tools.mcp.execute import Tokens
+from dualtrack.tools.mcp.execute import CallTokens
 from dualtrack.tools.mcp.refresh import refresh_catalogue
 
 from tests.drivers.world import make_world
@@ -28,7 +28,7 @@ def test_a_chat_calls_a_tool_whose_properties_were_renamed() -> None:
 
     def call(running: Running) -> ToolResult:
         return run_mcp_call(
-            running, world.stores.cache, (server,), client, Tokens(lambda _: None, lambda _: "")
+            running, world.stores.cache, (server,), client, CallTokens(lambda _: None, lambda _: "")
         )
 
     with serve_hostile() as board, make_world(ms_find=call) as world:

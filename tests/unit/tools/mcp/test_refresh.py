@@ -13,8 +13,8 @@ from dualtrack.storage.cache import CacheStore
 from dualtrack.tools.mcp import catalogue as module
 from dualtrack.tools.mcp.catalogue import STALE_AFTER, LeftOut, load_catalogue
 from dualtrack.tools.mcp.config import Auth, McpServer, github_server
-from dualtrack.tools.mcp.failures import Failure, McpFailure
-from dualtrack.tools.mcp.refresh import Refreshed, refresh_catalogue
+from dualtrack.tools.mcp.failures import McpFailure, RequestFailure
+from dualtrack.tools.mcp.refresh import RefreshOutcome, refresh_catalogue
 from dualtrack.tools.mcp.specs import ListedTool
 
 from tests.drivers.aws import aws_in_process
@@ -43,7 +43,7 @@ class Lists:
         self.tokens[server.name] = token
         self.act.get(server.name, lambda: None)()
         if server.name not in self.tools:
-            raise McpFailure(Failure("down", server.name))
+            raise McpFailure(RequestFailure("down", server.name))
         schema = freeze({"type": "object"})
         return tuple(ListedTool(name, "", schema, read_only=True) for name in self.tools[server.name])
 
@@ -127,9 +127,9 @@ def test_servers_are_listed_at_once_and_each_is_stored_as_it_comes(cache: CacheS
 def test_what_cannot_be_offered_is_told_once(cache: CacheStore) -> None:
     lists = Lists({"docs": ("find", "find")})
 
-    def refresh() -> Refreshed:
+    def refresh() -> RefreshOutcome:
         (done,) = refresh_catalogue(cache, (DOCS,), lists, secret=lambda _: "key", now=NOW)
         return done
 
-    assert refresh() == Refreshed("docs", "listed 1", (LeftOut("docs", "find", TWICE),), is_new=True)
+    assert refresh() == RefreshOutcome("docs", "listed 1", (LeftOut("docs", "find", TWICE),), is_new=True)
     assert refresh().is_new is False

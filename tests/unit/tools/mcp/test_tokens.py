@@ -9,7 +9,7 @@ import pytest
 from dualtrack.clock import system_clock
 from dualtrack.errors import ApiError
 from dualtrack.storage.cache import CacheStore
-from dualtrack.tools.mcp.tokens import Connection, Connections, check_token
+from dualtrack.tools.mcp.tokens import Connections, StoredConnection, check_token
 
 from tests.drivers.aws import aws_in_process
 from tests.drivers.tables import make_table
@@ -33,8 +33,8 @@ def connections() -> Iterator[Connections]:
 def test_connect_find_token_disconnect(connections: Connections) -> None:
     assert connections.find("ana") is None
     assert connections.token("ana") is None
-    assert connections.connect("ana", f"  {TOKEN}\n", 1_800_000_000.9) == Connection(1_800_000_000)
-    assert connections.find("ana") == Connection(1_800_000_000)
+    assert connections.connect("ana", f"  {TOKEN}\n", 1_800_000_000.9) == StoredConnection(1_800_000_000)
+    assert connections.find("ana") == StoredConnection(1_800_000_000)
     assert connections.token("ana") == TOKEN
     connections.disconnect("ana")
     assert connections.find("ana") is None
@@ -45,7 +45,7 @@ def test_a_new_token_replaces_the_old(connections: Connections) -> None:
     connections.connect("ana", TOKEN, 1)
     connections.connect("ana", "ghs_another", 2)
     assert connections.token("ana") == "ghs_another"
-    assert connections.find("ana") == Connection(2)
+    assert connections.find("ana") == StoredConnection(2)
 
 
 def test_each_user_has_their_own_token(connections: Connections) -> None:

@@ -17,7 +17,7 @@ from dualtrack.memory.asked import has_words, words_of
 from dualtrack.profiles import all_profiles, profile_named
 from dualtrack.storage.conversations import Conversation, is_list_position, list_position
 from dualtrack.storage.digests import digest_record
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.history import summary_record
 from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, position_of
 from dualtrack.tools.full_context import read_reference
@@ -153,7 +153,7 @@ def disallow_tool(stores: ConversationStores, user: str, conversation_id: str, t
         conversation = find_conversation(stores, user, conversation_id)
         try:
             stores.conversations.disallow(conversation, tool)
-        except Lost:
+        except ConditionFailed:
             continue
         return
     raise Contended("The conversation changed too often.")
@@ -233,7 +233,7 @@ def rename_conversation(
     now = iso(stores.clock())
     try:
         stores.conversations.rename(conversation, title, now)
-    except Lost:
+    except ConditionFailed:
         raise not_found("There is no such conversation.") from None
     return replace(conversation, title=title, updated_at=now)
 

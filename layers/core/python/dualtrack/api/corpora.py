@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dualtrack import answers
     from dualtrack.api.models import UploadFile
     from dualtrack.runtime.executions import Executions
-    from dualtrack.storage.corpora import CorpusStore, Document, Published
+    from dualtrack.storage.corpora import CorpusStore, PublishedVersion, StoredDocument
     from dualtrack.storage.corpus_jobs import Job, JobFile
 
 UPLOAD_SECONDS: Final = 900
@@ -131,7 +131,7 @@ def corpus_json(corpora: CorpusStore, corpus: str) -> answers.Corpus:
     return shown
 
 
-def _schema_json(corpora: CorpusStore, published: Published | None) -> answers.GraphSchema | None:
+def _schema_json(corpora: CorpusStore, published: PublishedVersion | None) -> answers.GraphSchema | None:
     """Labels and types of the current graph; None before the first, or if the version was just replaced."""
     if published is None:
         return None
@@ -142,12 +142,12 @@ def _schema_json(corpora: CorpusStore, published: Published | None) -> answers.G
     return schema
 
 
-def current_documents(corpora: CorpusStore, corpus: str) -> tuple[Document, ...]:
+def current_documents(corpora: CorpusStore, corpus: str) -> tuple[StoredDocument, ...]:
     """The documents of the current version."""
     return _current(corpora, corpus)[1]
 
 
-def _current(corpora: CorpusStore, corpus: str) -> tuple[Published | None, tuple[Document, ...]]:
+def _current(corpora: CorpusStore, corpus: str) -> tuple[PublishedVersion | None, tuple[StoredDocument, ...]]:
     """The current version and its documents; if it is replaced meanwhile, the new version's."""
     for _ in range(3):
         published = corpora.published(corpus)
@@ -165,7 +165,7 @@ def document_id(title: str) -> str:
     return hashlib.sha256(title.encode()).hexdigest()[:32]
 
 
-def _document_json(document: Document) -> answers.CorpusDocument:
+def _document_json(document: StoredDocument) -> answers.CorpusDocument:
     return {
         "document_id": document_id(document.title),
         "title": document.title,

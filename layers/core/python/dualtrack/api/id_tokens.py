@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import jwt
 
-from dualtrack.api.identity import Identity, identity_of
+from dualtrack.api.identity import ApiCaller, identity_of
 from dualtrack.errors import ApiError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class TokenVerifier:
     issuer: str
     audience: str
 
-    def verify(self, token: str) -> Identity:
+    def verify(self, token: str) -> ApiCaller:
         """The caller, by their token; 401 if it is not valid."""
         return identity_of(self._claims(token), token)
 

@@ -34,7 +34,7 @@ class UsedKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ApiCaller:
     """Who calls. ``user``: whose conversations, records and limits it is about, the ``sub`` claim of a token.
     ``payer``: whose account pays, another one for the end users of a service's key. ``groups``: the user's in the
     pool. ``key``: None for a token.
@@ -116,15 +116,15 @@ def bearer_token(authorizations: Sequence[str]) -> str:
     return token.strip()
 
 
-def identity_of(claims: JsonObject, token: str) -> Identity:
+def identity_of(claims: JsonObject, token: str) -> ApiCaller:
     """The identity from the verified claims of an ID token. Raises 401 for an access token."""
     user = claims.get("sub")
     if not user or claims.get("token_use") != "id":
         raise ApiError("unauthorized", "A valid ID token is needed.")
-    return Identity(str(user), str(user), groups_of(claims.get("cognito:groups"), _listed_groups(token)))
+    return ApiCaller(str(user), str(user), groups_of(claims.get("cognito:groups"), _listed_groups(token)))
 
 
-def refuse_erased(deletions: Deletions, identity: Identity) -> None:
+def refuse_erased(deletions: Deletions, identity: ApiCaller) -> None:
     """Raise 401 for an erased user with a token that is still valid, and 403 for a service's end user who is being
     erased: nothing may be written under their key again."""
     if deletions.is_refused(identity.user):

@@ -15,7 +15,7 @@ from dualtrack.api.request_log import user_hash
 from dualtrack.runtime.metrics import KEY_CAPS_NEAR, count
 
 if TYPE_CHECKING:
-    from dualtrack.api.identity import Identity
+    from dualtrack.api.identity import ApiCaller
     from dualtrack.credits.account import Account
     from dualtrack.errors import ApiError
 
@@ -30,7 +30,7 @@ class KeyAlarm:
     """Tells of the key of a request. ``percent`` of a cap, from which on it is told; 0: never."""
 
     percent: int
-    identity: Identity
+    identity: ApiCaller
     now: float
 
     def admitted(self, account: Account) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dualtrack.api.end_users import HEADER, end_user_id, named_in
-from dualtrack.api.identity import Identity, UsedKey
+from dualtrack.api.identity import ApiCaller, UsedKey
 from dualtrack.api.key_format import parse_key
 from dualtrack.errors import ApiError, invalid_request
 
@@ -30,7 +30,7 @@ class KeyDoor:
     keys: KeyStore
     user_headers: tuple[str, ...]
 
-    def identify(self, token: str, headers: Headers, *, for_owner: bool = False) -> Identity:
+    def identify(self, token: str, headers: Headers, *, for_owner: bool = False) -> ApiCaller:
         """The caller of a request with this key, which is counted. Raises 401, 429, 503, and 400 unless the request
         names an end user exactly if its key is a service's; ``for_owner``: what it asks for is the owner's own."""
         presented = parse_key(token)
@@ -39,7 +39,7 @@ class KeyDoor:
         key = self.keys.use(presented.key_id, presented.digest)
         user = key.user if for_owner else self._user(key, headers)
         used = UsedKey(key.key_id, frozenset(key.scopes), frozenset(key.profiles))
-        return Identity(user, payer=key.user, key=used)
+        return ApiCaller(user, payer=key.user, key=used)
 
     def _user(self, key: ApiKey, headers: Headers) -> str:
         if not key.for_end_users:

@@ -17,7 +17,7 @@ from dualtrack.credits.keys import Caps
 from dualtrack.errors import ApiError, invalid_request
 from dualtrack.profiles import profile_named
 from dualtrack.runtime.time_limit import time_for
-from dualtrack.storage.dynamo import Lost, until_kept
+from dualtrack.storage.dynamo import ConditionFailed, until_kept
 from dualtrack.storage.keys import ApiKey, no_such_key
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def make_key(stores: ApiStores, user: str, body: KeyBody) -> answers.NewKey:
     also = [stores.keys.create_action(key), stores.deletions.not_refused(user)]
     try:
         account = stores.ledger.add_key(user, key_id, caps, now, also)
-    except Lost as lost:
+    except ConditionFailed as lost:
         raise ApiError("unauthorized", "This user was erased.") from lost
     return {**key_json(key, account, now), "key": text}
 

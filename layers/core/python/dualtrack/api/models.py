@@ -139,13 +139,13 @@ MediaType = Annotated[
 ]
 
 
-class Body(BaseModel):
+class RequestBody(BaseModel):
     """The base of all bodies."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class AttachmentBody(Body):
+class AttachmentBody(RequestBody):
     """A file: an image, a PDF, or text in UTF-8."""
 
     media_type: MediaType
@@ -164,7 +164,7 @@ class AttachmentBody(Body):
     ]
 
 
-class OutputBody(Body):
+class OutputBody(RequestBody):
     """The form of the answer."""
 
     schema_: Annotated[
@@ -184,7 +184,7 @@ class OutputBody(Body):
         return schema
 
 
-class ClientToolBody(Body):
+class ClientToolBody(RequestBody):
     """A tool that the client runs: a call of it pauses the chat, and its result comes as a decision."""
 
     name: Annotated[
@@ -203,7 +203,7 @@ class ClientToolBody(Body):
     ]
 
 
-class ChatBody(Body):
+class ChatBody(RequestBody):
     """The user's message, its conversation and its files."""
 
     message: Annotated[
@@ -239,7 +239,7 @@ class ChatBody(Body):
     ] = []
 
 
-class ConversationBody(Body):
+class ConversationBody(RequestBody):
     """A conversation before its first query."""
 
     title: Annotated[
@@ -248,13 +248,13 @@ class ConversationBody(Body):
     profile: OptionalProfile = None
 
 
-class TitleBody(Body):
+class TitleBody(RequestBody):
     """The new title."""
 
     title: Title
 
 
-class ForkBody(Body):
+class ForkBody(RequestBody):
     """Where the fork begins: at q1 up to the query after the last."""
 
     before: Annotated[
@@ -271,7 +271,7 @@ class ForkBody(Body):
     ]
 
 
-class ConnectionBody(Body):
+class ConnectionBody(RequestBody):
     """The user's own GitHub token; it is stored encrypted and never returned."""
 
     token: Annotated[
@@ -292,7 +292,7 @@ _Credits = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
 _Dollars = Annotated[float, Field(ge=0)]
 
 
-class CapsBody(Body):
+class CapsBody(RequestBody):
     """What may be spent under a key; null takes a cap away."""
 
     credits_day: Annotated[_Credits | None, Field(description="Credits a day (UTC).")] = None
@@ -305,7 +305,7 @@ class CapsBody(Body):
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
-class KeyBody(Body):
+class KeyBody(RequestBody):
     """An API key. What it may do is fixed; its name and its caps can be changed."""
 
     name: KeyName
@@ -336,14 +336,14 @@ class KeyBody(Body):
     ] = None
 
 
-class KeyChangeBody(Body):
+class KeyChangeBody(RequestBody):
     """What changes of a key: its name, or the caps that are named."""
 
     name: Annotated[KeyName | None, Field(description="Its new name.")] = None
     caps: Annotated[CapsBody | None, Field(description="The caps to change.")] = None
 
 
-class RotationBody(Body):
+class RotationBody(RequestBody):
     """How long the old secret still holds."""
 
     overlap: Annotated[
@@ -353,7 +353,7 @@ class RotationBody(Body):
     ] = OVERLAP_SECONDS
 
 
-class ScheduleBody(Body):
+class ScheduleBody(RequestBody):
     """A message that becomes a chat again and again, or once: `cron`, `rate` or `at`."""
 
     message: Annotated[
@@ -398,13 +398,13 @@ class ScheduleBody(Body):
         return self
 
 
-class ScheduleChangeBody(Body):
+class ScheduleChangeBody(RequestBody):
     """Whether the schedule waits until it is resumed. What was due meanwhile is not made up for."""
 
     paused: Annotated[bool, Field(description="true pauses it, false resumes it.")]
 
 
-class WebhookBody(Body):
+class WebhookBody(RequestBody):
     """Where to be told of what."""
 
     url: Annotated[
@@ -421,13 +421,13 @@ class WebhookBody(Body):
     ] = []
 
 
-class PlanBody(Body):
+class PlanBody(RequestBody):
     """A plan."""
 
     plan: Annotated[PlanName, Field(description="The plan that applies from now on.")]
 
 
-class GrantBody(Body):
+class GrantBody(RequestBody):
     """Credits for a user's pack."""
 
     credits: Annotated[
@@ -445,7 +445,7 @@ class GrantBody(Body):
 FileName = Annotated[Text, Field(min_length=1, max_length=NAME_CHARACTERS, description="The file's name.")]
 
 
-class UploadFile(Body):
+class UploadFile(RequestBody):
     """A file to upload."""
 
     name: FileName
@@ -457,7 +457,7 @@ class UploadFile(Body):
     ]
 
 
-class UploadsBody(Body):
+class UploadsBody(RequestBody):
     """The files to upload."""
 
     files: Annotated[
@@ -465,7 +465,7 @@ class UploadsBody(Body):
     ]
 
 
-class JobFileBody(Body):
+class JobFileBody(RequestBody):
     """An uploaded file."""
 
     upload_id: Annotated[
@@ -477,14 +477,14 @@ class JobFileBody(Body):
     name: FileName
 
 
-class JobBody(Body):
+class JobBody(RequestBody):
     """The uploaded files to add to the corpus."""
 
     files: Annotated[list[JobFileBody], Field(max_length=JOB_FILES, description="The files to add.")] = []
     reset: Annotated[bool, Field(description="Whether to remove everything else from the corpus.")] = False
 
 
-class DecisionBody(Body):
+class DecisionBody(RequestBody):
     """A decision on a tool call: `approve`; or `input`, other arguments with which it is approved; or the `result` of
     the client's own tool; or the user's `answer` to a question."""
 
@@ -532,7 +532,7 @@ class DecisionBody(Body):
         return self
 
 
-class DecisionsBody(Body):
+class DecisionsBody(RequestBody):
     """Decisions on tool calls of a paused chat."""
 
     decisions: Annotated[
@@ -548,7 +548,7 @@ class DecisionsBody(Body):
         return decisions
 
 
-B = TypeVar("B", bound=Body)
+B = TypeVar("B", bound=RequestBody)
 
 
 def parse_body(kind: type[B], raw: bytes) -> B:

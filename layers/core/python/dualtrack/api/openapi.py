@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from dualtrack import __version__, answers
 from dualtrack.api.parameters import PATH_PARAMETERS
 from dualtrack.api.request import Request
-from dualtrack.api.schemas import REF, Schema, description_of, object_schema, schemas_of
+from dualtrack.api.schemas import REF, DocumentPart, description_of, object_schema, schemas_of
 from dualtrack.errors import STATUS_OF_CODE
 from dualtrack.event_data import EVENTS, EventData
 from dualtrack.ids import FORMS
@@ -25,7 +25,7 @@ from dualtrack.ids import FORMS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from dualtrack.api.parameters import Parameter
+    from dualtrack.api.parameters import QueryParameter
     from dualtrack.api.route import Route
 
 _SAMPLES: Final = Path(__file__).with_name("samples.json")
@@ -88,7 +88,7 @@ _RETRY_AFTER: Final = MappingProxyType(
 @cache
 def openapi_document(routes: tuple[Route, ...]) -> answers.OpenAPI:
     """The whole document."""
-    paths: dict[str, dict[str, Schema]] = {}
+    paths: dict[str, dict[str, DocumentPart]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method] = _operation(route)
     return {
@@ -134,7 +134,7 @@ def answers_of(route: Route) -> dict[int, type]:
     return {(get_origin(kind) or kind).status: next(iter(get_args(kind)), NoneType) for kind in kinds}
 
 
-def _operation(route: Route) -> Schema:
+def _operation(route: Route) -> DocumentPart:
     names = (*route.path_parameters, *(parameter.name for parameter in route.parameters))
     operation = {
         "summary": route.summary,
@@ -156,7 +156,7 @@ def _operation(route: Route) -> Schema:
     return operation | _security(route)
 
 
-def _security(route: Route) -> Schema:
+def _security(route: Route) -> DocumentPart:
     """A token, or a key with one of the scopes; nothing for an open route, and the document's own for tokens alone."""
     if route.access == "open":
         return {"security": []}
@@ -169,7 +169,7 @@ def bodies_of(kind: type) -> tuple[type, ...]:
     return get_args(kind) or (kind,)
 
 
-def _answer(kind: type) -> Schema:
+def _answer(kind: type) -> DocumentPart:
     first, *others = bodies_of(kind)
     if kind is NoneType:
         return {"description": "Done; no content"}
@@ -200,18 +200,18 @@ def event_stream(events: Iterable[Mapping[str, Any]]) -> str:
 
 
 @cache
-def samples() -> Schema:
+def samples() -> DocumentPart:
     """Real answers of a stack: the beginning of a ``stream``, and ``events``, ``bodies`` and ``errors`` by kind."""
-    read: Schema = json.loads(_SAMPLES.read_text(encoding="utf-8"))
+    read: DocumentPart = json.loads(_SAMPLES.read_text(encoding="utf-8"))
     return read
 
 
-def _example(name: str) -> Schema:
+def _example(name: str) -> DocumentPart:
     body = samples()["bodies"].get(name)
     return {} if body is None else {"example": body}
 
 
-def _refusals(codes: Iterable[str]) -> Schema:
+def _refusals(codes: Iterable[str]) -> DocumentPart:
     by_status: dict[int, list[str]] = {}
     for code in sorted(codes):
         by_status.setdefault(STATUS_OF_CODE[code], []).append(code)
@@ -225,14 +225,14 @@ def _refusals(codes: Iterable[str]) -> Schema:
     }
 
 
-def _errors(codes: Iterable[str]) -> Schema:
+def _errors(codes: Iterable[str]) -> DocumentPart:
     seen = samples()["errors"]
     examples = {code: {"value": seen[code]} for code in codes if code in seen}
     schema = {"schema": {"$ref": REF + answers.Error.__name__}}
     return schema | ({"examples": examples} if examples else {})
 
 
-def _schemas(routes: tuple[Route, ...]) -> Schema:
+def _schemas(routes: tuple[Route, ...]) -> DocumentPart:
     bodies: Any = [
         (body, "validation", TypeAdapter(body)) for body in {route.body for route in routes} if body
     ]
@@ -246,7 +246,7 @@ def _schemas(routes: tuple[Route, ...]) -> Schema:
     return dict(sorted((schemas | {answers.Event.__name__: _event_schema()}).items()))
 
 
-def _event_schema() -> Schema:
+def _event_schema() -> DocumentPart:
     """An event by its name; its data is JSON in a string, as in server-sent events."""
     return {
         "description": "A server-sent event. Its data is a JSON object with at least `chat_id` and `at`.",
@@ -254,7 +254,7 @@ def _event_schema() -> Schema:
     }
 
 
-def _schema_of_event(name: str, kind: type) -> Schema:
+def _schema_of_event(name: str, kind: type) -> DocumentPart:
     return {
         "title": name,
         "description": description_of(kind),
@@ -273,13 +273,13 @@ def _schema_of_event(name: str, kind: type) -> Schema:
     }
 
 
-def _parameters(routes: tuple[Route, ...]) -> Schema:
+def _parameters(routes: tuple[Route, ...]) -> DocumentPart:
     return {name: _path_parameter(name) for route in routes for name in route.path_parameters} | {
         parameter.name: _parameter(parameter) for route in routes for parameter in route.parameters
     }
 
 
-def _path_parameter(name: str) -> Schema:
+def _path_parameter(name: str) -> DocumentPart:
     schema: dict[str, Any] = {"type": "string", "minLength": 1, "examples": ["courses"]}
     if name in FORMS:
         schema |= {"pattern": f"^(?:{FORMS[name].pattern})$", "examples": [FORMS[name].example]}
@@ -287,7 +287,7 @@ def _path_parameter(name: str) -> Schema:
     return {"name": name, "in": "path", **about}
 
 
-def _parameter(parameter: Parameter[Any]) -> Schema:
+def _parameter(parameter: QueryParameter[Any]) -> DocumentPart:
     return {
         "name": parameter.name,
         "in": parameter.location,

@@ -54,7 +54,7 @@ def check_ids(path: Mapping[str, str]) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parameter(Generic[T]):
+class QueryParameter(Generic[T]):
     """An optional parameter; ``read`` parses the text (None if it was not sent), or raises 400."""
 
     name: str
@@ -126,55 +126,55 @@ def _cancel(text: str | None) -> bool:
     return text == "true"
 
 
-WAIT: Final = Parameter(
+WAIT: Final = QueryParameter(
     "wait",
     "query",
     "Seconds to wait for the answer; returns at once while three other requests of the user are waiting",
     {"type": "number", "minimum": 0, "maximum": 25},
     _wait,
 )
-CURSOR: Final = Parameter(
+CURSOR: Final = QueryParameter(
     "cursor",
     "query",
     "The `cursor` of the previous page",
     {"type": "string", "pattern": "^[A-Za-z0-9_-]*$"},
     lambda text: text or "",
 )
-LIMIT: Final = Parameter(
+LIMIT: Final = QueryParameter(
     "limit", "query", "Entries in a page", {"type": "integer", "minimum": 1, "maximum": 100}, _limit
 )
-CANCEL: Final = Parameter(
+CANCEL: Final = QueryParameter(
     "cancel",
     "query",
     "`true`: also cancel the chats that run under the key",
     {"type": "boolean"},
     _cancel,
 )
-DAYS: Final = Parameter(
+DAYS: Final = QueryParameter(
     "days",
     "query",
     "Number of days (UTC) up to today; 30 if left out",
     {"type": "integer", "minimum": 1, "maximum": MAX_DAYS},
     _days,
 )
-OFFSET: Final = Parameter(
+OFFSET: Final = QueryParameter(
     "offset",
     "query",
     "Where to begin: a character of a text (the `next_offset` of the previous piece), or a byte of a file",
     {"type": "integer", "minimum": 0, "maximum": 999_999_999},
     _offset,
 )
-TRACK: Final = Parameter(
+TRACK: Final = QueryParameter(
     "track", "query", "The track; full if left out", {"enum": ["full", "summarised"]}, _track
 )
-IDEMPOTENCY_KEY: Final = Parameter(
+IDEMPOTENCY_KEY: Final = QueryParameter(
     "Idempotency-Key",
     "header",
     "The same key with the same request returns the first request's chat or conversation, for 24 hours",
     {"type": "string", "minLength": 1, "maxLength": 255},
     _key,
 )
-SEARCHED: Final = Parameter(
+SEARCHED: Final = QueryParameter(
     "q",
     "query",
     "Only conversations with all of these words in the title or in the first 100 characters of any of their latest 20"
@@ -182,14 +182,14 @@ SEARCHED: Final = Parameter(
     {"type": "string", "maxLength": MAX_SEARCHED},
     _searched,
 )
-FORKED_FROM: Final = Parameter(
+FORKED_FROM: Final = QueryParameter(
     "forked_from",
     "query",
     "Only forks of this conversation, which may be deleted",
     {"type": "string", "minLength": 1},
     lambda text: text,
 )
-LAST_EVENT_ID: Final = Parameter(
+LAST_EVENT_ID: Final = QueryParameter(
     "Last-Event-ID",
     "header",
     "The id of the last event seen",

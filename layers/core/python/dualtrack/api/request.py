@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from dualtrack.api.identity import ADMIN_GROUP, Identity, bearer_token, identity_of, refuse_erased
+from dualtrack.api.identity import ADMIN_GROUP, ApiCaller, bearer_token, identity_of, refuse_erased
 from dualtrack.api.key_format import is_key
-from dualtrack.api.models import Body, parse_body
+from dualtrack.api.models import RequestBody, parse_body
 from dualtrack.api.rate_limit import count_request
 from dualtrack.chat.cost_hold import CostSettings
 from dualtrack.chat.receipt import Deployment
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dualtrack.api.corpora import CorpusServices
     from dualtrack.api.key_door import KeyDoor
-    from dualtrack.api.parameters import Parameter
+    from dualtrack.api.parameters import QueryParameter
     from dualtrack.api.route import Route
     from dualtrack.api.users import UserPool
     from dualtrack.chat.erase_user import Retention
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from dualtrack.webhooks.signing import WebhookSecrets
 
 T = TypeVar("T")
-B = TypeVar("B", bound=Body)
+B = TypeVar("B", bound=RequestBody)
 
-_NOBODY: Final = Identity("", "")
+_NOBODY: Final = ApiCaller("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Request:
 
     event: APIGatewayProxyEvent
     services: Services
-    identity: Identity = _NOBODY
+    identity: ApiCaller = _NOBODY
 
     @property
     def user(self) -> str:
@@ -83,7 +83,7 @@ class Request:
         """The stores."""
         return self.services.stores
 
-    def value(self, parameter: Parameter[T]) -> T:
+    def value(self, parameter: QueryParameter[T]) -> T:
         """The value of a parameter; 400 if it is invalid."""
         sent = self.event.headers if parameter.location == "header" else self.event.query_string_parameters
         return parameter.read((sent or {}).get(parameter.name))
@@ -118,7 +118,7 @@ def admit(event: APIGatewayProxyEvent, services: Services, route: Route) -> Requ
     return Request(event, services, identity)
 
 
-def _caller(event: APIGatewayProxyEvent, door: KeyDoor, *, for_owner: bool) -> Identity:
+def _caller(event: APIGatewayProxyEvent, door: KeyDoor, *, for_owner: bool) -> ApiCaller:
     """The caller, from a key, or from the claims of a token that the gateway has verified."""
     raw = event.raw_event
     headers = _headers(raw)
@@ -138,7 +138,7 @@ def _headers(raw_event: JsonObject) -> Callable[[str], Sequence[str]]:
     return lambda name: sent.get(name.lower(), ())
 
 
-def _require_admin(identity: Identity, pool: UserPool) -> None:
+def _require_admin(identity: ApiCaller, pool: UserPool) -> None:
     """Raise 403 unless an administrator asks. A key is one's as long as its owner is in the group: the pool is asked,
     because a key, unlike a token, does not expire soon after its owner has left the group."""
     if identity.key is None:

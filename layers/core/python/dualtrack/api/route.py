@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from dualtrack.api.parameters import Parameter
+    from dualtrack.api.parameters import QueryParameter
     from dualtrack.vocabulary import Scope
 
 Access = Literal["open", "user", "admin"]
@@ -39,7 +39,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[T_co]):
+class ApiResponse(Generic[T_co]):
     """The body (JSON, the bytes of a file, or None for no body) and additional headers."""
 
     status: ClassVar[int]
@@ -47,26 +47,26 @@ class Answer(Generic[T_co]):
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
-class Ok(Answer[T_co]):
+class Ok(ApiResponse[T_co]):
     """Status 200."""
 
     status = 200
 
 
-class Created(Answer[T_co]):
+class Created(ApiResponse[T_co]):
     """Status 201."""
 
     status = 201
 
 
-class Accepted(Answer[T_co]):
+class Accepted(ApiResponse[T_co]):
     """Status 202."""
 
     status = 202
 
 
 @dataclass(frozen=True, slots=True)
-class NoContent(Answer[None]):
+class NoContent(ApiResponse[None]):
     """Status 204, without a body."""
 
     status = 204
@@ -86,7 +86,7 @@ class Route:
     path: str
     summary: str
     body: type[BaseModel] | None = None
-    parameters: tuple[Parameter[Any], ...] = ()
+    parameters: tuple[QueryParameter[Any], ...] = ()
     refused: tuple[str, ...] = ()
     access: Access = "user"
     scopes: tuple[Scope, ...] = ()
@@ -95,10 +95,10 @@ class Route:
     """Whether a service's key names no end user here, because it is about its owner's account."""
     description: str = ""
     """More than the summary, in Markdown."""
-    serve: Callable[..., Answer[object]] | None = None
+    serve: Callable[..., ApiResponse[object]] | None = None
     """``(request, **path parameters)`` → the answer; None for the events: ``stream`` serves them."""
 
-    def __call__(self, serve: Callable[..., Answer[object]]) -> Route:
+    def __call__(self, serve: Callable[..., ApiResponse[object]]) -> Route:
         """The route that this function serves."""
         return replace(self, serve=serve)
 

@@ -18,17 +18,17 @@ from dualtrack.storage.schedules import MISSED, Schedule, Times
 
 if TYPE_CHECKING:
     from dualtrack import answers
-    from dualtrack.api.identity import Identity
+    from dualtrack.api.identity import ApiCaller
     from dualtrack.api.models import ScheduleBody
     from dualtrack.storage.chats import Chat
-    from dualtrack.storage.schedules import Run
+    from dualtrack.storage.schedules import ScheduleRun
     from dualtrack.storage.stores import ScheduleStores
 
 SHOWN_TIMES: Final = 3
 """Next due times of a schedule that are shown."""
 
 
-def make_schedule(stores: ScheduleStores, identity: Identity, body: ScheduleBody) -> Schedule:
+def make_schedule(stores: ScheduleStores, identity: ApiCaller, body: ScheduleBody) -> Schedule:
     """A new schedule. Raises 400, 404 for a conversation that does not exist."""
     now = int(stores.clock())
     times = Times(body.cron or "", body.rate or "", body.at or "", body.timezone, since=now)
@@ -112,7 +112,7 @@ def schedule_json(stores: ScheduleStores, schedule: Schedule, shown: int) -> ans
 
 
 def _run_json(
-    stores: ScheduleStores, schedule: Schedule, run: Run, *, is_shown: bool
+    stores: ScheduleStores, schedule: Schedule, run: ScheduleRun, *, is_shown: bool
 ) -> answers.ScheduledRun:
     shown: answers.ScheduledRun = {
         "due_at": iso(run.due),

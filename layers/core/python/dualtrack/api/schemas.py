@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 
-Schema: TypeAlias = dict[str, Any]
+DocumentPart: TypeAlias = dict[str, Any]
 """A part of the document."""
 
 REF: Final = "#/components/schemas/"
@@ -33,9 +33,9 @@ REF: Final = "#/components/schemas/"
 _NAMES: Final = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
 
-def schemas_of(kinds: Iterable[Any]) -> dict[str, Schema]:
+def schemas_of(kinds: Iterable[Any]) -> dict[str, DocumentPart]:
     """The schemas of objects, and of the objects in their fields, by name."""
-    schemas: dict[str, Schema] = {}
+    schemas: dict[str, DocumentPart] = {}
     waiting = list(kinds)
     while waiting:
         kind = waiting.pop()
@@ -45,7 +45,7 @@ def schemas_of(kinds: Iterable[Any]) -> dict[str, Schema]:
     return schemas
 
 
-def object_schema(*kinds: Any) -> Schema:
+def object_schema(*kinds: Any) -> DocumentPart:
     """The schema of an object that has the fields of all these types, and the last one's name."""
     fields = {
         name: kind for part in kinds for name, kind in get_type_hints(part, include_extras=True).items()
@@ -79,7 +79,7 @@ def _objects_in(kinds: Iterable[Any]) -> list[Any]:
     return found
 
 
-def _schema(kind: Any) -> Schema:
+def _schema(kind: Any) -> DocumentPart:
     origin, args = get_origin(kind), get_args(kind)
     if origin in _OF_PARTS:
         return _OF_PARTS[origin](*args)
@@ -88,23 +88,23 @@ def _schema(kind: Any) -> Schema:
     return {"$ref": REF + kind.__name__} if is_typeddict(kind) else {"type": _NAMES[kind]}
 
 
-def _literal(*values: str) -> Schema:
+def _literal(*values: str) -> DocumentPart:
     return {"type": "string"} | ({"enum": list(values)} if len(values) > 1 else {"const": values[0]})
 
 
-def _union(*kinds: Any) -> Schema:
+def _union(*kinds: Any) -> DocumentPart:
     return {"anyOf": [_schema(kind) for kind in kinds]}
 
 
-def _array(kind: Any) -> Schema:
+def _array(kind: Any) -> DocumentPart:
     return {"type": "array", "items": _schema(kind)}
 
 
-def _map(_: Any, kind: Any) -> Schema:
+def _map(_: Any, kind: Any) -> DocumentPart:
     return {"type": "object", "additionalProperties": True if kind is Any else _schema(kind)}
 
 
-def _annotated(kind: Any, *said: str | Keyword) -> Schema:
+def _annotated(kind: Any, *said: str | Keyword) -> DocumentPart:
     """With its description, and further keywords."""
     schema = dict(_schema(kind))
     for each in said:
@@ -112,7 +112,7 @@ def _annotated(kind: Any, *said: str | Keyword) -> Schema:
     return schema
 
 
-_OF_PARTS: Final[Mapping[Any, Callable[..., Schema]]] = {
+_OF_PARTS: Final[Mapping[Any, Callable[..., DocumentPart]]] = {
     NotRequired: _schema,
     Annotated: _annotated,
     Literal: _literal,

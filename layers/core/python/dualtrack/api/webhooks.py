@@ -10,7 +10,7 @@ from dualtrack.errors import ApiError
 from dualtrack.ids import new_webhook_id
 from dualtrack.notices import trial_notice
 from dualtrack.profiles import profile_named
-from dualtrack.storage.dynamo import Lost, until_kept
+from dualtrack.storage.dynamo import ConditionFailed, until_kept
 from dualtrack.storage.webhooks import Webhook
 from dualtrack.webhooks.signing import new_secret
 from dualtrack.webhooks.targets import check_url
@@ -72,7 +72,7 @@ def make_webhook(
     )
     try:
         stores.webhooks.make(webhook, [stores.deletions.not_refused(owner)])
-    except Lost as lost:
+    except ConditionFailed as lost:
         raise ApiError("unauthorized", "This user was erased.") from lost
     return {**webhook_json(webhook), "secret": secret}
 

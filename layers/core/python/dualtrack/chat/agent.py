@@ -53,7 +53,7 @@ class Agent:
 
 
 @dataclass(frozen=True, slots=True)
-class Deployed:
+class AgentDeployment:
     """What the deployment sets for agents. ``model``: for profiles that name none; ``provider`` serves it. Profiles and
     tools by name."""
 
@@ -64,7 +64,7 @@ class Deployed:
     tools: Mapping[str, ToolSpec] = field(default_factory=lambda: IN_HOUSE)
 
 
-def agent_of(agents: AgentStore, chat: Chat, deployed: Deployed) -> Agent:
+def agent_of(agents: AgentStore, chat: Chat, deployed: AgentDeployment) -> Agent:
     """The chat's agent: the pinned one, else today's.
 
     Pinned agents are kept in a cache. If the entry is missing, the chat continues with today's agent. Raises `Gone`
@@ -81,14 +81,14 @@ def agent_of(agents: AgentStore, chat: Chat, deployed: Deployed) -> Agent:
     return today
 
 
-def on_deployed_model(agent: Agent, deployed: Deployed) -> Agent | None:
+def on_deployed_model(agent: Agent, deployed: AgentDeployment) -> Agent | None:
     """The agent with the deployment's model in place of its own; None if it has that model."""
     if (agent.model, agent.provider) == (deployed.model, deployed.provider):
         return None
     return replace(agent, model=deployed.model, thinking=deployed.thinking, provider=deployed.provider)
 
 
-def _today(chat: Chat, deployed: Deployed) -> Agent | None:
+def _today(chat: Chat, deployed: AgentDeployment) -> Agent | None:
     """The agent as deployed now, but with the recorded model and effort if the chat has a recorded turn."""
     profile = deployed.profiles.get(chat.profile)
     if profile is None:

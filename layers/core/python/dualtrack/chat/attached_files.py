@@ -16,7 +16,7 @@ from dualtrack.message_files import FILES_BYTES, clean_name, is_text_type, not_t
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.storage.bodies import Body
+    from dualtrack.storage.bodies import StoredBody
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.history import HistoryStore
 
@@ -51,15 +51,15 @@ def within_limit(files: tuple[File, ...]) -> tuple[File, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class QueryFiles:
     """All files in the query's order, and what has to be written with the query."""
 
     listed: tuple[Attachment, ...]
-    bodies: tuple[Body, ...]
+    bodies: tuple[StoredBody, ...]
     texts: tuple[Record, ...]
 
 
-def attached_files(history: HistoryStore, chat: Chat, files: Sequence[File]) -> Attached:
+def attached_files(history: HistoryStore, chat: Chat, files: Sequence[File]) -> QueryFiles:
     """The files of the query that starts ``chat``."""
     pictures = [file for file in files if not is_text_type(file.media_type)]
     kept, bodies = history.files(
@@ -74,7 +74,7 @@ def attached_files(history: HistoryStore, chat: Chat, files: Sequence[File]) -> 
     listed = tuple(
         next(numbered).attachments[0] if is_text_type(file.media_type) else next(named) for file in files
     )
-    return Attached(listed, bodies, texts)
+    return QueryFiles(listed, bodies, texts)
 
 
 def _text_record(chat: Chat, number: int, file: File) -> Record:

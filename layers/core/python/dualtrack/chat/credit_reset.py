@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.clock import day_of
 from dualtrack.errors import Transient
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ class ResetUnfinished(Transient):
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ResetReport:
     """Numbers of accounts of a run: ``reset`` were brought up to date; ``moved`` were used meanwhile, which has the
     same effect; ``failed`` are left to the next run (``error``: why the last of them failed).
     ``out_of_time``: the run stopped before the end of the index."""
@@ -62,9 +62,9 @@ def reset_accounts(
     has_time: Callable[[], bool] = lambda: True,
     page: int = PAGE,
     writers: int = WRITERS,
-) -> Report:
+) -> ResetReport:
     """Bring every account last used before today up to date, page by page while there is time."""
-    report = Report()
+    report = ResetReport()
     with ThreadPoolExecutor(writers) as pool:
         for users in ledger.used_before(day_of(now), page):
             if not has_time():
@@ -74,10 +74,10 @@ def reset_accounts(
     return report
 
 
-def _reset(ledger: Ledger, user: str, now: float) -> Callable[[Report], Report]:
+def _reset(ledger: Ledger, user: str, now: float) -> Callable[[ResetReport], ResetReport]:
     try:
         ledger.rest(ledger.expire(user, now), now)
-    except Lost:
+    except ConditionFailed:
         return lambda report: replace(report, moved=report.moved + 1)
     except Exception as error:  # noqa: BLE001 - a broken account must not stop the others: it is counted
         why = type(error).__name__

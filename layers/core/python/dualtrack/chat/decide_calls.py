@@ -13,7 +13,7 @@ from dualtrack.errors import ApiError, Contended, Superseded, invalid_request, n
 from dualtrack.frozen import dumps
 from dualtrack.models.turn import Verdict
 from dualtrack.storage.conversations import MAX_ALLOWED, Allowing
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.text import clean
 from dualtrack.tool_values import ToolResult
 from dualtrack.tools.arguments import invalid_arguments
@@ -23,7 +23,7 @@ from dualtrack.tools.registry import offered_tools
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dualtrack.chat.agent import Deployed
+    from dualtrack.chat.agent import AgentDeployment
     from dualtrack.models.turn import ToolCall
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat, RecordedTurn
@@ -38,7 +38,7 @@ DECLINED: Final = "The user declined this call"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CallDecision:
     """A decision on a call as it was asked for: declined; or approved, with another ``input`` if there is one; or,
     depending on what it waits for, the client's ``result`` or the user's ``answer``.
     ``lasts``: approved for the whole conversation."""
@@ -95,9 +95,9 @@ def decide_calls(
     stores: TurnStores,
     executions: Executions,
     chat: Chat,
-    wanted: Sequence[Wanted],
+    wanted: Sequence[CallDecision],
     by: DecidedBy,
-    deployed: Deployed,
+    deployed: AgentDeployment,
 ) -> Chat:
     """Decide calls of a paused chat and return its new state; the chat goes on when none is open. The same decisions
     again change nothing. Raises `ApiError`: 400, 404, 409 and 410."""
@@ -118,17 +118,17 @@ def decide_calls(
         try:
             beside = Beside(_allowing(stores, current, todo), _results(todo))
             return record_decisions(stores, executions, current, turn, after, by, beside)
-        except (Lost, Superseded):
+        except (ConditionFailed, Superseded):
             continue
     raise Contended("Others decided at the same time, again and again.")
 
 
-_Todo = tuple[int, Wanted, "ToolCall"]
+_Todo = tuple[int, CallDecision, "ToolCall"]
 """A decision with its place in the request, and its call."""
 
 
 def _still_open(
-    chat: Chat, turns: Sequence[RecordedTurn], wanted: Sequence[Wanted], now: float
+    chat: Chat, turns: Sequence[RecordedTurn], wanted: Sequence[CallDecision], now: float
 ) -> list[_Todo]:
     """The decisions that are not made yet; none if all were made in just this way. Raises `ApiError`."""
     calls = {call.id: call for turn in turns for call in turn.calls}
@@ -197,7 +197,7 @@ def _results(todo: Sequence[_Todo]) -> Mapping[str, ToolResult]:
     return {call.id: came for _, decision, call in todo if (came := decision.came) is not None}
 
 
-def _check_inputs(stores: TurnStores, chat: Chat, todo: Sequence[_Todo], deployed: Deployed) -> None:
+def _check_inputs(stores: TurnStores, chat: Chat, todo: Sequence[_Todo], deployed: AgentDeployment) -> None:
     """Edited arguments are checked as the model's are. Raises 400."""
     edited = [(place, decision.input, call) for place, decision, call in todo if decision.input is not None]
     if not edited:
@@ -210,7 +210,7 @@ def _check_inputs(stores: TurnStores, chat: Chat, todo: Sequence[_Todo], deploye
             raise invalid_request(f"decisions.{place}.input: {problem}")
 
 
-def _offered(stores: TurnStores, chat: Chat, deployed: Deployed) -> Mapping[str, ToolSpec]:
+def _offered(stores: TurnStores, chat: Chat, deployed: AgentDeployment) -> Mapping[str, ToolSpec]:
     agent = agent_of(stores.agents, chat, deployed)
     pinned = chat.pin.catalogue if chat.pin else ""
     catalogue = load_catalogue(stores.cache, stores.clock(), version=pinned)

@@ -16,14 +16,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.cancel_chat import freed, is_paused
-from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
+from dualtrack.chat.end_chat import TIMED_OUT, ChatFailure, end_chat
 from dualtrack.errors import ApiError, Contended, conversation_busy, not_found
 from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.runtime.time_limit import time_for
 from dualtrack.storage.deletions import Deletion
 from dualtrack.storage.digests import digest_number
-from dualtrack.storage.dynamo import Lost
-from dualtrack.storage.forks import Kept
+from dualtrack.storage.dynamo import ConditionFailed
+from dualtrack.storage.forks import SharedExtent
 from dualtrack.storage.history import OF_QUERIES, query_number, sort_key_of
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def hide(stores: DeletionStores, conversation: Conversation, *, take_over: bool 
     lock = stores.conversations.lock_action(conversation, now + _LATE_SECONDS, take_over=take_over)
     try:
         stores.deletions.note(deletion, [lock])
-    except Lost:
+    except ConditionFailed:
         raise ApiError("conversation_busy", "A chat is running in this conversation.") from None
     return deletion
 
@@ -143,27 +143,27 @@ def _released(stores: DeletionStores, conversation: Conversation, other: str) ->
                 return []
             restarted = Deletion("CONV", conversation.user, other, now, now + _REQUEST_SECONDS)
             stores.deletions.note(restarted, actions)
-        except Lost:
+        except ConditionFailed:
             continue  # its own deletion has just started, or ended
         return [restarted]
     raise Contended("A conversation that was shared changed too often.")
 
 
-def _kept(stores: DeletionStores, conversation: Conversation) -> Kept:
+def _kept(stores: DeletionStores, conversation: Conversation) -> SharedExtent:
     """What existing forks show of a conversation that is being deleted. This can only become less from now on:
 
     no new fork can be made of it, and a fork of a fork shares no more than that fork does.
     """
     for _ in range(_TRIES):
         if not conversation.forks:
-            return Kept()
+            return SharedExtent()
         kept = stores.forks.kept_of(conversation.user, conversation.conversation_id)
         try:
             stores.forks.commit([stores.forks.keep_action(conversation, kept)])
-        except Lost:
+        except ConditionFailed:
             current = stores.conversations.find(conversation.user, conversation.conversation_id)
             if current is None:
-                return Kept()
+                return SharedExtent()
             conversation = current
         else:
             return kept
@@ -171,7 +171,7 @@ def _kept(stores: DeletionStores, conversation: Conversation) -> Kept:
 
 
 def _empty_but_kept(
-    stores: DeletionStores, conversation: Conversation, kept: Kept, has_time: Callable[[], bool]
+    stores: DeletionStores, conversation: Conversation, kept: SharedExtent, has_time: Callable[[], bool]
 ) -> bool:
     """Delete the conversation's items except what is kept, and all its chats; returns whether that is done."""
     user, conversation_id = conversation.user, conversation.conversation_id
@@ -192,7 +192,7 @@ def _empty_but_kept(
     return True
 
 
-def _is_kept(sk: str, kept: Kept) -> bool:
+def _is_kept(sk: str, kept: SharedExtent) -> bool:
     """Whether an item is a record, track or digest that a fork shows, or what it searches them by."""
     if sk.startswith("D#"):
         return digest_number(sk) <= kept.digests
@@ -255,7 +255,7 @@ def _delete_chat(stores: DeletionStores, user: str, chat_id: str) -> None:
 def _finish(stores: DeletionStores, chat: Chat) -> None:
     """Close a chat whose summaries are still being written, so that its followers see the end."""
     try:
-        end_chat(stores, ChatRef(chat.user, chat.chat_id, chat.conversation_id), Failure("internal", ""))
+        end_chat(stores, ChatRef(chat.user, chat.chat_id, chat.conversation_id), ChatFailure("internal", ""))
     except Exception:  # noqa: BLE001 - a chat that cannot be read can still be deleted
         return
 

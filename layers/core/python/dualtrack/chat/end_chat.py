@@ -39,21 +39,21 @@ from dualtrack.memory.summaries import NO_ANSWER, track_of
 from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.models.prices import nanodollars
 from dualtrack.models.spent import begun_before
-from dualtrack.models.trouble import BUSY, Details, unreachable, without_key
+from dualtrack.models.trouble import BUSY, ErrorDetails, unreachable, without_key
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import all_profiles, whole_characters
 from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.chats import ENDED, with_summaries, with_usage
 from dualtrack.storage.conversations import aside_action
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.history import TRACK, WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.chat.move_credits import Recorded
+    from dualtrack.chat.move_credits import StepWrites
     from dualtrack.credits.account import Account
-    from dualtrack.credits.account import Decision as Credits
+    from dualtrack.credits.account import AccountChange as Credits
     from dualtrack.events import StoredEvent
     from dualtrack.frozen import JsonObject
     from dualtrack.models.spent import SideCalls
@@ -68,7 +68,7 @@ _TRIES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ChatFailure:
     """Why a chat failed, for its `error` event. ``operator``: what an operator should know, if that is more."""
 
     code: str
@@ -76,45 +76,45 @@ class Failure:
     operator: str = ""
 
 
-_NO_DETAILS: Final = Details()
+_NO_DETAILS: Final = ErrorDetails()
 
-TIMED_OUT: Final = Failure("timeout", "The chat took too long. Nothing was charged.")
+TIMED_OUT: Final = ChatFailure("timeout", "The chat took too long. Nothing was charged.")
 """A chat past its deadline."""
 
 
-INCOMPLETE: Final = Failure("internal", "A part of this conversation is missing. Nothing was charged.")
+INCOMPLETE: Final = ChatFailure("internal", "A part of this conversation is missing. Nothing was charged.")
 """A chat that cannot continue, because something that it has to send was deleted."""
 
 
-CUT_OFF: Final = Failure("unavailable", "The model's answer was cut off too often. Nothing was charged.")
+CUT_OFF: Final = ChatFailure("unavailable", "The model's answer was cut off too often. Nothing was charged.")
 """A chat whose cut calls have cost all that it holds under its key."""
 
 
-CAP_REACHED: Final = Failure(
+CAP_REACHED: Final = ChatFailure(
     "unavailable",
     "Nobody decided in time, and the API key's cap left too little to go on. Nothing was charged.",
 )
 """A paused chat whose time is up while its key's cap in dollars leaves less than it may cost."""
 
 
-MODEL_BUSY: Final = Failure("model_busy", BUSY)
+MODEL_BUSY: Final = ChatFailure("model_busy", BUSY)
 """A chat whose model was busy until its last call was due, or asks for a longer wait."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancellation:
     """The user stopped it."""
 
 
-Ended: TypeAlias = Callable[[str, str], None]
+OnEnd: TypeAlias = Callable[[str, str], None]
 """Called by the run that committed a chat's end: with ``answered`` and the stop reason, or ``failed`` and the code."""
 
 
 def end_chat(
     stores: ChatStores,
     ref: ChatRef,
-    how: Failure | Cancelled,
-    ended: Ended = lambda *_: None,
+    how: ChatFailure | Cancellation,
+    ended: OnEnd = lambda *_: None,
     execution: int | None = None,
 ) -> Chat | None:
     """End the chat if it has not ended; returns the chat afterwards, or None if there is none.
@@ -138,22 +138,22 @@ def end_chat(
                 records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
                 finish(stores, chat, records, _mechanical(stores, chat, records), None)
             else:
-                fence = _retry if left and isinstance(how, Cancelled) else _retry_unless_delta
+                fence = _retry if left and isinstance(how, Cancellation) else _retry_unless_delta
                 _end_running(stores, log, chat, how, fence)
-                if isinstance(how, Failure):
+                if isinstance(how, ChatFailure):
                     ended("failed", how.code)
-        except (Superseded, Lost):
+        except (Superseded, ConditionFailed):
             continue
         return stores.chats.load(ref.user, ref.chat_id)
     raise Contended("The chat moved on at each attempt to end it.")
 
 
-def _too_late(chat: Chat, how: Failure | Cancelled) -> bool:
+def _too_late(chat: Chat, how: ChatFailure | Cancellation) -> bool:
     """A delivered answer is not cancelled: its summaries are being written. A paused chat has no steps that may fail,
     but what it would go on with can be missing."""
     if chat.status == "paused":
-        return isinstance(how, Failure) and how not in (INCOMPLETE, CAP_REACHED)
-    return chat.status in ENDED or (chat.status == "answered" and isinstance(how, Cancelled))
+        return isinstance(how, ChatFailure) and how not in (INCOMPLETE, CAP_REACHED)
+    return chat.status in ENDED or (chat.status == "answered" and isinstance(how, Cancellation))
 
 
 def finish(
@@ -179,7 +179,7 @@ def finish(
     try:
         writes = [*stores.history.track_writes(chat.user, chat.conversation_id, track), *also]
         _close_answered(stores, chat, after, records, track, writes, kept)
-    except Lost as lost:
+    except ConditionFailed as lost:
         stored = stores.history.track(chat.user, chat.conversation_id, chat.query)
         if not lost.items.keys() <= {TRACK, WHOLE} or stored is None:
             raise
@@ -232,7 +232,7 @@ def _close_answered(
     def charge(account: Account) -> Credits:
         return account.charge(chat.chat_id, now, cost)
 
-    def recorded(credits: Credits) -> Recorded:  # noqa: A002
+    def recorded(credits: Credits) -> StepWrites:  # noqa: A002
         charged = replace(after, spent=after.spent.moved(lines_of(credits, chat.chat_id)))
         return events, [stores.chats.change_action(chat, charged), *writes]
 
@@ -253,7 +253,7 @@ class _End:
     tracks, and the writes of their search index; ``waiting``: the turn whose calls wait, if it is paused."""
 
     chat: Chat
-    how: Failure | Cancelled
+    how: ChatFailure | Cancellation
     now: float
     records: tuple[Record, ...]
     track: QueryTrack
@@ -270,7 +270,7 @@ def _end_running(
     stores: ChatStores,
     log: EventLog,
     chat: Chat,
-    how: Failure | Cancelled,
+    how: ChatFailure | Cancellation,
     fence: Callable[[StoredEvent], None],
 ) -> None:
     """Close a running chat in one transaction."""
@@ -294,7 +294,7 @@ def _end_running(
     move_credits(stores.ledger, log, chat.payer, decide, partial(_recorded_end, stores, end), fence)
 
 
-def _with_cut_calls(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent]) -> Chat:
+def _with_cut_calls(chat: Chat, how: ChatFailure | Cancellation, events: Sequence[StoredEvent]) -> Chat:
     """The chat with the calls and waits of its unrecorded turn. A call that was cut after its first byte counts in its
     usage: the prompt as the service reported it, and the text that came. The last call to a busy model was refused, and
     cost nothing."""
@@ -327,9 +327,9 @@ def _turns(stores: ToolStores, chat: Chat) -> tuple[RecordedTurn, ...]:
     return loaded[1] if loaded else ()
 
 
-def _response(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent], now: str) -> Record:
+def _response(chat: Chat, how: ChatFailure | Cancellation, events: Sequence[StoredEvent], now: str) -> Record:
     """The text of a cancelled chat's running turn, or the note that there is no answer."""
-    turn, is_cancelled = chat.turn + 1, isinstance(how, Cancelled)
+    turn, is_cancelled = chat.turn + 1, isinstance(how, Cancellation)
     text = text_of_turn(events, turn) if is_cancelled else ""
     stop: Literal["cancelled", ""] = "cancelled"
     if not text.strip():
@@ -337,7 +337,7 @@ def _response(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent
     return Record(response_id(chat.query), "message", "assistant", text, now, turn, stop=stop)
 
 
-def _recorded_end(stores: ChatStores, end: _End, credits: Credits) -> Recorded:  # noqa: A002
+def _recorded_end(stores: ChatStores, end: _End, credits: Credits) -> StepWrites:  # noqa: A002
     chat, now = end.chat, iso(end.now)
     after = _after(end, credits)
     events = [
@@ -373,23 +373,23 @@ def _after(end: _End, credits: Credits) -> Chat:  # noqa: A002
     return replace(
         chat,
         status=_status(how),
-        stop="cancelled" if isinstance(how, Cancelled) else "",
+        stop="cancelled" if isinstance(how, Cancellation) else "",
         ended_at=iso(end.now),
         spent=chat.spent.moved(lines_of(credits, chat.chat_id)),
         held=0,
         credits_used=credits.charged,
         credits_remaining=credits.account.available(end.now, end.chat.key_id),
-        error=_error_of(how) if isinstance(how, Failure) else None,
+        error=_error_of(how) if isinstance(how, ChatFailure) else None,
     )
 
 
-def _error_of(how: Failure) -> dict[str, str]:
+def _error_of(how: ChatFailure) -> dict[str, str]:
     said = {"code": how.code, "message": how.message}
     return said | {"operator": how.operator} if how.operator else said
 
 
-def _status(how: Failure | Cancelled) -> Literal["failed", "cancelled"]:
-    return "failed" if isinstance(how, Failure) else "cancelled"
+def _status(how: ChatFailure | Cancellation) -> Literal["failed", "cancelled"]:
+    return "failed" if isinstance(how, ChatFailure) else "cancelled"
 
 
 def _retry_unless_delta(event: StoredEvent) -> None:
@@ -407,7 +407,7 @@ def _charged(account: Account, end: _End, cost: Cost) -> Credits:
     """A failure costs nothing; a cancelled chat all that it holds once a byte of an answer has come, and before that
     what the account decides."""
     chat, now = end.chat, end.now
-    if isinstance(end.how, Failure):
+    if isinstance(end.how, ChatFailure):
         return account.release(chat.chat_id, now, cost)
     if chat.has_begun:
         return account.settle(chat.chat_id, chat.held, now, cost)
@@ -415,7 +415,7 @@ def _charged(account: Account, end: _End, cost: Cost) -> Credits:
 
 
 def _terminal(after: Chat, end: _End) -> Event:
-    if isinstance(end.how, Failure):
+    if isinstance(end.how, ChatFailure):
         return error(end.how.code, end.how.message)
     return done(chat_json(after, end.records, end.track))
 
@@ -424,16 +424,16 @@ def _summary_events(track: QueryTrack) -> list[Event]:
     return [record_stored(block.record_id, block.role, "summary") for block in track.blocks if block.ref]
 
 
-def failure_of(cause: JsonObject | None, details: Details = _NO_DETAILS) -> Failure:
+def failure_of(cause: JsonObject | None, details: ErrorDetails = _NO_DETAILS) -> ChatFailure:
     """The `error` event's code and message, from an error as Step Functions reports it."""
     text = f"{(cause or {}).get('Error', '')} {(cause or {}).get('Cause', '')}"
     if "ModelUnavailable" in text:
-        return Failure("unavailable", *unreachable(said_by(cause), details))
+        return ChatFailure("unavailable", *unreachable(said_by(cause), details))
     if "MissingKey" in text:
-        return Failure("unavailable", *without_key(said_by(cause), details))
+        return ChatFailure("unavailable", *without_key(said_by(cause), details))
     if "Timeout" in text or "TIMED_OUT" in text or "timed out" in text:
         return TIMED_OUT
-    return Failure("internal", "The chat could not be finished. Nothing was charged.")
+    return ChatFailure("internal", "The chat could not be finished. Nothing was charged.")
 
 
 def said_by(cause: JsonObject | None) -> str:

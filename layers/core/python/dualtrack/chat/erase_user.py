@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS, hide
-from dualtrack.chat.end_chat import Cancelled, end_chat
+from dualtrack.chat.end_chat import Cancellation, end_chat
 from dualtrack.chat.executions import stop_execution
 from dualtrack.errors import ApiError
 from dualtrack.requests import ChatRef
-from dualtrack.storage.deletions import ALIAS, Deletion, Terms
+from dualtrack.storage.deletions import ALIAS, Deletion, ErasureTerms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ class Retention:
 def begin_erasure(stores: ErasureStores, user: str, retention: Retention, owner: str = "") -> Deletion:
     """Refuse the user from now on and note the erasure. ``owner``: whose end user it is. Idempotent."""
     now = int(stores.clock())
-    terms = Terms(
+    terms = ErasureTerms(
         alias=f"{ALIAS}{secrets.token_hex(12)}",
         salt=secrets.token_hex(16),
         keep_until=now + retention.ledger_days * _DAY_SECONDS,
@@ -121,7 +121,7 @@ def _hide(stores: ErasureStores, executions: Executions, conversation: Conversat
             chat = end_chat(
                 stores,
                 ChatRef(conversation.user, conversation.lease, conversation.conversation_id),
-                Cancelled(),
+                Cancellation(),
             )
         except Exception:
             if not is_overdue:  # an unreadable chat cannot be ended: it is deleted after its deadline

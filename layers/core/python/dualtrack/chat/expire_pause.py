@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.chat.record_decisions import record_decisions
 from dualtrack.errors import Superseded
 from dualtrack.models.turn import Verdict
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 
 if TYPE_CHECKING:
     from dualtrack.runtime.executions import Executions
@@ -30,5 +30,5 @@ def expire_pause(stores: ChatStores, executions: Executions, chat: Chat) -> Chat
     calls = tuple(call.decided(verdict, EXPIRED) if call.is_open else call for call in turn.calls)
     try:
         return record_decisions(stores, executions, chat, turn, replace(turn, calls=calls), "expired")
-    except (Lost, Superseded):
+    except (ConditionFailed, Superseded):
         return None

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.past import track_budget
 from dualtrack.clock import iso
-from dualtrack.credits.account import Cost, Decision
+from dualtrack.credits.account import AccountChange, Cost
 from dualtrack.errors import ModelRefused, ModelUnavailable
 from dualtrack.memory.digest_writing import digest_call, written_by_model
 from dualtrack.memory.digests import Past, digest_of, to_fold_ahead
 from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.models.spent import SideCalls
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.ledger import with_account
 from dualtrack.storage.past_writes import write_ahead
 
@@ -56,7 +56,9 @@ def fold_ahead(
         return
     if by_model := written_by_model(said):
         written = digest_of(digest, folded, by_model, budget, iso(stores.clock()))
-        with contextlib.suppress(Lost):  # another run wrote it, or the conversation is being deleted
+        with contextlib.suppress(
+            ConditionFailed
+        ):  # another run wrote it, or the conversation is being deleted
             seconds = round(time.monotonic() - clock, 3)
             _write(stores, chat, written, SideCalls(at, settings.model, seconds, 1, 1, usage))
 
@@ -67,7 +69,7 @@ def _write(stores: PaidStores, chat: Chat, digest: Digest, fold: SideCalls) -> N
         write_ahead(stores, chat, digest, fold)
         return
 
-    def commit(account: Account, charged: Decision) -> None:
+    def commit(account: Account, charged: AccountChange) -> None:
         write_ahead(stores, chat, digest, fold, stores.ledger.actions(account, charged))
 
     now, cost = stores.clock(), Cost(side_nanodollars(fold), chat.key_id)
@@ -77,9 +79,9 @@ def _write(stores: PaidStores, chat: Chat, digest: Digest, fold: SideCalls) -> N
 def free_rest(stores: PaidStores, chat: Chat) -> None:
     """End what a chat by a key still holds for a digest that was not written."""
 
-    def free(account: Account) -> Decision:
+    def free(account: Account) -> AccountChange:
         is_held = chat.chat_id in account.holds
-        return account.charge(chat.chat_id, now, Cost(0, chat.key_id)) if is_held else Decision(account)
+        return account.charge(chat.chat_id, now, Cost(0, chat.key_id)) if is_held else AccountChange(account)
 
     now = stores.clock()
     with_account(stores.ledger, chat.payer, free, stores.ledger.commit)

@@ -16,14 +16,14 @@ from dualtrack.clock import iso
 from dualtrack.errors import ApiError, Contended, conversation_busy, invalid_request, not_found
 from dualtrack.ids import new_conversation_id, query_id, response_id
 from dualtrack.memory.ancestry import MAX_PARTS
-from dualtrack.memory.full_history import Sums
+from dualtrack.memory.full_history import MemorySums
 from dualtrack.memory.summaries import track_of
 from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.profiles import UTILITY, all_profiles, whole_characters
 from dualtrack.requests import ChatRef
 from dualtrack.storage.api_requests import FirstRequest
 from dualtrack.storage.conversations import Conversation, list_position
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.past_writes import write_track
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def fork_conversation(
     for _ in range(_TRIES):
         try:
             return _fork(stores, user, conversation_id, before, repeat, key_id)
-        except Lost:
+        except ConditionFailed:
             # the same request may have arrived twice at once: then return the fork of the other
             if repeat and (first := first_fork(stores, user, repeat)):
                 return first
@@ -133,11 +133,11 @@ def _ancestry(stores: AdmissionStores, parent: Conversation, through: int) -> An
     return ancestry.with_digests(stores.digests.in_force_at(parent.user, cut, through + 1))
 
 
-def _inherited(stores: AdmissionStores, parent: Conversation, through: int) -> Sums:
+def _inherited(stores: AdmissionStores, parent: Conversation, through: int) -> MemorySums:
     """The conversation's sums as of that query. Those of a chat have its summaries in them; if it was deleted with its
     conversation, those of its response are left."""
     if through in (0, parent.queries):
-        return parent.costs_so_far if through else Sums()
+        return parent.costs_so_far if through else MemorySums()
     history = stores.history.across(parent.ancestry)
     chat_id = history.chat_of_query(parent.user, parent.conversation_id, through)
     chat = stores.chats.load(parent.user, chat_id)
@@ -145,7 +145,7 @@ def _inherited(stores: AdmissionStores, parent: Conversation, through: int) -> S
         fold = side_nanodollars(chat.fold) if chat.fold else 0
         return replace(chat.memory.sums, aside=chat.memory.sums.aside + fold)
     response = history.records(parent.user, parent.conversation_id, [response_id(through)])
-    return next((record.sums for record in response if record.sums), Sums())
+    return next((record.sums for record in response if record.sums), MemorySums())
 
 
 def _make_final(stores: AdmissionStores, parent: Conversation, ancestry: Ancestry) -> None:
@@ -167,7 +167,7 @@ def _make_final(stores: AdmissionStores, parent: Conversation, ancestry: Ancestr
         if number not in written:
             records = stores.history.query_records(user, own, number)
             track = track_of(records, {}, whole_characters(parent.profile), iso(stores.clock()))
-            with contextlib.suppress(Lost):
+            with contextlib.suppress(ConditionFailed):
                 write_track(stores, parent, track)
 
 

@@ -11,7 +11,7 @@ from dualtrack.frozen import freeze
 from dualtrack.ids import response_id
 from dualtrack.memory.blocks import text_block
 from dualtrack.memory.estimate import message_tokens
-from dualtrack.memory.records import Pace, Whole, block_of
+from dualtrack.memory.records import CallSums, Whole, block_of
 from dualtrack.memory.view import own_messages
 from dualtrack.memory.when_they_pay import newest_pace
 
@@ -30,13 +30,13 @@ _NOT_KEPT: Final = ("refusal", "context_window")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class MeasuredQuery:
     """A query as it is sent whole, its cautious tokens, and the running sums up to it. Without messages the query
     cannot be sent whole: files of past queries are not sent again."""
 
     whole: Whole
     tokens: int
-    pace: Pace
+    pace: CallSums
 
     def on(self, track: QueryTrack, *, whole: bool = True) -> QueryTrack:
         """The query's track with the sums; ``whole``: and marked as sent whole."""
@@ -54,14 +54,14 @@ def kept(
     profile: Profile,
     records: tuple[Record, ...],
     before: Sequence[QueryTrack],
-) -> Kept:
+) -> MeasuredQuery:
     """The query of an answered chat with its recorded turns; ``before``: the tracks of the queries before it.
     Raises `Gone`."""
     made = [turn.made for turn in turns]
     first, last = epoch_of(made[0].at), epoch_of(made[-1].at) + made[-1].seconds
-    pace = (newest_pace(before) or Pace()).after(first, last, len(turns))
+    pace = (newest_pace(before) or CallSums()).after(first, last, len(turns))
     messages = _messages(stores, chat, profile, turns, records)
-    return Kept(Whole(messages, chat.prefix), message_tokens(messages), pace)
+    return MeasuredQuery(Whole(messages, chat.prefix), message_tokens(messages), pace)
 
 
 def _messages(

@@ -9,11 +9,13 @@ from dualtrack.ids import parse_record_id, query_id
 from dualtrack.memory.asked import QUERIES_KEPT, start_of
 
 if TYPE_CHECKING:
-    from dualtrack.storage.conversations import Asked, Conversation
+    from dualtrack.storage.conversations import Conversation, QueryStarts
     from dualtrack.storage.history import HistoryStore
 
 
-def asked_up_to(history: HistoryStore, conversation: Conversation, through: int, message: str = "") -> Asked:
+def asked_up_to(
+    history: HistoryStore, conversation: Conversation, through: int, message: str = ""
+) -> QueryStarts:
     """The beginnings of the latest queries up to number ``through``, oldest first, then that of ``message``.
 
     Those that the conversation's item lacks (a fork begins far back) are read.

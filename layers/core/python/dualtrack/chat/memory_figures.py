@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dualtrack.clock import epoch_of
 from dualtrack.memory.estimate import message_tokens
-from dualtrack.memory.full_history import Call
+from dualtrack.memory.full_history import MeasuredCall
 from dualtrack.memory.recall import history_tokens, is_recall
 from dualtrack.memory.view import whole_tokens
 from dualtrack.models.prices import nanodollars
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dualtrack.memory.records import Record
     from dualtrack.memory.view import Sent, View
     from dualtrack.models.spent import LostCall, TurnCall
-    from dualtrack.models.turn import Decision, ModelReply
+    from dualtrack.models.turn import ModelReply, TurnDecision
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import ToolStores
 
@@ -35,11 +35,11 @@ def with_turn(
     fixed: int,
     reply: ModelReply,
     made: TurnCall,
-    decision: Decision,
+    decision: TurnDecision,
 ) -> Chat:
     """The chat after a turn's call. ``estimated``: its whole request, ``fixed``: tools and system (cautious tokens)."""
     prompt = reply.usage.prompt_tokens // max(made.calls, 1)
-    call = Call(
+    call = MeasuredCall(
         model=made.model,
         at=epoch_of(made.at),
         usage=reply.usage,

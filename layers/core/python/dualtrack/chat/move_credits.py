@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from dualtrack.credits.account import Cost, Decision, Refused
+from dualtrack.credits.account import AccountChange, Cost, HoldRefusal
 from dualtrack.storage.ledger import with_account
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from dualtrack.storage.event_log import EventLog
     from dualtrack.storage.ledger import Ledger
 
-    Recorded = tuple[Sequence[Event], Sequence[Write]]
+    StepWrites = tuple[Sequence[Event], Sequence[Write]]
     """The events of a step, and what else it writes."""
 
 
-def lines_of(decision: Decision, chat_id: str) -> tuple[int, ...]:
+def lines_of(decision: AccountChange, chat_id: str) -> tuple[int, ...]:
     """The numbers of the chat's own ledger lines, if the decision is written."""
     first = decision.account.seq - len(decision.movements) + 1
     return tuple(
@@ -41,7 +41,7 @@ def cost_of(chat: Chat, nanodollars: int, *, is_answered: bool = True) -> Cost:
     return Cost(nanodollars, chat.key_id, kept)
 
 
-D = TypeVar("D", bound=Decision | Refused)
+D = TypeVar("D", bound=AccountChange | HoldRefusal)
 
 
 def move_credits(
@@ -49,7 +49,7 @@ def move_credits(
     log: EventLog,
     user: str,
     decide: Callable[[Account], D],
-    recorded: Callable[[Decision], Recorded],
+    recorded: Callable[[AccountChange], StepWrites],
     fence: Callable[[StoredEvent], None] | None = None,
 ) -> D:
     """Commit a decision with what ``recorded`` makes of it, and return it; or return a refusal and write nothing.
@@ -58,7 +58,7 @@ def move_credits(
     `Lost` for a condition outside the ledger, what ``fence`` raises, `ChatClosed` and `Contended`.
     """
 
-    def commit(account: Account, decision: Decision) -> None:
+    def commit(account: Account, decision: AccountChange) -> None:
         events, writes = recorded(decision)
         log.append(events, [*writes, *ledger.actions(account, decision)], fence)
 

@@ -11,7 +11,7 @@ from dualtrack.errors import Contended, Gone, Superseded
 from dualtrack.memory.digests import Past, TrackBudget, past_to_send
 from dualtrack.models.prices import CACHE_SECONDS
 from dualtrack.models.windows import LEAST_WINDOW
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.past_writes import write_past
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def fix_past(stores: ToolStores, chat: Chat, past: Past, profile: Profile, pin: 
             return (sent if is_ours else read_past(stores, fixed, profile, is_fixed=True)), fixed
         try:
             _take(stores, chat, past, sent, pin)
-        except Lost:
+        except ConditionFailed:
             chat = _reloaded(stores, chat)
             past = read_past(stores, chat, profile, is_fixed=False)
             if chat.pin:

@@ -25,16 +25,16 @@ from dualtrack.clock import iso
 from dualtrack.errors import Superseded
 from dualtrack.events import paused as paused_event
 from dualtrack.requests import AFTER_PAUSE_SECONDS
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.tools.mcp.catalogue import keep_pinned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.chat.agent import Agent, Deployed
-    from dualtrack.chat.move_credits import Recorded
+    from dualtrack.chat.agent import Agent, AgentDeployment
+    from dualtrack.chat.move_credits import StepWrites
     from dualtrack.credits.account import Account
-    from dualtrack.credits.account import Decision as Credits
+    from dualtrack.credits.account import AccountChange as Credits
     from dualtrack.events import StoredEvent
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.event_log import EventLog
@@ -45,7 +45,7 @@ class _TooManyError(Exception):
     """Too many chats wait, or this one did too often; the message says so to the model."""
 
 
-def pause_chat(stores: TurnStores, chat: Chat, number: int, deployed: Deployed) -> None:
+def pause_chat(stores: TurnStores, chat: Chat, number: int, deployed: AgentDeployment) -> None:
     """Pause the chat behind its turn ``number``. Raises `Superseded` if it has moved on meanwhile, or if too many chats
     wait already: then the calls are refused, and the chat can go on."""
     turn = stores.chats.turn(chat, number)
@@ -63,7 +63,7 @@ def pause_chat(stores: TurnStores, chat: Chat, number: int, deployed: Deployed) 
     except _TooManyError as error:
         _refuse(stores, log, chat, turn, f"Tool execution failed: this call needs a decision, but {error}.")
         raise Superseded("too many pauses") from error
-    except Lost as lost:
+    except ConditionFailed as lost:
         raise Superseded(", ".join(lost.items)) from lost
 
 
@@ -84,7 +84,7 @@ def _commit(
         )  # between the account's reading and its conditional write: nobody else can count as well
         return account.pause(chat.chat_id, until, now, spent)
 
-    def recorded(credits: Credits) -> Recorded:  # noqa: A002
+    def recorded(credits: Credits) -> StepWrites:  # noqa: A002
         moved = after.spent.moved(lines_of(credits, chat.chat_id))
         writes = [
             stores.chats.change_action(chat, replace(after, spent=moved)),

@@ -20,7 +20,7 @@ UNPAID: Final = "Tool execution failed: the user has too few credits for this ca
 
 
 @dataclass(frozen=True, slots=True)
-class Paid:
+class CallPayment:
     """All calls of the turn, and those of them for which there were too few credits."""
 
     calls: tuple[ToolCall, ...]
@@ -45,9 +45,9 @@ def calls_begin(turn: int, calls: Sequence[ToolCall]) -> Event:
     return tool_calls_start(turn, started)
 
 
-def pay_calls(calls: Sequence[ToolCall], wanted: Sequence[ToolCall], fits: Sequence[bool]) -> Paid:
+def pay_calls(calls: Sequence[ToolCall], wanted: Sequence[ToolCall], fits: Sequence[bool]) -> CallPayment:
     """The calls, of which the ``wanted`` had to be paid; ``fits``: which of these could be."""
     unpaid = tuple(call for call, fit in zip(wanted, fits, strict=True) if not fit)
     ids = {call.id for call in unpaid}
     after = tuple(replace(call, refused=UNPAID) if call.id in ids else call for call in calls)
-    return Paid(after, unpaid)
+    return CallPayment(after, unpaid)

@@ -25,7 +25,7 @@ from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT
 from dualtrack.memory.summaries import track_of
 from dualtrack.memory.view import Replay, View
 from dualtrack.storage.chats import Pin
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.past_writes import write_past
 from dualtrack.tools.mcp.catalogue import load_catalogue
 from dualtrack.tools.registry import IN_HOUSE, offered_tools
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from dualtrack.chat.agent import Agent
     from dualtrack.memory.records import QueryTrack, Record, Whole
-    from dualtrack.models.turn import Limit
+    from dualtrack.models.turn import LastCallReason
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.stores import QueryStores
@@ -62,7 +62,7 @@ class QueryState:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _StoredState:
     """What was read from the tables."""
 
     past: Past
@@ -82,7 +82,7 @@ def pinned_query(
     chat: Chat,
     agent: Agent,
     turns: Sequence[RecordedTurn],
-    limit: Limit,
+    limit: LastCallReason,
     sleep: Callable[[float], None],
 ) -> QueryState:
     """The query with its past pinned, and with a record of every call of its last turn.
@@ -104,7 +104,7 @@ def pinned_query(
 
 
 def read_query(
-    stores: QueryStores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], limit: Limit
+    stores: QueryStores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], limit: LastCallReason
 ) -> QueryState:
     """The query as it was sent; nothing is written. Raises `Gone`."""
     stores = stores.across(chat.ancestry)
@@ -112,7 +112,12 @@ def read_query(
 
 
 def _state(
-    stores: QueryStores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], limit: Limit, read: _Read
+    stores: QueryStores,
+    chat: Chat,
+    agent: Agent,
+    turns: Sequence[RecordedTurn],
+    limit: LastCallReason,
+    read: _StoredState,
 ) -> QueryState:
     profile = agent.profile
     offered = offered_tools(profile, agent.tools, read.catalogue)
@@ -162,7 +167,7 @@ def _replay(stores: QueryStores, chat: Chat, profile: Profile, offered: Mapping[
     return read_replay(stores, chat.user, chat.conversation_id, chat.query, profile, offered)
 
 
-def _read(stores: QueryStores, chat: Chat, profile: Profile, turns: Sequence[RecordedTurn]) -> _Read:
+def _read(stores: QueryStores, chat: Chat, profile: Profile, turns: Sequence[RecordedTurn]) -> _StoredState:
     """Three independent reads in parallel. Later turns get the tools that the first turn pinned."""
     version = chat.pin.catalogue if chat.pin else ("" if turns else None)
     user, conversation_id = chat.user, chat.conversation_id
@@ -170,7 +175,7 @@ def _read(stores: QueryStores, chat: Chat, profile: Profile, turns: Sequence[Rec
         past = pool.submit(_read_past, stores, chat, profile, is_fixed=not _is_new(chat, turns))
         catalogue = pool.submit(load_catalogue, stores.cache, stores.clock(), version=version)
         records = stores.history.query_records(user, conversation_id, chat.query)
-        return _Read(past.result(), records, catalogue.result(), stores.chats.client_tools(chat))
+        return _StoredState(past.result(), records, catalogue.result(), stores.chats.client_tools(chat))
 
 
 def _read_past(stores: QueryStores, chat: Chat, profile: Profile, *, is_fixed: bool) -> Past:
@@ -180,8 +185,8 @@ def _read_past(stores: QueryStores, chat: Chat, profile: Profile, *, is_fixed: b
 
 
 def _pin(
-    stores: QueryStores, chat: Chat, agent: Agent, read: _Read, sleep: Callable[[float], None]
-) -> tuple[_Read, Chat]:
+    stores: QueryStores, chat: Chat, agent: Agent, read: _StoredState, sleep: Callable[[float], None]
+) -> tuple[_StoredState, Chat]:
     """Pin what is sent: the agent, the tools of servers, the digest. Every track of the past is final by then.
 
     Nothing else has to be pinned: stored tracks and records never change, so a retry reads the same ones. The agent is
@@ -199,11 +204,11 @@ def _pin(
 
 
 def _with_every_track(
-    stores: QueryStores, chat: Chat, profile: Profile, read: _Read, sleep: Callable[[float], None]
-) -> _Read:
+    stores: QueryStores, chat: Chat, profile: Profile, read: _StoredState, sleep: Callable[[float], None]
+) -> _StoredState:
     """Wait briefly for missing tracks; then write the rest of them here, mechanically."""
 
-    def reread() -> _Read:
+    def reread() -> _StoredState:
         return replace(read, past=read_past(stores, chat, profile, is_fixed=False))
 
     deadline = stores.clock() + _TRACK_WAIT_SECONDS
@@ -233,7 +238,7 @@ def _make_final(
         own = kept(stores, *earlier, profile, records, [each for each in tracks if each.query < number])
         track = own.on(track, whole=bool(own.whole.messages))
         also = own.writes(stores.history, chat, number) if own.whole.messages else []
-    with contextlib.suppress(Lost):
+    with contextlib.suppress(ConditionFailed):
         write_past(stores, chat, [*stores.history.track_writes(user, conversation_id, track), *also])
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from dualtrack.errors import Gone
-from dualtrack.memory.blocks import Result
+from dualtrack.memory.blocks import SentResult
 from dualtrack.memory.records import block_of
 from dualtrack.memory.sending import Cuts
 from dualtrack.memory.view import PastTurn, TextFile, View
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dualtrack.memory.records import Attachment, Record
-    from dualtrack.models.turn import Limit
+    from dualtrack.models.turn import LastCallReason
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.stores import ToolStores
@@ -32,7 +32,7 @@ def view_of_query(
     chat: Chat,
     profile: Profile,
     turns: Sequence[RecordedTurn],
-    limit: Limit,
+    limit: LastCallReason,
     records: tuple[Record, ...],
 ) -> View:
     """The query and its turns, without its past."""
@@ -55,7 +55,7 @@ def view_of_query(
 
 def before_answer(
     chat: Chat, turns: Sequence[RecordedTurn], profile: Profile
-) -> tuple[Sequence[RecordedTurn], Limit]:
+) -> tuple[Sequence[RecordedTurn], LastCallReason]:
     """The turns before a chat's answer, and the limit of that call; before the first answer, if it had to be given
     again."""
     place = len(turns) - (2 if chat.misfit else 1)
@@ -76,13 +76,13 @@ def required(value: T | None) -> T:
     return value
 
 
-def _result(stores: ToolStores, chat: Chat, record: Record) -> Result:
+def _result(stores: ToolStores, chat: Chat, record: Record) -> SentResult:
     """What the model gets from a call's record."""
     call = record.call
     if call is None:
         raise ValueError(record.record_id)
     text = result_text(stores, chat.user, chat.conversation_id, record)
-    return Result(text, call.is_error, _files(stores, chat, call.media))
+    return SentResult(text, call.is_error, _files(stores, chat, call.media))
 
 
 def _text_file(file: Attachment, records: tuple[Record, ...]) -> TextFile:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.chat_view import answered_offline, memory_json
 from dualtrack.clock import epoch_of, iso
-from dualtrack.credits.aws_cost import STEP_SECONDS, Work, states_of, work_lines
+from dualtrack.credits.aws_cost import STEP_SECONDS, AwsUse, states_of, work_lines
 from dualtrack.credits.plans import chat_price, price_calls
 from dualtrack.ids import query_id
 from dualtrack.models.cost_cap import asked_dollars
@@ -372,7 +372,7 @@ def _aws_lines(evidence: Evidence, lines: Sequence[ReceiptLine], deployment: Dep
     ]
 
 
-def work_of(evidence: Evidence, lines: Sequence[ReceiptLine]) -> Work:
+def work_of(evidence: Evidence, lines: Sequence[ReceiptLine]) -> AwsUse:
     """The chat's use of AWS, computed from its lines."""
     chat = evidence.chat
     model = [line for line in lines if line["kind"] == "model"]
@@ -400,7 +400,7 @@ def work_of(evidence: Evidence, lines: Sequence[ReceiptLine]) -> Work:
     of_rounds = rounds * _ROUND_UNITS
     took = epoch_of(chat.ended_at) - epoch_of(chat.created_at) if chat.ended_at else waited
     took -= sum(pause.seconds for pause in chat.spent.pauses)
-    return Work(
+    return AwsUse(
         functions,
         took + side,
         _states(chat, len(ran), rounds, waits) + entered,

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.chat.executions import start_execution
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.chat.pauses import resumed
-from dualtrack.chat.pay_calls import Paid, calls_begin, pay_calls
+from dualtrack.chat.pay_calls import CallPayment, calls_begin, pay_calls
 from dualtrack.chat.tool_results import outside_events, result_from_outside
-from dualtrack.credits.account import Refused
+from dualtrack.credits.account import HoldRefusal
 from dualtrack.events import resumed as resumed_event
 from dualtrack.requests import AFTER_PAUSE_SECONDS, ChatRef
 from dualtrack.storage.past_writes import write_past
@@ -27,9 +27,9 @@ from dualtrack.storage.past_writes import write_past
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dualtrack.chat.move_credits import Recorded
+    from dualtrack.chat.move_credits import StepWrites
     from dualtrack.credits.account import Account
-    from dualtrack.credits.account import Decision as Credits
+    from dualtrack.credits.account import AccountChange as Credits
     from dualtrack.event_data import DecidedCall
     from dualtrack.memory.records import Record
     from dualtrack.models.turn import ToolCall
@@ -104,22 +104,22 @@ def _resume(
     decided: RecordedTurn,
     by: DecidedBy,
     allowing: Allowing | None,
-    came: Recorded,
+    came: StepWrites,
 ) -> Chat:
     """The chat goes on; ``came``: the events of the results from outside, and the writes of the last of them."""
     now, log = stores.clock(), stores.log(chat)
     approved = [call for call in decided.calls if call.asks and call.may_run]
     classes = [call.price_class for call in approved]
 
-    def hold(account: Account) -> Credits | Refused:
+    def hold(account: Account) -> Credits | HoldRefusal:
         needed = chat.costs.in_all if chat.costs else 0
         return account.resume(chat.chat_id, classes, chat.documentation_paid, now, needed)
 
-    def paid(credits: Credits) -> tuple[Paid, Chat]:  # noqa: A002
+    def paid(credits: Credits) -> tuple[CallPayment, Chat]:  # noqa: A002
         calls = pay_calls(decided.calls, approved, credits.fits)
         return calls, _goes_on(chat, replace(decided, calls=calls.calls), calls, credits, by, now)
 
-    def recorded(credits: Credits) -> Recorded:  # noqa: A002
+    def recorded(credits: Credits) -> StepWrites:  # noqa: A002
         calls, after = paid(credits)
         waited = [call for call in calls.calls if call.asks]
         events = [
@@ -138,7 +138,7 @@ def _resume(
         return events, writes
 
     held = move_credits(stores.ledger, log, chat.payer, hold, recorded)
-    if isinstance(held, Refused):
+    if isinstance(held, HoldRefusal):
         raise held.error()
     return paid(held)[1]
 
@@ -146,7 +146,7 @@ def _resume(
 def _goes_on(
     chat: Chat,
     turn: RecordedTurn,
-    paid: Paid,
+    paid: CallPayment,
     credits: Credits,  # noqa: A002
     by: DecidedBy,
     now: float,

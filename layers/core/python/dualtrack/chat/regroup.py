@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.end_chat import is_searched
 from dualtrack.errors import Contended, Gone
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.past_writes import write_while_alive
 from dualtrack.storage.search_index import BLOCK, blocks_to_write
 from dualtrack.tools.conversation.reading import made_now
@@ -45,7 +45,7 @@ def regroup(stores: ToolStores, chat: Chat, embedder: Callable[[], LocalEmbedder
             write_while_alive(stores, chat, words)
             if (local := embedder()) is not None:
                 write_while_alive(stores, chat, _vectors(stores, chat, local, queries))
-    except (Contended, Degraded, Gone, Lost):
+    except (Contended, Degraded, Gone, ConditionFailed):
         return
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.errors import Gone
 from dualtrack.frozen import freeze
 from dualtrack.ids import query_id, response_id
-from dualtrack.memory.blocks import Result
+from dualtrack.memory.blocks import SentResult
 from dualtrack.memory.policies import (
     PastCall,
     Wire,
@@ -150,7 +150,7 @@ def _rounds(
     whole = tool_rounds(queries, 0)
     room = rounds_room(whole, wire)
     newest = [turn for query in reversed(queries) for turn in reversed(query.turns) if turn.calls][:rounds]
-    results: dict[str, Result] = {}
+    results: dict[str, SentResult] = {}
     for part in _in_parts(newest):
         results |= _results(
             stores, user, conversation_id, [past.call.id for turn in part for past in turn.calls]
@@ -191,7 +191,7 @@ def _in_parts(newest: Sequence[Round]) -> Iterator[list[Round]]:
         yield part
 
 
-def _with(turn: Round, results: Mapping[str, Result]) -> Round:
+def _with(turn: Round, results: Mapping[str, SentResult]) -> Round:
     if not all(past.call.id in results for past in turn.calls):
         return turn
     return replace(turn, calls=tuple(PastCall(past.call, results[past.call.id]) for past in turn.calls))
@@ -199,14 +199,14 @@ def _with(turn: Round, results: Mapping[str, Result]) -> Round:
 
 def _results(
     stores: ToolStores, user: str, conversation_id: str, record_ids: Sequence[str]
-) -> dict[str, Result]:
+) -> dict[str, SentResult]:
     records = stores.history.records(user, conversation_id, record_ids)
     return {record.record_id: _result(stores, user, conversation_id, record) for record in records}
 
 
-def _result(stores: ToolStores, user: str, conversation_id: str, record: Record) -> Result:
+def _result(stores: ToolStores, user: str, conversation_id: str, record: Record) -> SentResult:
     """A past call's result. Its files are named but not sent."""
     if record.call is None:
         raise ValueError(record.record_id)
     text = result_text(stores, user, conversation_id, record)
-    return Result(text, record.call.is_error, named=files_named(record).strip())
+    return SentResult(text, record.call.is_error, named=files_named(record).strip())

@@ -25,8 +25,8 @@ from dualtrack.chat.start_chat import NewChat, Repeat, start_chat
 from dualtrack.errors import ApiError, Contended
 from dualtrack.notices import schedule_refused
 from dualtrack.profiles import DEFAULT_PROFILE
-from dualtrack.storage.dynamo import Lost
-from dualtrack.storage.schedules import MISSED, MOST_RUNS, Run
+from dualtrack.storage.dynamo import ConditionFailed
+from dualtrack.storage.schedules import MISSED, MOST_RUNS, ScheduleRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,7 +64,7 @@ class Starting:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ScheduleReport:
     """Numbers of schedules of one run. Not ``complete`` if its time ran out before all were tried."""
 
     started: int = 0
@@ -73,7 +73,7 @@ class Report:
     complete: bool = True
 
 
-def run_schedules(stores: ScheduleStores, starting: Starting, has_time: Callable[[], bool]) -> Report:
+def run_schedules(stores: ScheduleStores, starting: Starting, has_time: Callable[[], bool]) -> ScheduleReport:
     """Start a chat for each schedule that is due, of the first `MOST_AT_ONCE`. Idempotent; two runs at once start no
     chat twice.
 
@@ -102,7 +102,7 @@ def run_schedules(stores: ScheduleStores, starting: Starting, has_time: Callable
         raise ExceptionGroup(f"{len(troubles)} of {len(listed)} schedules", troubles)
     started, refused, waiting = (outcomes.count(name) for name in ("started", "refused", "waiting"))
     complete = len(listed) <= MOST_AT_ONCE and _NOT_TRIED not in outcomes
-    return Report(started, refused, waiting, complete)
+    return ScheduleReport(started, refused, waiting, complete)
 
 
 def _run(stores: ScheduleStores, starting: Starting, user: str, schedule_id: str) -> str:
@@ -116,7 +116,7 @@ def _run(stores: ScheduleStores, starting: Starting, user: str, schedule_id: str
     if after != schedule:
         try:
             stores.schedules.change(schedule, after, _notices(stores, schedule, after))
-        except Lost:
+        except ConditionFailed:
             return "gone"  # another run was quicker, or its user has changed it
     return outcome
 
@@ -137,14 +137,14 @@ def _notices(stores: ScheduleStores, before: Schedule, after: Schedule) -> list[
 
 def _tried(stores: ScheduleStores, starting: Starting, schedule: Schedule, now: int) -> tuple[str, Schedule]:
     if schedule.refusals >= MOST_REFUSALS:
-        return "refused", _paused(schedule.ran(Run(schedule.due, refused=MISSED)))
+        return "refused", _paused(schedule.ran(ScheduleRun(schedule.due, refused=MISSED)))
     try:
         chat_id = _start(stores, starting, schedule)
     except Contended:
         return "waiting", schedule
     except ApiError as refusal:
         return _refused(schedule, refusal.code, now)
-    ran = schedule.ran(Run(schedule.due, chat_id))
+    ran = schedule.ran(ScheduleRun(schedule.due, chat_id))
     return "started", next_time(replace(ran, refusals=0, waiting=0, waiting_for="", why=""), now)
 
 
@@ -195,12 +195,12 @@ def _passed(stores: ScheduleStores, schedule: Schedule, due: int, earlier: Seque
     if not earlier:
         return schedule
     first = stores.requests.first(schedule.user, _repeat_key(schedule, schedule.due), stores.clock())
-    runs = [Run(time, refused=MISSED) for time in earlier]
+    runs = [ScheduleRun(time, refused=MISSED) for time in earlier]
     if schedule.waiting in earlier:
-        runs[earlier.index(schedule.waiting)] = Run(schedule.waiting, refused=schedule.waiting_for)
+        runs[earlier.index(schedule.waiting)] = ScheduleRun(schedule.waiting, refused=schedule.waiting_for)
         schedule = replace(schedule, refusals=schedule.refusals + 1, why=schedule.waiting_for)
     if first and earlier[-1] == schedule.due:
-        runs[-1] = Run(schedule.due, first.chat_id)
+        runs[-1] = ScheduleRun(schedule.due, first.chat_id)
     return replace(schedule, due=due, waiting=0, waiting_for="").ran(*runs)
 
 
@@ -210,7 +210,7 @@ def _refused(schedule: Schedule, code: str, now: int) -> tuple[str, Schedule]:
         return "waiting", schedule
     if code in _TAKEN and (schedule.times.repeats or now < due + ONCE_SECONDS):
         return "waiting", replace(schedule, waiting=due, waiting_for=code)
-    ran = schedule.ran(Run(due, refused=code))
+    ran = schedule.ran(ScheduleRun(due, refused=code))
     refused = replace(ran, refusals=schedule.refusals + 1, waiting=0, waiting_for="", why=code)
     if code == "unauthorized":
         return "refused", replace(refused, status="ended", due=0)

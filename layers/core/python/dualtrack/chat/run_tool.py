@@ -35,7 +35,7 @@ TAKEN_BACK: Final = failed("the user no longer allows this tool here without bei
 _OF_STORES: Final = (Transient, ClientError, BotoCoreError)
 """What our own stores raise: a retry of the step may succeed."""
 
-Recorded: TypeAlias = Callable[[ToolResult, tuple[ToolSideCalls, ...]], None]
+OnResult: TypeAlias = Callable[[ToolResult, tuple[ToolSideCalls, ...]], None]
 """Called with a recorded result, and with the model calls that its tool made."""
 
 
@@ -45,7 +45,7 @@ def run_tool(
     stores: ToolStores,
     execute: Execute,
     seconds: float,
-    recorded: Recorded = lambda *_: None,
+    recorded: OnResult = lambda *_: None,
 ) -> dict[str, Any]:
     """Run a call of turn ``ref.turn``, unless it has its record, within ``seconds`` in all.
 
@@ -61,7 +61,7 @@ def run_tool(
 
 
 def _run(
-    ref: ChatRef, call_id: str, stores: ToolStores, execute: Execute, seconds: float, recorded: Recorded
+    ref: ChatRef, call_id: str, stores: ToolStores, execute: Execute, seconds: float, recorded: OnResult
 ) -> None:
     started = time.monotonic()
     chat = stores.chats.load(ref.user, ref.chat_id)

@@ -20,13 +20,13 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
 
-from dualtrack.chat.agent import Deployed, agent_of, on_deployed_model
+from dualtrack.chat.agent import AgentDeployment, agent_of, on_deployed_model
 from dualtrack.chat.cost_hold import CHAT_DOLLARS, most_of_turn
-from dualtrack.chat.end_chat import CUT_OFF, INCOMPLETE, MODEL_BUSY, Ended, Failure, end_chat
+from dualtrack.chat.end_chat import CUT_OFF, INCOMPLETE, MODEL_BUSY, ChatFailure, OnEnd, end_chat
 from dualtrack.chat.memory_figures import with_end, with_turn
 from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
 from dualtrack.chat.pause_chat import pause_chat
-from dualtrack.chat.pay_calls import Paid, calls_begin, pay_calls
+from dualtrack.chat.pay_calls import CallPayment, calls_begin, pay_calls
 from dualtrack.chat.query_state import QueryState, pinned_query
 from dualtrack.chat.receipt import model_nanodollars
 from dualtrack.chat.refused_tools import MOST, go_without, names_a_tool, refused_tool
@@ -70,19 +70,19 @@ from dualtrack.models.protocol import CALL_SECONDS, ignore
 from dualtrack.models.refusals import named_file
 from dualtrack.models.spent import EarlierTries, Heard, TurnCall, begun_before, has_begun
 from dualtrack.models.thinking import without_thinking
-from dualtrack.models.trouble import Details, refusal
+from dualtrack.models.trouble import ErrorDetails, refusal
 from dualtrack.models.turn import (
     ROUNDS_DONE,
     SECOND_ANSWER,
-    Decision,
-    Limit,
+    LastCallReason,
     ModelReply,
     ToolCall,
+    TurnDecision,
     decide,
 )
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
 from dualtrack.storage.conversations import allowed_in
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.streaming.delta_writer import DeltaWriter
 from dualtrack.text import cautious_tokens
 from dualtrack.tools.approval import gate
@@ -92,12 +92,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dualtrack.chat.agent import Agent
-    from dualtrack.chat.move_credits import Recorded
+    from dualtrack.chat.move_credits import StepWrites
     from dualtrack.credits.account import Account
-    from dualtrack.credits.account import Decision as Credits
+    from dualtrack.credits.account import AccountChange as Credits
     from dualtrack.events import StoredEvent
     from dualtrack.frozen import JsonObject
-    from dualtrack.memory.budget import Step
+    from dualtrack.memory.budget import ShorteningStep
     from dualtrack.models.protocol import Model
     from dualtrack.models.turn import FirstByte
     from dualtrack.profiles import Profile
@@ -141,21 +141,21 @@ class TurnSettings:
     """What the deployment sets for turns. ``summaries``: its model is empty for that of the turn; ``max_cost``: the
     cost cap in dollars a chat, 0 for none; ``details``: which parts of a refusal the user sees."""
 
-    deployed: Deployed
+    deployed: AgentDeployment
     summaries: SummarySettings = field(default_factory=SummarySettings)
     max_cost: float = 0.0
-    details: Details = field(default_factory=Details)
+    details: ErrorDetails = field(default_factory=ErrorDetails)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TurnCallbacks:
     """Who is told of a turn, for metrics and the log."""
 
     first_text: Callable[[float], None] = ignore
     """Called with the seconds from a request to the first text of its answer, if it has any."""
     recorded: Callable[[RecordedTurn], None] = ignore
     """Called with a recorded turn, by the run that has recorded it."""
-    ended: Ended = lambda *_: None
+    ended: OnEnd = lambda *_: None
     """Called for a chat that this run has answered or ended as failed."""
     refused: Callable[[ModelRefused], None] = ignore
     """Called if the model's service rejects a request."""
@@ -164,15 +164,15 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class WaitTiming:
     """How a turn waits. ``draw``: a random number from 0 to 1, for the random part of a wait for the model."""
 
     sleep: Callable[[float], None] = time.sleep
     draw: Callable[[], float] = random.random
 
 
-_NOBODY: Final = Told()
-_REAL: Final = Waits()
+_NOBODY: Final = TurnCallbacks()
+_REAL: Final = WaitTiming()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +183,13 @@ class _Run:
     serve: Callable[[str], Model]
     model: Model
     settings: TurnSettings
-    told: Told
-    waiting: Waits
+    told: TurnCallbacks
+    waiting: WaitTiming
     chat: Chat
     agent: Agent
     log: EventLog
     number: int
-    limit: Limit
+    limit: LastCallReason
     turns: tuple[RecordedTurn, ...] = ()
     """The turns before it."""
     before: EarlierTries = field(default_factory=EarlierTries)
@@ -214,8 +214,8 @@ def run_turn(
     stores: TurnStores,
     serve: Callable[[str], Model],
     settings: TurnSettings,
-    told: Told = _NOBODY,
-    waiting: Waits = _REAL,
+    told: TurnCallbacks = _NOBODY,
+    waiting: WaitTiming = _REAL,
 ) -> TurnOutcome:
     """Run turn ``ref.turn`` + 1 with the model that ``serve`` opens for the agent's provider, and return
     ``{"turn", "next", "calls": [{"id", "fn"}]}``.
@@ -236,7 +236,7 @@ def run_turn(
             return _outcome(ref.turn + 1, "failed")
         except ModelRefused as error:
             told.refused(error)
-            end_chat(stores, ref, Failure(*refusal(error, settings.details)), told.ended)
+            end_chat(stores, ref, ChatFailure(*refusal(error, settings.details)), told.ended)
             return _outcome(ref.turn + 1, "failed")
         except Gone:
             end_chat(stores, ref, INCOMPLETE, told.ended)
@@ -249,8 +249,8 @@ def _attempt(
     stores: TurnStores,
     serve: Callable[[str], Model],
     settings: TurnSettings,
-    told: Told,
-    waiting: Waits,
+    told: TurnCallbacks,
+    waiting: WaitTiming,
 ) -> TurnOutcome:
     """Reads the log's tail before anything else: a later commit moves it, and so is noticed."""
     log = stores.log(ref)
@@ -308,7 +308,7 @@ def _known(
     stores: TurnStores,
     chat: Chat,
     turns: Sequence[RecordedTurn],
-    deployed: Deployed,
+    deployed: AgentDeployment,
     *,
     is_closed: bool,
 ) -> TurnOutcome | None:
@@ -326,7 +326,9 @@ def _known(
     return None
 
 
-def limit_of(chat: Chat, turn: int, profile: Profile, now: float, *, is_capped: bool = False) -> Limit:
+def limit_of(
+    chat: Chat, turn: int, profile: Profile, now: float, *, is_capped: bool = False
+) -> LastCallReason:
     """Why a turn that begins ``now`` (epoch seconds) is the chat's last one (CONTRACT 7, 8).
 
     A retry may begin later and decide differently. The recorded turn counts, whichever run recorded it.
@@ -459,12 +461,12 @@ def _delta_writer(run: _Run) -> DeltaWriter:
     return DeltaWriter(run.log, run.number, _no_other_run, partial(_hear, run))
 
 
-def _is_shown(decision: Decision) -> bool:
+def _is_shown(decision: TurnDecision) -> bool:
     """Whether what was held back of a turn's text is written: what precedes tools, and an answer that fits."""
     return decision.fits or (decision.next != "answered" and not decision.misfit)
 
 
-def _fitting(run: _Run, said: _Said, decision: Decision) -> Decision:
+def _fitting(run: _Run, said: _ModelAnswer, decision: TurnDecision) -> TurnDecision:
     """The decision on an answer that has to fit a schema. It is asked for again only while time and dollars are left:
     the chat's deadline and its cap hold for the second answer, too."""
     cost = dollars(run.agent.model, said.reply.usage)
@@ -509,7 +511,7 @@ def _call_on_deployed_model(run: _Run, refused: ModelRefused, turns: tuple[Recor
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _ModelAnswer:
     """A request and the model's reply. ``without_room``: there is no reply, because even the smallest request was too
     long; ``refused``: the number of rejected requests; ``fixed``: cautious tokens of tools and system."""
 
@@ -527,7 +529,7 @@ class _Said:
         return replace(self.cut, estimated=self.cut.estimated + self.fixed)
 
 
-def _made(run: _Run, said: _Said, asked_at: str, seconds: float) -> TurnCall:
+def _made(run: _Run, said: _ModelAnswer, asked_at: str, seconds: float) -> TurnCall:
     """Data of the call for the receipt."""
     before, model = run.before, run.agent.model
     calls = 0 if said.without_room else said.reply.calls
@@ -542,7 +544,7 @@ def _hear(run: _Run, first: FirstByte) -> None:
     run.stores.chats.hear(run.chat, heard)
 
 
-def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, writer: DeltaWriter) -> _Said:
+def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, writer: DeltaWriter) -> _ModelAnswer:
     """The model's answer to the view, or to less of it if the service rejects its size.
 
     If even the smallest request is too long, we write the answer ourselves (CONTRACT 6, 8).
@@ -560,14 +562,14 @@ def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, writer: Delta
                 raise
             if less is None:
                 nothing = ModelReply((), "model_context_window_exceeded")
-                return _Said(nothing, view, sent, sending, without_room=True, refused=refusals)
+                return _ModelAnswer(nothing, view, sent, sending, without_room=True, refused=refusals)
             view = less
         else:
             sending = replace(sending, reported=reply.prompt_tokens)
-            return _Said(reply, view, sent, sending, refused=refusals)
+            return _ModelAnswer(reply, view, sent, sending, refused=refusals)
 
 
-def _reduced(view: View, sent: Sent, refused: ModelRefused, steps: Iterator[Step]) -> View | None:
+def _reduced(view: View, sent: Sent, refused: ModelRefused, steps: Iterator[ShorteningStep]) -> View | None:
     """What to send after a rejection: each step is taken once, each file left out once, alone if it is named."""
     if refused.too_long:
         return smaller(view, steps)
@@ -651,7 +653,7 @@ class _Turn:
 
     run: _Run
     reply: ModelReply
-    decision: Decision
+    decision: TurnDecision
     after: Chat
     now: float
     sending: Sending
@@ -662,12 +664,14 @@ class _Turn:
         """The calls to be paid."""
         return [call for call in self.decision.calls if call.may_run]
 
-    def paid(self, fits: Sequence[bool]) -> Paid:
+    def paid(self, fits: Sequence[bool]) -> CallPayment:
         """All calls, once the ledger has said which of the wanted ones fit."""
         return pay_calls(self.decision.calls, self.wanted, fits)
 
 
-def _record(run: _Run, state: QueryState, said: _Said, made: TurnCall, decision: Decision) -> TurnOutcome:
+def _record(
+    run: _Run, state: QueryState, said: _ModelAnswer, made: TurnCall, decision: TurnDecision
+) -> TurnOutcome:
     """Commit the turn with its credits. If the account has moved, decide again; if the turn is lost, another run has
     recorded it."""
     reply, sending = said.reply, said.sending
@@ -684,7 +688,7 @@ def _record(run: _Run, state: QueryState, said: _Said, made: TurnCall, decision:
             _commit_answer(turn, state.records)
         else:
             decision = _commit_tools(turn)
-    except Lost as lost:
+    except ConditionFailed as lost:
         raise Superseded(", ".join(lost.items)) from lost
     recorded = RecordedTurn(
         run.number, reply.content, decision.calls, decision.next, reply.usage, made, sending
@@ -695,7 +699,7 @@ def _record(run: _Run, state: QueryState, said: _Said, made: TurnCall, decision:
     return _after(run.stores, after, recorded, run.settings.deployed)
 
 
-def _commit_tools(turn: _Turn) -> Decision:
+def _commit_tools(turn: _Turn) -> TurnDecision:
     """Hold the price of every call that fits, refuse the rest, and record the turn."""
     run, chat = turn.run, turn.run.chat
     classes = [call.price_class for call in turn.wanted]
@@ -708,7 +712,7 @@ def _commit_tools(turn: _Turn) -> Decision:
     return _with(turn.decision, turn.paid(held.fits))
 
 
-def _recorded_tools(turn: _Turn, credits: Credits) -> Recorded:  # noqa: A002
+def _recorded_tools(turn: _Turn, credits: Credits) -> StepWrites:  # noqa: A002
     run, chat, stores = turn.run, turn.run.chat, turn.run.stores
     paid = turn.paid(credits.fits)
     decision, thought = _with(turn.decision, paid), _thought(turn)
@@ -719,12 +723,12 @@ def _recorded_tools(turn: _Turn, credits: Credits) -> Recorded:  # noqa: A002
     return _tools_events(run, paid, thought, after), writes
 
 
-def _with(decision: Decision, paid: Paid) -> Decision:
+def _with(decision: TurnDecision, paid: CallPayment) -> TurnDecision:
     runnable = any(call.may_run for call in paid.calls)
     return replace(decision, calls=paid.calls, next="tools" if runnable else "turn")
 
 
-def _after_hold(turn: _Turn, paid: Paid, credits: Credits, thought: Record | None) -> Chat:  # noqa: A002
+def _after_hold(turn: _Turn, paid: CallPayment, credits: Credits, thought: Record | None) -> Chat:  # noqa: A002
     """The chat after the hold. If no call of the turn could run for lack of credits, the next turn is the last one."""
     after, is_idle = turn.after, not any(call.may_run or call.is_open for call in paid.calls)
     return replace(
@@ -750,7 +754,7 @@ def _thought(turn: _Turn) -> Record | None:
     return Record(record_id, "message", "assistant", content, iso(turn.now), turn.run.number, said=said)
 
 
-def _tools_events(run: _Run, paid: Paid, thought: Record | None, after: Chat) -> list[Event]:
+def _tools_events(run: _Run, paid: CallPayment, thought: Record | None, after: Chat) -> list[Event]:
     """Calls that wait for a decision begin, if at all, when they are approved."""
     events = [record_stored(thought.record_id, "assistant", "message")] if thought else []
     if begun := [call for call in paid.calls if not call.is_open]:
@@ -773,7 +777,7 @@ def _commit_answer(turn: _Turn, records: Sequence[Record]) -> None:
     run.told.ended("answered", turn.decision.stop)
 
 
-def _recorded_answer(turn: _Turn, records: Sequence[Record], credits: Credits) -> Recorded:  # noqa: A002
+def _recorded_answer(turn: _Turn, records: Sequence[Record], credits: Credits) -> StepWrites:  # noqa: A002
     run, chat, stores = turn.run, turn.run.chat, turn.run.stores
     said, now = turn.decision, iso(turn.now)
     record_id = response_id(chat.query)
@@ -807,7 +811,7 @@ def _after_settle(turn: _Turn, credits: Credits) -> Chat:  # noqa: A002
     )
 
 
-def _after(stores: TurnStores, chat: Chat, turn: RecordedTurn, deployed: Deployed) -> TurnOutcome:
+def _after(stores: TurnStores, chat: Chat, turn: RecordedTurn, deployed: AgentDeployment) -> TurnOutcome:
     """What follows a recorded turn: its calls that may run, then a pause for those that wait, then the next turn."""
     if turn.next == "answered":
         return _outcome(turn.number, turn.next)
@@ -816,7 +820,7 @@ def _after(stores: TurnStores, chat: Chat, turn: RecordedTurn, deployed: Deploye
     return _pause(stores, chat, turn, deployed) if turn.waits else _outcome(turn.number, "turn")
 
 
-def _pause(stores: TurnStores, chat: Chat, turn: RecordedTurn, deployed: Deployed) -> TurnOutcome:
+def _pause(stores: TurnStores, chat: Chat, turn: RecordedTurn, deployed: AgentDeployment) -> TurnOutcome:
     pause_chat(stores, chat, turn.number, deployed)
     return _outcome(turn.number, "paused")
 

@@ -16,12 +16,12 @@ from dualtrack.chat.attached_files import attached_files
 from dualtrack.chat.cancel_chat import freed, is_paused
 from dualtrack.chat.cost_hold import CostSettings, cost_hold
 from dualtrack.chat.delete_conversation import delete_leftovers, note_conversation
-from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
+from dualtrack.chat.end_chat import TIMED_OUT, ChatFailure, end_chat
 from dualtrack.chat.executions import start_execution
 from dualtrack.chat.latest_queries import asked_up_to
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.clock import iso
-from dualtrack.credits.account import Refused
+from dualtrack.credits.account import HoldRefusal
 from dualtrack.credits.keys import UnderKey
 from dualtrack.credits.plans import chat_price
 from dualtrack.errors import (
@@ -36,7 +36,7 @@ from dualtrack.events import credits_now, record_stored
 from dualtrack.frozen import dumps
 from dualtrack.ids import new_chat_id, new_conversation_id, query_id
 from dualtrack.memory.asked import title_of
-from dualtrack.memory.full_history import Memory
+from dualtrack.memory.full_history import ChatMemory
 from dualtrack.memory.records import Record
 from dualtrack.models.spent import ReceiptData
 from dualtrack.notices import cap_reached
@@ -46,21 +46,21 @@ from dualtrack.storage.api_requests import FirstRequest
 from dualtrack.storage.bodies import INLINE_LIMIT, body_of, partition
 from dualtrack.storage.chats import Chat
 from dualtrack.storage.conversations import Conversation, list_position
-from dualtrack.storage.dynamo import Action, Lost
+from dualtrack.storage.dynamo import Action, ConditionFailed
 from dualtrack.tools.client_tools import client_tools
 from dualtrack.tools.mcp.catalogue import load_catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dualtrack.chat.attached_files import Attached, File
-    from dualtrack.chat.move_credits import Recorded
+    from dualtrack.chat.attached_files import File, QueryFiles
+    from dualtrack.chat.move_credits import StepWrites
     from dualtrack.credits.account import Account
-    from dualtrack.credits.account import Decision as Credits
+    from dualtrack.credits.account import AccountChange as Credits
     from dualtrack.frozen import JsonObject
     from dualtrack.runtime.executions import Executions
-    from dualtrack.storage.bodies import Body, Write
-    from dualtrack.storage.conversations import Asked
+    from dualtrack.storage.bodies import StoredBody, Write
+    from dualtrack.storage.conversations import QueryStarts
     from dualtrack.storage.stores import AdmissionStores
     from dualtrack.tools.client_tools import ClientTools
 
@@ -150,7 +150,7 @@ def start_chat(
     for _ in range(_TRIES):
         try:
             chat, account = _admit(stores, new, repeat, costs, upgrade_message)
-        except (Lost, ApiError) as refusal:
+        except (ConditionFailed, ApiError) as refusal:
             # the same request may have arrived twice at once: then return the chat of the other
             may_repeat = repeat is not None and not repeat.is_first
             first = first_chat(stores, executions, new.user, repeat) if repeat and may_repeat else None
@@ -170,7 +170,9 @@ def _start(stores: AdmissionStores, executions: Executions, chat: Chat, repeat: 
     try:
         start_execution(executions, ref)
     except Exception as error:
-        end_chat(stores, ref, Failure("unavailable", "The chat could not be started. Nothing was charged."))
+        end_chat(
+            stores, ref, ChatFailure("unavailable", "The chat could not be started. Nothing was charged.")
+        )
         _forget(stores, chat, repeat)
         raise ApiError("unavailable", "The chat could not be started. Try again.") from error
 
@@ -191,9 +193,9 @@ class _Admission:
     is_new: bool
     chat: Chat
     query: Record
-    attached: Attached
-    asked: Asked
-    kept: tuple[Body, ...]
+    attached: QueryFiles
+    asked: QueryStarts
+    kept: tuple[StoredBody, ...]
     """What the request brings besides, to be kept with the conversation: the answer's schema, tools of its client."""
     instructions: str
     echo: str
@@ -216,13 +218,13 @@ class _Admission:
 def _admit(
     stores: AdmissionStores, new: NewChat, repeat: Repeat | None, costs: CostSettings, upgrade_message: str
 ) -> tuple[Chat, Account]:
-    """Commit the new chat or raise an error; `Lost` if the conversation has changed since it was read."""
+    """Commit the new chat or raise an error; `ConditionFailed` if the conversation has changed since it was read."""
     admission = _admission(stores, new, repeat, costs)
     chat = admission.chat
     log = stores.log(chat)
     log.begin()
 
-    def hold(account: Account) -> Credits | Refused:
+    def hold(account: Account) -> Credits | HoldRefusal:
         key = UnderKey(chat.key_id, chat.costs.in_all) if chat.costs else None
         return account.hold(chat.chat_id, chat.held, admission.now, key)
 
@@ -230,17 +232,17 @@ def _admit(
         note_conversation(stores, chat.user, chat.conversation_id)
     try:
         held = move_credits(stores.ledger, log, chat.payer, hold, partial(_recorded, stores, admission))
-    except (Lost, Contended):
+    except (ConditionFailed, Contended):
         # its bodies are written; if the conversation does not exist, no deletion would remove them
         delete_leftovers(stores, chat.user, chat.conversation_id)
         raise
-    if isinstance(held, Refused):
+    if isinstance(held, HoldRefusal):
         _tell(stores, chat, held, admission.now)
         raise held.error(upgrade_message.replace("{user}", chat.payer))
     return admission.paid(held), held.account
 
 
-def _tell(stores: AdmissionStores, chat: Chat, refused: Refused, now: float) -> None:
+def _tell(stores: AdmissionStores, chat: Chat, refused: HoldRefusal, now: float) -> None:
     """Tell the owner of a key that a cap of it is reached: once until it resets."""
     if chat.tells and (cap := refused.cap):
         until = int(cap.resets_at or now + CAP_TOLD_SECONDS)
@@ -269,7 +271,7 @@ def _admission(
         schedule_id=new.schedule_id,
         tells=stores.webhooks.tells(new.payer or new.user) and not new.is_task,
         costs=cost_hold(profile_of(conversation.profile), costs) if new.key_id else None,
-        memory=Memory(conversation.costs_so_far),
+        memory=ChatMemory(conversation.costs_so_far),
         instructed=bool(new.instructions),
         ancestry=conversation.ancestry,
         client_tools=tools.pointer if tools else "",
@@ -301,7 +303,7 @@ def _admission(
     )
 
 
-def _tools(stores: AdmissionStores, new: NewChat, conversation: Conversation) -> Body | None:
+def _tools(stores: AdmissionStores, new: NewChat, conversation: Conversation) -> StoredBody | None:
     """The tools that the client runs. Raises 400."""
     if not new.tools:
         return None
@@ -310,7 +312,7 @@ def _tools(stores: AdmissionStores, new: NewChat, conversation: Conversation) ->
     return stores.chats.tools_body(new.user, conversation.conversation_id, tools)
 
 
-def _recorded(stores: AdmissionStores, admission: _Admission, credits: Credits) -> Recorded:  # noqa: A002
+def _recorded(stores: AdmissionStores, admission: _Admission, credits: Credits) -> StepWrites:  # noqa: A002
     chat, query, texts = admission.paid(credits), admission.query, admission.attached.texts
     events = [
         *(record_stored(record.record_id, "user", "message") for record in (query, *texts)),

@@ -13,13 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from dualtrack.chat.agent import Deployed, agent_of
+from dualtrack.chat.agent import AgentDeployment, agent_of
 from dualtrack.chat.cost_hold import affordable
 from dualtrack.chat.end_chat import finish
 from dualtrack.chat.fold_ahead import fold_ahead, free_rest
 from dualtrack.chat.regroup import regroup
 from dualtrack.chat.summarise_jointly import joint_request, joint_summaries, new_mark
-from dualtrack.chat.summary_plan import Plan, plan_of, write_batch
+from dualtrack.chat.summary_plan import SummaryPlan, plan_of, write_batch
 from dualtrack.clock import iso
 from dualtrack.errors import Gone, ModelRefused, ModelUnavailable, Superseded
 from dualtrack.memory.summaries import SummaryRequest, fitted, summary_call
@@ -28,7 +28,7 @@ from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.spent import SideCalls
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import whole_characters
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -110,12 +110,12 @@ def summarise(
             free_rest(stores, chat)  # a run before this one may have died in between
         return {}
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
-    agent = _agent_if_summarised(stores, chat, Deployed(settings.model, settings.thinking, provider))
+    agent = _agent_if_summarised(stores, chat, AgentDeployment(settings.model, settings.thinking, provider))
     model = serve(agent.provider) if agent else None
     is_final = stores.history.track(chat.user, chat.conversation_id, chat.query) is not None
     at, clock, tries = iso(stores.clock()), time.monotonic(), _Tries(sleep)
     whole = agent.profile.history.whole_characters if agent else whole_characters(chat.profile)
-    plan = plan_of(stores, chat, agent, records, settings) if agent and not is_final else Plan()
+    plan = plan_of(stores, chat, agent, records, settings) if agent and not is_final else SummaryPlan()
     requests, found = plan.requests, _Made({})
     if agent and model and requests:
         jointly = _jointly(stores, chat, agent, requests, model, settings, tries)
@@ -131,7 +131,7 @@ def summarise(
     try:
         track, also = write_batch(stores, chat, records, plan, summaries, whole)
         finish(stores, chat, records, track, spent, also, kept)
-    except (Superseded, Lost):
+    except (Superseded, ConditionFailed):
         return {}
     made(spent)
     if agent and model:
@@ -143,7 +143,7 @@ def summarise(
     return {}
 
 
-def _agent_if_summarised(stores: QueryStores, chat: Chat, deployed: Deployed) -> Agent | None:
+def _agent_if_summarised(stores: QueryStores, chat: Chat, deployed: AgentDeployment) -> Agent | None:
     """The chat's agent, if its policy sends summaries; None also if the agent no longer exists."""
     try:
         agent = agent_of(stores.agents, chat, deployed)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.cost_hold import affordable
-from dualtrack.chat.keep_whole import Kept, kept
+from dualtrack.chat.keep_whole import MeasuredQuery, kept
 from dualtrack.clock import epoch_of, iso
 from dualtrack.errors import Gone
 from dualtrack.memory.joint_summaries import LastCall
@@ -16,7 +16,7 @@ from dualtrack.memory.records import QueryTrack
 from dualtrack.memory.summaries import summary_requests, track_of
 from dualtrack.memory.when_they_pay import Summariser, WholeQuery, batch, whole_query
 from dualtrack.models.windows import LEAST_WINDOW
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.past_writes import write_summaries
 
 if TYPE_CHECKING:
@@ -37,21 +37,21 @@ OWN_SHARE: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SummaryPlan:
     """The ``requests`` for summaries. ``earlier``: the queries before whose summaries they make, with their tracks so
     far; ``own``: the query as it can be sent whole, if queries wait; ``stays``: whether it stays whole."""
 
     requests: tuple[SummaryRequest, ...] = ()
     earlier: tuple[tuple[QueryTrack, WholeQuery], ...] = ()
-    own: Kept | None = None
+    own: MeasuredQuery | None = None
     stays: bool = False
 
 
 def plan_of(
     stores: QueryStores, chat: Chat, agent: Agent, records: tuple[Record, ...], settings: SummarySettings
-) -> Plan:
+) -> SummaryPlan:
     """What is summarised after this answer."""
-    at_once = Plan(summary_requests(records, agent.profile.history.whole_characters))
+    at_once = SummaryPlan(summary_requests(records, agent.profile.history.whole_characters))
     if not agent.profile.history.waits:
         return at_once
     try:
@@ -66,8 +66,8 @@ def _waiting(
     agent: Agent,
     records: tuple[Record, ...],
     settings: SummarySettings,
-    at_once: Plan,
-) -> Plan:
+    at_once: SummaryPlan,
+) -> SummaryPlan:
     loaded = stores.chats.load_with_turns(chat.user, chat.chat_id)
     if loaded is None or not loaded[1]:
         return at_once
@@ -81,7 +81,9 @@ def _waiting(
     whole, characters = profile.history.whole_characters, settings.characters
     mine = [track for track in tracks if track.whole_tokens]
     if mine and mine[0].query <= chat.ancestry.through:
-        return Plan(own=own, stays=True)  # a batch takes the oldest, and that is the parent's to summarise
+        return SummaryPlan(
+            own=own, stays=True
+        )  # a batch takes the oldest, and that is the parent's to summarise
     earlier = [
         whole_query(_records(stores, chat, track.query), track.whole_tokens, whole, characters)
         for track in mine
@@ -97,7 +99,7 @@ def _waiting(
     )
     requests = tuple(request for query in chosen for request in query.requests)
     pairs = tuple(zip(mine, earlier, strict=True))[: len(chosen)]
-    return Plan(requests, pairs, own, stays=len(chosen) <= len(earlier))
+    return SummaryPlan(requests, pairs, own, stays=len(chosen) <= len(earlier))
 
 
 def _affordable(chat: Chat, settings: SummarySettings, requests: Sequence[SummaryRequest]) -> int:
@@ -124,14 +126,14 @@ def write_batch(
     stores: QueryStores,
     chat: Chat,
     records: tuple[Record, ...],
-    plan: Plan,
+    plan: SummaryPlan,
     summaries: Mapping[str, str],
     whole: int,
 ) -> tuple[QueryTrack, Sequence[Write]]:
     """Write the summarised tracks of earlier queries, and return the query's own, with what is written beside it.
 
     If the model made no summary, what stands whole stays so. There are no records if the conversation was deleted
-    meanwhile: then the closed log rejects the next write. Raises `Lost`.
+    meanwhile: then the closed log rejects the next write. Raises `ConditionFailed`.
     """
     now = iso(stores.clock())
     if not records:
@@ -144,7 +146,9 @@ def write_batch(
         made = [_summarised(*pair, summaries, whole, now) for pair in plan.earlier]
         try:
             write_summaries(stores, chat, made)
-        except Lost:  # the chat before, which is summarised at the same time, has made some of them
+        except (
+            ConditionFailed
+        ):  # the chat before, which is summarised at the same time, has made some of them
             write_summaries(stores, chat, _still_whole(stores, chat, made))
     stays = bool(plan.own.whole.messages) and (plan.stays or not is_made)
     return plan.own.on(own, whole=stays), plan.own.writes(stores.history, chat, chat.query) if stays else ()

@@ -24,12 +24,12 @@ from dualtrack.chat.expire_pause import expire_pause
 from dualtrack.errors import ApiError, Gone
 from dualtrack.requests import CHAT_SECONDS, ChatRef
 from dualtrack.runtime.time_limit import within
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dualtrack.chat.end_chat import Ended
+    from dualtrack.chat.end_chat import OnEnd
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import ChatStores
@@ -60,7 +60,7 @@ def sweep(
     executions: Executions,
     seconds: float,
     one_chat: float = ONE_CHAT_SECONDS,
-    ended: Ended = lambda *_: None,
+    ended: OnEnd = lambda *_: None,
 ) -> Swept:
     """Check every open chat once, within ``seconds``. Idempotent.
 
@@ -87,7 +87,7 @@ def sweep(
     return Swept(len(seen), seen.count("started"), seen.count("ended"), complete)
 
 
-def _checks(stores: ChatStores, executions: Executions, ended: Ended) -> Iterator[Callable[[], str]]:
+def _checks(stores: ChatStores, executions: Executions, ended: OnEnd) -> Iterator[Callable[[], str]]:
     """Checks of each open chat, oldest first; those that earlier sweeps could not end come last."""
     later: list[Chat] = []
     for ref in stores.chats.open_chats():
@@ -99,7 +99,7 @@ def _checks(stores: ChatStores, executions: Executions, ended: Ended) -> Iterato
 
 
 def _check_listed(
-    stores: ChatStores, executions: Executions, ended: Ended, ref: ChatRef, later: list[Chat]
+    stores: ChatStores, executions: Executions, ended: OnEnd, ref: ChatRef, later: list[Chat]
 ) -> str:
     chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None or chat.status not in ("running", "answered"):
@@ -110,18 +110,18 @@ def _check_listed(
     return _check(stores, executions, ended, chat)
 
 
-def _check(stores: ChatStores, executions: Executions, ended: Ended, chat: Chat) -> str:
+def _check(stores: ChatStores, executions: Executions, ended: OnEnd, chat: Chat) -> str:
     act = _needed(stores, executions, ended, chat)
     if act is None:
         return ""
     try:
         stores.chats.count_sweep(chat)
-    except Lost:
+    except ConditionFailed:
         return "gone"
     return act()
 
 
-def _needed(stores: ChatStores, executions: Executions, ended: Ended, chat: Chat) -> Callable[[], str] | None:
+def _needed(stores: ChatStores, executions: Executions, ended: OnEnd, chat: Chat) -> Callable[[], str] | None:
     """What has to be done with the chat, if anything."""
     now = stores.clock()
     if now >= chat.deadline:
@@ -136,7 +136,7 @@ def _needed(stores: ChatStores, executions: Executions, ended: Ended, chat: Chat
     return partial(_start, executions, chat)
 
 
-def _end_overdue(stores: ChatStores, executions: Executions, ended: Ended, chat: Chat) -> str:
+def _end_overdue(stores: ChatStores, executions: Executions, ended: OnEnd, chat: Chat) -> str:
     """End the chat, then stop its execution. In the other order `abort` would end the chat, and it only knows that
     the execution was stopped. The closed log fences off steps that still run.
     """
@@ -145,7 +145,7 @@ def _end_overdue(stores: ChatStores, executions: Executions, ended: Ended, chat:
     return "ended"
 
 
-def _end_pause(stores: ChatStores, executions: Executions, ended: Ended, ref: ChatRef) -> str:
+def _end_pause(stores: ChatStores, executions: Executions, ended: OnEnd, ref: ChatRef) -> str:
     """A chat that cannot be read any more ends, and so does one that its key's cap leaves too little to go on."""
     chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None or chat.status != "paused":
@@ -159,7 +159,7 @@ def _end_pause(stores: ChatStores, executions: Executions, ended: Ended, ref: Ch
     return "ended"
 
 
-def _end_orphan(stores: ChatStores, ended: Ended, chat: Chat, status: str) -> str:
+def _end_orphan(stores: ChatStores, ended: OnEnd, chat: Chat, status: str) -> str:
     end_chat(stores, _ref(chat), failure_of({"Error": status}), ended, chat.execution)
     return "ended"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.chat.delete_conversation import continue_chat_deletion, continue_deletion
 from dualtrack.chat.erase_user import continue_erasure
 from dualtrack.runtime.time_limit import time_for, within
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +73,7 @@ def _continuation(
         has_time = time_for(seconds)
         try:
             stores.deletions.count_try(deletion)
-        except Lost:
+        except ConditionFailed:
             return
         if deletion.kind == "CONV":
             continue_deletion(stores, deletion, has_time)

@@ -10,7 +10,7 @@ from dualtrack.events import record_stored, tool_result
 from dualtrack.frozen import dumps, freeze
 from dualtrack.media import viewable
 from dualtrack.memory.records import Record, ToolCallDetail
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.text import clean, preview
 from dualtrack.tool_values import ToolResult
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dualtrack.events import Event
     from dualtrack.models.spent import ToolSideCalls
     from dualtrack.models.turn import ToolCall
-    from dualtrack.storage.bodies import Body, Write
+    from dualtrack.storage.bodies import StoredBody, Write
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.stores import ToolStores
     from dualtrack.tool_values import Source
@@ -59,7 +59,7 @@ def record_result(
     shown = result.preview or (result.content if not result.reference else record.content)
     try:
         stores.log(chat).append(result_events(record, clean(shown)), [*files, *stored])
-    except Lost:
+    except ConditionFailed:
         return False
     return True
 
@@ -114,7 +114,7 @@ def _record(
     result: ToolResult,
     seconds: float,
     asked: tuple[ToolSideCalls, ...],
-) -> tuple[Record, tuple[Body, ...]]:
+) -> tuple[Record, tuple[StoredBody, ...]]:
     """The call's record, and the bodies of its files."""
     viewed, not_shown = viewable(result.media)
     brought = ((file.media_type, file.data) for file in viewed)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dualtrack.chat.agent import Agent
     from dualtrack.frozen import JsonObject
     from dualtrack.models.thinking import Thinking
-    from dualtrack.models.turn import Limit
+    from dualtrack.models.turn import LastCallReason
     from dualtrack.profiles import Profile
     from dualtrack.tool_values import ToolSpec
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def turn_request(
     agent: Agent,
     offered: Mapping[str, ToolSpec],
-    limit: Limit,
+    limit: LastCallReason,
     messages: Sequence[JsonObject],
     max_tokens: int,
     output: JsonObject | None = None,

@@ -12,18 +12,18 @@ import numpy as np
 
 from dualtrack import codec
 from dualtrack.codec import dump, stored
-from dualtrack.corpora.kinds import Added, Read, Refused
+from dualtrack.corpora.kinds import FileRefused, IndexedDocument, ParsedFile
 from dualtrack.tools.courses import values, vector_index
 from dualtrack.tools.courses.chunking import chunks_of
 from dualtrack.tools.courses.documents import read_document
 from dualtrack.tools.courses.index import build, head, load, save
-from dualtrack.tools.courses.values import Chunk, Course, embedded_text, without_text
+from dualtrack.tools.courses.values import Course, LessonChunk, embedded_text, without_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dualtrack.storage.vector_indexes import VectorIndexes
-    from dualtrack.tools.courses.index import Index
+    from dualtrack.tools.courses.index import CourseIndex
 
 NAME: Final = "courses"
 
@@ -35,7 +35,7 @@ MAX_CHUNKS_BESIDE: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Courses:
+class CoursesKind:
     """Documents are courses; the title is embedded first, then each chunk with its course and lesson.
 
     ``bound``: maximum chunks of all courses together.
@@ -45,16 +45,16 @@ class Courses:
     name: str = field(default=NAME, init=False)
     bounded: str = field(default="chunks", init=False)
 
-    def read(self, name: str, data: bytes) -> Read:
-        """A course. Raises `Refused`."""
+    def read(self, name: str, data: bytes) -> ParsedFile:
+        """A course. Raises `FileRefused`."""
         try:
             course = read_document(name, data)
-        except values.Refused as reason:
-            raise Refused(str(reason)) from reason
+        except values.DocumentRefused as reason:
+            raise FileRefused(str(reason)) from reason
         chunks = chunks_of(course)
         packed = pack(course, chunks)
         counts = {"lessons": _numbered(course), "chunks": len(chunks)}
-        return Read(course.title, _digest(packed), MappingProxyType(counts), packed)
+        return ParsedFile(course.title, _digest(packed), MappingProxyType(counts), packed)
 
     def texts(self, packed: bytes) -> Sequence[str]:
         """The title, then the chunks."""
@@ -71,7 +71,7 @@ class Courses:
         self,
         base: bytes | None,
         kept: Sequence[str],
-        added: Sequence[Added],
+        added: Sequence[IndexedDocument],
         order: Sequence[str],
         model: str,
     ) -> bytes:
@@ -99,10 +99,10 @@ def put_vectors(indexes: VectorIndexes, version: str, index: bytes) -> int:
     return size
 
 
-_Document = tuple[Course, "Sequence[Chunk]", "Sequence[bytes]"]
+_Document = tuple[Course, "Sequence[LessonChunk]", "Sequence[bytes]"]
 
 
-def _kept(base: Index, titles: Sequence[str], model: str) -> dict[str, _Document]:
+def _kept(base: CourseIndex, titles: Sequence[str], model: str) -> dict[str, _Document]:
     """Courses from an index with their chunks and vectors, unchanged."""
     documents: dict[str, _Document] = {}
     for position, course in enumerate(base.catalogue):
@@ -120,7 +120,7 @@ def _floats(rows: Sequence[Any]) -> list[bytes]:
     return [row.astype("<f4").tobytes() for row in rows]
 
 
-def _rows(index: Index, title: str) -> list[int]:
+def _rows(index: CourseIndex, title: str) -> list[int]:
     position = [course.title for course in index.catalogue].index(title)
     return [int(row) for row in np.flatnonzero(index.courses == position)]
 
@@ -143,14 +143,16 @@ class _Packed:
     chunks: tuple[tuple[int | None, str], ...]
 
 
-def pack(course: Course, chunks: Sequence[Chunk]) -> bytes:
+def pack(course: Course, chunks: Sequence[LessonChunk]) -> bytes:
     """A course and its chunks as bytes; deterministic."""
     listed = tuple((chunk.lesson_number, chunk.text) for chunk in chunks)
     return zlib.compress(dump(_Packed(without_text(course), listed)).encode())
 
 
-def unpack(packed: bytes) -> tuple[Course, list[Chunk]]:
+def unpack(packed: bytes) -> tuple[Course, list[LessonChunk]]:
     """The reverse of `pack`; only the chunks have the lessons' text."""
     read = codec.load(_Packed, zlib.decompress(packed))
     title = read.course.title
-    return read.course, [Chunk(title, number, at, text) for at, (number, text) in enumerate(read.chunks)]
+    return read.course, [
+        LessonChunk(title, number, at, text) for at, (number, text) in enumerate(read.chunks)
+    ]

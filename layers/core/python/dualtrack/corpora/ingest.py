@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 
-from dualtrack.corpora.kinds import Added, Kind, Refused
-from dualtrack.corpora.plan import Plan, plan, repeated_title
+from dualtrack.corpora.kinds import CorpusKind, FileRefused, IndexedDocument
+from dualtrack.corpora.plan import VersionPlan, plan, repeated_title
 from dualtrack.errors import Gone, Transient
 from dualtrack.ids import new_job_id
-from dualtrack.storage.corpora import Document, Published
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.corpora import PublishedVersion, StoredDocument
+from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.tools.documentation.values import Degraded
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dualtrack.tools.documentation.embeddings import Embedder
     from dualtrack.tools.documentation.loop import BackgroundLoop
 
-Next = Literal["again", "done"]
+IngestStep = Literal["again", "done"]
 
 BATCH: Final = 256
 """Texts whose vectors are stored in one object: a few seconds of work for the local model."""
@@ -50,12 +50,12 @@ class NotEmbedded(Transient):
 class Ingest:
     """What a job needs. Without an ``embedder`` the index has no vectors, and only keywords rank.
 
-    ``vectors_beside``: writes the vectors of a version's index to a vector index, and returns `Published.head`; None
-    if they are searched in the index itself.
+    ``vectors_beside``: writes the vectors of a version's index to a vector index, and returns `PublishedVersion.head`;
+    None if they are searched in the index itself.
     """
 
     stores: CorpusStores
-    kind: Kind
+    kind: CorpusKind
     embedder: Embedder | None
     loop: BackgroundLoop
     vectors_beside: Callable[[str, bytes], int] | None = None
@@ -70,15 +70,15 @@ class Ingest:
 class _Base:
     """The current version at the start of the job, and the plan based on it."""
 
-    published: Published | None
-    plan: Plan
+    published: PublishedVersion | None
+    plan: VersionPlan
 
     @property
     def version(self) -> str | None:
         return self.published.version if self.published else None
 
 
-def ingest(deps: Ingest, job_id: str, has_time: Callable[[], bool]) -> Next:
+def ingest(deps: Ingest, job_id: str, has_time: Callable[[], bool]) -> IngestStep:
     """Work on a job while there is time; returns ``done`` when it has ended.
 
     Raises `Transient` if a retry may succeed.
@@ -116,7 +116,7 @@ def _read_files(deps: Ingest, job: Job, has_time: Callable[[], bool]) -> bool:
 
 
 def _file_read(
-    deps: Ingest, job: Job, file: JobFile, before: Sequence[JobFile], base: Sequence[Document]
+    deps: Ingest, job: Job, file: JobFile, before: Sequence[JobFile], base: Sequence[StoredDocument]
 ) -> JobFile:
     kind = deps.kind
     try:
@@ -125,7 +125,7 @@ def _file_read(
         return replace(
             file, state="refused", reason="was not uploaded as announced, or its upload has expired"
         )
-    except Refused as refusal:
+    except FileRefused as refusal:
         return replace(file, state="refused", reason=str(refusal)[:300])
     accepted = replace(file, state="read", title=read.title, digest=read.digest, counts=read.counts)
     reason = repeated_title(read.title, before)
@@ -137,7 +137,7 @@ def _file_read(
     return accepted
 
 
-def _too_much(kind: Kind) -> str:
+def _too_much(kind: CorpusKind) -> str:
     return f"it may have at most {kind.bound:,} {kind.bounded}"
 
 
@@ -226,19 +226,19 @@ def _are_finite(vectors: Sequence[bytes]) -> bool:
     return bool(np.isfinite(np.frombuffer(b"".join(vectors), "<f4")).all())
 
 
-def _added(deps: Ingest, job: Job, unit: _Unit) -> Added:
+def _added(deps: Ingest, job: Job, unit: _Unit) -> IndexedDocument:
     vectors: list[bytes] = []
     for name, texts in unit.batches():
         data = deps.stores.corpora.part(job.corpus, job.job_id, name)
         width = len(data) // len(texts)
         vectors += [data[at : at + width] for at in range(0, len(data), width)]
-    return Added(unit.packed, vectors)
+    return IndexedDocument(unit.packed, vectors)
 
 
 # ── publishing ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _publish(deps: Ingest, job: Job, base: _Base) -> Next:
+def _publish(deps: Ingest, job: Job, base: _Base) -> IngestStep:
     """Write the version, then make it current and end the job. Returns ``again`` if another job was faster."""
     stores = deps.stores
     now = int(stores.clock())
@@ -251,11 +251,11 @@ def _publish(deps: Ingest, job: Job, base: _Base) -> Next:
     index = _index(deps, job, base)
     head = deps.vectors_beside(version, index) if deps.vectors_beside else 0
     stores.corpora.write_version(job.corpus, version, index, documents)
-    new = Published(version, deps.model, base.plan.counts, now, head)
+    new = PublishedVersion(version, deps.model, base.plan.counts, now, head)
     end = stores.corpus_jobs.end_actions(replace(ended, version=version))
     try:
         stores.corpora.publish(job.corpus, new, base.version, end)
-    except Lost as lost:
+    except ConditionFailed as lost:
         return "done" if "job" in lost.items else "again"
     return "done"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.corpora.clean import clean
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.dynamo import ConditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,7 +74,7 @@ def _continued(stores: CorpusStores, executions: Executions, job: Job) -> bool:
         following = replace(job, tries=job.tries + 1)
         try:
             stores.corpus_jobs.count_try(job, following.tries)
-        except Lost:
+        except ConditionFailed:
             return False
         _start(executions, following)
     return True

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-class Refused(Exception):
+class FileRefused(Exception):
     """A file is refused. The message says why, as the rest of a sentence that begins with its name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ParsedFile:
     """The content of a file: the title, which is its key, the digest of the content, the counts of its parts, and the
-    document in the form for `Kind.texts` and `Kind.index`."""
+    document in the form for `CorpusKind.texts` and `CorpusKind.index`."""
 
     title: str
     digest: str
@@ -27,7 +27,7 @@ class Read:
     packed: bytes
 
 
-class Kind(Protocol):
+class CorpusKind(Protocol):
     """A kind of corpus."""
 
     @property
@@ -42,8 +42,8 @@ class Kind(Protocol):
     def bound(self) -> int:
         """The maximum of this count for a corpus."""
 
-    def read(self, name: str, data: bytes) -> Read:
-        """Read a file. Raises `Refused`."""
+    def read(self, name: str, data: bytes) -> ParsedFile:
+        """Read a file. Raises `FileRefused`."""
 
     def texts(self, packed: bytes) -> Sequence[str]:
         """The texts of a document to embed, in order."""
@@ -55,7 +55,7 @@ class Kind(Protocol):
         self,
         base: bytes | None,
         kept: Sequence[str],
-        added: Sequence[Added],
+        added: Sequence[IndexedDocument],
         order: Sequence[str],
         model: str,
     ) -> bytes:
@@ -64,7 +64,7 @@ class Kind(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class IndexedDocument:
     """A document and its vectors: little-endian float32, a vector for each of its texts; none without a model."""
 
     packed: bytes

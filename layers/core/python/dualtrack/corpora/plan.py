@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dualtrack.storage.corpora import Document
+from dualtrack.storage.corpora import StoredDocument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedDocument:
     """A document of the new version. ``file``: the job's file that it comes from; None for an existing document."""
 
-    document: Document
+    document: StoredDocument
     file: JobFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class VersionPlan:
     """The documents of the new version in order, and the outcome of each accepted file, by its number."""
 
-    documents: tuple[Planned, ...]
+    documents: tuple[PlannedDocument, ...]
     outcomes: Mapping[str, Outcome]
     changes: bool
 
@@ -41,7 +41,7 @@ class Plan:
         return {"documents": len(self.documents), **{name: self.size(name) for name in dict.fromkeys(names)}}
 
 
-def plan(base: Sequence[Document], job: Job, files: Sequence[JobFile], now: int) -> Plan:
+def plan(base: Sequence[StoredDocument], job: Job, files: Sequence[JobFile], now: int) -> VersionPlan:
     """The version that a job makes from the current one.
 
     A document with the same title and content as a file does not change; one with the same title and other content is
@@ -50,15 +50,15 @@ def plan(base: Sequence[Document], job: Job, files: Sequence[JobFile], now: int)
     """
     read = {file.title: file for file in files if file.state == "read"}
     outcomes: dict[str, Outcome] = {}
-    planned: list[Planned] = []
+    planned: list[PlannedDocument] = []
     for document in base:
         file = read.pop(document.title, None)
         if file is None:
             if not job.reset and document.title not in job.remove:
-                planned.append(Planned(document))
+                planned.append(PlannedDocument(document))
         elif file.digest == document.digest:
             outcomes[str(file.number)] = "skipped"
-            planned.append(Planned(document))
+            planned.append(PlannedDocument(document))
         else:
             outcomes[str(file.number)] = "replaced"
             planned.append(_new(file, now))
@@ -66,7 +66,7 @@ def plan(base: Sequence[Document], job: Job, files: Sequence[JobFile], now: int)
         outcomes[str(file.number)] = "added"
         planned.append(_new(file, now))
     changes = [entry.document for entry in planned] != list(base)
-    return Plan(tuple(planned), outcomes, changes)
+    return VersionPlan(tuple(planned), outcomes, changes)
 
 
 def repeated_title(title: str, files: Sequence[JobFile]) -> str:
@@ -75,5 +75,5 @@ def repeated_title(title: str, files: Sequence[JobFile]) -> str:
     return f"has the title of {first}, '{title}': titles must differ" if first else ""
 
 
-def _new(file: JobFile, now: int) -> Planned:
-    return Planned(Document(file.title, file.digest, file.name, file.counts, now), file)
+def _new(file: JobFile, now: int) -> PlannedDocument:
+    return PlannedDocument(StoredDocument(file.title, file.digest, file.name, file.counts, now), file)

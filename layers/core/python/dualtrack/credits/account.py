@@ -26,9 +26,9 @@ from dualtrack.clock import day_of, iso
 from dualtrack.codec import APART, TEXT, stored
 from dualtrack.credits.keys import (
     CapReached,
+    CapSums,
     KeyPart,
     KeyUse,
-    Sums,
     UnderKey,
     charged,
     dollar_day,
@@ -84,7 +84,7 @@ MAX_GRANT_ID: Final = 255
 
 @stored(row=True)
 @dataclass(frozen=True, slots=True)
-class Part:
+class CreditPart:
     """Credits from one source. ``day``: the UTC day whose allowance they count against (pack: empty)."""
 
     day: str
@@ -109,7 +109,7 @@ class Hold:
     Of a paused chat ``at`` is when what it needs may go: later than the end of its pause."""
 
     at: int
-    parts: tuple[Part, ...]
+    parts: tuple[CreditPart, ...]
     key_id: str = ""
     key_parts: tuple[KeyPart, ...] = ()
 
@@ -139,7 +139,7 @@ class Movement:
     at: Annotated[float, APART]
     chat_id: str = ""
     reason: str = ""
-    parts: Annotated[tuple[Part, ...], TEXT] = ()
+    parts: Annotated[tuple[CreditPart, ...], TEXT] = ()
     nanodollars: int = 0
     key_id: str = ""
     key_parts: Annotated[tuple[KeyPart, ...], TEXT] = ()
@@ -160,7 +160,7 @@ _NO_COST: Final = Cost()
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AccountChange:
     """The account as it will be, and the movements that make it so (none: nothing to write).
 
     ``amount``: credits held, charged, freed or granted. ``fits``: for a hold of several amounts,
@@ -178,14 +178,14 @@ class Decision:
         """The credits that it charges."""
         return sum(movement.amount for movement in self.movements if movement.kind == "settle")
 
-    def because(self, reason: str) -> Decision:
+    def because(self, reason: str) -> AccountChange:
         """The same with a reason in the lines that say none."""
         lines = (replace(line, reason=line.reason or reason) for line in self.movements)
         return replace(self, movements=tuple(lines))
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class HoldRefusal:
     """A chat that may not start. ``resets_at``: epoch seconds when the allowance covers it again; ``cap``: the cap of
     its API key that it does not fit."""
 
@@ -273,7 +273,7 @@ class Account:
         use = current.keys.get(key_id)
         return int(min(left, use.credits_left(current.held_under(key_id, now)))) if use else 0
 
-    def held_under(self, key_id: str, now: float) -> Sums:
+    def held_under(self, key_id: str, now: float) -> CapSums:
         """What the open holds take of a key's caps."""
         holds = (hold for hold in self.holds.values() if hold.key_id == key_id and not hold.is_dead(now))
         return sums_of((part for hold in holds for part in hold.key_parts), self.at(now).day)
@@ -290,34 +290,36 @@ class Account:
     def _pack_left(self, now: float) -> int:
         return self.pack - _total([part for part in self._open_parts(now) if part.is_pack])
 
-    def _open_parts(self, now: float) -> tuple[Part, ...]:
+    def _open_parts(self, now: float) -> tuple[CreditPart, ...]:
         return tuple(part for hold in self.holds.values() if not hold.is_dead(now) for part in hold.parts)
 
     # ── decisions ─────────────────────────────────────────────────────────────────────────────
 
-    def hold(self, chat_id: str, amount: int, now: float, key: UnderKey | None = None) -> Decision | Refused:
+    def hold(
+        self, chat_id: str, amount: int, now: float, key: UnderKey | None = None
+    ) -> AccountChange | HoldRefusal:
         """Reserve the credits that a chat needs to start, and under a key the most that it may cost; all or nothing."""
         _check_amount(amount)
         available = self.available(now)
         if amount > available:
-            return Refused(amount, available, self.covers_again(amount, now))
+            return HoldRefusal(amount, available, self.covers_again(amount, now))
         if len(self.holds) - len(self.dead_holds(now)) >= MAX_OPEN_HOLDS and chat_id not in self.holds:
-            return Refused(amount, available, now, "holds")
+            return HoldRefusal(amount, available, now, "holds")
         refused = self._refused_by(key, amount, now) if key else None
         return refused or self._take(chat_id, amount, now, key)
 
-    def _refused_by(self, key: UnderKey, amount: int, now: float) -> Refused | None:
+    def _refused_by(self, key: UnderKey, amount: int, now: float) -> HoldRefusal | None:
         current = self.at(now)
         use = current.keys.get(key.key_id)
         if use is None or use.is_revoked:
-            return Refused(amount, current.available(now, key.key_id), next_day(now), "revoked")
+            return HoldRefusal(amount, current.available(now, key.key_id), next_day(now), "revoked")
         return current._refused_by_cap(key, amount, now)
 
-    def _refused_by_cap(self, key: UnderKey, amount: int, now: float) -> Refused | None:
+    def _refused_by_cap(self, key: UnderKey, amount: int, now: float) -> HoldRefusal | None:
         available, tomorrow = self.available(now, key.key_id), next_day(now)
         wanted = KeyPart(self.day, amount, key.nanodollars)
         cap = self.keys[key.key_id].reached(self.held_under(key.key_id, now), wanted, tomorrow)
-        return Refused(amount, available, tomorrow, "cap", cap) if cap else None
+        return HoldRefusal(amount, available, tomorrow, "cap", cap) if cap else None
 
     def hold_tools(
         self,
@@ -325,7 +327,7 @@ class Account:
         calls: Sequence[PriceClass],
         documentation_paid: bool,
         now: float,
-    ) -> Decision:
+    ) -> AccountChange:
         """Reserve a turn's tools in call order, each that fits; ``fits`` says which may run.
 
         ``documentation_paid``: this chat has held the price of documentation before. Repeated
@@ -345,12 +347,12 @@ class Account:
                 paid = paid or call == "documentation"
         return replace(self._take(chat_id, taken, now), fits=tuple(fits))
 
-    def pause(self, chat_id: str, until: float, now: float, nanodollars: int = 0) -> Decision:
+    def pause(self, chat_id: str, until: float, now: float, nanodollars: int = 0) -> AccountChange:
         """Keep the chat's hold alive ``until`` its pause must be over: a line of 0 credits. Of its dollars under a key
         it holds what its calls have cost."""
         hold = self._running(chat_id, now)
         if hold is None:
-            return Decision(self)
+            return AccountChange(self)
         return self._held_from(chat_id, hold, until, now, freed_dollars(hold.key_parts, nanodollars), PAUSED)
 
     def resume(
@@ -360,7 +362,7 @@ class Account:
         documentation_paid: bool,
         now: float,
         nanodollars: int = 0,
-    ) -> Decision | Refused:
+    ) -> AccountChange | HoldRefusal:
         """The chat's hold lives as long as any from ``now`` on, and takes the price of the approved ``calls``, as
         `hold_tools` does. Under a key it holds ``nanodollars`` again, or is refused: a key that was revoked meanwhile
         lets its chats run to their end."""
@@ -383,17 +385,17 @@ class Account:
 
     def _held_from(
         self, chat_id: str, hold: Hold, at: float, now: float, parts: Sequence[KeyPart], reason: str
-    ) -> Decision:
+    ) -> AccountChange:
         """The hold as if it had begun ``at`` this time, with these parts under its key."""
         current, more = self.at(now), tuple(parts)
         moved = replace(hold, at=int(at), key_parts=merged((*hold.key_parts, *more)))
         line = Movement("hold", 0, 0, now, chat_id, reason, key_id=hold.key_id, key_parts=more)
         return replace(current, holds=_with(current.holds, chat_id, moved))._moved(line)
 
-    def _take(self, chat_id: str, amount: int, now: float, key: UnderKey | None = None) -> Decision:
+    def _take(self, chat_id: str, amount: int, now: float, key: UnderKey | None = None) -> AccountChange:
         """Hold an amount that fits, allowance before pack; this also expires some dead holds."""
         if not amount:
-            return Decision(self)
+            return AccountChange(self)
         expired = self.expire(now, first=chat_id)
         account = expired.account
         parts = _split(amount, account._allowance_left(now), account.day)
@@ -405,7 +407,7 @@ class Account:
         decision = held._moved(line)
         return replace(decision, movements=expired.movements + decision.movements)
 
-    def settle(self, chat_id: str, amount: int, now: float, cost: Cost = _NO_COST) -> Decision:
+    def settle(self, chat_id: str, amount: int, now: float, cost: Cost = _NO_COST) -> AccountChange:
         """Charge up to what the chat holds and free the rest; a chat that holds nothing owes no credits.
 
         Allowance is charged before pack, that of an older day before today's (it is lost anyway). A dead hold is
@@ -423,14 +425,14 @@ class Account:
         reason = f"{freed} held credits freed" if freed else ""
         return self._end(Movement("settle", _total(spent), 0, now, chat_id, reason, spent), cost)
 
-    def release(self, chat_id: str, now: float, cost: Cost = _NO_COST) -> Decision:
+    def release(self, chat_id: str, now: float, cost: Cost = _NO_COST) -> AccountChange:
         """Free all that the chat holds; no credits are charged."""
         hold = self.holds.get(chat_id)
         if hold is None or not hold.parts:
             return self._late(chat_id, now, cost)
         return self._free("release", chat_id, now, cost)
 
-    def charge(self, chat_id: str, now: float, cost: Cost) -> Decision:
+    def charge(self, chat_id: str, now: float, cost: Cost) -> AccountChange:
         """Count what a chat that has ended has cost since, its summaries or its digest, under its key; free what it
         does not keep."""
         hold = self.holds.get(chat_id)
@@ -440,11 +442,11 @@ class Account:
             raise ValueError("A chat that holds credits has not ended.")
         return self._end(Movement("cost", 0, 0, now, chat_id), cost)
 
-    def _late(self, chat_id: str, now: float, cost: Cost) -> Decision:
+    def _late(self, chat_id: str, now: float, cost: Cost) -> AccountChange:
         """The cost of a chat that holds no credits any more; dollars that it holds stay held. A closed account stays
         closed."""
         if not cost.key_id or not cost.nanodollars or not self.seq:
-            return Decision(self)
+            return AccountChange(self)
         current = self.at(now)
         parts = (KeyPart(current.day, 0, cost.nanodollars),)
         hold = self.holds.get(chat_id)
@@ -452,7 +454,7 @@ class Account:
         line = Movement("cost", 0, 0, now, chat_id, "", (), cost.nanodollars, cost.key_id, parts, kept)
         return current._used((), cost.key_id, parts)._moved(line)
 
-    def cancel_unanswered(self, chat_id: str, now: float, cost: Cost = _NO_COST) -> Decision:
+    def cancel_unanswered(self, chat_id: str, now: float, cost: Cost = _NO_COST) -> AccountChange:
         """End a chat that was cancelled before the model's first byte: for free, unless there were too many of those
         within the hour."""
         recent = [at for at in self.free_cancels if at > now - FREE_CANCELS_SECONDS]
@@ -467,7 +469,7 @@ class Account:
         latest = (*self.free_cancels, int(now))[-FREE_CANCELS:]
         return replace(freed, account=replace(freed.account, free_cancels=latest))
 
-    def expire(self, now: float, first: str = "") -> Decision:
+    def expire(self, now: float, first: str = "") -> AccountChange:
         """Free holds whose chats must be dead (a second safeguard after the sweep), at most `EXPIRED_AT_ONCE`:
         that of the chat ``first``, then the oldest. The other dead holds are marked as dead for writers of any clock,
         so that other chats can take their credits.
@@ -476,19 +478,19 @@ class Account:
         """
         due = sorted(self.dead_holds(now), key=lambda chat_id: chat_id != first)
         rest = {chat_id: replace(self.holds[chat_id], at=_LONG_AGO) for chat_id in due[EXPIRED_AT_ONCE:]}
-        decision = Decision(replace(self.at(now), holds=MappingProxyType({**self.holds, **rest})))
+        decision = AccountChange(replace(self.at(now), holds=MappingProxyType({**self.holds, **rest})))
         for chat_id in due[:EXPIRED_AT_ONCE]:
             freed = decision.account._free("expire", chat_id, now)
-            decision = Decision(
+            decision = AccountChange(
                 freed.account, decision.movements + freed.movements, decision.amount + freed.amount
             )
         return decision
 
-    def _free(self, kind: MovementKind, chat_id: str, now: float, cost: Cost = _NO_COST) -> Decision:
+    def _free(self, kind: MovementKind, chat_id: str, now: float, cost: Cost = _NO_COST) -> AccountChange:
         hold = self.holds.get(chat_id)
-        return self._end(Movement(kind, hold.amount, 0, now, chat_id), cost) if hold else Decision(self)
+        return self._end(Movement(kind, hold.amount, 0, now, chat_id), cost) if hold else AccountChange(self)
 
-    def _end(self, line: Movement, cost: Cost) -> Decision:
+    def _end(self, line: Movement, cost: Cost) -> AccountChange:
         """End a hold, or lower it to what the chat keeps; the line's ``parts`` are charged."""
         hold, current = self.holds[line.chat_id], self.at(line.at)
         kept = cost.kept if hold.key_id else 0
@@ -501,7 +503,7 @@ class Account:
         line = replace(line, nanodollars=cost.nanodollars, key_id=hold.key_id, key_parts=key_parts, kept=kept)
         return after._moved(line)
 
-    def _used(self, spent: Sequence[Part], key_id: str, key_parts: Sequence[KeyPart]) -> Account:
+    def _used(self, spent: Sequence[CreditPart], key_id: str, key_parts: Sequence[KeyPart]) -> Account:
         """With these credits used, and these parts under the key; without revoked keys that hold nothing."""
         allowance = [part for part in spent if not part.is_pack]
         keys = {
@@ -521,26 +523,26 @@ class Account:
         ended = {key_id for key_id, use in keys.items() if use.is_revoked and key_id not in holding}
         return MappingProxyType({key_id: use for key_id, use in keys.items() if key_id not in ended})
 
-    def grant(self, grant_id: str, credits: int, reason: str, now: float) -> Decision:  # noqa: A002
+    def grant(self, grant_id: str, credits: int, reason: str, now: float) -> AccountChange:  # noqa: A002
         """Add a pack. The store makes a repeated ``grant_id`` of the same user change nothing."""
         if credits < 1 or not 1 <= len(grant_id) <= MAX_GRANT_ID:
             raise invalid_request(f"A grant needs 1 credit and a grant_id of 1 to {MAX_GRANT_ID} characters.")
         after = replace(self.at(now), pack=self.pack + credits)
         return replace(after._moved(Movement("grant", credits, 0, now, reason=reason)), grant_id=grant_id)
 
-    def set_plan(self, plan: PlanName, now: float) -> Decision:
+    def set_plan(self, plan: PlanName, now: float) -> AccountChange:
         """Change the plan at once; what was used today and this month stays used."""
         if plan == self.plan:
-            return Decision(self)
+            return AccountChange(self)
         return replace(self.at(now), plan=plan)._moved(Movement("plan", 0, 0, now, reason=plan))
 
-    def add_key(self, key_id: str, caps: Caps, now: float) -> Decision:
+    def add_key(self, key_id: str, caps: Caps, now: float) -> AccountChange:
         """Make a new key's use. Raises 400 for one key too many."""
         if sum(not other.is_revoked for other in self.keys.values()) >= MOST_KEYS:
             raise invalid_request(f"You have {MOST_KEYS} keys already: revoke one first.")
         return self._with_use(key_id, KeyUse(caps), caps.text(), now)
 
-    def change_caps(self, key_id: str, said: Mapping[str, float | None], now: float) -> Decision:
+    def change_caps(self, key_id: str, said: Mapping[str, float | None], now: float) -> AccountChange:
         """Change the caps that are ``said`` at once (`Caps.changed`), the others not: of two changes at the same time
         both count. What was used and what is held stay. Raises 404 for a key that was revoked."""
         use = self.keys.get(key_id)
@@ -548,27 +550,27 @@ class Account:
             raise not_found("There is no such key.")
         caps = use.caps.changed(said)
         if use.caps == caps:
-            return Decision(self)
+            return AccountChange(self)
         return self._with_use(key_id, replace(use, caps=caps), caps.text(), now)
 
-    def revoke(self, key_id: str, now: float) -> Decision:
+    def revoke(self, key_id: str, now: float) -> AccountChange:
         """Admit no more chats under a key; those that run are not touched."""
         use = self.keys.get(key_id)
         if use is None or use.is_revoked:
-            return Decision(self)
+            return AccountChange(self)
         return self._with_use(key_id, replace(use, is_revoked=True), REVOKED, now)
 
-    def _with_use(self, key_id: str, use: KeyUse, reason: str, now: float) -> Decision:
+    def _with_use(self, key_id: str, use: KeyUse, reason: str, now: float) -> AccountChange:
         current = self.at(now)
         use = use if current.day == self.day else use.next_day()
         after = replace(current, keys=current._without_ended({**current.keys, key_id: use}))
         return after._moved(Movement("caps", 0, 0, now, reason=reason, key_id=key_id))
 
-    def _moved(self, line: Movement) -> Decision:
+    def _moved(self, line: Movement) -> AccountChange:
         """The decision that adds this line, with the credits that are then available."""
         after = replace(self, seq=self.seq + 1)
         written = replace(line, available_after=after.available(line.at))
-        return Decision(after, (written,), line.amount)
+        return AccountChange(after, (written,), line.amount)
 
     def near_cap(self, key_id: str, percent: int, now: float) -> CapName | None:
         """The first cap of a key of which so many percent are used or held; None if there is none."""
@@ -630,28 +632,28 @@ def _midnight(now: float) -> datetime:
     return datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def _total(parts: Sequence[Part]) -> int:
+def _total(parts: Sequence[CreditPart]) -> int:
     return sum(part.amount for part in parts)
 
 
-def _split(amount: int, allowance: int, day: str) -> tuple[Part, ...]:
+def _split(amount: int, allowance: int, day: str) -> tuple[CreditPart, ...]:
     """Parts for an amount: allowance first, then pack."""
     from_allowance = min(amount, allowance)
-    parts = (Part(day, from_allowance), Part("", amount - from_allowance))
+    parts = (CreditPart(day, from_allowance), CreditPart("", amount - from_allowance))
     return tuple(part for part in parts if part.amount)
 
 
-def _merged(parts: Sequence[Part]) -> tuple[Part, ...]:
+def _merged(parts: Sequence[CreditPart]) -> tuple[CreditPart, ...]:
     """One part per source, in order of first appearance (keeps the account item small)."""
     amounts: dict[str, int] = {}
     for part in parts:
         amounts[part.day] = amounts.get(part.day, 0) + part.amount
-    return tuple(Part(day, amount) for day, amount in amounts.items())
+    return tuple(CreditPart(day, amount) for day, amount in amounts.items())
 
 
-def _spend(parts: Sequence[Part], amount: int) -> tuple[Part, ...]:
+def _spend(parts: Sequence[CreditPart], amount: int) -> tuple[CreditPart, ...]:
     """The first ``amount`` credits of the parts: allowance by day, then pack."""
-    spent: list[Part] = []
+    spent: list[CreditPart] = []
     left = amount
     for part in sorted(parts, key=lambda part: (part.is_pack, part.day)):
         taken = min(left, part.amount)

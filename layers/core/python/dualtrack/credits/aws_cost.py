@@ -59,7 +59,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class AwsUse:
     """A chat's use of AWS. ``functions``: by name, the number of invocations and their total seconds; ``stream``:
     seconds of one open event stream; ``writes``, ``reads``: DynamoDB units, without those of the stream."""
 
@@ -75,7 +75,7 @@ def states_of(model_calls: int, tools: int, tool_rounds: int) -> int:
     return 2 * model_calls + tools + tool_rounds + 1
 
 
-def work_lines(work: Work, megabytes: Mapping[str, int], price: Mapping[str, float]) -> list[Line]:
+def work_lines(work: AwsUse, megabytes: Mapping[str, int], price: Mapping[str, float]) -> list[Line]:
     """The cost of a chat that is followed over one stream. ``megabytes``: each function's memory by its name."""
     functions = {**work.functions, "stream": (1, work.stream)}
     invocations = sum(times for times, _ in functions.values())

@@ -46,7 +46,7 @@ class KeyPart:
 
 @stored(row=True)
 @dataclass(frozen=True, slots=True)
-class Sums:
+class CapSums:
     """What was used or is held under a key, against each of its caps. Dollars are 10⁻⁹ dollars."""
 
     credits_total: int = 0
@@ -54,9 +54,9 @@ class Sums:
     credits_day: int = 0
     dollars_day: int = 0
 
-    def plus(self, other: Sums) -> Sums:
+    def plus(self, other: CapSums) -> CapSums:
         """Both together."""
-        return Sums(*(getattr(self, name) + getattr(other, name) for name in CAPS))
+        return CapSums(*(getattr(self, name) + getattr(other, name) for name in CAPS))
 
     def view(self) -> KeySums:
         """In credits and dollars."""
@@ -103,7 +103,7 @@ class Caps:
 
 
 CAPS: Final[tuple[CapName, ...]] = ("credits_total", "dollars_total", "credits_day", "dollars_day")
-assert CAPS == tuple(own.name for own in fields(Caps)) == tuple(own.name for own in fields(Sums))
+assert CAPS == tuple(own.name for own in fields(Caps)) == tuple(own.name for own in fields(CapSums))
 
 
 @stored
@@ -112,7 +112,7 @@ class KeyUse:
     """A key's caps and what was used of them. ``is_revoked``: its chats run to their end, and no other starts."""
 
     caps: Caps = field(default_factory=Caps)
-    used: Sums = field(default_factory=Sums)
+    used: CapSums = field(default_factory=CapSums)
     is_revoked: bool = False
 
     def spent(self, parts: Iterable[KeyPart], today: str) -> KeyUse:
@@ -123,7 +123,7 @@ class KeyUse:
         """With nothing used of the day's caps."""
         return replace(self, used=replace(self.used, credits_day=0, dollars_day=0))
 
-    def credits_left(self, held: Sums) -> float:
+    def credits_left(self, held: CapSums) -> float:
         """Credits that the caps leave; infinite without one."""
         limits = [(self.caps.credits_total, "credits_total"), (self.caps.credits_day, "credits_day")]
         left = (
@@ -131,7 +131,7 @@ class KeyUse:
         )
         return max(0, min(left, default=math.inf))
 
-    def near(self, held: Sums, percent: int) -> CapName | None:
+    def near(self, held: CapSums, percent: int) -> CapName | None:
         """The first cap of which so many percent are used or held, if there is one; a cap of 0 is no limit to come
         near to."""
         for name in CAPS:
@@ -140,7 +140,7 @@ class KeyUse:
                 return name
         return None
 
-    def reached(self, held: Sums, wanted: KeyPart, resets_at: float) -> CapReached | None:
+    def reached(self, held: CapSums, wanted: KeyPart, resets_at: float) -> CapReached | None:
         """The first cap that does not leave what is wanted, if there is one; nothing wanted is always left."""
         for name in CAPS:
             cap, used = getattr(self.caps, name), getattr(self.used, name)
@@ -189,11 +189,11 @@ class CapReached:
         return ApiError("key_cap_reached", message, extra)
 
 
-def sums_of(parts: Iterable[KeyPart], today: str) -> Sums:
+def sums_of(parts: Iterable[KeyPart], today: str) -> CapSums:
     """The sum of the parts, in total and of those of ``today``."""
     every = tuple(parts)
     own = [part for part in every if part.day == today]
-    return Sums(
+    return CapSums(
         sum(part.credits for part in every),
         sum(part.nanodollars for part in every),
         sum(part.credits for part in own),

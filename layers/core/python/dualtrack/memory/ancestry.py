@@ -21,7 +21,7 @@ MAX_PARTS: Final = 32
 
 @stored(row=True)
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedPart:
     """The queries after those of the previous part, up to ``through``; likewise the digests, up to ``digests``."""
 
     conversation_id: str
@@ -30,7 +30,7 @@ class Shared:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class QueryRange:
     """Queries greater than ``after`` and less than ``before``, all stored in one conversation."""
 
     conversation_id: str
@@ -43,7 +43,7 @@ class Run:
 class Ancestry:
     """The parts of a conversation's past that other conversations wrote, oldest first; empty if it is not a fork."""
 
-    parts: tuple[Shared, ...] = ()
+    parts: tuple[SharedPart, ...] = ()
 
     @property
     def through(self) -> int:
@@ -63,17 +63,17 @@ class Ancestry:
         """The conversation in which a digest is stored."""
         return next((part.conversation_id for part in self.parts if number <= part.digests), own)
 
-    def runs(self, own: str, after: int, before: int) -> tuple[Run, ...]:
+    def runs(self, own: str, after: int, before: int) -> tuple[QueryRange, ...]:
         """Where the queries between two numbers are stored, in order; a single run if there is no fork."""
         if not self.parts:
-            return (Run(own, after, before),)
+            return (QueryRange(own, after, before),)
         runs, done = [], after
         for part in self.parts:
             if part.through > done and done + 1 < before:
-                runs.append(Run(part.conversation_id, done, min(part.through + 1, before)))
+                runs.append(QueryRange(part.conversation_id, done, min(part.through + 1, before)))
                 done = part.through
         if done + 1 < before:
-            runs.append(Run(own, done, before))
+            runs.append(QueryRange(own, done, before))
         return tuple(runs)
 
     def forked(self, own: str, through: int) -> tuple[Ancestry, str]:
@@ -85,9 +85,9 @@ class Ancestry:
         if whole.through == through:
             return whole, ""
         cut = next((part.conversation_id for part in self.parts if part.through > through), own)
-        return Ancestry((*whole.parts, Shared(cut, through, whole.digests))), cut
+        return Ancestry((*whole.parts, SharedPart(cut, through, whole.digests))), cut
 
     def with_digests(self, digests: int) -> Ancestry:
         """The ancestry with this number of digests in its last part; 0 if that has none of its own."""
         *before, last = self.parts
-        return Ancestry((*before, Shared(last.conversation_id, last.through, max(digests, last.digests))))
+        return Ancestry((*before, SharedPart(last.conversation_id, last.through, max(digests, last.digests))))

@@ -10,7 +10,7 @@ from dualtrack.text import clean, cut, neutralise
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from dualtrack.memory.sending import Cut, Refused
+    from dualtrack.memory.sending import RefusedFile, ResultCut
     from dualtrack.models.turn import ToolCall
 
 Message = dict[str, Any]
@@ -20,7 +20,7 @@ _FILES_LEFT_OUT: Final = "(Files of this {what} that could not be shown here: {c
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SentResult:
     """The result of a tool call, as the model sees it."""
 
     text: str
@@ -66,7 +66,7 @@ def parts_of(block: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def file_blocks(
-    files: Sequence[Mapping[str, str]], record_id: str, refused: Collection[Refused]
+    files: Sequence[Mapping[str, str]], record_id: str, refused: Collection[RefusedFile]
 ) -> list[dict[str, Any]]:
     """The files of a record, with a line in place of each that the service has refused."""
     return [
@@ -78,7 +78,7 @@ def file_blocks(
 
 
 def result_block(
-    call: ToolCall, result: Result, cut: Cut, refused: Collection[Refused] = ()
+    call: ToolCall, result: SentResult, cut: ResultCut, refused: Collection[RefusedFile] = ()
 ) -> dict[str, Any]:
     """A result as it is sent, with its cut applied."""
     text = f"[ID:{call.id}] {neutralise(fitted(call.id, result.text, cut.characters))}"

@@ -19,7 +19,7 @@ from dualtrack.media import within_request
 from dualtrack.memory.blocks import result_block
 from dualtrack.memory.estimate import FRAME_TOKENS, block_tokens, message_tokens, tokens_of_files
 from dualtrack.memory.refused_files import without_files
-from dualtrack.memory.sending import Cut
+from dualtrack.memory.sending import ResultCut
 from dualtrack.memory.summaries import EXTRACT_LIMIT
 from dualtrack.memory.view import build, cuts_in_force, thoughts
 from dualtrack.models.windows import context_window
@@ -28,7 +28,7 @@ from dualtrack.text import cautious_tokens, neutralise, within_tokens
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from dualtrack.memory.blocks import Result
+    from dualtrack.memory.blocks import SentResult
     from dualtrack.memory.sending import Sending
     from dualtrack.memory.view import View
     from dualtrack.models.thinking import Thinking
@@ -44,7 +44,7 @@ OWN_EXTRACT: Final = EXTRACT_LIMIT + 150
 _NOTE: Final = 100
 """Reserved for the note in the last call. A retry may be the last call although the first try was not."""
 
-_NOTHING: Final = Cut(0)
+_NOTHING: Final = ResultCut(0)
 _CORRECTION: Final = (1 / 1.3, 2.0)
 """Bounds of the correction: the true count is between that of the rough estimate and twice the cautious one."""
 
@@ -84,7 +84,7 @@ def fit(view: View, room: int) -> View:
     return _with(view, _shared(view, fresh, left))
 
 
-def smaller(view: View, steps: Iterator[Step]) -> View | None:
+def smaller(view: View, steps: Iterator[ShorteningStep]) -> View | None:
     """A smaller view, by the first of the remaining steps (`STEPS`) that makes it smaller; None if none does."""
     taken = message_tokens(build(view).messages)
     for step in steps:
@@ -120,7 +120,7 @@ def _with_files_within(view: View, room: int) -> View:
     files = _files_within(allowed, room - min(sum(needs), max(room, 0) // 2))
     shares = fair_shares(needs, room - tokens_of_files(allowed[:files]))
     cuts = {
-        file.record_id: Cut(_characters_within(text, need, share))
+        file.record_id: ResultCut(_characters_within(text, need, share))
         for file, text, need, share in zip(view.files, texts, needs, shares, strict=True)
     }
     view = _with(view, cuts)
@@ -140,7 +140,7 @@ def _files_within(files: Sequence[Mapping[str, str]], room: int) -> int:
 # ── results ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _with(view: View, results: Mapping[str, Cut]) -> View:
+def _with(view: View, results: Mapping[str, ResultCut]) -> View:
     return replace(view, cuts=view.cuts.with_results(results))
 
 
@@ -164,7 +164,8 @@ def _fresh(view: View, new: Collection[str]) -> list[_Fresh]:
         text = result.text[: cuts[call.id].characters]
         bare = _cost(call, result, _NOTHING)
         need, least = (
-            max(_cost(call, result, Cut(length)) - bare, 0) for length in (len(text), _extract(len(text)))
+            max(_cost(call, result, ResultCut(length)) - bare, 0)
+            for length in (len(text), _extract(len(text)))
         )
         fresh.append(_Fresh(call.id, text, result.media, need, least))
     return fresh
@@ -176,7 +177,7 @@ def _taken(view: View, fresh: Sequence[_Fresh]) -> int:
     return message_tokens(build(bare).messages) + _NOTE
 
 
-def _cost(call: ToolCall, result: Result, cut: Cut) -> int:
+def _cost(call: ToolCall, result: SentResult, cut: ResultCut) -> int:
     return block_tokens(result_block(call, result, cut))
 
 
@@ -194,7 +195,7 @@ def _with_extracts(view: View, kept: Collection[str], freeing: int) -> tuple[Vie
             if freed >= freeing or call.id in kept:
                 continue
             cut = view.cuts.results[call.id]
-            extract = Cut(_extract(cut.characters))
+            extract = ResultCut(_extract(cut.characters))
             if extract != cut:
                 result = turn.results[call.id]
                 freed += _cost(call, result, cut) - _cost(call, result, extract)
@@ -204,13 +205,13 @@ def _with_extracts(view: View, kept: Collection[str], freeing: int) -> tuple[Vie
     return _with(replace(view, cuts=replace(view.cuts, without_thinking=True)), short), freed
 
 
-def _shared(view: View, fresh: Sequence[_Fresh], left: int) -> dict[str, Cut]:
+def _shared(view: View, fresh: Sequence[_Fresh], left: int) -> dict[str, ResultCut]:
     """The cuts of the new results within what is left: files within half of it, or within what the texts leave."""
     need, least = sum(result.need for result in fresh), sum(result.least for result in fresh)
     files, taken = _files_shared(view, fresh, left - max(min(need, left // 2), least))
     shares = fair_shares([result.need - result.least for result in fresh], left - taken - least)
     return {
-        result.call_id: Cut(_characters(result, result.least + share), count)
+        result.call_id: ResultCut(_characters(result, result.least + share), count)
         for result, share, count in zip(fresh, shares, files, strict=True)
     }
 
@@ -289,9 +290,9 @@ def _least(view: View) -> View:
     without_thinking = view.cuts.without_thinking or bool(view.turns)
     least = replace(view, cuts=replace(view.cuts, query=query, without_thinking=without_thinking))
     cuts = cuts_in_force(view).items()
-    return _with(least, {call_id: Cut(_extract(cut.characters)) for call_id, cut in cuts})
+    return _with(least, {call_id: ResultCut(_extract(cut.characters)) for call_id, cut in cuts})
 
 
-Step = Callable[["View"], "View"]
-STEPS: Final[tuple[Step, ...]] = (_newest_cut_harder, _old_as_extracts, _least)
+ShorteningStep = Callable[["View"], "View"]
+STEPS: Final[tuple[ShorteningStep, ...]] = (_newest_cut_harder, _old_as_extracts, _least)
 """The steps, in order, for a request that is too long for the service."""

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.ids import query_id
-from dualtrack.memory.digests import DIGEST_LIMIT, Written
+from dualtrack.memory.digests import DIGEST_LIMIT, DigestDraft
 from dualtrack.memory.standing import Changes, Instruction, Standing, asked_in, listed
 from dualtrack.models.thinking import short_fields
 from dualtrack.text import clean, neutralise, one_line, preview, strip_echoes
@@ -86,13 +86,13 @@ def _source(base: Digest | None, folded: Sequence[QueryTrack]) -> str:
     return "\n".join([*so_far, "Then:", *lines])
 
 
-def written_by_model(text: str) -> Written | None:
+def written_by_model(text: str) -> DigestDraft | None:
     """The parts of the model's answer: the digest on one line without copied ids, a long one cut after a sentence; and
     the changes of the standing instructions. None without a digest."""
     head = _DIGEST.search(text)
     changes, rest = _changes(text[: head.start()] if head else text)
     said = _prose(text[head.end() :] if head else "\n".join(rest))
-    return Written(said, changes) if said else None
+    return DigestDraft(said, changes) if said else None
 
 
 def _changes(text: str) -> tuple[Changes, list[str]]:

@@ -72,7 +72,7 @@ class Digest:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class DigestDraft:
     """What a digest's writer says: the summary, and the changes of the standing instructions."""
 
     text: str
@@ -177,7 +177,11 @@ def _after(digest: Digest, past: Past) -> Past:
 
 
 def digest_of(
-    base: Digest | None, folded: Sequence[QueryTrack], written: Written | None, budget: TrackBudget, now: str
+    base: Digest | None,
+    folded: Sequence[QueryTrack],
+    written: DigestDraft | None,
+    budget: TrackBudget,
+    now: str,
 ) -> Digest:
     """The next digest for the previous one and the newly folded queries (at least one); None: without a model.
 

@@ -4,9 +4,9 @@ A full history sends every record whole in the messages of every call, with the 
 makes no summaries. Its calls are made at the moments of ours and cached by the service's rules; calls that only read
 the past back, and their results, are left out of it. Beyond the model's window it stops growing.
 
-    a turn is recorded         `Memory.with_call`     one more call on both sides, by the service's counts
-    the query has ended        `Memory.ended`         its records join the full history
-    summaries, a digest        `Sums.aside`           on our side alone; they come after the answer
+    a turn is recorded         `ChatMemory.with_call`     one more call on both sides, by the service's counts
+    the query has ended        `ChatMemory.ended`         its records join the full history
+    summaries, a digest        `MemorySums.aside`           on our side alone; they come after the answer
 
 The sums run on from query to query, so nothing of the past is read for them again.
 """
@@ -18,7 +18,7 @@ from typing import Final
 
 from dualtrack.codec import stored
 from dualtrack.models.prices import nanodollars
-from dualtrack.models.prompt_cache import Cached, cached_prompt
+from dualtrack.models.prompt_cache import CachedPrefix, cached_prompt
 from dualtrack.models.turn import Usage
 from dualtrack.models.windows import context_window
 
@@ -32,20 +32,20 @@ _RATIO: Final = 1 / 1.3
 
 @stored
 @dataclass(frozen=True, slots=True)
-class Costs:
+class CallCosts:
     """What model calls cost in 10⁻⁹ dollars: ``own`` as they were made, ``full`` with the full history."""
 
     own: int = 0
     full: int = 0
 
-    def __add__(self, other: Costs) -> Costs:
+    def __add__(self, other: CallCosts) -> CallCosts:
         """The costs of both."""
-        return Costs(self.own + other.own, self.full + other.full)
+        return CallCosts(self.own + other.own, self.full + other.full)
 
 
 @stored
 @dataclass(frozen=True, slots=True)
-class Sums:
+class MemorySums:
     """A conversation's running sums.
 
     ``costs``: of its turns; ``aside``: of its summaries and digests, in 10⁻⁹ dollars. The full history has ``tokens``
@@ -54,17 +54,17 @@ class Sums:
     outgrown the model's window.
     """
 
-    costs: Costs = field(default_factory=Costs)
+    costs: CallCosts = field(default_factory=CallCosts)
     aside: int = 0
     tokens: int = 0
-    cached: Cached = field(default_factory=Cached)
-    cached_apart: Cached = field(default_factory=Cached)
+    cached: CachedPrefix = field(default_factory=CachedPrefix)
+    cached_apart: CachedPrefix = field(default_factory=CachedPrefix)
     ratio: float = 0.0
     beyond_window: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class MeasuredCall:
     """A model call as it was made, for the same call with the full history.
 
     ``at``: when it was sent (epoch seconds); ``usage``: of its ``calls`` requests; ``lost``: 10⁻⁹ dollars of requests
@@ -96,39 +96,39 @@ class Call:
 
 @stored
 @dataclass(frozen=True, slots=True)
-class Memory:
+class ChatMemory:
     """The figures of a chat. ``sums``: its conversation's, with this chat in them; ``costs``: of its own turns;
     ``aside``: of its own summaries, in 10⁻⁹ dollars."""
 
-    sums: Sums = field(default_factory=Sums)
-    costs: Costs = field(default_factory=Costs)
+    sums: MemorySums = field(default_factory=MemorySums)
+    costs: CallCosts = field(default_factory=CallCosts)
     aside: int = 0
 
-    def with_call(self, call: Call) -> Memory:
+    def with_call(self, call: MeasuredCall) -> ChatMemory:
         """After a recorded turn."""
         own = nanodollars(call.model, call.usage, call.calls) + call.lost
         full, sums = _full_call(self.sums, call)
-        return replace(self, sums=sums)._with(Costs(own, own if full is None else full))
+        return replace(self, sums=sums)._with(CallCosts(own, own if full is None else full))
 
-    def with_lost(self, lost: int) -> Memory:
+    def with_lost(self, lost: int) -> ChatMemory:
         """After requests that were never recorded: they would have been lost with a full history too."""
-        return self._with(Costs(lost, lost))
+        return self._with(CallCosts(lost, lost))
 
-    def ended(self, model: str, estimated: int) -> Memory:
+    def ended(self, model: str, estimated: int) -> ChatMemory:
         """After the end of the query, whose records have this many tokens by `recall.history_tokens`."""
         tokens = self.sums.tokens + round((self.sums.ratio or _RATIO) * estimated)
         return replace(self, sums=replace(self.sums, tokens=min(tokens, context_window(model))))
 
-    def with_aside(self, before: int, own: int) -> Memory:
+    def with_aside(self, before: int, own: int) -> ChatMemory:
         """After the chat's summaries; ``before``: the conversation's summaries and digests without them."""
         return replace(self, sums=replace(self.sums, aside=before + own), aside=own)
 
-    def _with(self, costs: Costs) -> Memory:
+    def _with(self, costs: CallCosts) -> ChatMemory:
         sums = replace(self.sums, costs=self.sums.costs + costs)
         return replace(self, sums=sums, costs=self.costs + costs)
 
 
-def _full_call(sums: Sums, call: Call) -> tuple[int | None, Sums]:
+def _full_call(sums: MemorySums, call: MeasuredCall) -> tuple[int | None, MemorySums]:
     """What the call costs with the full history, None for as much as ours; and the sums after it."""
     if not call.prompt_tokens or not call.estimated:
         return None, sums
@@ -149,13 +149,13 @@ def _full_call(sums: Sums, call: Call) -> tuple[int | None, Sums]:
         usage.cache_write_tokens * call.calls,
     )
     if not usage.input_tokens:
-        left = Cached(tokens, call.at)
+        left = CachedPrefix(tokens, call.at)
         sums = replace(sums, cached_apart=left) if call.is_last else replace(sums, cached=left)
     after = replace(sums, beyond_window=sums.beyond_window or wanted > window)
     return nanodollars(call.model, whole, call.calls) + call.lost, after
 
 
-def _full_prompt(sums: Sums, call: Call, tokens: int, fixed: int) -> Usage:
+def _full_prompt(sums: MemorySums, call: MeasuredCall, tokens: int, fixed: int) -> Usage:
     """The usage of one request's prompt. Tools and system may have been cached by another conversation: then our own
     call has read them too."""
     if not _is_cached(call, tokens):
@@ -171,7 +171,7 @@ def _full_prompt(sums: Sums, call: Call, tokens: int, fixed: int) -> Usage:
     return Usage(cache_read_tokens=shared, cache_write_tokens=tokens - shared)
 
 
-def _is_cached(call: Call, tokens: int) -> bool:
+def _is_cached(call: MeasuredCall, tokens: int) -> bool:
     """Whether the service caches a prompt of this length, by what it has said of ours."""
     if call.usage.cache_read_tokens + call.usage.cache_write_tokens:
         return True

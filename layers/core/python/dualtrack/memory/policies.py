@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import freeze, thaw
 from dualtrack.ids import parse_record_id, query_id
-from dualtrack.memory.blocks import Message, Result, fitted, result_block, text_block, user_message
+from dualtrack.memory.blocks import Message, SentResult, fitted, result_block, text_block, user_message
 from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.records import Record, ToolCallDetail, block_of
-from dualtrack.memory.sending import Cut
+from dualtrack.memory.sending import ResultCut
 from dualtrack.memory.summaries import STOPPED
 from dualtrack.models.turn import ToolCall
 from dualtrack.profiles import PLACEHOLDER
@@ -26,7 +26,7 @@ from dualtrack.profiles import PLACEHOLDER
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dualtrack.memory.records import Block, QueryTrack
+    from dualtrack.memory.records import QueryTrack, TrackBlock
 
 LONG_TEXT: Final = 2_000
 """Length to which a past text is cut if it does not fit."""
@@ -48,7 +48,7 @@ def dual_track(tracks: Sequence[QueryTrack], template: str) -> list[list[Message
     return [_track_messages(track, template) for track in tracks]
 
 
-def asked(query: Block, template: str) -> Block:
+def asked(query: TrackBlock, template: str) -> TrackBlock:
     """A query's block as the model reads it: in the template, after its id."""
     return replace(query, content=template.replace(PLACEHOLDER, query.content))
 
@@ -69,14 +69,14 @@ class PastCall:
     """A tool call of an ended query. Without a result, only its name is sent."""
 
     call: ToolCall
-    result: Result | None = None
+    result: SentResult | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
     """A turn of an ended query: its text before the tools, and its calls. It counts as a round if it has calls."""
 
-    said: Block | None
+    said: TrackBlock | None
     calls: tuple[PastCall, ...] = ()
 
 
@@ -85,8 +85,8 @@ class PastQuery:
     """An ended query. ``is_answered``: it has an answer, in full or up to where the user stopped it."""
 
     number: int
-    query: Block
-    response: Block
+    query: TrackBlock
+    response: TrackBlock
     is_answered: bool
     turns: tuple[Round, ...] = ()
 
@@ -184,7 +184,7 @@ def _texts_within(queries: Sequence[PastQuery], wire: Wire) -> tuple[PastQuery, 
     return tuple(reversed(kept))
 
 
-def _beginning(block: Block, wire: Wire) -> Block:
+def _beginning(block: TrackBlock, wire: Wire) -> TrackBlock:
     length = len(block.content)
     if length <= LONG_TEXT:
         return block
@@ -222,7 +222,7 @@ def _belongs_to_a_turn(record: Record) -> bool:
     return parsed is not None and parsed.kind in ("thought", "tool")
 
 
-def _response(record: Record) -> Block:
+def _response(record: Record) -> TrackBlock:
     block = block_of(record)
     if record.stop != "cancelled":
         return block
@@ -283,7 +283,7 @@ def _tool_use(past: PastCall) -> dict[str, Any]:
 
 def _result(past: PastCall, wire: Wire) -> dict[str, Any]:
     if past.result:
-        return result_block(past.call, past.result, Cut(min(len(past.result.text), wire.result_limit)))
+        return result_block(past.call, past.result, ResultCut(min(len(past.result.text), wire.result_limit)))
     said = left_out(past.call, wire)
     return {"type": "tool_result", "tool_use_id": past.call.tool_use_id, "content": [text_block(said)]}
 
@@ -299,7 +299,7 @@ def _turn_records(turn: Round, at: str, wire: Wire) -> list[Record]:
     return said + [_call_record(call, at, wire) for call in turn.calls if wire.has_tools]
 
 
-def _record_of(block: Block) -> Record:
+def _record_of(block: TrackBlock) -> Record:
     return Record(block.record_id, "message", block.role, block.said, block.created_at)
 
 

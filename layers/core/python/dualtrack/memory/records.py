@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
 from dualtrack.codec import APART, As, stored
-from dualtrack.memory.full_history import Sums
+from dualtrack.memory.full_history import MemorySums
 from dualtrack.models.prices import CACHE_SECONDS
 from dualtrack.models.spent import ToolSideCalls
 from dualtrack.text import clean, neutralise, one_line
@@ -80,13 +80,13 @@ class Record:
     """For a digest: the queries that it covers, ``q1..q41``."""
     size: int = 0
     """For a summary: that of its block."""
-    sums: Sums | None = None
+    sums: MemorySums | None = None
     """For a response: the conversation's sums with its query in them, which a fork behind it inherits."""
 
 
 @stored
 @dataclass(frozen=True, slots=True)
-class Block:
+class TrackBlock:
     """One block of the summarised track: a query verbatim, or the summary of the record ``ref``.
 
     A block never changes; the order of blocks is the order of the track. ``size``: that of the record in bytes of
@@ -128,7 +128,7 @@ class Block:
 
 @stored
 @dataclass(frozen=True, slots=True)
-class Pace:
+class CallSums:
     """Running sums over a conversation's answered queries: their model ``calls``; ``cold``: those that found the past
     no longer in the prompt cache; ``at``: the moment of the last call, epoch seconds."""
 
@@ -137,10 +137,10 @@ class Pace:
     cold: int = 0
     at: float = 0.0
 
-    def after(self, first: float, last: float, calls: int) -> Pace:
+    def after(self, first: float, last: float, calls: int) -> CallSums:
         """The sums with one more query, whose calls were made from ``first`` to ``last``."""
         is_cold = self.queries > 0 and first - self.at > CACHE_SECONDS
-        return Pace(self.queries + 1, self.calls + calls, self.cold + is_cold, last)
+        return CallSums(self.queries + 1, self.calls + calls, self.cold + is_cold, last)
 
 
 @stored
@@ -176,15 +176,15 @@ class QueryTrack:
     """
 
     query: int
-    blocks: tuple[Block, ...]
+    blocks: tuple[TrackBlock, ...]
     whole_tokens: int = 0
-    pace: Pace = Pace()
+    pace: CallSums = CallSums()
 
 
-def block_of(record: Record) -> Block:
+def block_of(record: Record) -> TrackBlock:
     """The block that sends a full record; it names the record's files, so that they can be read back."""
     own = (record.record_id, record.role, clean(record.content), record.created_at)
-    return Block(*own, contents=files_named(record))
+    return TrackBlock(*own, contents=files_named(record))
 
 
 def files_named(record: Record) -> str:

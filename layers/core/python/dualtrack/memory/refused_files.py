@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dualtrack.memory.blocks import Message
-    from dualtrack.memory.sending import Refused
+    from dualtrack.memory.sending import RefusedFile
     from dualtrack.memory.view import View
-    from dualtrack.models.refusals import Place
+    from dualtrack.models.refusals import BlockPlace
 
 MOST_NAMED: Final = 5
 """Files of a query that are left out one by one: each costs a request. After that all are left out."""
@@ -29,7 +29,7 @@ def without_files(view: View) -> View:
     return _with_thinking(replace(view, cuts=cuts), is_kept=not view.turns)
 
 
-def without_file(view: View, messages: Sequence[Message], place: Place | None) -> View | None:
+def without_file(view: View, messages: Sequence[Message], place: BlockPlace | None) -> View | None:
     """The view with a line in place of the file at this place of its messages; None if no file of it is there, or if
     too many were named before."""
     refused = _file_at(view, messages, place) if place else None
@@ -45,7 +45,7 @@ def _with_thinking(view: View, *, is_kept: bool) -> View:
     return view if is_kept else replace(view, cuts=replace(view.cuts, without_thinking=True))
 
 
-def _file_at(view: View, messages: Sequence[Message], place: Place) -> Refused | None:
+def _file_at(view: View, messages: Sequence[Message], place: BlockPlace) -> RefusedFile | None:
     """The record of the file, and its number there: files follow the texts of the query, or the text of a result."""
     block = _at(messages[place.message]["content"], place.block) if place.message < len(messages) else None
     if block is None:

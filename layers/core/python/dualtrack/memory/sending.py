@@ -9,13 +9,13 @@ from types import MappingProxyType
 
 from dualtrack.codec import stored
 
-Refused = tuple[str, int]
+RefusedFile = tuple[str, int]
 """A file that the service has refused: its record's id, and its number among the record's images and PDFs, from 0."""
 
 
 @stored(row=True)
 @dataclass(frozen=True, slots=True)
-class Cut:
+class ResultCut:
     """How many characters of a result's text and how many of its files are sent, from the first on."""
 
     characters: int
@@ -33,14 +33,14 @@ class Cuts:
     why.
     """
 
-    results: Mapping[str, Cut] = field(default_factory=lambda: MappingProxyType({}))
+    results: Mapping[str, ResultCut] = field(default_factory=lambda: MappingProxyType({}))
     query: int | None = None
     attachments: int | None = None
     without_thinking: bool = False
     without_files: bool = False
-    refused: frozenset[Refused] = frozenset()
+    refused: frozenset[RefusedFile] = frozenset()
 
-    def with_results(self, results: Mapping[str, Cut]) -> Cuts:
+    def with_results(self, results: Mapping[str, ResultCut]) -> Cuts:
         """The cuts with those of these results replaced."""
         return replace(self, results=MappingProxyType({**self.results, **results}))
 

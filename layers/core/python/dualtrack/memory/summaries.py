@@ -9,9 +9,9 @@ from dualtrack.frozen import dumps
 from dualtrack.ids import parse_record_id, summary_id
 from dualtrack.memory.headings import contents_of
 from dualtrack.memory.records import (
-    Block,
     QueryTrack,
     Record,
+    TrackBlock,
     block_of,
     data_of,
     files_named,
@@ -118,7 +118,7 @@ def track_of(records: tuple[Record, ...], summaries: Mapping[str, str], whole: i
     return QueryTrack(_query_number(records), tuple(blocks))
 
 
-def _block(record: Record, summaries: Mapping[str, str], whole: int, now: str) -> Block | None:
+def _block(record: Record, summaries: Mapping[str, str], whole: int, now: str) -> TrackBlock | None:
     kind = _kind(record)
     is_long = _needs_summary(record, whole)
     if kind == "query" and not is_long:
@@ -141,7 +141,7 @@ def _block(record: Record, summaries: Mapping[str, str], whole: int, now: str) -
     size = len(clean(record.content).encode()) if is_cut else 0
     standing = found_at_the_ends(record.content) if kind == "query" and is_cut else ()
     contents = _contents(record, standing) if is_cut else _files(record)
-    return Block(
+    return TrackBlock(
         summary_id(record.record_id), record.role, text, now, record.record_id, size, contents, standing
     )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.frozen import dumps, thaw
 from dualtrack.media import within_request
 from dualtrack.memory.blocks import (
-    Result,
+    SentResult,
     file_blocks,
     files_left_out,
     fitted,
@@ -25,8 +25,8 @@ from dualtrack.memory.blocks import (
 from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.policies import asked, dual_track
 from dualtrack.memory.recall import is_recall
-from dualtrack.memory.records import THINKING, Block, QueryTrack, file_data
-from dualtrack.memory.sending import Cut, Cuts
+from dualtrack.memory.records import THINKING, QueryTrack, TrackBlock, file_data
+from dualtrack.memory.sending import Cuts, ResultCut
 from dualtrack.profiles import PLACEHOLDER
 from dualtrack.text import cautious_tokens, clean, estimate_tokens, neutralise
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dualtrack.memory.blocks import Message
     from dualtrack.memory.digests import Digest
     from dualtrack.memory.records import Whole
-    from dualtrack.models.turn import Limit, ToolCall
+    from dualtrack.models.turn import LastCallReason, ToolCall
 
 _FINAL_NOTES: Final[Mapping[str, str]] = {
     "max_turns": (
@@ -84,7 +84,7 @@ class PastTurn:
 
     content: tuple[Mapping[str, Any], ...]
     calls: tuple[ToolCall, ...]
-    results: Mapping[str, Result]
+    results: Mapping[str, SentResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class View:
 
     tracks: tuple[QueryTrack, ...]
     """The tracks of the past queries after the digest, if the policy is `dual_track`."""
-    query: Block
+    query: TrackBlock
     instructions: str = ""
     """What the client's own program says to this query alone (CONTRACT 10)."""
     whole: Mapping[int, Whole] = field(default_factory=lambda: MappingProxyType({}))
@@ -113,7 +113,7 @@ class View:
     """Images and PDFs of the query: ``{"media_type", "data"}``, base64."""
     files: tuple[TextFile, ...] = ()
     turns: tuple[PastTurn, ...] = ()
-    limit: Limit = ""
+    limit: LastCallReason = ""
     max_turns: int = 0
     result_limit: int = 100_000
     replay: Replay = field(default_factory=Replay)
@@ -165,7 +165,7 @@ def own_messages(view: View) -> tuple[Message, ...]:
 
 
 def _own(
-    view: View, attachments: tuple[Mapping[str, str], ...], cuts: Mapping[str, Cut]
+    view: View, attachments: tuple[Mapping[str, str], ...], cuts: Mapping[str, ResultCut]
 ) -> tuple[list[Message], int]:
     """The query and its turns, and how many of these messages precede the last turn (0: there is none)."""
     messages = [user_message(_query_blocks(view, attachments, cuts))]
@@ -204,7 +204,7 @@ def _past(view: View) -> list[list[Message]]:
     return folded + sent + replayed
 
 
-def _turn_messages(turn: PastTurn, cuts: Mapping[str, Cut], decided: Cuts) -> list[Message]:
+def _turn_messages(turn: PastTurn, cuts: Mapping[str, ResultCut], decided: Cuts) -> list[Message]:
     content = _said(turn, decided)
     # a pause may come before anything was said
     messages: list[Message] = [{"role": "assistant", "content": thaw(content)}] if content else []
@@ -229,7 +229,7 @@ def whole_tokens(view: View) -> int:
     return cut_off - recalled
 
 
-def cuts_in_force(view: View) -> dict[str, Cut]:
+def cuts_in_force(view: View) -> dict[str, ResultCut]:
     """The cuts of every text file and result, by record id in their order.
 
     Without a decision, files are taken in order: what was sent before is sent again, so the cached prefix stays valid.
@@ -237,7 +237,9 @@ def cuts_in_force(view: View) -> dict[str, Cut]:
     attachments = _attachments(view)
     count, characters = len(attachments), sum(len(file["data"]) for file in attachments)
     cuts = {
-        file.record_id: view.cuts.results.get(file.record_id, Cut(min(len(file.text), view.result_limit)))
+        file.record_id: view.cuts.results.get(
+            file.record_id, ResultCut(min(len(file.text), view.result_limit))
+        )
         for file in view.files
     }
     for turn in view.turns:
@@ -248,7 +250,7 @@ def cuts_in_force(view: View) -> dict[str, Cut]:
             count += files
             characters += sum(len(file["data"]) for file in result.media[:files])
             length = cut.characters if cut else min(len(result.text), view.result_limit)
-            cuts[call.id] = Cut(length, files)
+            cuts[call.id] = ResultCut(length, files)
     return cuts
 
 
@@ -270,7 +272,7 @@ def thoughts(view: View) -> list[dict[str, Any]]:
 
 
 def _query_blocks(
-    view: View, attachments: tuple[Mapping[str, str], ...], cuts: Mapping[str, Cut]
+    view: View, attachments: tuple[Mapping[str, str], ...], cuts: Mapping[str, ResultCut]
 ) -> list[dict[str, Any]]:
     query = view.query
     if view.cuts.query is not None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dualtrack.memory.joint_summaries import LastCall
-    from dualtrack.memory.records import Pace, QueryTrack, Record
+    from dualtrack.memory.records import CallSums, QueryTrack, Record
     from dualtrack.memory.summaries import SummaryRequest
 
 QUERIES_AHEAD: Final = 4
@@ -61,7 +61,7 @@ class Summariser:
 
 def batch(
     queries: Sequence[WholeQuery],
-    pace: Pace,
+    pace: CallSums,
     summariser: Summariser,
     *,
     is_forced: bool,
@@ -102,7 +102,7 @@ def _within(
     )
 
 
-def read_factor(pace: Pace) -> float:
+def read_factor(pace: CallSums) -> float:
     """What reading a token of the past costs in a query of this conversation, as a multiple of the price of input: its
     first call as often cold as so far, its later ones from the cache."""
     further = pace.queries - 1
@@ -111,6 +111,6 @@ def read_factor(pace: Pace) -> float:
     return CACHE_READ * (1 - cold) + CACHE_WRITE * cold + CACHE_READ * later
 
 
-def newest_pace(tracks: Sequence[QueryTrack]) -> Pace | None:
+def newest_pace(tracks: Sequence[QueryTrack]) -> CallSums | None:
     """The sums up to the newest of these queries that has them."""
     return next((track.pace for track in reversed(tracks) if track.pace.queries), None)

@@ -5,20 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.models.turn import SECOND_ANSWER, STOP_OF_LIMIT, Decision
+from dualtrack.models.turn import SECOND_ANSWER, STOP_OF_LIMIT, TurnDecision
 from dualtrack.output_check import misfit, written_json
 
 if TYPE_CHECKING:
     from dualtrack.frozen import JsonObject
-    from dualtrack.models.turn import Limit
+    from dualtrack.models.turn import LastCallReason
     from dualtrack.vocabulary import Stop
 
 _NOT_ASKED_AGAIN: Final = ("refusal", "context_window")
 
 
 def fitting(
-    decision: Decision, schema: JsonObject | None, limit: Limit, before: Limit, *, may_ask_again: bool
-) -> Decision:
+    decision: TurnDecision,
+    schema: JsonObject | None,
+    limit: LastCallReason,
+    before: LastCallReason,
+    *,
+    may_ask_again: bool,
+) -> TurnDecision:
     """The decision on an answer that has to fit a JSON Schema: it is the answer, or is asked for once more, or ends the
     chat as ``invalid_output``.
 
@@ -33,5 +38,5 @@ def fitting(
     if not problem:
         return replace(decision, text=text, stop=stop, fits=True)
     if may_ask_again and limit != SECOND_ANSWER:
-        return Decision("turn", decision.text, misfit=problem)
+        return TurnDecision("turn", decision.text, misfit=problem)
     return replace(decision, stop="max_tokens" if stop == "max_tokens" else "invalid_output")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from dualtrack.clock import iso
-from dualtrack.models.spent import ToolSideCalls, SideCalls
+from dualtrack.models.spent import SideCalls, ToolSideCalls
 from dualtrack.models.turn import Usage
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Question:
+class MeteredRequest:
     """A request: ``at`` in epoch seconds; ``usage`` is None until it is answered."""
 
     kind: Literal["model", "embedding"]
@@ -36,7 +36,7 @@ class Question:
 class Meter:
     """Collects the requests of a tool call, from several threads; each append is atomic."""
 
-    questions: list[Question] = field(default_factory=list)
+    questions: list[MeteredRequest] = field(default_factory=list)
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -49,7 +49,7 @@ class Meter:
 
     def asked(self) -> tuple[ToolSideCalls, ...]:
         """The requests so far: a line for each model and kind. An unanswered request counts as a try."""
-        by_model: dict[tuple[str, str], list[Question]] = {}
+        by_model: dict[tuple[str, str], list[MeteredRequest]] = {}
         for question in tuple(self.questions):
             by_model.setdefault((question.kind, question.model), []).append(question)
         return tuple(_added(own) for own in by_model.values())
@@ -59,9 +59,9 @@ _METER: Final[ContextVar[Meter | None]] = ContextVar("meter", default=None)
 
 
 @contextmanager
-def asking(kind: Literal["model", "embedding"], model: str) -> Iterator[Question]:
+def asking(kind: Literal["model", "embedding"], model: str) -> Iterator[MeteredRequest]:
     """A context around a request; the caller sets ``usage`` from the answer."""
-    question = Question(kind, model, time.time())
+    question = MeteredRequest(kind, model, time.time())
     meter, began = _METER.get(), time.monotonic()
     if meter is not None:
         meter.questions.append(question)
@@ -71,7 +71,7 @@ def asking(kind: Literal["model", "embedding"], model: str) -> Iterator[Question
         question.seconds = time.monotonic() - began
 
 
-def _added(questions: list[Question]) -> ToolSideCalls:
+def _added(questions: list[MeteredRequest]) -> ToolSideCalls:
     first = questions[0]
     usages = [question.usage for question in questions if question.usage is not None]
     side = SideCalls(

@@ -15,7 +15,7 @@ from dualtrack.models.turn import Usage
 
 @stored
 @dataclass(frozen=True, slots=True)
-class Cached:
+class CachedPrefix:
     """The prefix that a call has left in the cache: its ``tokens``, and the moment of that call (epoch seconds). By
     default nothing, as before the first call."""
 
@@ -27,7 +27,7 @@ class Cached:
         return self.tokens > 0 and at - self.at <= CACHE_SECONDS
 
 
-def cached_prompt(before: Cached, tokens: int, at: float) -> Usage:
+def cached_prompt(before: CachedPrefix, tokens: int, at: float) -> Usage:
     """The usage of a prompt of ``tokens`` that begins with the prefix and has a breakpoint at its end."""
     read = min(before.tokens, tokens) if before.is_warm(at) else 0
     return Usage(cache_read_tokens=read, cache_write_tokens=tokens - read)

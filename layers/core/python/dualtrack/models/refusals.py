@@ -17,7 +17,7 @@ _FILE: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BlockPlace:
     """A block of the messages, counted from 0; ``part``: of a tool result's content, else None."""
 
     message: int
@@ -25,10 +25,10 @@ class Place:
     part: int | None = None
 
 
-def named_file(said: str) -> Place | None:
+def named_file(said: str) -> BlockPlace | None:
     """The image or PDF that the service's own words name."""
     found = _FILE.search(said)
     if found is None:
         return None
     message, block, part = found.groups()
-    return Place(int(message), int(block), None if part is None else int(part))
+    return BlockPlace(int(message), int(block), None if part is None else int(part))

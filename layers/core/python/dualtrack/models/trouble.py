@@ -37,7 +37,7 @@ _SECRET: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Details:
+class ErrorDetails:
     """Whether details are ``shown``, and what they name: the ``provider`` and the parameter with its key."""
 
     shown: bool = False
@@ -51,7 +51,7 @@ def own_words(text: object) -> str:
     return preview(neutralise(_SECRET.sub("…", plain)), WORDS)
 
 
-def refusal(error: ModelRefused, details: Details) -> tuple[str, str, str]:
+def refusal(error: ModelRefused, details: ErrorDetails) -> tuple[str, str, str]:
     """(code, message, the operator's text) of a chat that failed because the service refused its request."""
     is_operators = error.status in _OPERATORS or _NO_CREDIT in error.said.lower()
     users = (
@@ -69,7 +69,7 @@ def named(error: ModelRefused) -> str:
     return f"{error.status} {error.kind}".strip()
 
 
-def unreachable(said: str, details: Details) -> tuple[str, str]:
+def unreachable(said: str, details: ErrorDetails) -> tuple[str, str]:
     """(message, the operator's text) of a chat that failed because the service did not answer. ``said``: the last try's
     error; without it there is only the user's text."""
     if not said:
@@ -79,13 +79,13 @@ def unreachable(said: str, details: Details) -> tuple[str, str]:
     return operators if details.shown else NOT_REACHED, operators
 
 
-def without_key(said: str, details: Details) -> tuple[str, str]:
+def without_key(said: str, details: ErrorDetails) -> tuple[str, str]:
     """The same for a chat whose function found no key. ``said`` names it and the command that sets it, if known."""
     operators = f"{own_words(said)} {FREE}" if said else ""
     return operators if said and details.shown else NOT_SERVED, operators
 
 
-def _setting(error: ModelRefused, details: Details) -> str:
+def _setting(error: ModelRefused, details: ErrorDetails) -> str:
     """What the operator should check first."""
     if details.provider == BEDROCK:
         return "the access to the model in Amazon Bedrock, and at DUALTRACK_MODEL and AWS_REGION"

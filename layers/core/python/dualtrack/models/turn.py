@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from dualtrack.codec import stored
 from dualtrack.ids import tool_id
 from dualtrack.text import strip_echoes
-from dualtrack.tool_values import Kind, PriceClass
+from dualtrack.tool_values import PriceClass, ToolKind
 from dualtrack.vocabulary import CallKind, DecidedBy, DecisionOutcome
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from dualtrack.tool_values import ToolSpec
     from dualtrack.vocabulary import Stop
 
-    Check = Callable[[Mapping[str, Any], ToolSpec], str]
+    InputCheck = Callable[[Mapping[str, Any], ToolSpec], str]
     Gates = Callable[[ToolSpec], "Gate"]
 
 MAX_CALLS_PER_TURN: Final = 20
 
-Next = Literal["tools", "turn", "answered"]
-Cut = Literal["max_turns", "insufficient_credits", "timeout", "max_cost"]
-Limit = Literal["", "rounds_done", "second_answer"] | Cut
+NextStep = Literal["tools", "turn", "answered"]
+CutReason = Literal["max_turns", "insufficient_credits", "timeout", "max_cost"]
+LastCallReason = Literal["", "rounds_done", "second_answer"] | CutReason
 """Why a call is the last one and may use no tools; empty if it is not the last. `ROUNDS_DONE` is no limit to anybody:
 nobody is told, and the answer stops as the model says."""
 
@@ -39,7 +39,7 @@ ROUNDS_DONE: Final = "rounds_done"
 SECOND_ANSWER: Final = "second_answer"
 """The first answer did not fit its JSON Schema, and this call is forced to."""
 
-STOP_OF_LIMIT: Final[Mapping[str, Cut]] = {
+STOP_OF_LIMIT: Final[Mapping[str, CutReason]] = {
     "max_turns": "max_turns",
     "insufficient_credits": "insufficient_credits",
     "timeout": "timeout",
@@ -163,7 +163,7 @@ class ToolCall:
     tool_use_id: str
     tool: str
     input: Mapping[str, Any]
-    fn: Kind | Literal[""] = ""
+    fn: ToolKind | Literal[""] = ""
     price_class: PriceClass = "other"
     repeatable: bool = True
     refused: str = ""
@@ -206,12 +206,12 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class TurnDecision:
     """The decision on a reply: ``text`` is the response if answered, else the text before the tools; ``stop`` says why
     it ended, if answered. ``misfit``: why an answer does not fit its JSON Schema and has to be given again; ``fits``:
     it does."""
 
-    next: Next
+    next: NextStep
     text: str
     calls: tuple[ToolCall, ...] = ()
     stop: Stop = "complete"
@@ -225,10 +225,10 @@ def decide(
     query: int,
     calls_before: int,
     offered: Mapping[str, ToolSpec],
-    limit: Limit,
+    limit: LastCallReason,
     invalid: Callable[[ToolSpec, Mapping[str, Any]], str],
     gates: Gates,
-) -> Decision:
+) -> TurnDecision:
     """The decision on a reply.
 
     ``calls_before`` counts the query's calls so far; ``invalid`` returns what is wrong with a tool's
@@ -248,16 +248,16 @@ def decide(
             for number, block in enumerate(tool_uses, start=1)
         )
         runnable = any(call.may_run for call in calls)
-        return Decision("tools" if runnable else "turn", text, calls)
+        return TurnDecision("tools" if runnable else "turn", text, calls)
     if not limit and reply.stop_reason == "pause_turn":
-        return Decision("turn", text)
+        return TurnDecision("turn", text)
     stop = STOP_OF_LIMIT.get(limit) or _STOPS[reply.stop_reason]
-    return Decision(
+    return TurnDecision(
         "answered", text if text.strip() else _WORDLESS.get(stop, "(The model gave no answer.)"), stop=stop
     )
 
 
-def limit_from_stop(stop: str, *, is_after_rounds: bool) -> Limit:
+def limit_from_stop(stop: str, *, is_after_rounds: bool) -> LastCallReason:
     """The limit that made a chat's last call the last, from its stop reason. ``is_after_rounds``: whether the call
     came after the profile's ``max_turns``."""
     return STOP_OF_LIMIT.get(stop, ROUNDS_DONE if is_after_rounds else "")
@@ -268,7 +268,7 @@ def _call(
     call_id: str,
     spec: ToolSpec | None,
     number: int,
-    check: Check,
+    check: InputCheck,
     gates: Gates,
 ) -> ToolCall:
     arguments = block["input"]
@@ -293,7 +293,7 @@ def _call(
     )
 
 
-def _refusal(block: Mapping[str, Any], spec: ToolSpec, number: int, check: Check) -> str:
+def _refusal(block: Mapping[str, Any], spec: ToolSpec, number: int, check: InputCheck) -> str:
     if number > MAX_CALLS_PER_TURN:
         return f"at most {MAX_CALLS_PER_TURN} tool calls run in one turn; ask again in the next one."
     return check(block, spec)

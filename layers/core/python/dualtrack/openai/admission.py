@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.api.rate_limit import count_within
-from dualtrack.chat.agent import Deployed
+from dualtrack.chat.agent import AgentDeployment
 from dualtrack.chat.decide_calls import decide_calls
 from dualtrack.chat.start_chat import NewChat, Repeat, first_chat, start_chat
 from dualtrack.errors import invalid_request
@@ -23,7 +23,7 @@ from dualtrack.profiles import UTILITY, all_profiles
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.api.identity import Identity
+    from dualtrack.api.identity import ApiCaller
     from dualtrack.chat.cost_hold import CostSettings
     from dualtrack.openai.client_tools import PastCall
     from dualtrack.openai.prompt import Prompt
@@ -55,14 +55,14 @@ class Admission:
     costs: CostSettings
     upgrade_message: str = ""
 
-    def models(self, identity: Identity) -> list[str]:
+    def models(self, identity: ApiCaller) -> list[str]:
         """The models that the caller may name: the profiles, and the one for small tasks."""
         allowed = identity.key.profiles if identity.key else frozenset()
         return [*(name for name in all_profiles() if not allowed or name in allowed), UTILITY.name]
 
     def admit(
         self,
-        identity: Identity,
+        identity: ApiCaller,
         prompt: Prompt,
         raw: bytes,
         named: str,
@@ -89,7 +89,7 @@ class Admission:
         placed = self._placed(identity, prompt, named, behind)
         return Admitted(placed.running or self._chat(identity, prompt, placed.conversation_id, repeat, echo))
 
-    def _decided(self, identity: Identity, results: Sequence[PastCall]) -> Admitted:
+    def _decided(self, identity: ApiCaller, results: Sequence[PastCall]) -> Admitted:
         """The chat that has waited for these results, and goes on with them; the same ones again change nothing."""
         stores, chat_id = self.stores, next(call.chat_id for call in results if call.chat_id)
         loaded = stores.chats.load_with_turns(identity.user, chat_id)
@@ -99,11 +99,11 @@ class Admission:
         identity.require_sight(loaded[0].key_id)
         by: DecidedBy = "key" if identity.key else "user"
         wanted = decisions(results, turn)
-        chat = decide_calls(stores, self.executions, loaded[0], wanted, by, Deployed(""))
+        chat = decide_calls(stores, self.executions, loaded[0], wanted, by, AgentDeployment(""))
         return Admitted(chat, turn.number)
 
     def _chat(
-        self, identity: Identity, prompt: Prompt, conversation_id: str, repeat: Repeat, echo: str
+        self, identity: ApiCaller, prompt: Prompt, conversation_id: str, repeat: Repeat, echo: str
     ) -> Chat:
         new = NewChat(
             identity.user,
@@ -135,7 +135,7 @@ class Admission:
                 self.index.name(chat, prompt.foreign_id, self.stores.clock())
         return chat
 
-    def _placed(self, identity: Identity, prompt: Prompt, named: str, behind: str) -> Placed:
+    def _placed(self, identity: ApiCaller, prompt: Prompt, named: str, behind: str) -> Placed:
         """Where the message stands; a small task stands alone, and there are few a minute."""
         if not prompt.is_task:
             return Placing(self.stores, self.index, self.executions, identity).place(prompt, named, behind)
@@ -170,7 +170,7 @@ class Admission:
         return usage_of(chat, (turn for turn in turns if not after < turn.number <= until))
 
 
-def _repeat(identity: Identity, raw: bytes, named: str) -> Repeat:
+def _repeat(identity: ApiCaller, raw: bytes, named: str) -> Repeat:
     """By which a retry of this request is recognised: the same body by the same key."""
     digest = hashlib.sha256(raw).hexdigest()
     return Repeat(f"openai {identity.key_id} {named} {digest}", digest, is_first=True)

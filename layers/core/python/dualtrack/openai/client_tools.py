@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.chat.decide_calls import Wanted
+from dualtrack.chat.decide_calls import CallDecision
 from dualtrack.errors import invalid_request
 from dualtrack.frozen import dumps, freeze, strict_loads
 from dualtrack.text import clean
@@ -125,7 +125,7 @@ def is_clients(call: JsonObject) -> bool:
     return call["kind"] == "client_tool"
 
 
-def decisions(calls: Iterable[PastCall], turn: RecordedTurn) -> list[Wanted]:
+def decisions(calls: Iterable[PastCall], turn: RecordedTurn) -> list[CallDecision]:
     """What results decide on the calls of a turn: those that the client should have run and has no result for were
     declined. The same results always decide the same."""
     came = {
@@ -134,9 +134,9 @@ def decisions(calls: Iterable[PastCall], turn: RecordedTurn) -> list[Wanted]:
         if call.result is not None and (named := _CALL_ID.fullmatch(call.call_id))
     }
     return [
-        Wanted(call.id, result=ToolResult(came[call.id]))
+        CallDecision(call.id, result=ToolResult(came[call.id]))
         if call.id in came
-        else Wanted(call.id, approve=False, reason=NOT_RUN)
+        else CallDecision(call.id, approve=False, reason=NOT_RUN)
         for call in turn.calls
         if call.asks == "client_tool"
     ]

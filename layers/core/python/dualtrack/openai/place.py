@@ -36,7 +36,7 @@ from dualtrack.storage.past_writes import import_records
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dualtrack.api.identity import Identity
+    from dualtrack.api.identity import ApiCaller
     from dualtrack.openai.client_tools import PastCall
     from dualtrack.openai.exchanges import Exchange
     from dualtrack.openai.prompt import Prompt
@@ -69,7 +69,7 @@ class Placing:
     stores: AdmissionStores
     index: ExchangeIndex
     executions: Executions
-    identity: Identity
+    identity: ApiCaller
 
     def place(self, prompt: Prompt, named: str, behind: str = "") -> Placed:
         """The conversation; ``named``: the one that the request names; ``behind``: the chat that it follows. Raises 403

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from dualtrack.api.identity import Identity
+    from dualtrack.api.identity import ApiCaller
     from dualtrack.openai.prompt import Prompt
     from dualtrack.openai.responses_prompt import Requested
     from dualtrack.openai.serving import Serving
@@ -83,7 +83,7 @@ class ResponsesDoor:
         body = await anyio.to_thread.run_sync(answer.so_far)
         return JSONResponse(body, headers=headers_for(answer.chat))
 
-    def _admit(self, identity: Identity, asked: Requested, raw: bytes, request: Request) -> _Response:
+    def _admit(self, identity: ApiCaller, asked: Requested, raw: bytes, request: Request) -> _Response:
         admitted = self.serving.admission.admit(
             identity,
             self.serving.with_foreign_id(asked.prompt, request),
@@ -96,7 +96,7 @@ class ResponsesDoor:
         request.state.chat_id = admitted.chat.chat_id
         return _Response(self.serving, admitted.chat, admitted.after, asked.echo, asked.prompt)
 
-    def _found(self, identity: Identity, request: Request) -> _Response:
+    def _found(self, identity: ApiCaller, request: Request) -> _Response:
         chat_id, after = chat_of_response(request.path_params["response_id"])
         request.state.chat_id = chat_id
         chats = self.serving.admission.stores.chats

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from dualtrack.api.identity import Identity
+    from dualtrack.api.identity import ApiCaller
     from dualtrack.openai.admission import Admission
     from dualtrack.openai.prompt import Prompt
     from dualtrack.openai.transcript import Failed
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dualtrack.streaming.follow_events import EventReader
     from dualtrack.vocabulary import Scope
 
-    Identify = Callable[[Request, tuple[Scope, ...]], Identity]
+    Identify = Callable[[Request, tuple[Scope, ...]], ApiCaller]
     Serve = Callable[[Request], Awaitable[Response]]
 
 CONVERSATION: Final = "X-Dualtrack-Conversation"
@@ -65,7 +65,7 @@ class Serving:
     """Those in which clients name a conversation by an id of their own."""
     silent_seconds: float = SILENT_SECONDS
 
-    async def caller(self, request: Request, scopes: tuple[Scope, ...]) -> Identity:
+    async def caller(self, request: Request, scopes: tuple[Scope, ...]) -> ApiCaller:
         """Who asks, with one of these scopes."""
         identity = await anyio.to_thread.run_sync(self.identify, request, scopes)
         request.state.user = identity.user

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dualtrack.codec import decode, encode, stored
-from dualtrack.storage.dynamo import Lost, delete, delete_partition, get, put, to_wire, transact
+from dualtrack.storage.dynamo import ConditionFailed, delete, delete_partition, get, put, to_wire, transact
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -57,7 +57,7 @@ class ApiRequests:
     def forget(self, user: str, key: str, chat_id: str) -> None:
         """Forget the key if this is its chat, so that it can make another one."""
         its_own = "chat_id = :chat"
-        with contextlib.suppress(Lost):
+        with contextlib.suppress(ConditionFailed):
             transact(
                 self.client, [delete("repeat", self.table, _key(user, key), its_own, {":chat": chat_id})]
             )

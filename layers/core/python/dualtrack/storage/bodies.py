@@ -33,7 +33,7 @@ _HEADS_AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class StoredBody:
     """A body to be written: ``pointer`` is stored in its item, ``packed`` are its compressed bytes."""
 
     pk: str
@@ -46,24 +46,26 @@ class Body:
         return self.pointer.startswith("s3:")
 
 
-Write = Action | Body
+Write = Action | StoredBody
 """A part of what a step records."""
 
 
-def body_of(pk: str, data: bytes) -> Body:
+def body_of(pk: str, data: bytes) -> StoredBody:
     """The body of these bytes; deterministic."""
     digest = hashlib.sha256(data).hexdigest()[:40]
     packed = zlib.compress(data)
     in_table = len(packed) <= ITEM_LIMIT
-    return Body(pk, f"B#{digest}" if in_table else f"s3:{_object_prefix(pk)}{digest}", packed)
+    return StoredBody(pk, f"B#{digest}" if in_table else f"s3:{_object_prefix(pk)}{digest}", packed)
 
 
-def object_of(pk: str, packed: bytes) -> Body:
+def object_of(pk: str, packed: bytes) -> StoredBody:
     """A body for data that is already compressed or incompressible; always an object in S3."""
-    return Body(pk, f"s3:{_object_prefix(pk)}{hashlib.sha256(packed).hexdigest()[:40]}", packed)
+    return StoredBody(pk, f"s3:{_object_prefix(pk)}{hashlib.sha256(packed).hexdigest()[:40]}", packed)
 
 
-def attach(pk: str, files: Iterable[tuple[str, bytes]]) -> tuple[tuple[Attachment, ...], tuple[Body, ...]]:
+def attach(
+    pk: str, files: Iterable[tuple[str, bytes]]
+) -> tuple[tuple[Attachment, ...], tuple[StoredBody, ...]]:
     """The attachments of files (media type, bytes), and their bodies."""
     listed = [(media_type, len(data), body_of(pk, data)) for media_type, data in files]
     attachments = tuple(Attachment(media_type, size, body.pointer) for media_type, size, body in listed)
@@ -104,7 +106,7 @@ class BodyStore:
     table: str
     bucket: str
 
-    def write(self, body: Body) -> None:
+    def write(self, body: StoredBody) -> None:
         """Store the body in the table or in S3, as its pointer says. Idempotent."""
         if body.is_object:
             key = body.pointer[3:]
@@ -112,17 +114,17 @@ class BodyStore:
         else:
             transact(self.dynamodb, [self.put_action(body)])
 
-    def put_action(self, body: Body) -> Action:
+    def put_action(self, body: StoredBody) -> Action:
         """The put of a body that is stored in the table."""
         return put("body", self.table, {"pk": body.pk, "sk": body.pointer, "z": body.packed})
 
     def write_objects(self, writes: Sequence[Write]) -> list[Action]:
         """Write the bodies that are objects; returns the actions for all other writes."""
         for write in writes:
-            if isinstance(write, Body) and write.is_object:
+            if isinstance(write, StoredBody) and write.is_object:
                 self.write(write)
-        kept = (write for write in writes if not (isinstance(write, Body) and write.is_object))
-        return [self.put_action(write) if isinstance(write, Body) else write for write in kept]
+        kept = (write for write in writes if not (isinstance(write, StoredBody) and write.is_object))
+        return [self.put_action(write) if isinstance(write, StoredBody) else write for write in kept]
 
     def load(self, pk: str, pointer: str) -> bytes:
         """The bytes of a pointer; raises `Gone`."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.storage.dynamo import (
-    Lost,
+    ConditionFailed,
     batch_get,
     delete,
     delete_partition,
@@ -117,7 +117,7 @@ class CacheStore:
     ) -> bool:
         names = {"#server": f"{_SERVER}{server}"}
         change = update("listing", self.table, _LISTINGS, expression, condition, values, names)
-        with suppress(Lost):
+        with suppress(ConditionFailed):
             transact(self.client, [change])
             return True
         return False
@@ -138,7 +138,7 @@ class CacheStore:
             "version", self.table, _tools_key(version), "SET #ttl = :ttl", "attribute_exists(pk)", {":ttl": expires},
             {"#ttl": "ttl"},
         )  # fmt: skip
-        with suppress(Lost):
+        with suppress(ConditionFailed):
             transact(self.client, [change])
             return True
         return False

@@ -27,16 +27,16 @@ from dualtrack.codec import APART, TEXT, As, decode, dump, encode, load, stored
 from dualtrack.errors import Gone, Superseded
 from dualtrack.frozen import freeze, loads
 from dualtrack.memory.ancestry import Ancestry
-from dualtrack.memory.full_history import Memory
+from dualtrack.memory.full_history import ChatMemory
 from dualtrack.memory.sending import Sending
 from dualtrack.models.cost_cap import CostHold
-from dualtrack.models.spent import Heard, TurnCall, SideCalls, ReceiptData
-from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, Usage
+from dualtrack.models.spent import Heard, ReceiptData, SideCalls, TurnCall
+from dualtrack.models.turn import LastCallReason, ModelReply, ToolCall, TurnDecision, Usage
 from dualtrack.requests import ChatRef
 from dualtrack.storage.bodies import body_of, partition, put_with_text, with_text
 from dualtrack.storage.dynamo import (
     Action,
-    Lost,
+    ConditionFailed,
     check,
     delete_all,
     from_wire,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.frozen import JsonObject
-    from dualtrack.storage.bodies import Body, BodyStore, Write
+    from dualtrack.storage.bodies import BodyStore, StoredBody, Write
     from dualtrack.storage.dynamo import Item
 
 LAST_CALL_SECONDS: Final = 4 * 60
@@ -121,7 +121,7 @@ class Chat:
     thoughts: int = 0
     held: int = 0
     documentation_paid: bool = False
-    limit: Limit = ""
+    limit: LastCallReason = ""
     credits_used: int = 0
     credits_remaining: int = 0
     usage: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -152,7 +152,7 @@ class Chat:
     """Whether its payer had a webhook when it was admitted, which is told how it ends."""
     costs: Annotated[CostHold | None, TEXT] = None
     """What it holds under that key."""
-    memory: Annotated[Memory, TEXT] = field(default_factory=Memory)
+    memory: Annotated[ChatMemory, TEXT] = field(default_factory=ChatMemory)
     """What its model calls cost, beside a full history's."""
     instructed: bool = False
     """Whether the client's program says something to its query alone (`ChatStore.instructions`)."""
@@ -273,7 +273,7 @@ class ChatStore:
         return bool(items)
 
     @staticmethod
-    def tools_body(user: str, conversation_id: str, tools: tuple[ToolSpec, ...]) -> Body:
+    def tools_body(user: str, conversation_id: str, tools: tuple[ToolSpec, ...]) -> StoredBody:
         """The tools that a client runs, to be kept with the conversation as long as it is."""
         return body_of(partition(user, conversation_id), dump(tools).encode())
 
@@ -347,7 +347,7 @@ class ChatStore:
         moved = update("pin", self.table, key, "SET pin = :pin", condition, values, {"#status": "status"})
         try:
             transact(self.client, [moved])
-        except Lost as lost:
+        except ConditionFailed as lost:
             raise Superseded("the pin") from lost
         return replace(chat, pin=pin)
 
@@ -380,11 +380,11 @@ class ChatStore:
         action = update("chat", self.table, key, "SET heard = :heard", condition, values, names)
         try:
             transact(self.client, [action])
-        except Lost as lost:
+        except ConditionFailed as lost:
             raise Superseded("the chat has moved on") from lost
 
     def count_sweep(self, chat: Chat) -> None:
-        """Note that a sweep tries to start or to end the chat. Raises `Lost` if the chat was deleted."""
+        """Note that a sweep tries to start or to end the chat. Raises `ConditionFailed` if the chat was deleted."""
         key = {"pk": chat.pk, "sk": "STATE"}
         values = {":sweeps": chat.sweeps + 1}
         change = update("chat", self.table, key, "SET sweeps = :sweeps", "attribute_exists(pk)", values)
@@ -420,7 +420,7 @@ class ChatStore:
         chat: Chat,
         number: int,
         reply: ModelReply,
-        decision: Decision,
+        decision: TurnDecision,
         after: Chat,
         sending: Sending,
         made: TurnCall,
@@ -499,7 +499,7 @@ class ChatStore:
         mark = {"pk": chat.pk, "sk": f"BEGUN#{call_id}", "by": token, "ttl": chat.deadline + 86_400}
         try:
             transact(self.client, [put_absent("begun", self.table, mark)])
-        except Lost as lost:
+        except ConditionFailed as lost:
             return lost.only_to_itself("begun", token)
         return True
 

@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from dualtrack.codec import APART, TEXT, decode, dump, encode, stored
 from dualtrack.ids import is_id
 from dualtrack.memory.ancestry import Ancestry
-from dualtrack.memory.full_history import Sums
+from dualtrack.memory.full_history import MemorySums
 from dualtrack.storage.dynamo import (
-    Lost,
+    ConditionFailed,
     batch_get,
     check,
     delete,
@@ -60,7 +60,7 @@ ALIVE: Final = "(attribute_not_exists(lease) OR lease <> :deleting)"
 LISTED_INDEX: Final = "listed"
 """An index of the history table: a user's conversations by their last query."""
 
-Asked = tuple[tuple[int, str], ...]
+QueryStarts = tuple[tuple[int, str], ...]
 """Numbers and beginnings of queries (`dualtrack.memory.asked`), oldest first."""
 
 MAX_ALLOWED: Final = 20
@@ -88,10 +88,10 @@ class Conversation:
     ancestry: Annotated[Ancestry, TEXT] = field(default_factory=Ancestry)
     forked_from: str = ""
     forks: int = 0
-    asked: Annotated[Asked, TEXT] = ()
+    asked: Annotated[QueryStarts, TEXT] = ()
     key_id: str = ""
     """The API key that began it."""
-    sums: Annotated[Sums, TEXT] = field(default_factory=Sums)
+    sums: Annotated[MemorySums, TEXT] = field(default_factory=MemorySums)
     aside: int = 0
     allowed: Annotated[Mapping[str, str], TEXT] = field(default_factory=lambda: MappingProxyType({}))
     chats_gone: bool = False
@@ -104,7 +104,7 @@ class Conversation:
         return tuple(dict.fromkeys([*shared, self.forked_from] if self.forked_from else shared))
 
     @property
-    def costs_so_far(self) -> Sums:
+    def costs_so_far(self) -> MemorySums:
         """Its running sums, with all summaries and digests so far."""
         return replace(self.sums, aside=self.aside)
 
@@ -242,14 +242,14 @@ class ConversationStore:
 
     def create(self, conversation: Conversation) -> None:
         """Store a new conversation. Its id is new: an existing item was stored by the first try of this request."""
-        with contextlib.suppress(Lost):
+        with contextlib.suppress(ConditionFailed):
             transact(self.client, [put_absent("conversation", self.table, _item(conversation))])
 
     def create_action(self, conversation: Conversation) -> Action:
         """The put of a conversation that is created with its first chat."""
         return put_absent("conversation", self.table, _item(conversation))
 
-    def take_action(self, conversation: Conversation, chat: Chat, title: str, asked: Asked) -> Action:
+    def take_action(self, conversation: Conversation, chat: Chat, title: str, asked: QueryStarts) -> Action:
         """Take the lease for this chat and count its query; ``title`` if it has none yet; ``asked`` with the query.
 
         The two halves of the condition: the lease is free ──── and no query came in since the conversation was read
@@ -302,8 +302,8 @@ class ConversationStore:
         return update("lease", self.table, key, change, condition, values)
 
     def disallow(self, conversation: Conversation, tool: str) -> None:
-        """Take back what the user has allowed; nothing if that is not allowed. Raises `Lost` if it was changed since
-        the conversation was read."""
+        """Take back what the user has allowed; nothing if that is not allowed. Raises `ConditionFailed` if it was
+        changed since the conversation was read."""
         left = {name: mark for name, mark in conversation.allowed.items() if name != tool}
         allowing = Allowing(conversation.allowed, left)
         condition = f"attribute_exists(pk) AND {ALIVE} AND {allowing.condition}"
@@ -324,7 +324,7 @@ class ConversationStore:
         return self._update(conversation, change, f"queries = :queries AND ({free})", values)
 
     def rename(self, conversation: Conversation, title: str, now: str) -> None:
-        """Change the title. Raises `Lost` if the conversation is deleted or being deleted."""
+        """Change the title. Raises `ConditionFailed` if the conversation is deleted or being deleted."""
         change = "SET title = :title, updated_at = :now"
         values = {":title": title, ":now": now, ":deleting": DELETING}
         exists = "attribute_exists(pk) AND (attribute_not_exists(lease) OR lease <> :deleting)"
@@ -339,7 +339,7 @@ class ConversationStore:
     def note_chats_gone(self, conversation: Conversation) -> None:
         """Note that the chats of the kept queries are deleted; does nothing for a conversation that is gone."""
         change, values = "SET chats_gone = :yes", {":yes": True, ":deleting": DELETING}
-        with contextlib.suppress(Lost):
+        with contextlib.suppress(ConditionFailed):
             transact(self.client, [self._update(conversation, change, "lease = :deleting", values)])
 
     def remove(self, conversation: Conversation) -> None:

@@ -50,7 +50,7 @@ _PIECE: Final = 1 << 20
 
 @stored
 @dataclass(frozen=True, slots=True)
-class Document:
+class StoredDocument:
     """A document of a version. ``title`` is the key, ``digest`` the hash of its content, ``name`` that of the file;
     ``counts``: numbers of its lessons and chunks; ``at``: epoch seconds when it was added."""
 
@@ -63,7 +63,7 @@ class Document:
 
 @stored
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedVersion:
     """The published version. ``model``: of its vectors, empty for none; ``at``: epoch seconds.
 
     ``head``: if a vector index has its vectors too (`dualtrack.storage.vector_indexes`), the size of the part of the
@@ -91,20 +91,20 @@ class CorpusStore:
         published = self.published(corpus)
         return published.version if published else None
 
-    def published(self, corpus: str) -> Published | None:
+    def published(self, corpus: str) -> PublishedVersion | None:
         """The published version; None before the first."""
         item = get(self.dynamodb, self.table, {"pk": partition(corpus), "sk": _CURRENT})
-        return decode(Published, item) if item else None
+        return decode(PublishedVersion, item) if item else None
 
     def index(self, corpus: str, version: str, head: int = 0) -> bytes:
         """A version's index, or its first ``head`` bytes. Raises `Gone` if it was deleted."""
         return self._read(f"{_version(corpus, version)}index", head)
 
-    def documents(self, corpus: str, version: str) -> tuple[Document, ...]:
+    def documents(self, corpus: str, version: str) -> tuple[StoredDocument, ...]:
         """The documents of a version, in order. Raises `Gone` if it was deleted."""
-        return load(tuple[Document, ...], self._read(f"{_version(corpus, version)}documents"))
+        return load(tuple[StoredDocument, ...], self._read(f"{_version(corpus, version)}documents"))
 
-    def published_documents(self, corpus: str) -> tuple[Published | None, tuple[Document, ...]]:
+    def published_documents(self, corpus: str) -> tuple[PublishedVersion | None, tuple[StoredDocument, ...]]:
         """The published version and its documents. A version that is replaced between the two reads exists long
         enough for the second."""
         published = self.published(corpus)
@@ -118,7 +118,9 @@ class CorpusStore:
         """Copy an object of a version into a file, in pieces. Raises `Gone` if it was deleted."""
         shutil.copyfileobj(self._open(f"{_version(corpus, version)}{name}"), file, _PIECE)
 
-    def write_version(self, corpus: str, version: str, index: bytes, documents: Sequence[Document]) -> None:
+    def write_version(
+        self, corpus: str, version: str, index: bytes, documents: Sequence[StoredDocument]
+    ) -> None:
         """Write both objects of a version before it is published."""
         self._write(f"{_version(corpus, version)}index", index)
         self.write_documents(corpus, version, documents)
@@ -132,18 +134,20 @@ class CorpusStore:
         """Write a graph's schema, of a version before it is published."""
         self._write(f"{_version(corpus, version)}schema", schema)
 
-    def write_documents(self, corpus: str, version: str, documents: Sequence[Document]) -> None:
+    def write_documents(self, corpus: str, version: str, documents: Sequence[StoredDocument]) -> None:
         """Write the list of documents of a version before it is published."""
         self._write(f"{_version(corpus, version)}documents", dump(tuple(documents)).encode())
 
-    def publish(self, corpus: str, new: Published, base: str | None, also: Sequence[Action] = ()) -> None:
+    def publish(
+        self, corpus: str, new: PublishedVersion, base: str | None, also: Sequence[Action] = ()
+    ) -> None:
         """Make a version current, if the one it was made from still is, in one transaction with ``also``.
 
         Raises `Lost`, with the name ``current`` if another version was published meanwhile.
         """
         transact(self.dynamodb, [self._publication(corpus, new, base), *also])
 
-    def _publication(self, corpus: str, new: Published, base: str | None) -> Action:
+    def _publication(self, corpus: str, new: PublishedVersion, base: str | None) -> Action:
         item = {"pk": partition(corpus), "sk": _CURRENT, **encode(new)}
         if base is None:
             return put("current", self.table, item, "attribute_not_exists(pk)")

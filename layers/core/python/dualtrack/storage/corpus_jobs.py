@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from dualtrack.codec import APART, decode, encode, stored
 from dualtrack.storage.corpora import partition
 from dualtrack.storage.dynamo import (
-    Lost,
+    ConditionFailed,
     delete,
     delete_all,
     get,
@@ -109,7 +109,7 @@ class CorpusJobs:
         put_all(self.client, self.table, (_file_item(job.corpus, job.job_id, file) for file in files))
         opened = {"pk": partition(job.corpus), "sk": f"OPEN#{job.job_id}"}
         actions = [put_absent("job", self.table, _job_item(job)), put("open", self.table, opened)]
-        with contextlib.suppress(Lost):  # lost to its own first delivery: the id is new
+        with contextlib.suppress(ConditionFailed):  # lost to its own first delivery: the id is new
             transact(self.client, actions)
 
     def find(self, corpus: str, job_id: str) -> Job | None:
@@ -130,11 +130,12 @@ class CorpusJobs:
         """Store a job's progress; does nothing if it has ended."""
         values = {":status": "running", ":embedded": embedded, ":to_embed": to_embed}
         change = "SET #status = :status, embedded = :embedded, to_embed = :to_embed"
-        with contextlib.suppress(Lost):
+        with contextlib.suppress(ConditionFailed):
             transact(self.client, [self._change(job, change, values, names=_STATUS)])
 
     def count_try(self, job: Job, tries: int) -> None:
-        """Note that an execution is about to be started. Raises `Lost` if another run did so, or the job has ended."""
+        """Note that an execution is about to be started. Raises `ConditionFailed` if another run did so, or the job has
+        ended."""
         values = {":tries": tries, ":before": job.tries}
         transact(self.client, [self._change(job, "SET tries = :tries", values, " AND tries = :before")])
 
@@ -159,7 +160,7 @@ class CorpusJobs:
 
     def end(self, job: Job) -> None:
         """End a job that publishes nothing; does nothing if it has ended."""
-        with contextlib.suppress(Lost):
+        with contextlib.suppress(ConditionFailed):
             transact(self.client, self.end_actions(job))
 
     def fail(self, job: Job, error: str) -> None:
@@ -180,7 +181,7 @@ class CorpusJobs:
     def cleaned(self, corpus: str, due: int) -> None:
         """Note that the cleanup due at ``due`` is done; a later one stays noted."""
         done = delete("clean", self.table, _key(corpus, _CLEAN), "due = :due", {":due": due})
-        with contextlib.suppress(Lost):
+        with contextlib.suppress(ConditionFailed):
             transact(self.client, [done])
 
     def forget(self, corpus: str, before: str) -> None:

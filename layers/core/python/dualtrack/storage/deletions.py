@@ -18,7 +18,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from dualtrack.codec import APART, decode, encode, stored
-from dualtrack.storage.dynamo import Lost, check, delete, get, put, put_absent, query, transact, update
+from dualtrack.storage.dynamo import (
+    ConditionFailed,
+    check,
+    delete,
+    get,
+    put,
+    put_absent,
+    query,
+    transact,
+    update,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,12 +43,12 @@ ALIAS: Final = "erased-"
 
 _LIST: Final = "DELETIONS"
 
-Kind = Literal["CONV", "CHAT", "USER"]
+DeletionKind = Literal["CONV", "CHAT", "USER"]
 
 
 @stored
 @dataclass(frozen=True, slots=True)
-class Terms:
+class ErasureTerms:
     """The terms of an erasure: the alias under which the ledger is kept, made up for this erasure, and until when
     (epoch s); ``salt`` renames its chats and is stored only here; the pool's tokens last ``token_seconds``. ``owner``:
     whose end user it is, empty for a user of the pool."""
@@ -55,13 +65,13 @@ class Terms:
 class Deletion:
     """The deletion of a conversation, a chat (``what``: its id) or a user. Times are epoch seconds."""
 
-    kind: Annotated[Kind, APART]
+    kind: Annotated[DeletionKind, APART]
     user: Annotated[str, APART]
     what: Annotated[str, APART]
     since: int
     due: int
     tries: int = 0
-    terms: Terms | None = None
+    terms: ErasureTerms | None = None
 
     @property
     def key(self) -> dict[str, str]:
@@ -86,7 +96,7 @@ class Deletions:
     def note_user(self, deletion: Deletion) -> None:
         """Refuse the user from now on and note the erasure; an erasure in progress keeps its terms."""
         noted = put_absent("deletion", self.table, _item(deletion))
-        with contextlib.suppress(Lost):
+        with contextlib.suppress(ConditionFailed):
             transact(self.client, [self._refusal(deletion), noted])
 
     def refuse(self, deletion: Deletion) -> None:
@@ -111,7 +121,7 @@ class Deletions:
             key=lambda deletion: (deletion.tries, deletion.since),
         )
 
-    def find(self, kind: Kind, user: str, what: str = "") -> Deletion | None:
+    def find(self, kind: DeletionKind, user: str, what: str = "") -> Deletion | None:
         """The deletion, if it is noted."""
         item = get(self.client, self.table, Deletion(kind, user, what, 0, 0).key)
         return _deletion(item) if item else None
@@ -123,12 +133,12 @@ class Deletions:
                 yield _deletion(item)
 
     def count_try(self, deletion: Deletion) -> None:
-        """Note that a sweep begins to work on it. Raises `Lost` if it is done."""
+        """Note that a sweep begins to work on it. Raises `ConditionFailed` if it is done."""
         self._change(deletion, "SET tries = :tries", {":tries": deletion.tries + 1})
 
     def put_off(self, deletion: Deletion, due: int) -> None:
         """Make it due again at ``due``; does nothing if it is done."""
-        with contextlib.suppress(Lost):
+        with contextlib.suppress(ConditionFailed):
             self._change(deletion, "SET due = :due", {":due": due})
 
     def _change(self, deletion: Deletion, change: str, values: dict[str, Any]) -> None:
@@ -141,7 +151,7 @@ class Deletions:
         the_same = "since = :since"
         done = [delete("deletion", self.table, deletion.key, the_same, {":since": deletion.since})]
         done += [delete("refusal", self.refusals, _refusal_key(deletion.user))] if allows else []
-        with contextlib.suppress(Lost):
+        with contextlib.suppress(ConditionFailed):
             transact(self.client, done)
 
     def _refusal(self, deletion: Deletion) -> Action:

@@ -87,7 +87,7 @@ class Action:
     request: Mapping[str, Any]
 
 
-class Lost(Exception):
+class ConditionFailed(Exception):
     """A condition was false. ``items`` maps the names of the lost actions to the items found instead."""
 
     def __init__(self, items: Mapping[str, Item | None]) -> None:
@@ -198,7 +198,7 @@ def _condition(
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class Backoff:
     """How long to wait before attempt ``n``: exponential with full jitter, in seconds."""
 
     base: float = 0.02
@@ -214,10 +214,10 @@ def transact(
 ) -> None:
     """Commit all actions or none.
 
-    Conflicts and throttling are retried with jitter; a false condition raises `Lost` with the existing
+    Conflicts and throttling are retried with jitter; a false condition raises `ConditionFailed` with the existing
     items, so that the caller can decide again; too many conflicts raise `Contended`.
     """
-    wait = pause or Pause()
+    wait = pause or Backoff()
     if len(actions) == 1 and actions[0].kind != "ConditionCheck":
         _single(client, actions[0], wait)
         return
@@ -236,9 +236,9 @@ def transact(
 
 def until_kept(attempt: Callable[[], T], words: str) -> T:
     """What the attempt returns: what it reads and then writes under the condition that it is still so. It is made anew
-    if that is `Lost`; too often raises `Contended` with these words."""
+    if that is `ConditionFailed`; too often raises `Contended` with these words."""
     for _ in range(KEPT_ATTEMPTS):
-        with contextlib.suppress(Lost):
+        with contextlib.suppress(ConditionFailed):
             return attempt()
     raise Contended(words)
 
@@ -246,7 +246,7 @@ def until_kept(attempt: Callable[[], T], words: str) -> T:
 def updated(client: DynamoDBClient, action: Action) -> Item:
     """Make a single update; the whole item after it. Raises as `transact` does."""
     returning = replace(action, request={**action.request, "ReturnValues": "ALL_NEW"})
-    return from_wire(_single(client, returning, Pause())["Attributes"])
+    return from_wire(_single(client, returning, Backoff())["Attributes"])
 
 
 def _single(client: DynamoDBClient, action: Action, wait: Callable[[int], None]) -> Any:
@@ -264,7 +264,7 @@ def _single(client: DynamoDBClient, action: Action, wait: Callable[[int], None])
             code = error.response["Error"]["Code"]
             if code == "ConditionalCheckFailedException":
                 old: Any = error.response.get("Item")
-                raise Lost({action.name: from_wire(old) if old else None}) from error
+                raise ConditionFailed({action.name: from_wire(old) if old else None}) from error
             if code not in _RETRYABLE_CODES:
                 raise
             wait(attempt)
@@ -283,7 +283,7 @@ def _raise_unless_retryable(error: ClientError, actions: Sequence[Action]) -> No
         if reason.get("Code") == "ConditionalCheckFailed"
     }
     if lost:
-        raise Lost(lost) from error
+        raise ConditionFailed(lost) from error
     if not any(reason.get("Code") in _RETRYABLE_REASONS for reason in reasons):
         raise error
 
@@ -375,7 +375,7 @@ def index_pages(
 def batch_get(client: DynamoDBClient, table: str, keys: Sequence[Mapping[str, str]]) -> list[Item]:
     """Many items at once, in no particular order; keys that do not exist are left out."""
     items: list[Item] = []
-    pause = Pause()
+    pause = Backoff()
     for start in range(0, len(keys), 100):
         pending: Any = {
             table: {"Keys": [to_wire(key) for key in keys[start : start + 100]], "ConsistentRead": True}
@@ -414,7 +414,7 @@ def delete_partition(client: DynamoDBClient, table: str, pk: str) -> bool:
 def _write_all(
     client: DynamoDBClient, table: str, requests: Iterable[Mapping[str, Any]], attempts: int | None = None
 ) -> None:
-    pause = Pause()
+    pause = Backoff()
     rest = iter(requests)
     while batch := list(itertools.islice(rest, 25)):
         pending: Any = {table: batch}

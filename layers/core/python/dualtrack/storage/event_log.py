@@ -25,8 +25,17 @@ from dualtrack.clock import iso
 from dualtrack.errors import ChatClosed, Contended
 from dualtrack.events import TERMINAL, Event, StoredEvent
 from dualtrack.frozen import dumps, loads
-from dualtrack.storage.bodies import Body
-from dualtrack.storage.dynamo import Action, Lost, put, put_absent, query, transact, update, writer_token
+from dualtrack.storage.bodies import StoredBody
+from dualtrack.storage.dynamo import (
+    Action,
+    ConditionFailed,
+    put,
+    put_absent,
+    query,
+    transact,
+    update,
+    writer_token,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -125,9 +134,9 @@ class EventLog:
         """Append a batch, with the caller's items in the same transaction and their bodies before it.
 
         If the slot is taken, ``fence`` is called with every event that came in between, and may raise
-        `Superseded`. A lost condition of the caller raises `Lost`; a closed log raises `ChatClosed`.
+        `Superseded`. A lost condition of the caller raises `ConditionFailed`; a closed log raises `ChatClosed`.
         """
-        self._store([write for write in writes if isinstance(write, Body)])
+        self._store([write for write in writes if isinstance(write, StoredBody)])
         actions = [write for write in writes if isinstance(write, Action)]
         token = writer_token()
         for _ in range(APPEND_ATTEMPTS):
@@ -135,21 +144,21 @@ class EventLog:
             batch = put_absent(_SLOT, self._table, self._batch(first, events, token))
             try:
                 transact(self._client, [*actions, batch])
-            except Lost as lost:
+            except ConditionFailed as lost:
                 if lost.only_to_itself(_SLOT, token):
                     break
                 others = {name: item for name, item in lost.items.items() if name != _SLOT}
                 if _SLOT in lost.items:
                     self._catch_up(fence)
                 if others:
-                    raise Lost(others) from lost
+                    raise ConditionFailed(others) from lost
             else:
                 break
         else:
             raise Contended("The event log's tail moved too often.")
         self._next = first + len(events)
 
-    def _store(self, bodies: Sequence[Body]) -> None:
+    def _store(self, bodies: Sequence[StoredBody]) -> None:
         """Write the bodies that this log has not written yet; first check whether the log is closed by now.
 
         A known tail is not moved, so that fences still see the events that came in.

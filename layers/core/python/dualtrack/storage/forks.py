@@ -29,7 +29,7 @@ PARENT: Final = "parent"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SharedExtent:
     """What existing forks show of a deleted conversation: its queries and digests up to these numbers."""
 
     through: int = 0
@@ -87,11 +87,11 @@ class ForkStore:
             if item["direct"]:
                 yield item["sk"].removeprefix(prefix)
 
-    def kept_of(self, user: str, conversation_id: str) -> Kept:
+    def kept_of(self, user: str, conversation_id: str) -> SharedExtent:
         """What the forks of a conversation show of it."""
         listed = list(query(self.client, self.table, f"USER#{user}", prefix=_prefix(conversation_id)))
         through = max((item["through"] for item in listed), default=0)
-        return Kept(through, max((item["digests"] for item in listed), default=0))
+        return SharedExtent(through, max((item["digests"] for item in listed), default=0))
 
     def shares(self, user: str, conversation_id: str, fork: str) -> bool:
         """Whether there is a note that the fork shares queries of the conversation or was made of it."""
@@ -112,7 +112,7 @@ class ForkStore:
             unchanged = check("as read", self.table, key, condition, {":deleting": DELETING})
         return [delete("fork", self.table, self._key(user, conversation_id, fork)), unchanged]
 
-    def keep_action(self, conversation: Conversation, kept: Kept) -> Action:
+    def keep_action(self, conversation: Conversation, kept: SharedExtent) -> Action:
         """Release what no fork shows, and the title, on condition that no fork was added since ``one`` was read."""
         since = "forks = :forks AND lease = :deleting"
         values = {":kept": kept.through, ":forks": conversation.forks, ":deleting": DELETING, ":none": ""}

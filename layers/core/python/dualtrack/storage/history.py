@@ -22,7 +22,7 @@ from dualtrack.codec import dump, load
 from dualtrack.errors import Gone
 from dualtrack.ids import RecordId, parse_record_id
 from dualtrack.memory.ancestry import Ancestry
-from dualtrack.memory.records import Block, Pace, QueryTrack, Record, Whole
+from dualtrack.memory.records import CallSums, QueryTrack, Record, TrackBlock, Whole
 from dualtrack.storage.bodies import attach, partition, put_packed, put_with_text
 from dualtrack.storage.dynamo import ABSENT, batch_get, delete_all, get, query
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
-    from dualtrack.memory.ancestry import Run
+    from dualtrack.memory.ancestry import QueryRange
     from dualtrack.memory.records import Attachment
-    from dualtrack.storage.bodies import Body, BodyStore, Write
+    from dualtrack.storage.bodies import BodyStore, StoredBody, Write
     from dualtrack.storage.dynamo import Item
 
 WHOLE: Final = "whole"
@@ -165,7 +165,7 @@ class HistoryStore:
         for run in reversed(self.ancestry.runs(conversation_id, 0, before)):
             yield from self._newest_first(partition(user, run.conversation_id), run)
 
-    def _newest_first(self, pk: str, run: Run) -> Iterator[tuple[Record, ...]]:
+    def _newest_first(self, pk: str, run: QueryRange) -> Iterator[tuple[Record, ...]]:
         first, end = f"F#{run.after:06d}#~", f"F#{run.before:06d}"
         items = query(
             self.client,
@@ -234,7 +234,7 @@ class HistoryStore:
 
     def files(
         self, user: str, conversation_id: str, files: Iterable[tuple[str, bytes]]
-    ) -> tuple[tuple[Attachment, ...], tuple[Body, ...]]:
+    ) -> tuple[tuple[Attachment, ...], tuple[StoredBody, ...]]:
         """The attachments of files (media type, bytes) for a record, and their bodies, to be written with it."""
         return attach(partition(user, conversation_id), files)
 
@@ -329,7 +329,7 @@ class HistoryStore:
             for track in self._tracks(partition(user, run.conversation_id), run)
         )
 
-    def _tracks(self, pk: str, run: Run) -> Iterator[QueryTrack]:
+    def _tracks(self, pk: str, run: QueryRange) -> Iterator[QueryTrack]:
         first, end = f"S#{run.after:06d}", f"S#{run.before:06d}"
         items = list(query(self.client, self.table, pk, after=first, before=end))
         texts = self.bodies.load_texts(pk, items)
@@ -357,7 +357,7 @@ class HistoryStore:
         return next((summary_record(block) for block in blocks if block.record_id == str(record_id)), None)
 
 
-def summary_record(block: Block) -> Record:
+def summary_record(block: TrackBlock) -> Record:
     """A summary as the API shows it."""
     return Record(block.record_id, "summary", block.role, block.said, block.created_at, size=block.size)
 
@@ -418,8 +418,8 @@ def _files_of(record: Record) -> tuple[Attachment, ...]:
 
 
 def _track(item: Item, text: str) -> QueryTrack:
-    number, blocks = query_number(item["sk"]), load(tuple[Block, ...], text)
-    pace = load(Pace, item["pace"]) if "pace" in item else Pace()
+    number, blocks = query_number(item["sk"]), load(tuple[TrackBlock, ...], text)
+    pace = load(CallSums, item["pace"]) if "pace" in item else CallSums()
     return QueryTrack(number, blocks, item.get("whole", 0), pace)
 
 

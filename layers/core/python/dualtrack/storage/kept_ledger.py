@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.credits.account import Account
-    from dualtrack.storage.deletions import Terms
+    from dualtrack.storage.deletions import ErasureTerms
 
 _AT_ONCE: Final = 25
 _DAY: Final = 86_400_000
@@ -49,7 +49,7 @@ class KeptLedger:
     client: DynamoDBClient
     table: str
 
-    def move_lines(self, user: str, terms: Terms, has_time: Callable[[], bool]) -> bool:
+    def move_lines(self, user: str, terms: ErasureTerms, has_time: Callable[[], bool]) -> bool:
         """Move the lines and delete the grants' ids while there is time; returns whether there were any."""
         any_moved = False
         for prefix in (ENTRY, GRANT):
@@ -61,7 +61,7 @@ class KeptLedger:
                 delete_all(self.client, self.table, ({"pk": item["pk"], "sk": item["sk"]} for item in batch))
         return any_moved
 
-    def close(self, account: Account, terms: Terms) -> None:
+    def close(self, account: Account, terms: ErasureTerms) -> None:
         """Give the account to the alias. Raises `Lost` if it has moved since it was read."""
         condition, values = not_moved_since(account)
         # a user without an account has nothing to keep
@@ -77,7 +77,7 @@ class KeptLedger:
             )
 
 
-def _without_the_person(item: Item, terms: Terms) -> Item:
+def _without_the_person(item: Item, terms: ErasureTerms) -> Item:
     named: dict[str, Any] = {name: item[name] for name in ("kind", "amount", "available_after")}
     named |= {name: item[name] for name in ("parts", "key_parts", "kept") if name in item}
     if "reason" in item and item["kind"] in _OWN_WORDS:

@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dualtrack.codec import APART, decode, encode, stored
 from dualtrack.errors import ApiError, Contended, not_found
 from dualtrack.storage.dynamo import (
-    Lost,
+    ConditionFailed,
     batch_get,
     delete,
     delete_all,
@@ -109,7 +109,7 @@ class KeyStore:
             now = int(self.clock())
             try:
                 return self._counted(key_id, digest, now)
-            except Lost as lost:
+            except ConditionFailed as lost:
                 found = lost.items["key"]
             key = _key_of(found) if found else None
             if key is None or not key.accepts(digest, now):
@@ -120,7 +120,7 @@ class KeyStore:
                 raise _too_many(now)
             try:
                 return self._first_of_window(key, now)
-            except Lost:
+            except ConditionFailed:
                 continue  # another request has begun this minute, or the key has changed
         raise Contended("The key changed too often.")
 
@@ -181,11 +181,11 @@ class KeyStore:
                 {":name": name}, {"#name": "name"},
             )  # fmt: skip
             return _key_of(updated(self.client, action))
-        except Lost:
+        except ConditionFailed:
             raise no_such_key() from None
 
     def rotate(self, key: ApiKey, digest: str, replaced_until: int) -> ApiKey:
-        """Give it a new text. Raises `Lost` if it was rotated or revoked meanwhile."""
+        """Give it a new text. Raises `ConditionFailed` if it was rotated or revoked meanwhile."""
         after = key.rotated(digest, replaced_until)
         values = {":before": key.digest, ":digest": digest, ":until": replaced_until}
         change = "SET digest = :digest, replaced = :before, replaced_until = :until"

@@ -23,7 +23,7 @@ from uuid import uuid4
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dualtrack.errors import ApiError, Contended
-from dualtrack.storage.dynamo import Lost, transact, update
+from dualtrack.storage.dynamo import ConditionFailed, transact, update
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +44,7 @@ _STAGE: Final = "stage "
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class LeaseLimit:
     """``limit`` leases of a kind for each user; ``seconds`` is longer than any stream or request lasts. ``is_stream``:
     it holds an execution open for as long as it lasts."""
 
@@ -55,9 +55,9 @@ class Bound:
     is_stream: bool = False
 
 
-STREAMS: Final = Bound("STREAMS", "event streams", limit=5, seconds=120, is_stream=True)
-ANSWERS: Final = Bound("ANSWERS", "answers by OpenAI's API", limit=10, seconds=865, is_stream=True)
-WAITS: Final = Bound("WAITS", "waiting requests", limit=3, seconds=35)
+STREAMS: Final = LeaseLimit("STREAMS", "event streams", limit=5, seconds=120, is_stream=True)
+ANSWERS: Final = LeaseLimit("ANSWERS", "answers by OpenAI's API", limit=10, seconds=865, is_stream=True)
+WAITS: Final = LeaseLimit("WAITS", "waiting requests", limit=3, seconds=35)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Lease:
     """A lease that was taken and has to be released."""
 
     user: str
-    bound: Bound
+    bound: LeaseLimit
     lease_id: str
     of_stage: Lease | None = None
     """The stage's own that goes with it."""
@@ -88,7 +88,7 @@ def with_lease(held: Mapping[str, int], lease: Lease, now: int) -> Mapping[str, 
     return MappingProxyType({**current, lease.lease_id: now + lease.bound.seconds})
 
 
-def _all_taken(bound: Bound, seconds: int) -> ApiError:
+def _all_taken(bound: LeaseLimit, seconds: int) -> ApiError:
     # a lease may be released before the first of them expires
     wait = min(max(seconds, 1), _LONGEST_RETRY)
     message = f"At most {bound.limit} {bound.what} can be open at a time; try again in {wait} s."
@@ -105,7 +105,7 @@ class Leases:
     most_streams: int = 0
     """How many streams all users together may have open; 0: any number."""
 
-    def take(self, user: str, bound: Bound) -> Lease:
+    def take(self, user: str, bound: LeaseLimit) -> Lease:
         """Take a lease for the user; `ApiError` 429 if all are taken, 503 if the leases cannot be read."""
         lease = self._taken(Lease(user, bound, uuid4().hex))
         if not (bound.is_stream and self.most_streams):
@@ -116,7 +116,7 @@ class Leases:
             self.free(lease)
             raise
 
-    def _of_stage(self, bound: Bound) -> Lease:
+    def _of_stage(self, bound: LeaseLimit) -> Lease:
         """A lease in one of the stage's items, which divide the limit among them."""
         shards = -(-self.most_streams // _SHARD)
         *first, last = random.sample(range(shards), min(2, shards))
@@ -128,9 +128,9 @@ class Leases:
                     raise
         return self._in_shard(last, shards, bound)
 
-    def _in_shard(self, shard: int, shards: int, bound: Bound) -> Lease:
+    def _in_shard(self, shard: int, shards: int, bound: LeaseLimit) -> Lease:
         limit = self.most_streams // shards + (shard < self.most_streams % shards)
-        whole = Bound("STAGE", "streams of all users", limit, bound.seconds)
+        whole = LeaseLimit("STAGE", "streams of all users", limit, bound.seconds)
         return self._taken(Lease(f"{_STAGE}{shard}", whole, uuid4().hex))
 
     def _taken(self, lease: Lease) -> Lease:
@@ -147,7 +147,7 @@ class Leases:
             after = with_lease(held, lease, int(self.clock()))
             try:
                 return transact(self.client, [self._replacement(lease, held, after)])
-            except Lost as lost:
+            except ConditionFailed as lost:
                 held = (lost.items["leases"] or {}).get("leases", {})
         raise _all_taken(lease.bound, 1)  # by other requests, which were faster each time
 
@@ -177,5 +177,5 @@ class Leases:
         )
         try:
             transact(self.client, [removal])
-        except (BotoCoreError, ClientError, Contended, Lost):
+        except (BotoCoreError, ClientError, Contended, ConditionFailed):
             return

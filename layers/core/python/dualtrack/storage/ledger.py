@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dualtrack.clock import iso
 from dualtrack.codec import decode, encode
-from dualtrack.credits.account import Account, Decision, Movement, Refused
+from dualtrack.credits.account import Account, AccountChange, HoldRefusal, Movement
 from dualtrack.errors import Contended
 from dualtrack.storage import dynamo
-from dualtrack.storage.dynamo import Action, Item, Lost, Pause
+from dualtrack.storage.dynamo import Action, Backoff, ConditionFailed, Item
 from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, position_of
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from dualtrack.credits.keys import Caps
     from dualtrack.vocabulary import PlanName
 
-    D = TypeVar("D", bound="Decision | Refused")
+    D = TypeVar("D", bound="AccountChange | HoldRefusal")
 
 ACTIVE_INDEX: Final = "active"
 ACTIVE_SHARDS: Final = 8
@@ -76,7 +76,7 @@ class Ledger:
         item = dynamo.get(self.client, self.table, account_key(user, ACCOUNT))
         return account_from(item) if item else Account(user)
 
-    def actions(self, account: Account, decision: Decision) -> list[Action]:
+    def actions(self, account: Account, decision: AccountChange) -> list[Action]:
         """The writes of a decision made on ``account``: none, or ``account`` and ``entry`` (further
         entries are ``entry2`` …), and ``grant`` for a grant's marker.
 
@@ -102,7 +102,7 @@ class Ledger:
         """Add a pack once per user and ``grant_id``; a repeat changes nothing. Returns the new account."""
         try:
             return self._move(user, lambda account: account.grant(grant_id, credits, reason, now))
-        except Lost as lost:
+        except ConditionFailed as lost:
             if "grant" not in lost.items:
                 raise
             return self.load(user)
@@ -112,8 +112,8 @@ class Ledger:
         return self._move(user, lambda account: account.set_plan(plan, now))
 
     def add_key(self, user: str, key_id: str, caps: Caps, now: float, also: Sequence[Action] = ()) -> Account:
-        """Make the use of a new API key, in one transaction with ``also``. Raises `Lost` for a condition of these, and
-        400 for one key too many. Returns the new account."""
+        """Make the use of a new API key, in one transaction with ``also``. Raises `ConditionFailed` for a condition of
+        these, and 400 for one key too many. Returns the new account."""
         return self._move(user, lambda account: account.add_key(key_id, caps, now), also)
 
     def change_caps(self, user: str, key_id: str, said: Mapping[str, float | None], now: float) -> Account:
@@ -130,10 +130,12 @@ class Ledger:
         account = self._move(user, lambda account: account.expire(now))
         return self.expire(user, now) if account.dead_holds(now) else account
 
-    def _move(self, user: str, decide: Callable[[Account], Decision], also: Sequence[Action] = ()) -> Account:
+    def _move(
+        self, user: str, decide: Callable[[Account], AccountChange], also: Sequence[Action] = ()
+    ) -> Account:
         return with_account(self, user, decide, partial(self.commit, also=also)).account
 
-    def commit(self, account: Account, decision: Decision, also: Sequence[Action] = ()) -> None:
+    def commit(self, account: Account, decision: AccountChange, also: Sequence[Action] = ()) -> None:
         """Write a decision in a transaction of its own, with ``also``."""
         actions = [*also, *self.actions(account, decision)]
         if actions:
@@ -202,7 +204,7 @@ class Ledger:
         return dynamo.put("account", self.table, account_item(current, resting=resting), condition, values)
 
     def rest(self, account: Account, now: float) -> None:
-        """Bring the account up to date. Raises `Lost` if it has moved since it was read."""
+        """Bring the account up to date. Raises `ConditionFailed` if it has moved since it was read."""
         dynamo.transact(self.client, [self.rest_action(account, now)])
 
 
@@ -213,7 +215,7 @@ def not_moved_since(read: Account) -> tuple[str, dict[str, Any]]:
     return _NOT_MOVED_SINCE_READ, {":read_seq": read.seq}
 
 
-def account_moved(lost: Lost) -> bool:
+def account_moved(lost: ConditionFailed) -> bool:
     """Whether only the account's own conditions were lost: then load it and decide again."""
     return all(name.rstrip("0123456789") in {"account", "entry"} for name in lost.items)
 
@@ -222,24 +224,24 @@ def with_account(
     ledger: Ledger,
     user: str,
     decide: Callable[[Account], D],
-    commit: Callable[[Account, Decision], None],
+    commit: Callable[[Account, AccountChange], None],
     pause: Callable[[int], None] | None = None,
 ) -> D:
     """Load, decide, commit; repeat while the account moves in between.
 
-    ``commit`` gets the account and the decision on it, and raises `Lost`. A refusal is returned
-    without a commit. A `Lost` that names an action outside the ledger is raised to the caller.
+    ``commit`` gets the account and the decision on it, and raises `ConditionFailed`. A refusal is returned
+    without a commit. A `ConditionFailed` that names an action outside the ledger is raised to the caller.
     Raises `Contended` if other writers were faster at each attempt.
     """
-    wait = pause or Pause()
+    wait = pause or Backoff()
     account = ledger.load(user)
     for attempt in range(DECISION_ATTEMPTS):
         decision = decide(account)
-        if isinstance(decision, Refused):
+        if isinstance(decision, HoldRefusal):
             return decision
         try:
             commit(account, decision)
-        except Lost as lost:
+        except ConditionFailed as lost:
             if not account_moved(lost):
                 raise
             wait(min(attempt, 4))

@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.dynamo import Item
 
-Kind = Literal["open", "paused", "schedule", "hooks", "hooks#slow"]
+OpenKind = Literal["open", "paused", "schedule", "hooks", "hooks#slow"]
 
 INDEX: Final = "open"
 _SHARDS: Final = 4
 """Partitions of a kind: one takes 1,000 writes a second, so 4 carry 2,000 chats/s."""
 
 
-def partition_of(kind: Kind, name: str) -> str:
+def partition_of(kind: OpenKind, name: str) -> str:
     """The partition in which a thing with this name is."""
     return f"{kind}#{int(hashlib.sha256(name.encode()).hexdigest()[:4], 16) % _SHARDS}"
 
 
-def partitions_of(kind: Kind) -> tuple[str, ...]:
+def partitions_of(kind: OpenKind) -> tuple[str, ...]:
     """All partitions of a kind."""
     return tuple(f"{kind}#{shard}" for shard in range(_SHARDS))
 
 
-def listed(client: DynamoDBClient, table: str, kind: Kind, now: int | None = None) -> Iterator[Item]:
+def listed(client: DynamoDBClient, table: str, kind: OpenKind, now: int | None = None) -> Iterator[Item]:
     """The keys of what is listed, by deadline; the partitions are read in turn. ``now``: only what is due by then."""
     before = None if now is None else ("deadline", now + 1)
     parts = (

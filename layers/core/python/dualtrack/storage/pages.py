@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from dualtrack.errors import invalid_request
 
 if TYPE_CHECKING:
-    from dualtrack.answers import Paged
+    from dualtrack.answers import ListPage
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ class Page(Generic[T]):
     cursor: str = ""
 
     @property
-    def rest(self) -> Paged:
+    def rest(self) -> ListPage:
         """``{"cursor"?}``, for an answer with the items."""
         return {"cursor": self.cursor} if self.cursor else {}
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.errors import ChatClosed
 from dualtrack.models.cost_cap import side_nanodollars
-from dualtrack.storage.bodies import Body
+from dualtrack.storage.bodies import StoredBody
 from dualtrack.storage.conversations import alive_check, aside_action, held_check
-from dualtrack.storage.dynamo import Lost, transact
+from dualtrack.storage.dynamo import ConditionFailed, transact
 from dualtrack.storage.forks import PARENT
 
 if TYPE_CHECKING:
@@ -35,24 +35,24 @@ def write_past(stores: ToolStores, chat: Chat, writes: Sequence[Write], held: Ac
     on that condition, in place of the check.
 
     The lease fences the items and their bodies in the table. An object in S3 has no condition: before it is written,
-    the log is checked (event_log.py). Raises `ChatClosed` if the chat has ended, and `Lost` if a condition of the
-    caller is false.
+    the log is checked (event_log.py). Raises `ChatClosed` if the chat has ended, and `ConditionFailed` if a condition
+    of the caller is false.
     """
     history = stores.history
-    if any(isinstance(write, Body) and write.is_object for write in writes):
+    if any(isinstance(write, StoredBody) and write.is_object for write in writes):
         stores.log(chat).next_slot()
     check = held_check(_HELD, history.table, chat.user, chat.conversation_id, chat.chat_id)
     try:
         transact(history.client, [held or check, *history.bodies.write_objects(writes)])
-    except Lost as lost:
+    except ConditionFailed as lost:
         if _HELD in lost.items:
             raise ChatClosed(chat.chat_id) from lost
         raise
 
 
 def write_track(stores: ConversationStores, conversation: Conversation, track: QueryTrack) -> None:
-    """Write the track of an ended query unless its conversation is being deleted. Raises `Lost` if it is, or if the
-    track exists. The last pass of a deletion removes an object that is written late."""
+    """Write the track of an ended query unless its conversation is being deleted. Raises `ConditionFailed` if it is, or
+    if the track exists. The last pass of a deletion removes an object that is written late."""
     history = stores.history
     writes = history.track_writes(conversation.user, conversation.conversation_id, track)
     alive = alive_check(PARENT, history.table, conversation.user, conversation.conversation_id)
@@ -62,13 +62,13 @@ def write_track(stores: ConversationStores, conversation: Conversation, track: Q
 def import_records(
     stores: ConversationStores, conversation: Conversation, writes: Sequence[Write], queries: int
 ) -> None:
-    """Write the records of so many imported queries, then count them: until then nothing reads them. Raises `Lost` if
-    another query has come in meanwhile. Equal texts are one body, which one transaction cannot write twice: bodies come
-    first, each by itself."""
+    """Write the records of so many imported queries, then count them: until then nothing reads them. Raises
+    `ConditionFailed` if another query has come in meanwhile. Equal texts are one body, which one transaction cannot
+    write twice: bodies come first, each by itself."""
     history = stores.history
-    for body in {write.pointer: write for write in writes if isinstance(write, Body)}.values():
+    for body in {write.pointer: write for write in writes if isinstance(write, StoredBody)}.values():
         history.bodies.write(body)
-    actions = [write for write in writes if not isinstance(write, Body)]
+    actions = [write for write in writes if not isinstance(write, StoredBody)]
     for start in range(0, len(actions), _RECORDS_AT_ONCE):
         transact(history.client, actions[start : start + _RECORDS_AT_ONCE])
     counted = stores.conversations.extend_action(conversation, conversation.queries + queries)
@@ -76,8 +76,8 @@ def import_records(
 
 
 def write_while_alive(stores: ToolStores, chat: Chat, writes: Sequence[Write]) -> None:
-    """Write for a chat that has ended, unless its conversation is being deleted. Raises `Lost` if it is. The last pass
-    of a deletion removes an object that is written late."""
+    """Write for a chat that has ended, unless its conversation is being deleted. Raises `ConditionFailed` if it is. The
+    last pass of a deletion removes an object that is written late."""
     history = stores.history
     alive = alive_check("alive", history.table, chat.user, chat.conversation_id)
     transact(history.client, [alive, *history.bodies.write_objects(writes)])
@@ -85,7 +85,8 @@ def write_while_alive(stores: ToolStores, chat: Chat, writes: Sequence[Write]) -
 
 def write_summaries(stores: ToolStores, chat: Chat, tracks: Sequence[QueryTrack]) -> None:
     """Write the summarised tracks of earlier queries that were whole so far, oldest first, while the chat is answered:
-    then its conversation is not being deleted. Raises `Lost` if it is not, or if one of them has its summaries."""
+    then its conversation is not being deleted. Raises `ConditionFailed` if it is not, or if one of them has its
+    summaries."""
     history = stores.history
     for start in range(0, len(tracks), _TRACKS_AT_ONCE):
         some = tracks[start : start + _TRACKS_AT_ONCE]
@@ -102,8 +103,8 @@ def write_ahead(
 ) -> None:
     """Write a waiting digest and its usage for a chat that has ended, and what is ``paid`` for it; add
     its cost to the conversation. A deletion removes
-    the chat before the digests, so no digest can be written after it. Raises `Lost` if the chat is gone or the digest's
-    number is taken."""
+    the chat before the digests, so no digest can be written after it. Raises `ConditionFailed` if the chat is gone or
+    the digest's number is taken."""
     put = stores.digests.put_action(chat.user, chat.conversation_id, digest)
     added = aside_action(stores.history.table, chat.user, chat.conversation_id, side_nanodollars(fold))
     transact(stores.chats.client, [stores.chats.fold_action(chat, fold), put, added, *paid])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Self
 
 from dualtrack.codec import APART, TEXT, decode, encode, stored
 from dualtrack.errors import ApiError, not_found
-from dualtrack.storage.dynamo import Lost, delete, get, one_less, one_more, put, query, transact
+from dualtrack.storage.dynamo import ConditionFailed, delete, get, one_less, one_more, put, query, transact
 from dualtrack.storage.open_index import listed, partition_of
 from dualtrack.vocabulary import ScheduleStatus
 
@@ -59,7 +59,7 @@ class Times:
 
 @stored
 @dataclass(frozen=True, slots=True)
-class Run:
+class ScheduleRun:
     """What became of a due time (epoch seconds): its chat, or the error code of the refusal, or `MISSED`."""
 
     due: int
@@ -91,10 +91,10 @@ class Schedule:
     tried_at: int = 0
     refusals: int = 0
     why: str = ""
-    runs: Annotated[tuple[Run, ...], TEXT] = ()
+    runs: Annotated[tuple[ScheduleRun, ...], TEXT] = ()
     revision: int = 0
 
-    def ran(self, *runs: Run) -> Self:
+    def ran(self, *runs: ScheduleRun) -> Self:
         """With these runs, the newest first, before those so far."""
         return replace(self, runs=(*runs, *self.runs)[:MOST_RUNS])
 
@@ -133,14 +133,14 @@ class ScheduleStore:
         counted = one_more("count", self.table, _count_key(schedule.user), "schedules", MOST_SCHEDULES)
         try:
             transact(self.client, [put("schedule", self.table, _item(schedule)), counted])
-        except Lost as lost:
+        except ConditionFailed as lost:
             raise ApiError(
                 "invalid_request", f"A user has at most {MOST_SCHEDULES} schedules: delete one first."
             ) from lost
 
     def change(self, before: Schedule, after: Schedule, also: Sequence[Action] = ()) -> Schedule:
-        """Write the schedule as it is now, in one transaction with ``also``. Raises `Lost` if it has changed since it
-        was read, or was deleted."""
+        """Write the schedule as it is now, in one transaction with ``also``. Raises `ConditionFailed` if it has changed
+        since it was read, or was deleted."""
         written = replace(after, revision=before.revision + 1)
         unchanged = (
             "revision = :revision"
@@ -156,7 +156,7 @@ class ScheduleStore:
         gone = delete("schedule", self.table, _key(user, schedule_id), "attribute_exists(pk)")
         try:
             transact(self.client, [gone, one_less("count", self.table, _count_key(user), "schedules")])
-        except Lost:
+        except ConditionFailed:
             raise not_found("There is no such schedule.") from None
 
 

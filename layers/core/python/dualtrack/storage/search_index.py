@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.memory.ancestry import Ancestry, Run
+from dualtrack.memory.ancestry import Ancestry, QueryRange
 from dualtrack.memory.query_index import QueryIndex, packed, unpacked
 from dualtrack.storage.bodies import body_of, object_of, partition
 from dualtrack.storage.dynamo import put, query
@@ -55,7 +55,7 @@ _HEAD: Final = struct.Struct("<II")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StoredIndex:
     """``queries``: bytes by number. ``blocks``: the last query of each stored block. Queries up to ``after`` were left
     out because of the limits."""
 
@@ -83,12 +83,12 @@ class SearchIndex:
 
     def words(
         self, user: str, conversation_id: str, before: int, after: int = 0
-    ) -> tuple[dict[int, QueryIndex], Found]:
+    ) -> tuple[dict[int, QueryIndex], StoredIndex]:
         """What is stored of the queries between two numbers, within the limits."""
         found = self._found(user, conversation_id, _WORDS, after, before)
         return {number: unpacked(data) for number, data in found.queries.items()}, found
 
-    def vectors(self, user: str, conversation_id: str, model: str, after: int, before: int) -> Found:
+    def vectors(self, user: str, conversation_id: str, model: str, after: int, before: int) -> StoredIndex:
         """The same for vectors of a model."""
         return self._found(user, conversation_id, _vector_keys(model), after, before)
 
@@ -123,14 +123,14 @@ class SearchIndex:
 
     def _found(
         self, user: str, conversation_id: str, keys: tuple[str, str], after: int, before: int
-    ) -> Found:
+    ) -> StoredIndex:
         """What is stored, the newest first until the limits are reached: a fork's own first, which may have shared
         queries too, then that of the conversations that it shares."""
         single, block = keys
         items: list[tuple[str, Item]] = []
         covered: set[int] = set()
         shared = self.ancestry.runs(conversation_id, after, before) if self.ancestry.parts else ()
-        for run in (Run(conversation_id, after, before), *reversed(shared)):
+        for run in (QueryRange(conversation_id, after, before), *reversed(shared)):
             pk = partition(user, run.conversation_id)
             blocks = self._newest(pk, block, run)
             covered.update(number for item in blocks for number in _block_of(_last(item)))
@@ -145,9 +145,9 @@ class SearchIndex:
         queries = dict(part for data in self._data(read) for part in _parts(data))
         blocks_read = frozenset(_last(item) for _, item in read if item["sk"].startswith(block))
         is_cut = _is_full([item for _, item in read])
-        return Found(queries, blocks_read, min(queries) - 1 if is_cut else after)
+        return StoredIndex(queries, blocks_read, min(queries) - 1 if is_cut else after)
 
-    def _newest(self, pk: str, prefix: str, run: Run) -> list[Item]:
+    def _newest(self, pk: str, prefix: str, run: QueryRange) -> list[Item]:
         """The items of this kind whose last query is in the run, newest first, until they fill a search."""
         first, end = f"{prefix}{run.after:06d}~", f"{prefix}{run.before - 1:06d}~"
         items: list[Item] = []
@@ -190,7 +190,7 @@ def _block_of(end: int) -> range:
     return range(end - BLOCK + 1, end + 1)
 
 
-def _gaps(run: Run, covered: Collection[int], floor: int) -> Iterator[Run]:
+def _gaps(run: QueryRange, covered: Collection[int], floor: int) -> Iterator[QueryRange]:
     """The stretches of a run without these numbers, the newest first; none up to ``floor``."""
     before = None
     for number in range(run.before - 1, max(run.after, floor) - 1, -1):
@@ -198,7 +198,7 @@ def _gaps(run: Run, covered: Collection[int], floor: int) -> Iterator[Run]:
         if is_missing and before is None:
             before = number + 1
         if not is_missing and before is not None:
-            yield Run(run.conversation_id, number, before)
+            yield QueryRange(run.conversation_id, number, before)
             before = None
 
 

@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-Value = str | int
+MetadataValue = str | int
 
 MAX_NUMBERS: Final = 4_096
 """Maximum numbers of a vector."""
@@ -33,14 +33,14 @@ AT_ONCE: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class VectorEntry:
     """A vector and its key. ``filterable``: metadata that a query may filter by; ``shown``: other metadata. The service
     refuses a vector of zeros."""
 
     key: str
     numbers: Sequence[float]
-    filterable: Mapping[str, Value]
-    shown: Mapping[str, Value]
+    filterable: Mapping[str, MetadataValue]
+    shown: Mapping[str, MetadataValue]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class VectorIndexes:
     client: Any
     bucket: str
 
-    def write(self, name: str, entries: Iterable[Entry], numbers: int, shown: Sequence[str]) -> None:
+    def write(self, name: str, entries: Iterable[VectorEntry], numbers: int, shown: Sequence[str]) -> None:
         """Write an index of this name with these entries, each a vector of ``numbers`` numbers; ``shown`` names the
         metadata that is not filterable. Overwrites existing entries. Raises ValueError for invalid entries."""
         if not 1 <= numbers <= MAX_NUMBERS:
@@ -61,7 +61,7 @@ class VectorIndexes:
             self.client.put_vectors(vectorBucketName=self.bucket, indexName=name, vectors=batch)
 
     def nearest(
-        self, name: str, numbers: Sequence[float], wanted: Mapping[str, Value], limit: int
+        self, name: str, numbers: Sequence[float], wanted: Mapping[str, MetadataValue], limit: int
     ) -> dict[str, float]:
         """The keys of the nearest vectors, at most `MAX_NEAREST`, with their cosines; only those whose metadata equal
         ``wanted``. Raises botocore's errors."""
@@ -117,7 +117,7 @@ def index_name(corpus: str, version: str) -> str:
     return f"{corpus}-{version.replace('_', '-').replace('.', '-')}"
 
 
-def _vector(entry: Entry) -> dict[str, Any]:
+def _vector(entry: VectorEntry) -> dict[str, Any]:
     size = len(json.dumps(dict(entry.filterable), ensure_ascii=False).encode())
     if size > MAX_FILTERABLE_BYTES:
         raise ValueError(f"{entry.key}: {size} bytes to filter by; an index takes {MAX_FILTERABLE_BYTES}")

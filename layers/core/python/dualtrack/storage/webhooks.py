@@ -23,7 +23,7 @@ from dualtrack.codec import APART, decode, encode, stored
 from dualtrack.errors import ApiError, invalid_request, not_found
 from dualtrack.notices import Notice
 from dualtrack.storage.dynamo import (
-    Lost,
+    ConditionFailed,
     batch_get,
     delete,
     delete_all,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from dualtrack.clock import Clock
     from dualtrack.storage.dynamo import Action, Item
-    from dualtrack.storage.open_index import Kind
+    from dualtrack.storage.open_index import OpenKind
 
 KEY_PREFIX: Final = "HOOKS#"
 """The prefix of the partition keys: the function `deliver` may touch no other items."""
@@ -79,7 +79,7 @@ _READ_AT_ONCE: Final = 500
 _IN_A_TRANSACTION: Final = 100
 """Actions that DynamoDB takes."""
 
-_LANES: Final[tuple[Kind, Kind]] = ("hooks", "hooks#slow")
+_LANES: Final[tuple[OpenKind, OpenKind]] = ("hooks", "hooks#slow")
 """The parts of the index, of webhooks that answer and of slow ones."""
 
 
@@ -192,20 +192,20 @@ class WebhookStore:
         return _webhook(item)
 
     def make(self, webhook: Webhook, also: Sequence[Action]) -> None:
-        """Store a new one with ``also``. Raises 400 for one too many, `Lost` for a condition of ``also``."""
+        """Store a new one with ``also``. Raises 400 for one too many, `ConditionFailed` for a condition of ``also``."""
         count = one_more("count", self.table, _key(webhook.owner, "COUNT"), "hooks", MOST_WEBHOOKS)
         new = put_absent(
             "webhook", self.table, {**_key(webhook.owner, _hook(webhook.webhook_id)), **encode(webhook)}
         )
         try:
             transact(self.client, [count, new, *also])
-        except Lost as lost:
+        except ConditionFailed as lost:
             if "count" not in lost.items:
                 raise
             raise invalid_request(f"You have {MOST_WEBHOOKS} webhooks already: delete one first.") from None
 
     def rotate(self, webhook: Webhook, secret: str, replaced_until: int) -> Webhook:
-        """Give it a new secret. Raises `Lost` if it was rotated or deleted meanwhile."""
+        """Give it a new secret. Raises `ConditionFailed` if it was rotated or deleted meanwhile."""
         values = {":secret": secret, ":before": webhook.secret, ":until": replaced_until}
         change = "SET secret = :secret, replaced = :before, replaced_until = :until"
         key = _key(webhook.owner, _hook(webhook.webhook_id))
@@ -218,7 +218,7 @@ class WebhookStore:
         gone = delete("webhook", self.table, _key(owner, _hook(webhook_id)), "attribute_exists(pk)")
         try:
             transact(self.client, [gone, one_less("count", self.table, _key(owner, "COUNT"), "hooks")])
-        except Lost:
+        except ConditionFailed:
             raise no_such_webhook() from None
         for kind in ("DUE", "DELIVERY"):
             listed = query(
@@ -256,7 +256,7 @@ class WebhookStore:
         mark = {**_key(owner, f"TOLD#{notice.message_id}"), **({"ttl": until} if until else {})}
         try:
             transact(self.client, [put_absent("told", self.table, mark), self.notice_action(owner, notice)])
-        except Lost:
+        except ConditionFailed:
             return
 
     def send(self, webhook: Webhook, notice: Notice) -> Delivery:
@@ -268,7 +268,7 @@ class WebhookStore:
         delivery = _new_delivery(webhook.webhook_id, notice, int(self.clock()))
         try:
             transact(self.client, [self._woken(webhook), *self._kept(webhook.owner, delivery)])
-        except Lost:
+        except ConditionFailed:
             raise no_such_webhook() from None
         return delivery
 
@@ -293,12 +293,12 @@ class WebhookStore:
         self, owner: str, notices: Sequence[Notice], webhooks: Sequence[Webhook], kept: Collection[str] = ()
     ) -> None:
         """Make each notice a delivery to those of the owner's webhooks that want it, once. ``kept``: ids of those that
-        stay in the outbox for their copies. Raises `Lost` if a webhook was deleted meanwhile."""
+        stay in the outbox for their copies. Raises `ConditionFailed` if a webhook was deleted meanwhile."""
         room = (_IN_A_TRANSACTION - len(webhooks)) // (1 + 2 * len(webhooks))
         for start in range(0, len(notices), room):
             try:
                 transact(self.client, self._spread(owner, notices[start : start + room], webhooks, kept))
-            except Lost as lost:
+            except ConditionFailed as lost:
                 if any(name.startswith("webhook ") for name in lost.items):
                     raise
                 return  # another run was faster; what it leaves is due still
@@ -361,7 +361,7 @@ class WebhookStore:
         )  # fmt: skip
         try:
             return _webhook(updated(self.client, action))
-        except Lost:
+        except ConditionFailed:
             return None
 
     def waiting(self, webhook: Webhook, limit: int = 1, *, now: int | None = None) -> list[tuple[int, str]]:
@@ -385,7 +385,7 @@ class WebhookStore:
         more: its webhook was deleted, or a run that took over has recorded it."""
         sk = f"DUE#{webhook.webhook_id}#{due[0]:010d}#{due[1]}"
         gone = delete("was due", self.table, _key(webhook.owner, sk), "attribute_exists(pk)")
-        with contextlib.suppress(Lost):
+        with contextlib.suppress(ConditionFailed):
             transact(self.client, [gone, *(self._kept(webhook.owner, after) if after else ())])
 
     def release(self, claimed: Webhook, after: Webhook, not_before: int = 0) -> None:
@@ -418,11 +418,11 @@ class WebhookStore:
                     )
                 ],
             )  # fmt: skip
-        except Lost as lost:
+        except ConditionFailed as lost:
             if lost.items["webhook"] is None:
                 return
             # it was woken meanwhile: it stays in the index as the one that woke it has put it there
-            with contextlib.suppress(Lost):
+            with contextlib.suppress(ConditionFailed):
                 transact(
                     self.client, [update("webhook", self.table, key, sets, "claimed_until = :mine", values)]
                 )

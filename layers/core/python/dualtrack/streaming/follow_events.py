@@ -34,7 +34,7 @@ _LAST: Final = TERMINAL | {"paused"}
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class PollIntervals:
     """The intervals of polling, in seconds.
 
     ``stream``: when the server closes the stream and the client resumes (CONTRACT 5: after 60 to 120 s), so that a
@@ -56,7 +56,7 @@ class EventReader:
     client: DynamoDBClient
     table: str
     clock: Clock
-    pace: Pace = Pace()
+    pace: PollIntervals = PollIntervals()
 
     def chat(self, user: str, chat_id: str) -> Chat:
         """The user's chat, if its events can still be read: it is running or ended less than 24 hours ago."""
@@ -81,7 +81,7 @@ class EventReader:
 
     async def batches(self, chat: Chat, after: int = 0) -> AsyncIterator[list[StoredEvent]]:
         """Events from ``after`` + 1 on as they come, and an empty list where a heartbeat is due; ends after the
-        terminal one, or after `Pace.stream` seconds.
+        terminal one, or after `PollIntervals.stream` seconds.
 
         It also ends when nothing more can come: after the last event of a chat that is paused or ended, or if the chat
         was deleted.

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from dualtrack.tool_values import ToolSpec
     from dualtrack.vocabulary import ApprovalRule
 
-    Allowed = Mapping[str, str]
+    AllowedTools = Mapping[str, str]
     """By name, the tools that the user has allowed in a conversation, each with its `mark_of`."""
 
 
-def gate(profile: Profile, allowed: Callable[[], Allowed], spec: ToolSpec) -> Gate:
+def gate(profile: Profile, allowed: Callable[[], AllowedTools], spec: ToolSpec) -> Gate:
     """What a call of the tool waits for; ``allowed`` is asked only where it matters."""
     if spec.outside:
         return Gate(spec.outside)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from annotated_types import MaxLen, MinLen
 
 from dualtrack import tool
-from dualtrack.tool_values import Provided
+from dualtrack.tool_values import Injected
 
 if TYPE_CHECKING:
-    from dualtrack.tool_values import Kind
+    from dualtrack.tool_values import ToolKind
 
 
-class User(Provided):
+class User(Injected):
     """Whom only the client reaches."""
 
-    kind: ClassVar[Kind] = "question"
+    kind: ClassVar[ToolKind] = "question"
 
 
 @tool(repeatable=True)

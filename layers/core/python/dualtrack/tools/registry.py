@@ -23,7 +23,7 @@ from dualtrack.runtime.imports import collecting_later
 from dualtrack.runtime.time_limit import within
 from dualtrack.text import cautious_tokens
 from dualtrack.tool_rules import MAX_TOOLS
-from dualtrack.tool_values import OFF, RERANK, Provided, ToolSpec, unknown
+from dualtrack.tool_values import OFF, RERANK, Injected, ToolSpec, unknown
 from dualtrack.tools.mcp.catalogue import LeftOut
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from dualtrack.profiles import Profile
     from dualtrack.tool_declaration import Declaration
-    from dualtrack.tool_values import Kind, ToolResult
+    from dualtrack.tool_values import ToolKind, ToolResult
     from dualtrack.tools.mcp.catalogue import Catalogue
     from dualtrack.tools.running import Running
 
@@ -67,7 +67,7 @@ class InHouseTools:
     ``settings``, which a `ToolContext` has, are called for each call."""
 
     tools: Mapping[str, Declaration | ImportError]
-    needs: Callable[[], Provided] = Provided
+    needs: Callable[[], Injected] = Injected
     settings: Callable[[], Mapping[str, str]] = dict
 
     def __call__(self, running: Running) -> ToolResult:
@@ -83,8 +83,8 @@ class InHouseTools:
 
 
 def in_house_tools(
-    kind: Kind,
-    needs: Callable[[], Provided] = Provided,
+    kind: ToolKind,
+    needs: Callable[[], Injected] = Injected,
     settings: Callable[[], Mapping[str, str]] = dict,
 ) -> InHouseTools:
     """What a kind's Lambda function passes to `run_tool`. Imports the tools now, when the function starts; a module

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from dualtrack.profiles import all_profiles
-from dualtrack.tool_values import Provided, ToolContext, ToolResult
+from dualtrack.tool_values import Injected, ToolContext, ToolResult
 
 if TYPE_CHECKING:
     from dualtrack.models.turn import ToolCall
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import ToolStores
-    from dualtrack.tool_values import Kind
+    from dualtrack.tool_values import ToolKind
 
 
 @dataclass(frozen=True, slots=True)
-class Running(Provided):
+class Running(Injected):
     """The chat, and the call with its frozen input."""
 
     user: str
@@ -33,10 +33,10 @@ class Running(Provided):
 
 
 @dataclass(frozen=True, slots=True)
-class ToolNeeds(Provided):
+class ToolNeeds(Injected):
     """What the function `tool` provides for its tools."""
 
-    kind: ClassVar[Kind] = "tool"
+    kind: ClassVar[ToolKind] = "tool"
 
     stores: ToolStores
     profiles: Mapping[str, Profile] = field(default_factory=all_profiles)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dualtrack.storage.webhooks import Delivery, Due, Webhook, WebhookStore
-    from dualtrack.webhooks.post import Outcome, Poster
+    from dualtrack.webhooks.post import Poster, PostOutcome
     from dualtrack.webhooks.signing import WebhookSecrets
 
 T = TypeVar("T")
@@ -61,24 +61,24 @@ GO_SECONDS: Final = 5.0
 QUIET_SECONDS: Final = 30
 """How long a webhook that has not answered is left alone, however much waits for it."""
 
-Disabled = Callable[[], None]
+OnDisabled = Callable[[], None]
 """Called for each webhook that is disabled."""
 
-Copied = Callable[[Sequence[Notice]], Collection[str]]
+CopyNotices = Callable[[Sequence[Notice]], Collection[str]]
 """Copies notices elsewhere; returns the ids of those that failed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Delivered:
+class DeliveryCounts:
     """Of a run: the notices that were taken from the outbox, and how many deliveries arrived and did not."""
 
     notices: int = 0
     delivered: int = 0
     failed: int = 0
 
-    def __add__(self, other: Delivered) -> Delivered:
+    def __add__(self, other: DeliveryCounts) -> DeliveryCounts:
         """Both together."""
-        return Delivered(
+        return DeliveryCounts(
             self.notices + other.notices, self.delivered + other.delivered, self.failed + other.failed
         )
 
@@ -92,11 +92,11 @@ class Deliverer:
     secrets: WebhookSecrets
     poster: Poster
     agent: str
-    disabled: Disabled = lambda: None
-    copied: Copied = lambda _: ()
+    disabled: OnDisabled = lambda: None
+    copied: CopyNotices = lambda _: ()
     jitter: Callable[[], float] = field(default=random.random)
 
-    def run(self, seconds: float) -> Delivered:
+    def run(self, seconds: float) -> DeliveryCounts:
         """Deliver what is due, until nothing is or the time is over. Idempotent. The errors of single webhooks are
         raised at the end."""
         has_time, troubles = time_for(seconds), list[Exception]()
@@ -104,16 +104,16 @@ class Deliverer:
             done = _results(lanes, partial(self._lane, has_time, troubles), (False, True), troubles)
         if troubles:
             raise ExceptionGroup("some webhooks could not be served", troubles)
-        return sum(done, Delivered())
+        return sum(done, DeliveryCounts())
 
-    def _lane(self, has_time: Callable[[], bool], troubles: list[Exception], slow: bool) -> Delivered:
+    def _lane(self, has_time: Callable[[], bool], troubles: list[Exception], slow: bool) -> DeliveryCounts:
         """Serve the slow webhooks, or the others, which come with the notices."""
-        total = Delivered()
+        total = DeliveryCounts()
         with ThreadPoolExecutor(WORKERS[slow]) as pool:
             while has_time():
                 done = self._pass(pool, has_time, troubles, slow=slow)
                 total += done
-                if done == Delivered() or troubles:
+                if done == DeliveryCounts() or troubles:
                     break
         return total
 
@@ -124,7 +124,7 @@ class Deliverer:
         troubles: list[Exception],
         *,
         slow: bool,
-    ) -> Delivered:
+    ) -> DeliveryCounts:
         due = list(self.webhooks.due(slow=slow))
         owners: dict[str, list[Due]] = {}
         for one in due:
@@ -135,7 +135,7 @@ class Deliverer:
         hooks = {one.webhook_id: one for found in woken for one in found if not one.is_slow}
         hooks |= {one.webhook_id: one for one in listed}
         served = _results(pool, partial(self._served, has_time), in_turn(hooks.values()), troubles)
-        return sum(served, Delivered(sum(map(len, owners.values()))))
+        return sum(served, DeliveryCounts(sum(map(len, owners.values()))))
 
     def _spread(self, dues: Sequence[Due]) -> Sequence[Webhook]:
         """Make an owner's notices deliveries to the webhooks that want them; returns the owner's webhooks."""
@@ -148,10 +148,10 @@ class Deliverer:
 
         return until_kept(spread, "The webhooks changed too often.")
 
-    def _served(self, has_time: Callable[[], bool], webhook: Webhook) -> Delivered:
+    def _served(self, has_time: Callable[[], bool], webhook: Webhook) -> DeliveryCounts:
         """Tell a webhook some of what is due."""
         if not has_time() or (claimed := self.webhooks.claim(webhook)) is None:
-            return Delivered()
+            return DeliveryCounts()
         due = self.webhooks.waiting(claimed, AT_ONCE, now=self._now)
         outcomes = self._go(claimed, due, has_time) if due else []
         after = reduce(lambda before, outcome: told(before, outcome, self._now), outcomes, claimed)
@@ -160,17 +160,17 @@ class Deliverer:
         if after.disabled_at and not claimed.disabled_at:
             self.disabled()
         arrived = sum(outcome.is_delivered for outcome in outcomes)
-        return Delivered(0, arrived, len(outcomes) - arrived)
+        return DeliveryCounts(0, arrived, len(outcomes) - arrived)
 
     def _go(
         self, webhook: Webhook, due: Sequence[tuple[int, str]], has_time: Callable[[], bool]
-    ) -> list[Outcome]:
+    ) -> list[PostOutcome]:
         """Post these in order, until one is not answered, the webhook wants no more or turns out to be slow."""
         waiting = self.webhooks.at(webhook, [position for _, position in due])
         keys = [self.secrets.open(webhook.webhook_id, sealed) for sealed in webhook.secrets(self._now)]
         has_turn, over = time_for(GO_SECONDS), Event()
 
-        def post(one: tuple[int, str]) -> list[Outcome]:
+        def post(one: tuple[int, str]) -> list[PostOutcome]:
             if over.is_set() or not has_time() or not has_turn():
                 return []
             delivery = waiting.get(one[1])
@@ -194,14 +194,14 @@ class Deliverer:
     def _now(self) -> int:
         return int(self.webhooks.clock())
 
-    def _posted(self, webhook: Webhook, delivery: Delivery, keys: Sequence[str]) -> Outcome:
+    def _posted(self, webhook: Webhook, delivery: Delivery, keys: Sequence[str]) -> PostOutcome:
         body = delivery.body.encode()
         headers = {"Content-Type": "application/json", "User-Agent": self.agent}
         return self.poster.post(
             webhook.url, body, {**headers, **signed(delivery.message_id, self._now, body, keys)}
         )
 
-    def _recorded(self, delivery: Delivery, outcome: Outcome) -> Delivery:
+    def _recorded(self, delivery: Delivery, outcome: PostOutcome) -> Delivery:
         now = self._now
         after = replace(
             delivery,
@@ -220,7 +220,7 @@ class Deliverer:
         return replace(after, next_at=now + int(wait * (1 + self.jitter() / 10)))
 
 
-def told(webhook: Webhook, outcome: Outcome, now: int) -> Webhook:
+def told(webhook: Webhook, outcome: PostOutcome, now: int) -> Webhook:
     """The webhook after an attempt: enabled by one that arrives, disabled by 410 and by three days without one."""
     after = replace(webhook, milliseconds=outcome.milliseconds)
     if outcome.is_delivered:

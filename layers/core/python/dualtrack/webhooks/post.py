@@ -23,7 +23,7 @@ from dualtrack.webhooks.targets import NotAllowed, checked, parse_target
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from dualtrack.webhooks.targets import Target
+    from dualtrack.webhooks.targets import WebhookTarget
 
 POST_SECONDS: Final = 5.0
 """From the name's resolution to the answer's head."""
@@ -37,7 +37,7 @@ _DELIVERED: Final = range(200, 300)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PostOutcome:
     """What came of a POST: the HTTP ``status``, or 0 and an ``error``; how long it took."""
 
     status: int = 0
@@ -70,10 +70,10 @@ class Poster:
     names: Callable[[str, int], Sequence[str]] = resolve
     trusted: ssl.SSLContext = field(default_factory=ssl.create_default_context)
 
-    def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Outcome:
+    def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> PostOutcome:
         """Send it. Raises nothing that a receiver can cause."""
         started = time.monotonic()
-        open_now: list[_Pinned] = []
+        open_now: list[_PinnedAddress] = []
         try:
             status, error = (
                 within(self.seconds, partial(self._sent, url, body, headers, open_now), "post"),
@@ -94,18 +94,18 @@ class Poster:
                 connection.cut()
         if status in _REDIRECTS:
             error = "a redirect, which is not followed"
-        return Outcome(status, error, round((time.monotonic() - started) * 1000))
+        return PostOutcome(status, error, round((time.monotonic() - started) * 1000))
 
-    def _sent(self, url: str, body: bytes, headers: Mapping[str, str], open_now: list[_Pinned]) -> int:
+    def _sent(self, url: str, body: bytes, headers: Mapping[str, str], open_now: list[_PinnedAddress]) -> int:
         target = parse_target(url, loopback=self.loopback)
         addresses = checked(self.names(target.host, target.port), target)
-        connection = _Pinned(target, addresses, self.trusted, self.seconds)
+        connection = _PinnedAddress(target, addresses, self.trusted, self.seconds)
         open_now.append(connection)
         connection.request("POST", target.path, body, {**headers, "Connection": "close"})
         return connection.getresponse().status
 
 
-class _Bounded(io.RawIOBase):
+class _BoundedBody(io.RawIOBase):
     """The first `MOST_READ` bytes of a stream, which then ends."""
 
     def __init__(self, raw: io.RawIOBase) -> None:
@@ -132,16 +132,16 @@ class _Head(http.client.HTTPResponse):
 
     def __init__(self, sock: socket.socket, *args: Any, **named: Any) -> None:
         super().__init__(sock, *args, **named)
-        self.fp = io.BufferedReader(_Bounded(self.fp.detach()))
+        self.fp = io.BufferedReader(_BoundedBody(self.fp.detach()))
 
 
-class _Pinned(http.client.HTTPConnection):
+class _PinnedAddress(http.client.HTTPConnection):
     """A connection to one of these addresses, whatever the name resolves to by now."""
 
     response_class = _Head
 
     def __init__(
-        self, target: Target, addresses: Sequence[str], trusted: ssl.SSLContext, seconds: float
+        self, target: WebhookTarget, addresses: Sequence[str], trusted: ssl.SSLContext, seconds: float
     ) -> None:
         super().__init__(target.host, target.port, timeout=seconds)
         self.default_port = 80 if target.is_plain else 443  # left out of the header Host

@@ -40,7 +40,7 @@ _NOT_PUBLIC: Final = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WebhookTarget:
     """Where to connect. ``path`` with the query; ``is_loopback``: this machine, on the local stack alone."""
 
     host: str
@@ -54,7 +54,7 @@ class NotAllowed(Exception):
     """The webhook leads where none may; the message says why."""
 
 
-def parse_target(url: str, *, loopback: bool) -> Target:
+def parse_target(url: str, *, loopback: bool) -> WebhookTarget:
     """The target of an address, for which nothing is resolved. ``loopback``: whether this machine is allowed, by any
     port and without TLS. Raises `NotAllowed`."""
     if len(url) > MAX_URL or not _TEXT.fullmatch(url):
@@ -72,9 +72,9 @@ def parse_target(url: str, *, loopback: bool) -> Target:
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if loopback and _is_this_machine(host) and parts.scheme in ("http", "https"):
         plain = parts.scheme == "http"
-        return Target(host, port or (80 if plain else 443), path, is_plain=plain, is_loopback=True)
+        return WebhookTarget(host, port or (80 if plain else 443), path, is_plain=plain, is_loopback=True)
     _check(parts, host, port)
-    return Target(host, port or PORTS[0], path)
+    return WebhookTarget(host, port or PORTS[0], path)
 
 
 def _check(parts: SplitResult, host: str, port: int | None) -> None:
@@ -89,7 +89,7 @@ def _check(parts: SplitResult, host: str, port: int | None) -> None:
         raise NotAllowed("its host is no public name")
 
 
-def checked(addresses: Iterable[str], target: Target) -> Sequence[str]:
+def checked(addresses: Iterable[str], target: WebhookTarget) -> Sequence[str]:
     """The addresses of a target's name, to connect to one of them; IPv4 first, which every function can reach. Raises
     `NotAllowed` if there is none, or if a single one is not public."""
     found = list(dict.fromkeys(addresses))

@@ -9,9 +9,9 @@ from dualtrack.api.chats import paused_turn, show_chat
 from dualtrack.api.identity import lacking
 from dualtrack.api.route import Ok, Route
 from dualtrack.api.routes.chats import CHAT
-from dualtrack.chat.agent import Deployed
+from dualtrack.chat.agent import AgentDeployment
 from dualtrack.chat.chat_view import decided_json, open_calls
-from dualtrack.chat.decide_calls import Wanted, decide_calls
+from dualtrack.chat.decide_calls import CallDecision, decide_calls
 from dualtrack.clock import iso
 from dualtrack.errors import not_found
 from dualtrack.frozen import freeze
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dualtrack import answers
-    from dualtrack.api.identity import Identity
+    from dualtrack.api.identity import ApiCaller
     from dualtrack.api.request import Request
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.paused_chats import PausedChat
@@ -86,7 +86,7 @@ def post_decisions(request: Request, chat_id: str) -> Ok[answers.Chat | answers.
     is_own = chat.user == identity.user
     _permit(identity, chat, wanted)
     by: DecidedBy = "key" if identity.key else "user" if is_own else "owner"
-    decided = decide_calls(stores, services.executions, chat, wanted, by, Deployed(services.model))
+    decided = decide_calls(stores, services.executions, chat, wanted, by, AgentDeployment(services.model))
     if is_own and identity.sees(chat.key_id):
         return Ok(show_chat(stores, decided))
     return Ok(decided_json(decided, paused_turn(stores.chats, decided)))
@@ -103,8 +103,8 @@ def _found(request: Request, chat_id: str) -> Chat:
     raise not_found("There is no such chat.")
 
 
-def _wanted(decision: models.DecisionBody) -> Wanted:
-    return Wanted(
+def _wanted(decision: models.DecisionBody) -> CallDecision:
+    return CallDecision(
         decision.id,
         decision.approve is not False,
         decision.reason or "",
@@ -117,7 +117,7 @@ def _wanted(decision: models.DecisionBody) -> Wanted:
     )
 
 
-def _permit(identity: Identity, chat: Chat, wanted: Sequence[Wanted]) -> None:
+def _permit(identity: ApiCaller, chat: Chat, wanted: Sequence[CallDecision]) -> None:
     """Raise 403 for what a key may not do. Without `decide`, a program that may chat may say in its user's own chats
     what its tools found and what its user answers, and may give a call up, as it may cancel the chat; it gives itself
     no leave."""

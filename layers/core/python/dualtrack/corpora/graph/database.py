@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import ladybug
 
-from dualtrack.corpora.graph.rows import Edge, Node
+from dualtrack.corpora.graph.rows import EdgeRow, Node
 from dualtrack.tools.graph.schema import NAME, NODE_ID
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from dualtrack.corpora.graph.rows import Row, Scalar
-    from dualtrack.tools.graph.schema import Property, Schema
+    from dualtrack.tools.graph.schema import Property, StoredSchema
 
 _POOL_BYTES: Final = 1 << 30
 _MOST_BYTES: Final = 1 << 34
@@ -31,7 +31,9 @@ _CSV: Final = "HEADER=false, PARALLEL=false, DELIM=',', QUOTE='\"', ESCAPE='\"'"
 """Not in parallel, because a text may have several lines."""
 
 
-def write_tables(folder: Path, schema: Schema, rows: Iterable[Row], label_of: Callable[[str], str]) -> None:
+def write_tables(
+    folder: Path, schema: StoredSchema, rows: Iterable[Row], label_of: Callable[[str], str]
+) -> None:
     """Write a CSV file for each label and each pair of labels, with the schema's columns. All rows must be valid."""
     labels = {label.name: (at, [p.name for p in label.properties]) for at, label in enumerate(schema.labels)}
     types = {
@@ -52,7 +54,7 @@ def write_tables(folder: Path, schema: Schema, rows: Iterable[Row], label_of: Ca
             if isinstance(row, Node):
                 write, columns = nodes[row.label]
                 write((row.node_id, row.name, *_values(row.properties, columns)))
-            elif isinstance(row, Edge):
+            elif isinstance(row, EdgeRow):
                 write, columns = edges[row.type, label_of(row.start), label_of(row.end)]
                 write((row.start, row.end, *_values(row.properties, columns)))
 
@@ -67,7 +69,7 @@ def _text(value: Scalar) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def build(path: Path, folder: Path, schema: Schema) -> None:
+def build(path: Path, folder: Path, schema: StoredSchema) -> None:
     """Build the database at ``path`` from the files of `write_tables`; the result is a single file."""
     with (
         closing(
@@ -80,7 +82,7 @@ def build(path: Path, folder: Path, schema: Schema) -> None:
         connection.execute("CHECKPOINT")
 
 
-def _statements(folder: Path, schema: Schema) -> Iterable[str]:
+def _statements(folder: Path, schema: StoredSchema) -> Iterable[str]:
     for at, label in enumerate(schema.labels):
         columns = [f"{NODE_ID} STRING PRIMARY KEY", f"{NAME} STRING", *_columns(label.properties)]
         yield f"CREATE NODE TABLE `{label.name}`({', '.join(columns)})"

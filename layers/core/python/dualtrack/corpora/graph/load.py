@@ -21,24 +21,24 @@ from dualtrack.corpora.graph.database import build, write_tables
 from dualtrack.corpora.graph.rows import Node, Problem, rows_of
 from dualtrack.corpora.graph.survey import Problems, Survey
 from dualtrack.corpora.jobs import GRAPH
-from dualtrack.corpora.kinds import Refused
+from dualtrack.corpora.kinds import FileRefused
 from dualtrack.corpora.plan import plan, repeated_title
 from dualtrack.errors import Gone
 from dualtrack.ids import new_job_id
-from dualtrack.storage.corpora import Published
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.corpora import PublishedVersion
+from dualtrack.storage.dynamo import ConditionFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dualtrack.corpora.graph.rows import Row
-    from dualtrack.corpora.plan import Plan
-    from dualtrack.storage.corpora import Document
+    from dualtrack.corpora.plan import VersionPlan
+    from dualtrack.storage.corpora import StoredDocument
     from dualtrack.storage.corpus_jobs import Job, JobFile
     from dualtrack.storage.stores import CorpusStores
-    from dualtrack.tools.graph.schema import Schema
+    from dualtrack.tools.graph.schema import StoredSchema
 
-Next = Literal["again", "done"]
+LoadStep = Literal["again", "done"]
 
 MAX_NODES: Final = 1_000_000
 MAX_EDGES: Final = 5_000_000
@@ -47,7 +47,7 @@ MAX_BYTES: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class GraphFile:
     """A file of the graph, on the local disk while a version is made."""
 
     name: str
@@ -58,7 +58,7 @@ class Source:
         return rows_of(self.name, self.path.read_bytes())
 
 
-def load_graph(stores: CorpusStores, job_id: str, has_time: Callable[[], bool]) -> Next:
+def load_graph(stores: CorpusStores, job_id: str, has_time: Callable[[], bool]) -> LoadStep:
     """Work on a job while there is time; returns ``done`` when it has ended."""
     job = stores.corpus_jobs.find(GRAPH, job_id)
     if job is None or job.ended:
@@ -94,7 +94,7 @@ def _file_read(stores: CorpusStores, job: Job, file: JobFile, before: Sequence[J
         counts, problems = counted(file.name, data)
     except Gone:
         return _refused(file, "was not uploaded as announced, or its upload has expired")
-    except Refused as refusal:
+    except FileRefused as refusal:
         return _refused(file, str(refusal))
     if problems.count:
         return _with_problems(file, problems)
@@ -107,7 +107,7 @@ def _file_read(stores: CorpusStores, job: Job, file: JobFile, before: Sequence[J
 
 
 def counted(name: str, data: bytes) -> tuple[Mapping[str, int], Problems]:
-    """How many nodes and relationships a file has, and its bad rows. Raises `Refused`."""
+    """How many nodes and relationships a file has, and its bad rows. Raises `FileRefused`."""
     nodes = edges = 0
     problems = Problems()
     for row in rows_of(name, data):
@@ -118,7 +118,7 @@ def counted(name: str, data: bytes) -> tuple[Mapping[str, int], Problems]:
         else:
             edges += 1
     if not nodes and not edges and not problems.count:
-        raise Refused("has no rows")
+        raise FileRefused("has no rows")
     counts = {key: number for key, number in (("nodes", nodes), ("edges", edges)) if number}
     return MappingProxyType(counts), problems
 
@@ -141,7 +141,7 @@ def _named(files: Sequence[JobFile]) -> str:
 # ── all files together ────────────────────────────────────────────────────────────────────────────
 
 
-def _make_version(stores: CorpusStores, job: Job, files: Sequence[JobFile]) -> Next:
+def _make_version(stores: CorpusStores, job: Job, files: Sequence[JobFile]) -> LoadStep:
     published, documents = stores.corpora.published_documents(GRAPH)
     planned = plan(documents, job, files, int(stores.clock()))
     if not planned.changes:
@@ -169,7 +169,7 @@ def _make_version(stores: CorpusStores, job: Job, files: Sequence[JobFile]) -> N
         return _publish(stores, job, planned, published, sources, database, survey.schema())
 
 
-def _too_much(planned: Plan) -> str:
+def _too_much(planned: VersionPlan) -> str:
     for name, most in (("nodes", MAX_NODES), ("edges", MAX_EDGES)):
         if planned.size(name) > most:
             return f"it may have at most {most:,} {name}"
@@ -178,16 +178,16 @@ def _too_much(planned: Plan) -> str:
 
 def _fetch(
     stores: CorpusStores,
-    published: Published | None,
-    documents: Sequence[Document],
-    planned: Plan,
+    published: PublishedVersion | None,
+    documents: Sequence[StoredDocument],
+    planned: VersionPlan,
     folder: Path,
-) -> list[Source]:
+) -> list[GraphFile]:
     """The files of the new version: those of the job, and those kept from the current version."""
     sources = []
     positions = {document.title: at for at, document in enumerate(documents)}
     for at, entry in enumerate(planned.documents):
-        source = Source(entry.document.name, folder / f"source-{at}")
+        source = GraphFile(entry.document.name, folder / f"source-{at}")
         with source.path.open("wb") as file:
             if entry.file is not None:
                 file.write(stores.corpora.upload(GRAPH, entry.file.upload_id))
@@ -202,7 +202,7 @@ def _source(position: int) -> str:
     return f"sources/{position:04d}"
 
 
-def taken_in(survey: Survey, sources: Sequence[Source]) -> Mapping[str, Problems]:
+def taken_in(survey: Survey, sources: Sequence[GraphFile]) -> Mapping[str, Problems]:
     """Read all files; returns the problems of those with bad rows, by name."""
     by_name = [(source.name, survey.nodes(source.name, source.rows())) for source in sources]
     # after bad nodes, relationships would report them as missing
@@ -211,7 +211,7 @@ def taken_in(survey: Survey, sources: Sequence[Source]) -> Mapping[str, Problems
     return {name: problems for name, problems in by_name if problems.count}
 
 
-def make_database(folder: Path, sources: Sequence[Source], survey: Survey) -> Path:
+def make_database(folder: Path, sources: Sequence[GraphFile], survey: Survey) -> Path:
     """Build the database from files that were read; intermediate files are written to ``folder``."""
     schema, path = survey.schema(), folder / "graph.lbug"
     write_tables(folder, schema, (row for source in sources for row in source.rows()), survey.label_of)
@@ -242,10 +242,10 @@ def _fail_with(
 def write_version(
     stores: CorpusStores,
     version: str,
-    sources: Sequence[Source],
+    sources: Sequence[GraphFile],
     database: Path,
-    schema: Schema,
-    documents: Sequence[Document],
+    schema: StoredSchema,
+    documents: Sequence[StoredDocument],
 ) -> None:
     """Write all objects of a version before it is published."""
     corpora = stores.corpora
@@ -259,26 +259,26 @@ def write_version(
 def _publish(
     stores: CorpusStores,
     job: Job,
-    planned: Plan,
-    base: Published | None,
-    sources: Sequence[Source],
+    planned: VersionPlan,
+    base: PublishedVersion | None,
+    sources: Sequence[GraphFile],
     database: Path,
-    schema: Schema,
-) -> Next:
+    schema: StoredSchema,
+) -> LoadStep:
     """Write the version, then make it current and end the job. Returns ``again`` if another job was faster."""
     version = f"{job.job_id}.{new_job_id()[-8:]}"
     documents = [entry.document for entry in planned.documents]
     write_version(stores, version, sources, database, schema, documents)
     ended = replace(_done(stores, job, planned), version=version)
-    new = Published(version, "", planned.counts, ended.ended)
+    new = PublishedVersion(version, "", planned.counts, ended.ended)
     try:
         stores.corpora.publish(
             GRAPH, new, base.version if base else None, stores.corpus_jobs.end_actions(ended)
         )
-    except Lost as lost:
+    except ConditionFailed as lost:
         return "done" if "job" in lost.items else "again"
     return "done"
 
 
-def _done(stores: CorpusStores, job: Job, planned: Plan) -> Job:
+def _done(stores: CorpusStores, job: Job, planned: VersionPlan) -> Job:
     return replace(job, status="done", outcomes=planned.outcomes, ended=int(stores.clock()))

@@ -16,7 +16,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from dualtrack.corpora.kinds import Refused
+from dualtrack.corpora.kinds import FileRefused
 from dualtrack.message_files import not_text
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Node(NamedTuple):
     properties: Mapping[str, Scalar]
 
 
-class Edge(NamedTuple):
+class EdgeRow(NamedTuple):
     """A relationship between two nodes, by their ids."""
 
     number: int
@@ -56,7 +56,7 @@ class Problem(NamedTuple):
         return f"{self.where}: {self.what}"
 
 
-Row: TypeAlias = Node | Edge | Problem
+Row: TypeAlias = Node | EdgeRow | Problem
 
 NODE_COLUMNS: Final = ("node_id", "label", "name")
 EDGE_COLUMNS: Final = ("from", "type", "to")
@@ -77,11 +77,11 @@ _SHOWN: Final = 40
 
 
 def rows_of(name: str, data: bytes) -> Iterator[Row]:
-    """The rows of a file, including problems. Raises `Refused` if the file is not of this format: before the first row
-    or, for broken CSV, after the last valid one."""
+    """The rows of a file, including problems. Raises `FileRefused` if the file is not of this format: before the first
+    row or, for broken CSV, after the last valid one."""
     wrong = not_text(data)
     if wrong:
-        raise Refused(f"cannot be read: {wrong}")
+        raise FileRefused(f"cannot be read: {wrong}")
     text = data.decode("utf-8-sig")
     return _json_rows(text) if name.lower().endswith(".json") else _csv_rows(text)
 
@@ -119,24 +119,24 @@ def _csv_rows(text: str) -> Iterator[Row]:
                 properties,
             )
     except csv.Error as error:
-        raise Refused(f"is broken at line {reader.line_num}: {error}") from error
+        raise FileRefused(f"is broken at line {reader.line_num}: {error}") from error
 
 
 _Make: TypeAlias = "Callable[[str, int, Any, Any, Any, Mapping[str, Scalar]], Row]"
 
 
 def _maker(header: Sequence[str]) -> _Make:
-    """A function that makes rows under this header. Raises `Refused`."""
+    """A function that makes rows under this header. Raises `FileRefused`."""
     nodes, edges = set(NODE_COLUMNS) <= set(header), set(EDGE_COLUMNS) <= set(header)
     if nodes == edges:
         expected = " or ".join(",".join(columns) for columns in (NODE_COLUMNS, EDGE_COLUMNS))
-        raise Refused(f"has no header of nodes or relationships: its first line must begin {expected}")
+        raise FileRefused(f"has no header of nodes or relationships: its first line must begin {expected}")
     own = NODE_COLUMNS if nodes else EDGE_COLUMNS
     wrong = _wrong_names([column for column in header if column not in own])
     if wrong:
-        raise Refused(wrong)
+        raise FileRefused(wrong)
     if len({column.casefold() for column in header}) < len(header):
-        raise Refused("has two columns of one name (case does not count)")
+        raise FileRefused("has two columns of one name (case does not count)")
     return _node if nodes else _edge
 
 
@@ -160,11 +160,11 @@ def _json_rows(text: str) -> Iterator[Row]:
     try:
         read = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"is not valid JSON: {str(error)[:120]}") from error
+        raise FileRefused(f"is not valid JSON: {str(error)[:120]}") from error
     if not isinstance(read, dict) or not read or not set(read) <= {"nodes", "edges"}:
-        raise Refused('must be {"nodes": […], "edges": […]}')
+        raise FileRefused('must be {"nodes": […], "edges": […]}')
     if not all(isinstance(listed, list) for listed in read.values()):
-        raise Refused("must have lists as nodes and edges")
+        raise FileRefused("must have lists as nodes and edges")
     for key, kind, fixed, make in (
         ("nodes", "node", NODE_COLUMNS, _node),
         ("edges", "edge", EDGE_COLUMNS, _edge),
@@ -242,7 +242,7 @@ def _edge(kind: str, number: int, start: Any, type_: Any, end: Any, properties: 
         or _wrong_text("to", end, MAX_ID)
         or _too_long(properties)
     )
-    return Problem(f"{kind} {number}", wrong) if wrong else Edge(number, start, type_, end, properties)
+    return Problem(f"{kind} {number}", wrong) if wrong else EdgeRow(number, start, type_, end, properties)
 
 
 def _wrong_text(column: str, value: Any, most: int) -> str:

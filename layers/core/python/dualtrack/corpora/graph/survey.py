@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.corpora.graph.rows import MAX_PROPERTIES, Edge, Node, Problem, position_of
-from dualtrack.tools.graph.schema import Label, Property, RelationshipType, Schema
+from dualtrack.corpora.graph.rows import MAX_PROPERTIES, EdgeRow, Node, Problem, position_of
+from dualtrack.tools.graph.schema import NodeLabel, Property, RelationshipType, StoredSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -132,7 +132,7 @@ class Survey:
         """Read the relationships of a file, after the nodes of all files; returns their problems."""
         problems = Problems()
         for row in rows:
-            if isinstance(row, Edge) and (wrong := self._edge(row, is_text=_is_text(name))):
+            if isinstance(row, EdgeRow) and (wrong := self._edge(row, is_text=_is_text(name))):
                 problems.add(Problem(position_of(name, row.number, "edge"), wrong))
         return problems
 
@@ -140,16 +140,16 @@ class Survey:
         """The label of a node."""
         return self._label_of[node_id]
 
-    def schema(self) -> Schema:
+    def schema(self) -> StoredSchema:
         """The schema of all files read."""
         labels = (
-            Label(name, _properties(table), table.count) for name, table in sorted(self._labels.items())
+            NodeLabel(name, _properties(table), table.count) for name, table in sorted(self._labels.items())
         )
         types = (
             RelationshipType(name, tuple(sorted(table.ends)), _properties(table), table.count)
             for name, table in sorted(self._types.items())
         )
-        return Schema(tuple(labels), tuple(types))
+        return StoredSchema(tuple(labels), tuple(types))
 
     def _node(self, node: Node, *, is_text: bool) -> str:
         if node.node_id in self._label_of:
@@ -165,7 +165,7 @@ class Survey:
             self._label_of[node.node_id] = node.label
         return wrong
 
-    def _edge(self, edge: Edge, *, is_text: bool) -> str:
+    def _edge(self, edge: EdgeRow, *, is_text: bool) -> str:
         start, end = self._label_of.get(edge.start), self._label_of.get(edge.end)
         if start is None or end is None:
             return f"there is no node '{edge.start if start is None else edge.end}'"

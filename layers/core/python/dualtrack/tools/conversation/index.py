@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dualtrack.memory.passages import Passage
     from dualtrack.memory.query_index import QueryIndex
     from dualtrack.storage.bodies import Write
-    from dualtrack.storage.search_index import Found
+    from dualtrack.storage.search_index import StoredIndex
     from dualtrack.storage.stores import ToolStores
     from dualtrack.tools.conversation.settings import ConversationSearch
     from dualtrack.tools.running import Running
@@ -27,7 +27,7 @@ _KEPT_AT_ONCE: Final = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class ConversationIndex:
     """The queries to search, by number, in order. Those up to ``after`` were left out because of the limits;
     ``unread``: those that the next search adds; ``last``: the last one before the running query."""
 
@@ -42,7 +42,7 @@ class Index:
         return tuple(passage for index in self.queries.values() for passage in index.passages)
 
 
-def up_to_date(stores: ToolStores, running: Running, settings: ConversationSearch) -> Index:
+def up_to_date(stores: ToolStores, running: Running, settings: ConversationSearch) -> ConversationIndex:
     """The index of all queries before the running one, within the limits of the settings.
 
     All their summaries exist: the first turn of the running query ensures it (`query_state`).
@@ -55,14 +55,16 @@ def up_to_date(stores: ToolStores, running: Running, settings: ConversationSearc
     added = dict(made_now(stores, user, conversation_id, wanted, settings.read_seconds)) if wanted else {}
     queries = dict(sorted({**stored, **added}.items()))
     _keep_words(stores, running, queries, found, added)
-    return Index(queries, found.after, [number for number in missing if number not in added], last)
+    return ConversationIndex(
+        queries, found.after, [number for number in missing if number not in added], last
+    )
 
 
 def _keep_words(
     stores: ToolStores,
     running: Running,
     queries: Mapping[int, QueryIndex],
-    found: Found,
+    found: StoredIndex,
     added: Iterable[int],
 ) -> None:
     """Store what this search has added, and blocks that no earlier step has regrouped."""

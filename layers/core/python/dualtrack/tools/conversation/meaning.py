@@ -19,9 +19,9 @@ from dualtrack.tools.documentation.vectors import int8_scores, vector_scores
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dualtrack.storage.search_index import Found
+    from dualtrack.storage.search_index import StoredIndex
     from dualtrack.storage.stores import ToolStores
-    from dualtrack.tools.conversation.index import Index
+    from dualtrack.tools.conversation.index import ConversationIndex
     from dualtrack.tools.conversation.settings import ConversationSearch
     from dualtrack.tools.documentation.dependencies import SearchNeeds
     from dualtrack.tools.documentation.embeddings import Embedder, InputType
@@ -43,7 +43,7 @@ class Vectors:
 
 
 def closeness(
-    index: Index,
+    index: ConversationIndex,
     query: str,
     excerpts: Mapping[str, str],
     running: Running,
@@ -81,7 +81,7 @@ def closeness(
     return close
 
 
-def _missing(index: Index, found: Found, most: int) -> list[int]:
+def _missing(index: ConversationIndex, found: StoredIndex, most: int) -> list[int]:
     """The newest queries without vectors, with at most so many texts; at least one."""
     missing: list[int] = []
     for number in sorted(index.queries, reverse=True):
@@ -136,8 +136,8 @@ def _vectors(task: asyncio.Task[tuple[bytes, ...]]) -> tuple[bytes, ...]:
 def _keep(
     made: Vectors,
     known: Mapping[int, bytes],
-    found: Found,
-    index: Index,
+    found: StoredIndex,
+    index: ConversationIndex,
     running: Running,
     stores: ToolStores,
     model: str,
@@ -157,7 +157,9 @@ def _keep(
     )
 
 
-def _closest(query: bytes, index: Index, vectors: Mapping[int, bytes], part_malus: float) -> dict[str, Match]:
+def _closest(
+    query: bytes, index: ConversationIndex, vectors: Mapping[int, bytes], part_malus: float
+) -> dict[str, Match]:
     """The closest spot of each record by its id. Vectors whose length differs from the query's are left out."""
     size = len(query) // 4
     spots = {number: own.spots() for number, own in index.queries.items() if number in vectors}

@@ -32,7 +32,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _Columns:
     """Columns of a query's parts, and of its postings of the wanted words."""
 
     records: Array
@@ -49,7 +49,7 @@ def matches(query: str, queries: Iterable[QueryIndex], k1: float, b: float) -> d
     The score is that of documentation search (`keywords.keyword_scores`).
     """
     wanted = np.unique(np.array([zlib.crc32(word.encode()) for word in words(query)], "<u4"))
-    read, first = list[_Read](), 0
+    read, first = list[_Columns](), 0
     ids: list[str] = []
     for index in queries:
         read.append(_read(index.words, wanted, len(ids), first))
@@ -57,15 +57,15 @@ def matches(query: str, queries: Iterable[QueryIndex], k1: float, b: float) -> d
         ids += [passage.record_id for passage in index.passages]
     if not ids:
         return {}
-    every = _Read(*(np.concatenate(column) for column in zip(*map(_columns, read), strict=True)))
+    every = _Columns(*(np.concatenate(column) for column in zip(*map(_columns, read), strict=True)))
     return _best(every, _scores(every, k1, b), ids)
 
 
-def _columns(read: _Read) -> tuple[Array, ...]:
+def _columns(read: _Columns) -> tuple[Array, ...]:
     return read.records, read.offsets, read.lengths, read.words, read.parts, read.counts
 
 
-def _read(data: bytes, wanted: Array, records_before: int, parts_before: int) -> _Read:
+def _read(data: bytes, wanted: Array, records_before: int, parts_before: int) -> _Columns:
     size, distinct, postings = COUNTS.unpack_from(data)
     at = COUNTS.size
 
@@ -83,7 +83,7 @@ def _read(data: bytes, wanted: Array, records_before: int, parts_before: int) ->
     bounds = np.concatenate([np.zeros(1, "<u4"), ends])
     starts, stops = bounds[place[is_there]], bounds[place[is_there] + 1]
     rows = np.concatenate([np.arange(0), *map(np.arange, starts, stops)])
-    return _Read(
+    return _Columns(
         records + np.uint32(records_before),
         offsets,
         lengths,
@@ -93,7 +93,7 @@ def _read(data: bytes, wanted: Array, records_before: int, parts_before: int) ->
     )
 
 
-def _scores(read: _Read, k1: float, b: float) -> Array:
+def _scores(read: _Columns, k1: float, b: float) -> Array:
     scores = np.zeros(len(read.lengths))
     relative = read.lengths / (read.lengths.mean() or 1)
     for word in np.unique(read.words):
@@ -104,7 +104,7 @@ def _scores(read: _Read, k1: float, b: float) -> Array:
     return scores
 
 
-def _best(read: _Read, scores: Array, ids: Sequence[str]) -> dict[str, Match]:
+def _best(read: _Columns, scores: Array, ids: Sequence[str]) -> dict[str, Match]:
     """Each record's best part, of equal ones the first; records without any of the words are left out."""
     found = np.flatnonzero(scores > 0)
     order = found[np.lexsort((found, -scores[found]))]

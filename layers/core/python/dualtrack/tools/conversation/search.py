@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from dualtrack.memory.passages import Passage
     from dualtrack.storage.stores import ToolStores
-    from dualtrack.tools.conversation.index import Index
+    from dualtrack.tools.conversation.index import ConversationIndex
     from dualtrack.tools.conversation.postings import Match
     from dualtrack.tools.conversation.settings import ConversationSearch
 
@@ -109,7 +109,7 @@ def excerpts_at(
 
 
 def _passages_at(
-    index: Index, query: str, places: Mapping[str, int], settings: ConversationSearch
+    index: ConversationIndex, query: str, places: Mapping[str, int], settings: ConversationSearch
 ) -> dict[str, str]:
     """Excerpts of the passages that match in words, by record id. Next to the excerpts of windows a whole passage would
     say too much else, and that of an old query may not have its vector yet."""
@@ -147,7 +147,7 @@ def _contents(stores: ToolStores, running: Running, record_ids: Collection[str])
 
 
 def best(
-    index: Index,
+    index: ConversationIndex,
     said: Mapping[str, Match],
     close: Mapping[str, Match] | None,
     settings: ConversationSearch,
@@ -193,7 +193,7 @@ def _lines(
     return lines
 
 
-def _notes(index: Index, close: Mapping[str, Match] | None) -> list[str]:
+def _notes(index: ConversationIndex, close: Mapping[str, Match] | None) -> list[str]:
     """Notes on the parts of a very long conversation that were not searched, or only by keywords."""
     notes = []
     if index.after:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Ranking = Literal["keywords", "meaning", "both"]
+ConversationRanking = Literal["keywords", "meaning", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ConversationSearch:
     ``part_malus`` is taken from the similarity of a part of a long record: it has many, and one of them is always near.
     """
 
-    ranking: Ranking = "both"
+    ranking: ConversationRanking = "both"
     k1: float = 1.5
     b: float = 0.75
     rrf_k: int = 10

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.tools.courses.values import Chunk, Course
+from dualtrack.tools.courses.values import Course, LessonChunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,10 +33,10 @@ _LAST_WORD: Final = re.compile(r"[\w.]+\Z")
 _LIST_ITEM: Final = re.compile(r"(?:\A|\n)[^\S\n]*\d{1,3}\Z")
 
 
-def chunks_of(course: Course) -> tuple[Chunk, ...]:
+def chunks_of(course: Course) -> tuple[LessonChunk, ...]:
     """The course's chunks in reading order; none spans two lessons, and none is empty."""
     texts = ((lesson.number, text) for lesson in course.lessons for text in pieces(lesson.text))
-    return tuple(Chunk(course.title, number, index, text) for index, (number, text) in enumerate(texts))
+    return tuple(LessonChunk(course.title, number, index, text) for index, (number, text) in enumerate(texts))
 
 
 def pieces(text: str) -> Iterator[str]:

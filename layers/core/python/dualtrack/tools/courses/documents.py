@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.text import clean
 from dualtrack.tools.courses.extract import extracted
-from dualtrack.tools.courses.values import Course, Lesson, Refused
+from dualtrack.tools.courses.values import Course, DocumentRefused, Lesson
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -45,20 +45,20 @@ _LINK: Final = re.compile(r"https?://[^\s<>\"]++", re.IGNORECASE)
 
 
 def read_document(name: str, data: bytes) -> Course:
-    """The course in a file with this name and content. Raises `Refused`."""
+    """The course in a file with this name and content. Raises `DocumentRefused`."""
     if len(data) > MAX_BYTES:
-        raise Refused(f"has {len(data) / 1e6:.1f} MB; at most {MAX_BYTES / 1e6:.0f} MB are taken")
+        raise DocumentRefused(f"has {len(data) / 1e6:.1f} MB; at most {MAX_BYTES / 1e6:.0f} MB are taken")
     ending = name.rsplit(".", 1)[-1].lower() if "." in name else ""
     if ending not in _READERS:
-        raise Refused(f"is not one of the formats that are taken: {', '.join(sorted(_READERS))}")
+        raise DocumentRefused(f"is not one of the formats that are taken: {', '.join(sorted(_READERS))}")
     text = _READERS[ending](data)
     if len(text) > MAX_CHARACTERS:
-        raise Refused(f"has {len(text):,} characters of text; at most {MAX_CHARACTERS:,} are taken")
+        raise DocumentRefused(f"has {len(text):,} characters of text; at most {MAX_CHARACTERS:,} are taken")
     return parse(text)
 
 
 def parse(text: str) -> Course:
-    """The course in a document's text. Raises `Refused`."""
+    """The course in a document's text. Raises `DocumentRefused`."""
     fields: dict[str, str] = {}
     lessons = [Lesson(None, "", "", "")]
     bodies: list[list[str]] = [[]]
@@ -91,19 +91,19 @@ def _belongs(key: str, fields: Mapping[str, str], lesson: Lesson, body: list[str
 def _course(fields: Mapping[str, str], lessons: list[Lesson], bodies: list[list[str]]) -> Course:
     title = fields.get("course title", "")
     if not title:
-        raise Refused("has no title: its first line must be 'Course Title: <title>'")
+        raise DocumentRefused("has no title: its first line must be 'Course Title: <title>'")
     if len(lessons) > MAX_LESSONS:
-        raise Refused(f"has {len(lessons):,} lessons; at most {MAX_LESSONS:,} are taken")
+        raise DocumentRefused(f"has {len(lessons):,} lessons; at most {MAX_LESSONS:,} are taken")
     repeated = [number for number, times in Counter(lesson.number for lesson in lessons).items() if times > 1]
     if repeated:
-        raise Refused(f"has lesson {repeated[0]} twice")
+        raise DocumentRefused(f"has lesson {repeated[0]} twice")
     written = [
         replace(lesson, text=_MANY_BREAKS.sub("\n\n", "\n".join(body)).strip())
         for lesson, body in zip(lessons, bodies, strict=True)
     ]
     kept = tuple(lesson for lesson in written if lesson.number is not None or lesson.text)
     if not any(lesson.text for lesson in kept):
-        raise Refused("has no text below its title")
+        raise DocumentRefused("has no text below its title")
     return Course(title, _link(fields.get("course link", "")), fields.get("course instructor", ""), kept)
 
 
@@ -126,11 +126,11 @@ def _link(text: str) -> str:
 def _decoded(data: bytes) -> str:
     """A text file's text."""
     if b"\x00" in data:
-        raise Refused("is not a text file")
+        raise DocumentRefused("is not a text file")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Refused(f"is not UTF-8 (byte {error.start + 1}): save it in that encoding") from error
+        raise DocumentRefused(f"is not UTF-8 (byte {error.start + 1}): save it in that encoding") from error
 
 
 _READERS: Final[Mapping[str, Callable[[bytes], str]]] = {

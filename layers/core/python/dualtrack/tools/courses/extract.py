@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.extras import how_to_install
 from dualtrack.runtime.environment import for_a_child
-from dualtrack.tools.courses.values import Refused
+from dualtrack.tools.courses.values import DocumentRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ _REFUSED: Final = 3
 
 
 def extracted(kind: str, data: bytes) -> str:
-    """The text of a file. Raises `Refused`."""
+    """The text of a file. Raises `DocumentRefused`."""
     command = [sys.executable, "-m", "dualtrack.tools.courses.extract", kind]
     modules = os.pathsep.join(path for path in sys.path if path)
     environment = {"PYTHONPATH": modules, "PYTHONUTF8": "1", **for_a_child()}
@@ -44,11 +44,11 @@ def extracted(kind: str, data: bytes) -> str:
             command, input=data, capture_output=True, env=environment, timeout=2 * SECONDS, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise Refused(f"takes longer than {SECONDS} seconds to read") from error
+        raise DocumentRefused(f"takes longer than {SECONDS} seconds to read") from error
     if done.returncode == _REFUSED:
-        raise Refused(done.stdout.decode())
+        raise DocumentRefused(done.stdout.decode())
     if done.returncode:
-        raise Refused(f"cannot be read as {kind.upper()} within the limits of memory and time")
+        raise DocumentRefused(f"cannot be read as {kind.upper()} within the limits of memory and time")
     return done.stdout.decode()
 
 
@@ -61,7 +61,7 @@ def main(kind: str) -> int:
     try:
         parts = _pdf(data) if kind == "pdf" else _docx(data)
         sys.stdout.buffer.write(_joined(parts).encode("utf-8", "replace"))
-    except Refused as reason:
+    except DocumentRefused as reason:
         sys.stdout.buffer.write(str(reason).encode())
         return _REFUSED
     except ModuleNotFoundError:  # the layer always has it
@@ -81,16 +81,16 @@ def _joined(parts: Iterator[str]) -> str:
 
 
 def _pdf(data: bytes) -> Iterator[str]:
-    """Page by page. Raises `Refused`, also for pages that are images."""
+    """Page by page. Raises `DocumentRefused`, also for pages that are images."""
     import pypdfium2  # noqa: PLC0415 - of the layer `documents`; only the process that reads documents needs it
 
     if b"%PDF-" not in data[:1024]:
-        raise Refused("is not a PDF, although its name says so")
+        raise DocumentRefused("is not a PDF, although its name says so")
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         locked = "password" in str(error).lower()
-        raise Refused(
+        raise DocumentRefused(
             "is locked with a password" if locked else "is damaged and cannot be read as PDF"
         ) from error
     has_text = False
@@ -101,11 +101,11 @@ def _pdf(data: bytes) -> Iterator[str]:
         yield text
         page.close()
     if not has_text:
-        raise Refused("has no text: its pages are images (run text recognition on it first)")
+        raise DocumentRefused("has no text: its pages are images (run text recognition on it first)")
 
 
 def _docx(data: bytes) -> Iterator[str]:
-    """Paragraph by paragraph, those in tables too. Raises `Refused`."""
+    """Paragraph by paragraph, those in tables too. Raises `DocumentRefused`."""
     import docx  # noqa: PLC0415 - as above
     from docx.oxml.ns import qn  # noqa: PLC0415
     from docx.text.paragraph import Paragraph  # noqa: PLC0415
@@ -117,7 +117,7 @@ def _docx(data: bytes) -> Iterator[str]:
             yield Paragraph(element, document._body).text
     except Exception as error:
         # python-docx raises anything for a broken part: KeyError, XMLSyntaxError, …
-        raise Refused("is damaged and cannot be read as DOCX") from error
+        raise DocumentRefused("is damaged and cannot be read as DOCX") from error
 
 
 def _check_archive(data: bytes) -> None:
@@ -125,12 +125,12 @@ def _check_archive(data: bytes) -> None:
     try:
         parts = zipfile.ZipFile(io.BytesIO(data)).infolist()
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise Refused("is not a DOCX, although its name says so") from error
+        raise DocumentRefused("is not a DOCX, although its name says so") from error
     if "word/document.xml" not in {part.filename for part in parts}:
-        raise Refused("is not a DOCX, although its name says so")
+        raise DocumentRefused("is not a DOCX, although its name says so")
     size = sum(part.file_size for part in parts)
     if size > MAX_UNPACKED or len(parts) > 10_000:
-        raise Refused(
+        raise DocumentRefused(
             f"unpacks to {size / 1e6:.0f} MB in {len(parts):,} parts; at most {MAX_UNPACKED / 1e6:.0f} MB are taken"
         )
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from dualtrack.codec import decode, dump
 from dualtrack.tools.courses.postings import Postings, postings_of
-from dualtrack.tools.courses.values import Chunk, Course, without_text
+from dualtrack.tools.courses.values import Course, LessonChunk, without_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ class BadIndex(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class CourseIndex:
     """``catalogue``: the courses, their lessons without text. ``vectors`` (int8, a row for each chunk) and
     ``title_vectors`` (a row for each course) are from the embedding model ``model``; without a model they are None, and
     only keywords rank.
@@ -70,19 +70,19 @@ class Index:
         """How many chunks there are."""
         return len(self.courses)
 
-    def chunk(self, row: int) -> Chunk:
+    def chunk(self, row: int) -> LessonChunk:
         """The chunk of a row."""
         start = int(self.text_ends[row - 1]) if row else 0
         text = self.texts[start : int(self.text_ends[row])].tobytes().decode()
         lesson = int(self.lessons[row])
         title = self.catalogue[int(self.courses[row])].title
-        return Chunk(title, None if lesson == _NO_LESSON else lesson, int(self.places[row]), text)
+        return LessonChunk(title, None if lesson == _NO_LESSON else lesson, int(self.places[row]), text)
 
     def course(self, title: str) -> Course | None:
         """The course with exactly this title."""
         return next((course for course in self.catalogue if course.title == title), None)
 
-    def link(self, chunk: Chunk) -> str:
+    def link(self, chunk: LessonChunk) -> str:
         """The link of the chunk's lesson, else of its course, else empty."""
         course = self.course(chunk.course_title)
         if course is None:
@@ -93,11 +93,11 @@ class Index:
 
 def build(
     courses: Sequence[Course],
-    chunks: Sequence[Chunk],
+    chunks: Sequence[LessonChunk],
     model: str = "",
     vectors: Sequence[bytes] = (),
     title_vectors: Sequence[bytes] = (),
-) -> Index:
+) -> CourseIndex:
     """The index of these courses, whose titles must differ. ``vectors`` (one for each chunk) and ``title_vectors`` (one
     for each course) are little-endian float32; without ``model`` there are none.
 
@@ -108,7 +108,7 @@ def build(
     rows = {course.title: row for row, course in enumerate(courses)}
     texts, text_ends = _joined(chunk.text for chunk in chunks)
     numbers = (_NO_LESSON if chunk.lesson_number is None else chunk.lesson_number for chunk in chunks)
-    return Index(
+    return CourseIndex(
         catalogue=tuple(map(without_text, courses)),
         texts=texts,
         text_ends=text_ends,
@@ -134,7 +134,7 @@ def quantised(vectors: Sequence[bytes]) -> Array:
     return rows
 
 
-def save(index: Index) -> bytes:
+def save(index: CourseIndex) -> bytes:
     """The index as one object."""
     arrays = {name: getattr(index, name) for name in _CHUNK_ARRAYS}
     arrays |= {name: getattr(index.postings, name) for name in _WORD_ARRAYS}
@@ -153,7 +153,7 @@ def save(index: Index) -> bytes:
     return b"".join(parts)
 
 
-def load(data: bytes, vector_index: str = "") -> Index:
+def load(data: bytes, vector_index: str = "") -> CourseIndex:
     """The index in an object; it keeps the bytes. With a ``vector_index``, ``data`` are only the first `head` bytes.
     Raises `BadIndex`."""
     try:
@@ -182,7 +182,7 @@ def _header(data: bytes) -> tuple[dict[str, Any], int]:
     return json.loads(data[start : start + size]), _padded(start + size)
 
 
-def _read(data: bytes, vector_index: str) -> Index:
+def _read(data: bytes, vector_index: str) -> CourseIndex:
     header, first = _header(data)
 
     def array(name: str) -> Array:
@@ -191,7 +191,7 @@ def _read(data: bytes, vector_index: str) -> Index:
         return np.frombuffer(data, np.dtype(kind), count, first + at).reshape(shape)
 
     has_vectors = "vectors" in header["arrays"]
-    return Index(
+    return CourseIndex(
         catalogue=decode(tuple[Course, ...], header["catalogue"]),
         **{name: array(name) for name in _CHUNK_ARRAYS},
         postings=Postings(**{name: array(name) for name in _WORD_ARRAYS}),

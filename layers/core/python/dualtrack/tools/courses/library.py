@@ -19,9 +19,9 @@ from dualtrack.tools.documentation.values import Degraded
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dualtrack.storage.corpora import CorpusStore, Published
+    from dualtrack.storage.corpora import CorpusStore, PublishedVersion
     from dualtrack.storage.vector_indexes import VectorIndexes
-    from dualtrack.tools.courses.index import Index
+    from dualtrack.tools.courses.index import CourseIndex
     from dualtrack.tools.courses.settings import CourseSettings
     from dualtrack.tools.documentation.embeddings import Embedder
     from dualtrack.tools.documentation.loop import BackgroundLoop
@@ -44,10 +44,10 @@ class CourseLibrary:
     vector_indexes: VectorIndexes | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _version: str = ""
-    _index: Index | None = None
+    _index: CourseIndex | None = None
     _checked: float = float("-inf")
 
-    def index(self) -> Index | None:
+    def index(self) -> CourseIndex | None:
         """The published index, at most ``checked_every`` seconds old; None before the first is published.
 
         A new version replaces the old one when it has been read completely.
@@ -58,7 +58,7 @@ class CourseLibrary:
                 self._checked = self.clock()
             return self._index
 
-    def vector(self, index: Index, text: str) -> bytes | None:
+    def vector(self, index: CourseIndex, text: str) -> bytes | None:
         """The text's vector from the index's model; None if there is none."""
         embedder = self.embedders.get(index.model)
         if embedder is None or self.settings.ranking == "keywords":
@@ -71,7 +71,7 @@ class CourseLibrary:
             return None
 
     def nearest(
-        self, index: Index, vector: bytes | None, course_title: str | None, lesson_number: int | None
+        self, index: CourseIndex, vector: bytes | None, course_title: str | None, lesson_number: int | None
     ) -> Mapping[int, float] | None:
         """The rows nearest in meaning, with their cosines, from the S3 Vectors index. None if the index has its
         vectors itself, or if the call fails: only keywords rank then."""
@@ -85,7 +85,9 @@ class CourseLibrary:
             self.logger.info("course search without meaning", extra={"reason": str(error)[:200]})
             return None
 
-    def lacks_meaning(self, index: Index, vector: bytes | None, near: Mapping[int, float] | None) -> bool:
+    def lacks_meaning(
+        self, index: CourseIndex, vector: bytes | None, near: Mapping[int, float] | None
+    ) -> bool:
         """Whether only keywords ranked although the index has vectors and the settings use them."""
         if self.settings.ranking == "keywords" or not index.model:
             return False
@@ -106,7 +108,7 @@ class CourseLibrary:
                     raise
                 self.logger.info("course index not read", extra={"reason": str(error)[:200]})
 
-    def _loaded(self, published: Published) -> Index:
+    def _loaded(self, published: PublishedVersion) -> CourseIndex:
         """The index; without its vectors if an S3 Vectors index has them."""
         if published.head and self.vector_indexes is not None:
             data = self.store.index(CORPUS, published.version, published.head)

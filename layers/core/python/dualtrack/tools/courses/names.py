@@ -11,12 +11,12 @@ from dualtrack.tools.courses.settings import DEFAULT
 from dualtrack.tools.courses.subjects import Subjects, telling
 
 if TYPE_CHECKING:
-    from dualtrack.tools.courses.index import Index
+    from dualtrack.tools.courses.index import CourseIndex
     from dualtrack.tools.courses.settings import CourseSettings
 
 
 def resolve(
-    index: Index, name: str, name_vector: bytes | None = None, settings: CourseSettings = DEFAULT
+    index: CourseIndex, name: str, name_vector: bytes | None = None, settings: CourseSettings = DEFAULT
 ) -> str | None:
     """The exact title that a name means: the same title, else the most similar in words, else that of the one course
     whose subject it is, else the most similar in meaning, else None.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dualtrack.tools.courses.index import Index
+    from dualtrack.tools.courses.index import CourseIndex
     from dualtrack.tools.courses.settings import CourseSettings
 
     Array = NDArray[Any]
@@ -25,7 +25,7 @@ _BLOCK = 4_096
 
 
 def search(
-    index: Index,
+    index: CourseIndex,
     query: str,
     query_vector: bytes | None = None,
     course_title: str | None = None,
@@ -67,7 +67,7 @@ def comparable(vectors: Array | None, query_vector: bytes | None) -> bool:
     return vectors is not None and query_vector is not None and len(query_vector) == 4 * vectors.shape[1]
 
 
-def _filtered(index: Index, course_title: str | None, lesson_number: int | None) -> Array:
+def _filtered(index: CourseIndex, course_title: str | None, lesson_number: int | None) -> Array:
     """The rows of the course and the lesson, in ascending order."""
     mask = np.ones(len(index), bool)
     if course_title is not None:
@@ -79,7 +79,7 @@ def _filtered(index: Index, course_title: str | None, lesson_number: int | None)
 
 
 def _rankings(
-    index: Index, rows: Array, query: str, meaning: Array | None, settings: CourseSettings
+    index: CourseIndex, rows: Array, query: str, meaning: Array | None, settings: CourseSettings
 ) -> list[Array]:
     """The rows' scores by each ranking in use, meaning last."""
     if meaning is not None and settings.ranking == "meaning":
@@ -89,7 +89,7 @@ def _rankings(
 
 
 def _by_meaning(
-    index: Index, rows: Array, query_vector: bytes | None, near: Mapping[int, float] | None
+    index: CourseIndex, rows: Array, query_vector: bytes | None, near: Mapping[int, float] | None
 ) -> Array | None:
     """1 + cosine of each row: above 0, so that meaning leaves out no row. 0 for rows that are not in ``near``. None
     without vectors."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
-Ranking = Literal["hybrid", "keywords", "meaning"]
-RANKINGS: Final[tuple[Ranking, ...]] = get_args(Ranking)
+CourseRanking = Literal["hybrid", "keywords", "meaning"]
+RANKINGS: Final[tuple[CourseRanking, ...]] = get_args(CourseRanking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class CourseSettings:
     seconds between two checks for a newer index.
     """
 
-    ranking: Ranking = "hybrid"
+    ranking: CourseRanking = "hybrid"
     limit: int = 5
     cited: float = 0.65
     k1: float = 1.5

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from dualtrack.tools.courses.index import Index
+    from dualtrack.tools.courses.index import CourseIndex
     from dualtrack.tools.courses.settings import CourseSettings
     from dualtrack.tools.courses.values import Course
 
     Array = NDArray[Any]
-    Courses = frozenset[int]
+    CourseNumbers = frozenset[int]
 
 _WORD: Final = re.compile(r"\w+")
 _SAYS_NOTHING: Final = frozenset(
@@ -46,7 +46,7 @@ class Subjects:
     of the course's title.
     """
 
-    index: Index
+    index: CourseIndex
     settings: CourseSettings
 
     def course_of(self, name: Sequence[str]) -> int | None:
@@ -70,7 +70,7 @@ class Subjects:
         owned = (self._owners(word) for word in name[:_MAX_WORDS])
         return any(courses and course not in courses for courses in owned)
 
-    def _owners(self, word: str) -> Courses:
+    def _owners(self, word: str) -> CourseNumbers:
         terms = _terms(word)
         if titled := self._titled(terms):
             return titled
@@ -85,17 +85,17 @@ class Subjects:
         )
         return frozenset({most}) if is_subject else frozenset()
 
-    def _titled(self, terms: frozenset[str]) -> Courses:
+    def _titled(self, terms: frozenset[str]) -> CourseNumbers:
         return self._where(lambda at: bool(terms) and terms <= self._titles[at])
 
-    def _with_lesson(self, name: Sequence[str]) -> Courses:
+    def _with_lesson(self, name: Sequence[str]) -> CourseNumbers:
         terms = frozenset[str]().union(*map(_terms, name))
         return self._where(lambda at: any(terms <= lesson for lesson in self._lessons[at]))
 
-    def _in_text(self, word: str) -> Courses:
+    def _in_text(self, word: str) -> CourseNumbers:
         return frozenset(np.flatnonzero(self._counts(word)).tolist())
 
-    def _where(self, fits: Callable[[int], bool]) -> Courses:
+    def _where(self, fits: Callable[[int], bool]) -> CourseNumbers:
         return frozenset(at for at in range(len(self.index.catalogue)) if fits(at))
 
     def _counts(self, word: str) -> Array:

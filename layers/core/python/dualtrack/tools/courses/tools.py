@@ -16,7 +16,7 @@ from dualtrack.tools.documentation.dependencies import SearchNeeds
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.tools.courses.index import Index
+    from dualtrack.tools.courses.index import CourseIndex
     from dualtrack.tools.courses.library import CourseLibrary
     from dualtrack.tools.courses.values import Course, Hit
 
@@ -97,7 +97,7 @@ def find(
     return ToolResult(text, sources=sources, left_out=left_out, preview=titles(sources))
 
 
-def _title(library: CourseLibrary, index: Index, name: str) -> str | None:
+def _title(library: CourseLibrary, index: CourseIndex, name: str) -> str | None:
     """The title that a name means; embeds the name only if words do not decide."""
     name = one_line(clean(name))[:MAX_NAME_CHARACTERS]
     return resolve(index, name, settings=library.settings) or resolve(
@@ -105,7 +105,7 @@ def _title(library: CourseLibrary, index: Index, name: str) -> str | None:
     )
 
 
-def _refused(index: Index, name: str) -> ToolResult:
+def _refused(index: CourseIndex, name: str) -> ToolResult:
     titles = [course.title for course in index.catalogue]
     more = f"; and {len(titles) - MAX_TITLES} more" if len(titles) > MAX_TITLES else ""
     there_are = f"There are: {'; '.join(titles[:MAX_TITLES])}{more}." if titles else NO_COURSES

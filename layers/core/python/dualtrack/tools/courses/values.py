@@ -36,7 +36,7 @@ def without_text(course: Course) -> Course:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class LessonChunk:
     """A piece of a lesson's text; ``chunk_index`` counts through its course from 0."""
 
     course_title: str
@@ -52,7 +52,7 @@ class Hit:
     ``fit``, from 0 to 1, compares it with the corpus's best chunk by words and with that by meaning.
     """
 
-    chunk: Chunk
+    chunk: LessonChunk
     link: str
     fit: float = 1.0
 
@@ -62,7 +62,7 @@ class Hit:
         return location_of(self.chunk.course_title, self.chunk.lesson_number)
 
 
-class Refused(Exception):
+class DocumentRefused(Exception):
     """A document cannot become a course. The message says why, as part of a sentence: ``is locked with a password``."""
 
 
@@ -71,7 +71,7 @@ def location_of(course_title: str, lesson_number: int | None) -> str:
     return course_title if lesson_number is None else f"{course_title} - Lesson {lesson_number}"
 
 
-def embedded_text(chunk: Chunk) -> str:
+def embedded_text(chunk: LessonChunk) -> str:
     """The text to embed for a chunk: its course and lesson, then its text. Results show only the text."""
     lesson = "" if chunk.lesson_number is None else f" Lesson {chunk.lesson_number}"
     return f"Course {chunk.course_title}{lesson} content: {chunk.text}"

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dualtrack.storage.vector_indexes import Entry, index_name
+from dualtrack.storage.vector_indexes import VectorEntry, index_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dualtrack.storage.vector_indexes import Value, VectorIndexes
-    from dualtrack.tools.courses.index import Index
+    from dualtrack.storage.vector_indexes import MetadataValue, VectorIndexes
+    from dualtrack.tools.courses.index import CourseIndex
 
 _SHOWN: Final = ("chunk_index",)
 
 
-def write(indexes: VectorIndexes, corpus: str, version: str, index: Index) -> None:
+def write(indexes: VectorIndexes, corpus: str, version: str, index: CourseIndex) -> None:
     """Write all vectors of an index that has some, for a version that is not published yet."""
     assert index.vectors is not None
     indexes.write(index_name(corpus, version), _entries(index), index.vectors.shape[1], _SHOWN)
@@ -30,7 +30,7 @@ def write(indexes: VectorIndexes, corpus: str, version: str, index: Index) -> No
 
 def nearest(
     indexes: VectorIndexes,
-    index: Index,
+    index: CourseIndex,
     query_vector: bytes,
     course_title: str | None,
     lesson_number: int | None,
@@ -40,12 +40,12 @@ def nearest(
     numbers = np.frombuffer(query_vector, "<f4")
     if not np.isfinite(numbers).all() or not numbers.any():
         return {}
-    wanted: Mapping[str, Value] = _where(course_title, lesson_number)
+    wanted: Mapping[str, MetadataValue] = _where(course_title, lesson_number)
     scores = indexes.nearest(index.vector_index, numbers.tolist(), wanted, limit)
     return {int(key): cosine for key, cosine in scores.items() if int(key) < len(index)}
 
 
-def _entries(index: Index) -> Iterator[Entry]:
+def _entries(index: CourseIndex) -> Iterator[VectorEntry]:
     assert index.vectors is not None
     for row, (vector, course, lesson, chunk_index) in enumerate(
         zip(index.vectors, index.courses, index.lessons, index.places, strict=True)
@@ -53,7 +53,7 @@ def _entries(index: Index) -> Iterator[Entry]:
         if vector.any():
             title, number = index.catalogue[int(course)].title, int(lesson)
             where = _where(title, number if number >= 0 else None)
-            yield Entry(str(row), vector.tolist(), where, {"chunk_index": int(chunk_index)})
+            yield VectorEntry(str(row), vector.tolist(), where, {"chunk_index": int(chunk_index)})
 
 
 def _where(course_title: str | None, lesson_number: int | None) -> dict[str, Any]:

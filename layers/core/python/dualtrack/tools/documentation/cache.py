@@ -11,7 +11,7 @@ import json
 import zlib
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.tools.documentation.context7 import Page
+from dualtrack.tools.documentation.context7 import FetchedPage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,15 +34,15 @@ def plan_key(*parts: str) -> str:
     return _key("plan", *parts)
 
 
-def packed_page(page: Page) -> bytes:
+def packed_page(page: FetchedPage) -> bytes:
     """A page, compressed."""
     return zlib.compress((b"j" if page.is_json else b"t") + page.text.encode())
 
 
-def unpacked_page(body: bytes) -> Page | None:
+def unpacked_page(body: bytes) -> FetchedPage | None:
     """The page from its bytes; None if they are invalid (an older or damaged entry)."""
     plain = inflated(body)
-    return Page(plain[1:].decode(errors="replace"), plain[:1] == b"j") if plain else None
+    return FetchedPage(plain[1:].decode(errors="replace"), plain[:1] == b"j") if plain else None
 
 
 def inflated(body: bytes) -> bytes:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dualtrack.tools.documentation.questions import Questions
     from dualtrack.tools.documentation.settings import Bounds
-    from dualtrack.tools.documentation.values import Library, Request
+    from dualtrack.tools.documentation.values import DocumentationRequest, LibraryMatch
 
 SYSTEM: Final = (
     "You choose the documentation that answers a question. Prefer the official documentation of exactly the "
@@ -32,7 +32,7 @@ class Choice(BaseModel):
     library_id: str = Field(description="The id of the best library, exactly as it is listed.")
 
 
-def by_score(libraries: Sequence[Library], wanted: str) -> tuple[tuple[Library, float], ...]:
+def by_score(libraries: Sequence[LibraryMatch], wanted: str) -> tuple[tuple[LibraryMatch, float], ...]:
     """Libraries with their scores (0 to 1), best first; those that cannot be read come last.
 
     Half of the score is the similarity of the name, a fifth each Context7's trust and benchmark, a tenth its order.
@@ -41,14 +41,18 @@ def by_score(libraries: Sequence[Library], wanted: str) -> tuple[tuple[Library, 
     return tuple(sorted(scored, key=lambda pair: -pair[1]))
 
 
-def clear_winner(scored: Sequence[tuple[Library, float]], lead: float) -> bool:
+def clear_winner(scored: Sequence[tuple[LibraryMatch, float]], lead: float) -> bool:
     """Whether the first is far enough ahead to be chosen without asking Claude."""
     return len(scored) == 1 or scored[0][1] - scored[1][1] >= lead
 
 
 async def choose_with_claude(
-    request: Request, libraries: Sequence[Library], questions: Questions, timeout: float, bounds: Bounds
-) -> Library:
+    request: DocumentationRequest,
+    libraries: Sequence[LibraryMatch],
+    questions: Questions,
+    timeout: float,
+    bounds: Bounds,
+) -> LibraryMatch:
     """Claude's choice. Raises `Degraded`, also if the choice is not on the list."""
     candidates = "\n".join(
         tagged(
@@ -68,7 +72,7 @@ async def choose_with_claude(
     raise Degraded("the choice is not among the libraries")
 
 
-def _score(library: Library, rank: int, wanted: str) -> float:
+def _score(library: LibraryMatch, rank: int, wanted: str) -> float:
     if library.state in ("error", "delete"):
         return -1.0
     name = max(_likeness(library.title, wanted), _likeness(library.id.rsplit("/", 1)[-1], wanted))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from dualtrack.tools.documentation.values import Chunk
+from dualtrack.tools.documentation.values import DocSection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u2028\u2029]")
 _BREAK: Final = re.compile(r"\s+")
 
 
-def chunks_of_json(document: Mapping[str, Any], bounds: Bounds) -> tuple[Chunk, ...]:
+def chunks_of_json(document: Mapping[str, Any], bounds: Bounds) -> tuple[DocSection, ...]:
     """Chunks of a ``/v2/context?type=json`` body: code snippets, then texts, each in their order.
 
     Fields of the wrong type are ignored, and so is ``rules``: instructions to a model by the library's owner, which
@@ -37,7 +37,7 @@ def chunks_of_json(document: Mapping[str, Any], bounds: Bounds) -> tuple[Chunk, 
     return _bounded(chunks, bounds)
 
 
-def chunks_of_text(text: str, bounds: Bounds) -> tuple[Chunk, ...]:
+def chunks_of_text(text: str, bounds: Bounds) -> tuple[DocSection, ...]:
     """Chunks of a text body: sections of ``### Title``, ``Source: url`` and Markdown, separated by 32 dashes."""
     return _bounded((_text_chunk(section, bounds) for section in sections(text)), bounds)
 
@@ -76,9 +76,9 @@ def _longest_closers(lines: Sequence[str]) -> list[Mapping[str, int]]:
     return closers[::-1]
 
 
-def distinct(chunk_lists: Iterable[Sequence[Chunk]]) -> tuple[Chunk, ...]:
+def distinct(chunk_lists: Iterable[Sequence[DocSection]]) -> tuple[DocSection, ...]:
     """The lists merged in order, without duplicates (the same body under the same heading)."""
-    merged: dict[tuple[str, str], Chunk] = {}
+    merged: dict[tuple[str, str], DocSection] = {}
     for chunks in chunk_lists:
         for chunk in chunks:
             merged.setdefault((chunk.title, _BREAK.sub(" ", chunk.text)), chunk)
@@ -114,7 +114,7 @@ def _fence_after(fence: str, line: str) -> str:
     return "" if closes else fence
 
 
-def _text_chunk(section: str, bounds: Bounds) -> Chunk:
+def _text_chunk(section: str, bounds: Bounds) -> DocSection:
     title, url = "", ""
     body: list[str] = []
     for line in section.splitlines():
@@ -128,7 +128,7 @@ def _text_chunk(section: str, bounds: Bounds) -> Chunk:
     return _chunk(title or (body[0] if body else ""), "\n".join(body), url, bounds)
 
 
-def _code_chunks(snippets: Iterable[Mapping[str, Any]], bounds: Bounds) -> Iterator[Chunk]:
+def _code_chunks(snippets: Iterable[Mapping[str, Any]], bounds: Bounds) -> Iterator[DocSection]:
     for snippet in snippets:
         description = _text(snippet.get("codeDescription"))
         codes = [
@@ -148,18 +148,18 @@ def _code_chunks(snippets: Iterable[Mapping[str, Any]], bounds: Bounds) -> Itera
             yield _chunk(title, body, url, bounds)
 
 
-def _info_chunks(snippets: Iterable[Mapping[str, Any]], bounds: Bounds) -> Iterator[Chunk]:
+def _info_chunks(snippets: Iterable[Mapping[str, Any]], bounds: Bounds) -> Iterator[DocSection]:
     for snippet in snippets:
         body = _text(snippet.get("content"))
         if body:
             yield _chunk(_text(snippet.get("breadcrumb")), body, snippet.get("pageId"), bounds)
 
 
-def _chunk(title: str, text: str, url: object, bounds: Bounds) -> Chunk:
+def _chunk(title: str, text: str, url: object, bounds: Bounds) -> DocSection:
     body = _CONTROL.sub("", text).strip()
     if len(body) > bounds.chunk:
         body = body[: bounds.chunk].rstrip() + "\n…" + _closing_fence(body[: bounds.chunk])
-    return Chunk(one_line(title, bounds.title) or "Untitled section", body, web_address(url, bounds.url))
+    return DocSection(one_line(title, bounds.title) or "Untitled section", body, web_address(url, bounds.url))
 
 
 def _closing_fence(cut: str) -> str:
@@ -179,7 +179,7 @@ def _fenced(code: str, language: str) -> str:
     return f"{fence}{name}\n{code.rstrip()}\n{fence}"
 
 
-def _bounded(chunks: Iterable[Chunk], bounds: Bounds) -> tuple[Chunk, ...]:
+def _bounded(chunks: Iterable[DocSection], bounds: Bounds) -> tuple[DocSection, ...]:
     return distinct([[chunk for chunk in chunks if chunk.text]])[: bounds.chunks]
 
 

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 
 from dualtrack.tools.documentation.chunking import chunks_of_json, chunks_of_text, one_line
-from dualtrack.tools.documentation.values import Chunk, Context7Error, Library, LibraryUnavailable, TryLater
+from dualtrack.tools.documentation.values import (
+    Context7Error,
+    DocSection,
+    LibraryMatch,
+    LibraryUnavailable,
+    TryLater,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,14 +37,14 @@ _MAX_MOVES: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class FetchedPage:
     """The whole body of a 200 response, bounded; this is what is cached. ``is_json``: by its content type."""
 
     text: str
     is_json: bool
 
 
-class Moved(Context7Error):
+class LibraryMoved(Context7Error):
     """The library has a new id."""
 
     def __init__(self, library_id: str) -> None:
@@ -62,7 +68,7 @@ class Context7:
         self._settings = settings
         self._sleep = sleep
 
-    async def get(self, path: str, params: Mapping[str, str]) -> Page:
+    async def get(self, path: str, params: Mapping[str, str]) -> FetchedPage:
         """The page. Raises `Context7Error` or one of its subclasses."""
         try:
             return await self._once(path, params)
@@ -77,7 +83,7 @@ class Context7:
         """Close the connections."""
         await self._http.aclose()
 
-    async def _once(self, path: str, params: Mapping[str, str]) -> Page:
+    async def _once(self, path: str, params: Mapping[str, str]) -> FetchedPage:
         try:
             async with self._http.stream("GET", path, params=dict(params)) as response:
                 text = await _bounded_text(response, self._settings.bounds.response_bytes)
@@ -87,7 +93,7 @@ class Context7:
             raise TryLater("Context7 cannot be reached") from error
         if response.status_code != httpx.codes.OK:
             raise refusal(response.status_code, response.headers, text)
-        return Page(text, "json" in response.headers.get("content-type", ""))
+        return FetchedPage(text, "json" in response.headers.get("content-type", ""))
 
 
 def search_params(library: str, question: str) -> dict[str, str]:
@@ -109,7 +115,9 @@ def refusal(status: int, headers: Mapping[str, str], text: str) -> Context7Error
     if status == httpx.codes.MOVED_PERMANENTLY:
         moved = library_id(body.get("redirectUrl"))
         return (
-            Moved(moved) if moved else LibraryUnavailable("Context7 moved this library without saying where")
+            LibraryMoved(moved)
+            if moved
+            else LibraryUnavailable("Context7 moved this library without saying where")
         )
     if status == httpx.codes.TOO_MANY_REQUESTS:
         seconds = _retry_after(headers)
@@ -137,7 +145,7 @@ _REFUSALS: Final[Mapping[int, tuple[type[Context7Error], str]]] = {
 }
 
 
-def libraries_of(page: Page, settings: RetrievalSettings) -> tuple[Library, ...]:
+def libraries_of(page: FetchedPage, settings: RetrievalSettings) -> tuple[LibraryMatch, ...]:
     """The search's results in Context7's order, at most ``candidates``. Raises `Context7Error` if the body is not in
     the documented form.
     """
@@ -148,7 +156,7 @@ def libraries_of(page: Page, settings: RetrievalSettings) -> tuple[Library, ...]
     return tuple(library for library in libraries if library)[: settings.bounds.candidates]
 
 
-def chunks_of(page: Page, settings: RetrievalSettings) -> tuple[Chunk, ...]:
+def chunks_of(page: FetchedPage, settings: RetrievalSettings) -> tuple[DocSection, ...]:
     """The sections of a context page; a body that is not JSON is read as text. Raises `Context7Error` if it is
     declared as JSON but cannot be parsed.
     """
@@ -167,16 +175,18 @@ def library_id(value: object) -> str:
     return value if isinstance(value, str) and len(value) <= 200 and _LIBRARY_ID.fullmatch(value) else ""
 
 
-async def following_moves(library: str, ask: Callable[[str], Awaitable[Page]]) -> tuple[str, Page]:
+async def following_moves(
+    library: str, ask: Callable[[str], Awaitable[FetchedPage]]
+) -> tuple[str, FetchedPage]:
     """The page and the library's current id, after at most two moves."""
     for _ in range(_MAX_MOVES):
         try:
             return library, await ask(library)
-        except Moved as moved:
+        except LibraryMoved as moved:
             library = moved.library_id
     try:
         return library, await ask(library)
-    except Moved as error:
+    except LibraryMoved as error:
         raise LibraryUnavailable("Context7 moved this library more often than is followed") from error
 
 
@@ -192,13 +202,13 @@ async def _bounded_text(response: httpx.Response, limit: int) -> str:
     return b"".join(parts).decode("utf-8", errors="replace")
 
 
-def _library(item: Mapping[str, Any], settings: RetrievalSettings) -> Library | None:
+def _library(item: Mapping[str, Any], settings: RetrievalSettings) -> LibraryMatch | None:
     identity = library_id(item.get("id"))
     if not identity:
         return None
     title, description = item.get("title"), item.get("description")
     state = item.get("state")
-    return Library(
+    return LibraryMatch(
         id=identity,
         title=one_line(title, settings.bounds.title)
         if isinstance(title, str) and title.strip()

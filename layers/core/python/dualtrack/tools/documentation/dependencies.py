@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import httpx
 
 from dualtrack.models.thinking import Thinking
-from dualtrack.tool_values import Provided
+from dualtrack.tool_values import Injected
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.loop import BackgroundLoop
 from dualtrack.tools.documentation.questions import Questions
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dualtrack.settings import Settings
     from dualtrack.storage.cache import CacheStore
     from dualtrack.storage.stores import ToolStores
-    from dualtrack.tool_values import Kind
+    from dualtrack.tool_values import ToolKind
     from dualtrack.tools.courses.library import CourseLibrary
     from dualtrack.tools.documentation.embeddings import Embedder
     from dualtrack.tools.documentation.stages import StageLogger
@@ -53,10 +53,10 @@ class Dependencies:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchNeeds(Provided):
+class SearchNeeds(Injected):
     """What the function `search` provides for its tools."""
 
-    kind: ClassVar[Kind] = "search"
+    kind: ClassVar[ToolKind] = "search"
 
     documentation: Dependencies
     stores: ToolStores

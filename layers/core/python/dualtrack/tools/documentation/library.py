@@ -22,15 +22,15 @@ from dualtrack.tools.documentation.context7 import (
     search_params,
 )
 from dualtrack.tools.documentation.understand import phrasings, understand_by_rules, understand_with_claude
-from dualtrack.tools.documentation.values import Context7Error, Library, LibraryUnavailable
+from dualtrack.tools.documentation.values import Context7Error, LibraryMatch, LibraryUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.tools.documentation.context7 import Page
+    from dualtrack.tools.documentation.context7 import FetchedPage
     from dualtrack.tools.documentation.session import Session
     from dualtrack.tools.documentation.settings import RetrievalSettings
-    from dualtrack.tools.documentation.values import Chunk, Request
+    from dualtrack.tools.documentation.values import DocSection, DocumentationRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Sections:
     ``keys``: the cache keys of their pages.
     """
 
-    library: Library
-    chunks: tuple[Chunk, ...]
+    library: LibraryMatch
+    chunks: tuple[DocSection, ...]
     keys: tuple[str, ...] = ()
 
 
@@ -57,7 +57,7 @@ async def find_sections(question: str, session: Session) -> Sections:
     return sections
 
 
-async def _understood(question: str, session: Session) -> Request:
+async def _understood(question: str, session: Session) -> DocumentationRequest:
     questions = session.deps.questions
     if questions is None:
         return understand_by_rules(question)
@@ -70,7 +70,7 @@ async def _understood(question: str, session: Session) -> Request:
     return request or understand_by_rules(question)
 
 
-async def _candidates(request: Request, session: Session) -> tuple[Library, ...]:
+async def _candidates(request: DocumentationRequest, session: Session) -> tuple[LibraryMatch, ...]:
     """Libraries to try, best first. Raises `Context7Error` if there is none."""
     libraries = await _search(request.library, request.question, session)
     fallback = understand_by_rules(request.question).library
@@ -87,7 +87,9 @@ async def _candidates(request: Request, session: Session) -> tuple[Library, ...]
     return (best, *others[: settings.libraries_tried - 1])
 
 
-async def _chosen(libraries: Sequence[Library], request: Request, session: Session) -> Library:
+async def _chosen(
+    libraries: Sequence[LibraryMatch], request: DocumentationRequest, session: Session
+) -> LibraryMatch:
     questions, settings = session.deps.questions, session.deps.settings
     if questions is None:
         return libraries[0]
@@ -100,17 +102,19 @@ async def _chosen(libraries: Sequence[Library], request: Request, session: Sessi
     return choice or libraries[0]
 
 
-async def _search(name: str, question: str, session: Session) -> tuple[Library, ...]:
+async def _search(name: str, question: str, session: Session) -> tuple[LibraryMatch, ...]:
     params = search_params(name, question)
     await session.recall_pages([(SEARCH, params)])
 
-    async def search(_: float) -> tuple[Library, ...]:
+    async def search(_: float) -> tuple[LibraryMatch, ...]:
         return libraries_of(await session.page(SEARCH, params), session.deps.settings)
 
     return await session.stages.required("search", session.deps.settings.limits.search, search)
 
 
-async def _first_available(libraries: Sequence[Library], request: Request, session: Session) -> Sections:
+async def _first_available(
+    libraries: Sequence[LibraryMatch], request: DocumentationRequest, session: Session
+) -> Sections:
     """The sections of the first library that has any. Raises the first error if none has."""
     refusals: list[LibraryUnavailable] = []
     for library in libraries:
@@ -121,7 +125,7 @@ async def _first_available(libraries: Sequence[Library], request: Request, sessi
     raise refusals[0]
 
 
-async def _sections(library: Library, request: Request, session: Session) -> Sections:
+async def _sections(library: LibraryMatch, request: DocumentationRequest, session: Session) -> Sections:
     """The sections for several phrasings, asked at once; for more phrasings only if these returned too few sections,
     and not all the same ones. Raises `Context7Error` if there are none.
     """
@@ -145,7 +149,7 @@ async def _sections(library: Library, request: Request, session: Session) -> Sec
     return replace(sections, chunks=sections.chunks[: settings.bounds.chunks])
 
 
-async def _wave(library: Library, ways: Sequence[str], session: Session) -> tuple[Sections, int]:
+async def _wave(library: LibraryMatch, ways: Sequence[str], session: Session) -> tuple[Sections, int]:
     """The sections for phrasings that are asked in parallel, and the size of the largest answer.
 
     A failed phrasing is left out. Raises the first failure if all fail.
@@ -170,7 +174,7 @@ async def _wave(library: Library, ways: Sequence[str], session: Session) -> tupl
     return Sections(pages[0].library, merged, keys), max(len(page.chunks) for page in pages)
 
 
-async def _of_phrasing(library: Library, way: str, session: Session) -> Sections:
+async def _of_phrasing(library: LibraryMatch, way: str, session: Session) -> Sections:
     """The sections for a phrasing, from JSON, or from text if the JSON cannot be parsed."""
     try:
         return await _page(library, way, "json", session)
@@ -182,10 +186,10 @@ class _Unreadable(Context7Error):
     """The page cannot be parsed as its declared type."""
 
 
-async def _page(library: Library, way: str, kind: str, session: Session) -> Sections:
+async def _page(library: LibraryMatch, way: str, kind: str, session: Session) -> Sections:
     settings = session.deps.settings
 
-    async def ask(identity: str) -> Page:
+    async def ask(identity: str) -> FetchedPage:
         return await session.page(CONTEXT, context_params(identity, way, settings, kind))
 
     identity, page = await following_moves(library.id, ask)
@@ -214,7 +218,7 @@ async def _remembered(question: str, session: Session) -> Sections | None:
         chunks = distinct(chunks_of(page, settings) for page in kept)[: settings.bounds.chunks]
     except Context7Error:
         return None
-    return Sections(Library(plan.id, plan.title), chunks, plan.keys) if chunks else None
+    return Sections(LibraryMatch(plan.id, plan.title), chunks, plan.keys) if chunks else None
 
 
 @stored

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-Value = TypeVar("Value")
+T = TypeVar("T")
 
 
 class BackgroundLoop:
@@ -22,7 +22,7 @@ class BackgroundLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    def run(self, work: Coroutine[Any, Any, Value], timeout: float) -> Value:
+    def run(self, work: Coroutine[Any, Any, T], timeout: float) -> T:
         """The coroutine's value. Raises TimeoutError, and cancels it, after ``timeout`` seconds."""
         future = asyncio.run_coroutine_threadsafe(work, self._running())
         try:

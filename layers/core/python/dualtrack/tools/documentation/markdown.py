@@ -11,10 +11,12 @@ from dualtrack.tools.documentation.chunking import one_line
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.tools.documentation.values import Chunk, Library
+    from dualtrack.tools.documentation.values import DocSection, LibraryMatch
 
 
-def documentation_result(library: Library, chunks: Sequence[Chunk], notes: Sequence[str]) -> ToolResult:
+def documentation_result(
+    library: LibraryMatch, chunks: Sequence[DocSection], notes: Sequence[str]
+) -> ToolResult:
     """The chunks, best first, and their distinct sources. ``notes`` say what was left out."""
     head = (
         f"Documentation of {one_line(library.title, 200)} (Context7 library {library.id}), best match first."
@@ -26,7 +28,7 @@ def documentation_result(library: Library, chunks: Sequence[Chunk], notes: Seque
     return ToolResult("\n\n".join(parts), sources=cited, preview=titles(cited, *notes))
 
 
-def sources(library: Library, chunks: Sequence[Chunk]) -> tuple[Source, ...]:
+def sources(library: LibraryMatch, chunks: Sequence[DocSection]) -> tuple[Source, ...]:
     """Distinct by address, in order of first use; a chunk without an address counts for its library."""
     by_address: dict[str, Source] = {}
     for chunk in chunks:
@@ -35,7 +37,7 @@ def sources(library: Library, chunks: Sequence[Chunk]) -> tuple[Source, ...]:
     return tuple(by_address.values())
 
 
-def _document(number: int, chunk: Chunk) -> str:
+def _document(number: int, chunk: DocSection) -> str:
     body = f"### {chunk.title}\n\n{chunk.text}"
     if chunk.url:
         body = f"### {chunk.title}\n\nSource: {chunk.url}\n\n{chunk.text}"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from dualtrack.tools.documentation.dependencies import Dependencies
     from dualtrack.tools.documentation.library import Sections
-    from dualtrack.tools.documentation.values import Chunk
+    from dualtrack.tools.documentation.values import DocSection
 
 MAX_QUERY_CHARACTERS: Final = 500
 """Context7 accepts queries of 1 to 500 characters."""
@@ -117,7 +117,7 @@ async def _search(question: str, session: Session) -> ToolResult:
         await remembering
 
 
-async def _best(chunks: Sequence[Chunk], question: str, session: Session) -> Sequence[Chunk]:
+async def _best(chunks: Sequence[DocSection], question: str, session: Session) -> Sequence[DocSection]:
     """The final sections: Claude's choice from the first ``top_fused``, else the first ``top_final``."""
     questions, settings = session.deps.questions, session.deps.settings
     candidates = chunks[: settings.top_fused]

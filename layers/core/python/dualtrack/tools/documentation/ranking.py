@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from dualtrack.tools.documentation.embeddings import Embedder, InputType
     from dualtrack.tools.documentation.session import Session
-    from dualtrack.tools.documentation.values import Chunk
+    from dualtrack.tools.documentation.values import DocSection
 
 
 def begin_query_vector(question: str, session: Session) -> asyncio.Task[bytes] | None:
@@ -27,7 +27,7 @@ def begin_query_vector(question: str, session: Session) -> asyncio.Task[bytes] |
 
 
 async def fused_order(
-    question: str, chunks: Sequence[Chunk], query_vector: asyncio.Task[bytes] | None, session: Session
+    question: str, chunks: Sequence[DocSection], query_vector: asyncio.Task[bytes] | None, session: Session
 ) -> tuple[int, ...]:
     """Indexes of the chunks, best first, by both rankings or by keywords alone."""
     settings, stages = session.deps.settings, session.stages
@@ -44,7 +44,7 @@ async def fused_order(
 
 
 async def _vector_ranking(
-    chunks: Sequence[Chunk], query_vector: asyncio.Task[bytes] | None, session: Session
+    chunks: Sequence[DocSection], query_vector: asyncio.Task[bytes] | None, session: Session
 ) -> tuple[float, ...] | None:
     """Closeness of each chunk to the question; None without embeddings."""
     settings, stages, embedder = session.deps.settings, session.stages, session.deps.embedder

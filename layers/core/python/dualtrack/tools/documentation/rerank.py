@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from dualtrack.tools.documentation.questions import Questions
     from dualtrack.tools.documentation.settings import RetrievalSettings
-    from dualtrack.tools.documentation.values import Chunk
+    from dualtrack.tools.documentation.values import DocSection
 
 SYSTEM: Final = (
     "You rank sections of documentation by how well they answer a question. Answer with the numbers of the "
@@ -24,14 +24,18 @@ SYSTEM: Final = (
 )
 
 
-class Ranking(BaseModel):
+class RerankOrder(BaseModel):
     """Claude's order of the excerpts."""
 
     ranking: list[int] = Field(description="Numbers of the best excerpts, best first.")
 
 
 async def rerank_with_claude(
-    question: str, chunks: Sequence[Chunk], questions: Questions, timeout: float, settings: RetrievalSettings
+    question: str,
+    chunks: Sequence[DocSection],
+    questions: Questions,
+    timeout: float,
+    settings: RetrievalSettings,
 ) -> tuple[int, ...]:
     """Indexes of the best ``top_final`` chunks. Raises `Degraded` if the answer names none of them."""
     excerpts = "\n".join(
@@ -39,7 +43,7 @@ async def rerank_with_claude(
         for number, chunk in enumerate(chunks, start=1)
     )
     prompt = f"{tagged('question', question)}\n{excerpts}\n\nRank the best {settings.top_final}."
-    answer = await questions.ask(SYSTEM, prompt, Ranking, timeout)
+    answer = await questions.ask(SYSTEM, prompt, RerankOrder, timeout)
     order = completed(answer.ranking, len(chunks), settings.top_final)
     if order is None:
         raise Degraded("the ranking names none of the excerpts")
@@ -57,7 +61,7 @@ def completed(ranking: Sequence[int], size: int, top: int) -> tuple[int, ...] | 
     return tuple([*chosen, *rest][:top])
 
 
-def excerpt(chunk: Chunk, limit: int) -> str:
+def excerpt(chunk: DocSection, limit: int) -> str:
     """Heading and the beginning of the body, at most ``limit`` characters."""
     text = f"{chunk.title}\n{chunk.text}"
     return text if len(text) <= limit else text[:limit].rstrip() + " …"

@@ -12,7 +12,7 @@ from dualtrack.tools.documentation.values import Degraded
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from dualtrack.tools.documentation.context7 import Page
+    from dualtrack.tools.documentation.context7 import FetchedPage
     from dualtrack.tools.documentation.dependencies import Dependencies
     from dualtrack.tools.documentation.stages import Stages
 
@@ -73,7 +73,7 @@ class Session:
         keys = [self.key(path, params) for path, params in requests]
         self.recalled.update(await self.recall(key for key in keys if key not in self.recalled))
 
-    async def page(self, path: str, params: Mapping[str, str]) -> Page:
+    async def page(self, path: str, params: Mapping[str, str]) -> FetchedPage:
         """A Context7 page, from the cache or from Context7. Raises `Context7Error`."""
         key = self.key(path, params)
         page = unpacked_page(self.recalled.get(key, b""))

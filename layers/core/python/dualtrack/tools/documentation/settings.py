@@ -10,7 +10,7 @@ Fusion = Literal["reciprocal_rank", "min_max_sum"]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SearchLimits:
     """Seconds. After ``total`` the search ends with an error result. Each stage may use its own limit, but no more than
     what is left of the total less ``reserve``.
     """
@@ -75,7 +75,7 @@ class RetrievalSettings:
     embedding_batch_tokens: int = 60_000
     response_ttl: int = 24 * 3600
     embedding_ttl: int = 30 * 24 * 3600
-    limits: Limits = field(default_factory=Limits)
+    limits: SearchLimits = field(default_factory=SearchLimits)
     bounds: Bounds = field(default_factory=Bounds)
 
     def __post_init__(self) -> None:

@@ -13,9 +13,9 @@ from dualtrack.tools.documentation.values import Context7Error, Degraded, Search
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
-    from dualtrack.tools.documentation.settings import Limits
+    from dualtrack.tools.documentation.settings import SearchLimits
 
-Value = TypeVar("Value")
+T = TypeVar("T")
 
 
 class StageLogger(Protocol):
@@ -43,7 +43,7 @@ class Stage:
 class Stages:
     """Runs the stages of a search and records them."""
 
-    limits: Limits
+    limits: SearchLimits
     monotonic: Callable[[], float] = time.monotonic
     done: list[Stage] = field(default_factory=list)
     started: float = field(init=False)
@@ -55,7 +55,7 @@ class Stages:
         """Seconds that are left."""
         return self.limits.total - self.limits.reserve - (self.monotonic() - self.started)
 
-    async def required(self, name: str, limit: float, work: Callable[[float], Awaitable[Value]]) -> Value:
+    async def required(self, name: str, limit: float, work: Callable[[float], Awaitable[T]]) -> T:
         """The stage's value. Raises `Context7Error` if it takes longer than its share."""
         with self.timed(name):
             share = min(limit, self.left())
@@ -65,9 +65,7 @@ class Stages:
             except TimeoutError as error:
                 raise Context7Error(f"the {name} stage took longer than it may") from error
 
-    async def optional(
-        self, name: str, limit: float, work: Callable[[float], Awaitable[Value]]
-    ) -> Value | None:
+    async def optional(self, name: str, limit: float, work: Callable[[float], Awaitable[T]]) -> T | None:
         """The stage's value, or None if it failed or exceeded its share of the time."""
         share = min(limit, self.left())
         if share < self.limits.least:

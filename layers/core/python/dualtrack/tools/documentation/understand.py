@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, Field
 
-from dualtrack.tools.documentation.values import Request
+from dualtrack.tools.documentation.values import DocumentationRequest
 
 if TYPE_CHECKING:
     from dualtrack.tools.documentation.questions import Questions
@@ -43,17 +43,17 @@ class Understanding(BaseModel):
     topic: str = Field(description="What to look up in it, as a short search phrase.")
 
 
-async def understand_with_claude(question: str, questions: Questions, timeout: float) -> Request:
+async def understand_with_claude(question: str, questions: Questions, timeout: float) -> DocumentationRequest:
     """The request as Claude reads it. Raises `Degraded`."""
     prompt = f"<question>\n{question}\n</question>"
     reading = await questions.ask(SYSTEM, prompt, Understanding, timeout)
     fallback = understand_by_rules(question)
-    return Request(
+    return DocumentationRequest(
         question, _short(reading.library) or fallback.library, _short(reading.topic) or fallback.topic
     )
 
 
-def understand_by_rules(question: str) -> Request:
+def understand_by_rules(question: str) -> DocumentationRequest:
     """The product is the quoted text, else what follows the last "for", "in", "with" …, else the first capitalised
     name apart from words that open a sentence, else the whole question.
     """
@@ -61,10 +61,10 @@ def understand_by_rules(question: str) -> Request:
     topic = _short(re.sub(re.escape(library), " ", question, flags=re.IGNORECASE).strip(" ?!.")) or _short(
         question
     )
-    return Request(question, library, topic)
+    return DocumentationRequest(question, library, topic)
 
 
-def phrasings(request: Request) -> tuple[str, ...]:
+def phrasings(request: DocumentationRequest) -> tuple[str, ...]:
     """Different phrasings of the request, most important first: Context7 returns about twenty sections for each, and
     there is no other way to get more.
     """

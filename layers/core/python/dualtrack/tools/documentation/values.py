@@ -41,7 +41,7 @@ class Degraded(SearchError):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DocumentationRequest:
     """The original question, the product that it is about, and the topic within that."""
 
     question: str
@@ -50,7 +50,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class LibraryMatch:
     """A result of Context7's search. ``trust`` is 0 to 10, ``benchmark`` 0 to 100."""
 
     id: str
@@ -63,7 +63,7 @@ class Library:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class DocSection:
     """A section of documentation: heading, body in Markdown, address."""
 
     title: str

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dualtrack.tools.graph.needs import GraphNeeds
-    from dualtrack.tools.graph.results import Result
+    from dualtrack.tools.graph.results import GraphResult
 
 
-def answered(answer: Callable[..., Result]) -> Callable[..., ToolResult]:
+def answered(answer: Callable[..., GraphResult]) -> Callable[..., ToolResult]:
     """An answer of the graph as a result: JSON, or an error result."""
 
     @wraps(answer)

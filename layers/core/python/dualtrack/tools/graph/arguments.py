@@ -36,8 +36,8 @@ Name = Annotated[_Words, "The node's whole name, such as 'Biofilter 11'. Upper a
 PartOfName = Annotated[_Words, "A name or a part of one, such as 'pump'."]
 NamePrefix = Annotated[_Words, "Only names that begin with this."]
 NodeId = Annotated[_Words, "The node's node_id, as find_node gives it."]
-Place = Annotated[_Words, "A node_id, or a name that only one node has."]
-Label = Annotated[_Words, "Only nodes with this label, such as 'Asset'."]
+PlaceArgument = Annotated[_Words, "A node_id, or a name that only one node has."]
+LabelArgument = Annotated[_Words, "Only nodes with this label, such as 'Asset'."]
 OfLabel = Annotated[_Words, "A label, such as 'Asset'."]
 NameLabel = Annotated[_Words, "The label of the named node, if nodes of several labels have that name."]
 TargetLabel = Annotated[_Words, "Only count or list nodes of this label, such as 'Asset'."]
@@ -47,9 +47,11 @@ Types = Annotated[
     MaxLen(MAX_TYPES),
     "Follow only relationships of these types, such as ['LOCATED_IN'].",
 ]
-Scope = Literal["location", "system", "both"]
-ForScope = Annotated[Scope, "Categories of locations, of systems, or of both."]
-Limit = Annotated[int, Ge(1), f"At most this many nodes, up to {MAX_LIMIT}; more counts as {MAX_LIMIT}."]
+ScopeArgument = Literal["location", "system", "both"]
+ForScope = Annotated[ScopeArgument, "Categories of locations, of systems, or of both."]
+LimitArgument = Annotated[
+    int, Ge(1), f"At most this many nodes, up to {MAX_LIMIT}; more counts as {MAX_LIMIT}."
+]
 Offset = Annotated[
     int,
     Ge(0),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from neo4j import Driver
 
-    from dualtrack.tools.graph.engine import Value
+    from dualtrack.tools.graph.engine import GraphValue
 
 MAX_ROWS: Final = 200
 MAX_BYTES: Final = 2_000_000
@@ -74,15 +74,15 @@ class Bolt:
     driver: Driver
     seconds: float = SECONDS
 
-    def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
+    def read(self, query: str, parameters: Mapping[str, GraphValue], limit: int) -> Rows:
         """At most ``limit`` rows of a query of our tools, never more than `MAX_ROWS`. Raises `GraphError`."""
         return self.rows(translated(query), parameters, min(limit, MAX_ROWS))
 
-    def read_foreign(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
+    def read_foreign(self, query: str, parameters: Mapping[str, GraphValue], limit: int) -> Rows:
         """As `read`, for a query that the guard has rewritten. The server isolates queries from each other."""
         return self.rows(query, parameters, min(limit, MAX_ROWS))
 
-    def rows(self, query: str, parameters: Mapping[str, Value], most: int) -> Rows:
+    def rows(self, query: str, parameters: Mapping[str, GraphValue], most: int) -> Rows:
         """At most ``most`` rows of a query in the server's dialect. Raises `GraphError`."""
         try:
             with self.driver.session(default_access_mode=READ_ACCESS, fetch_size=MAX_ROWS + 1) as session:
@@ -97,7 +97,7 @@ class Bolt:
 
 
 def _taken(columns: Iterable[str], results: Iterable[Any], most: int) -> Rows:
-    rows: list[tuple[Value, ...]] = []
+    rows: list[tuple[GraphValue, ...]] = []
     left = MAX_BYTES
     for record in results:
         if len(rows) == most:

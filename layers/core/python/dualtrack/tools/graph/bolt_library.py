@@ -11,7 +11,7 @@ from dualtrack.tools.graph.bolt_schema import read_schema
 from dualtrack.tools.graph.dialects import NEO4J
 from dualtrack.tools.graph.engine import GraphError
 from dualtrack.tools.graph.needs import GraphNeeds
-from dualtrack.tools.graph.schema import Schema
+from dualtrack.tools.graph.schema import StoredSchema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ class BoltLibrary:
     clock: Callable[[], float] = time.monotonic
     _driver: Driver | None = field(default=None, init=False)
     _opened_with: str = field(default="", init=False)
-    _schema: Schema = field(default=Schema(), init=False)
+    _schema: StoredSchema = field(default=StoredSchema(), init=False)
     _read: float = field(default=float("-inf"), init=False)
 
     def needs(self) -> GraphNeeds:

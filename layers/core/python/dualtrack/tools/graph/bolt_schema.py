@@ -10,7 +10,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.tools.graph.names import quoted
-from dualtrack.tools.graph.schema import NAME, NODE_ID, Label, Property, RelationshipType, Schema
+from dualtrack.tools.graph.schema import NAME, NODE_ID, NodeLabel, Property, RelationshipType, StoredSchema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ _ENDS: Final = (
 _NUMBERS: Final = {"INTEGER", "FLOAT"}
 
 
-def read_schema(server: Bolt) -> Schema:
+def read_schema(server: Bolt) -> StoredSchema:
     """The graph's schema, for the tools. Raises `GraphError`."""
     labels, types = _names(server, _LABELS, MAX_LABELS), _names(server, _TYPES, MAX_TYPES)
     nodes = dict(_each(server, labels, _NODES + _COUNT, MAX_LABELS))
@@ -59,8 +59,8 @@ def read_schema(server: Bolt) -> Schema:
     own = _properties(server, labels, _NODES)
     of_types = _properties(server, types, _RELATIONSHIPS)
     ends = _ends(server, types, frozenset(labels))
-    return Schema(
-        tuple(Label(label, own[label], nodes[label]) for label in labels),
+    return StoredSchema(
+        tuple(NodeLabel(label, own[label], nodes[label]) for label in labels),
         tuple(
             RelationshipType(name, ends[name], of_types[name], relationships[name])
             for name in types

@@ -33,7 +33,7 @@ LOADED_LATE = ("decimal", "signal", "threading", "uuid")
 """Modules that the engine loads when it first needs them, which it then cannot."""
 
 
-class TooLarge(Exception):
+class RowsTooLarge(Exception):
     """The rows are larger than the query's ``bytes``."""
 
 
@@ -115,7 +115,7 @@ def answer(connection: Any, request: dict[str, Any]) -> dict[str, Any]:
         row = [plain(value) for value in result.getNext()]
         left -= len(json.dumps(row))
         if left < 0:
-            raise TooLarge
+            raise RowsTooLarge
         rows.append(row)
     reply = {"columns": result.getColumnNames(), "rows": rows, "more": result.hasNext()}
     result.close()
@@ -159,7 +159,7 @@ def reply_to(request: dict[str, Any], connection: Any) -> dict[str, Any]:
     """The rows, or the error."""
     try:
         return answer(connection, request)
-    except TooLarge:
+    except RowsTooLarge:
         return {"failed": "The rows are too large: return fewer or smaller values."}
     except MemoryError:
         return {"exhausted": ""}

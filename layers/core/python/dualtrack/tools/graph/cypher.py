@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from dualtrack.tools.graph.dialects import Dialect
-    from dualtrack.tools.graph.engine import Value
+    from dualtrack.tools.graph.engine import GraphValue
     from dualtrack.tools.graph.lexer import Word
 
 MAX_HOPS: Final = 30
@@ -48,7 +48,9 @@ _CLOSE: Final = "\0"
 _LONGEST_INTEGER: Final = len(str(2**63 - 1))
 
 
-def rewritten(text: str, parameters: Mapping[str, Value], dialect: Dialect) -> tuple[str, dict[str, Value]]:
+def rewritten(
+    text: str, parameters: Mapping[str, GraphValue], dialect: Dialect
+) -> tuple[str, dict[str, GraphValue]]:
     """See `tools.graph.guard.guarded`."""
     read = words(text)
     if len(json.dumps(parameters)) > MAX_PARAMETERS:
@@ -100,14 +102,14 @@ def _refusal(read: Sequence[Word], error: UnexpectedInput) -> GraphError:
 class _Writer:
     """Writes a tree as text. ``parameters``: those that the query may name."""
 
-    def __init__(self, parameters: Mapping[str, Value], dialect: Dialect) -> None:
+    def __init__(self, parameters: Mapping[str, GraphValue], dialect: Dialect) -> None:
         self._parameters = parameters
         self._dialect = dialect
-        self._used: dict[str, Value] = {}
+        self._used: dict[str, GraphValue] = {}
         self._names: dict[tuple[str, object], str] = {}
         self._in_lambda = False
 
-    def write(self, tree: Tree[Token]) -> tuple[str, dict[str, Value]]:
+    def write(self, tree: Tree[Token]) -> tuple[str, dict[str, GraphValue]]:
         return " ".join(self._words_of(tree)).replace(f" {_CLOSE}", ""), self._used
 
     def _words_of(self, tree: Tree[Token]) -> Iterator[str]:
@@ -201,7 +203,7 @@ class _Writer:
         else:
             yield self._value("number", str(token), _number(str(token)))
 
-    def _value(self, kind: str, key: object, value: Value) -> str:
+    def _value(self, kind: str, key: object, value: GraphValue) -> str:
         """The parameter for a value. Equal values share one: an expression must be the same in RETURN and ORDER BY."""
         if self._in_lambda:
             return _written(value)
@@ -229,7 +231,7 @@ def _tree(node: Tree[Token] | Token) -> Tree[Token]:
     return node
 
 
-def _written(value: Value) -> str:
+def _written(value: GraphValue) -> str:
     """A value as a literal: numbers, truth values and strings of harmless characters."""
     if value is None or isinstance(value, bool | int | float):
         return json.dumps(value)

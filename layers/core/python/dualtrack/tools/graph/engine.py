@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Value: TypeAlias = bool | int | float | str | list[Any] | dict[str, Any] | None
+GraphValue: TypeAlias = bool | int | float | str | list[Any] | dict[str, Any] | None
 """A JSON value. Nodes are objects with ``_label`` and their properties, times are ISO 8601."""
 
 MAX_WORDS: Final = 300
@@ -58,18 +58,18 @@ class Rows:
     """The rows of a query. ``more``: there are rows beyond the limit."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
+    rows: tuple[tuple[GraphValue, ...], ...]
     more: bool = False
 
 
 class Engine(Protocol):
     """A graph that can be read."""
 
-    def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
+    def read(self, query: str, parameters: Mapping[str, GraphValue], limit: int) -> Rows:
         """At most ``limit`` rows of a trusted query; values are in ``parameters`` (``$name``), never in its text.
 
         Raises `GraphError`.
         """
 
-    def read_foreign(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
+    def read_foreign(self, query: str, parameters: Mapping[str, GraphValue], limit: int) -> Rows:
         """As `read`, for an untrusted query that the guard has rewritten: isolated from all others."""

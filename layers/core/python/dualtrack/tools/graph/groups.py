@@ -9,19 +9,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack import tool
 from dualtrack.tools.graph.answered import answered
-from dualtrack.tools.graph.arguments import DEFAULT_LIMIT, MAX_LIMIT, ForScope, Name, Scope, TargetLabel
+from dualtrack.tools.graph.arguments import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    ForScope,
+    Name,
+    ScopeArgument,
+    TargetLabel,
+)
 from dualtrack.tools.graph.lookup import not_found
 from dualtrack.tools.graph.names import BadArgumentError, either, inward, label_named, labels_of, quoted
 from dualtrack.tools.graph.needs import GraphNeeds
 from dualtrack.tools.graph.reading import all_rows
-from dualtrack.tools.graph.related import Part, counts, leading_types, of_label
+from dualtrack.tools.graph.related import RelatedPart, counts, leading_types, of_label
 from dualtrack.tools.graph.relations import related_to, starts_named
-from dualtrack.tools.graph.results import Result, page
+from dualtrack.tools.graph.results import GraphResult, page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.tools.graph.schema import Schema
+    from dualtrack.tools.graph.schema import StoredSchema
 
 CATEGORY: Final = "Category"
 SCOPES: Final = {"location": ("Location",), "system": ("System",), "both": ("Location", "System")}
@@ -35,7 +42,7 @@ MAX_ROWS: Final = 4_000
 
 @tool(repeatable=True)
 @answered
-def list_categories(graph: GraphNeeds, scope: ForScope | None = None) -> Result:
+def list_categories(graph: GraphNeeds, scope: ForScope | None = None) -> GraphResult:
     """Returns the tree of categories, each with the number of nodes directly in it, by label. Use it for "which
     categories are there?"; a scope keeps the categories that have locations or systems.
     """
@@ -63,7 +70,9 @@ def list_categories(graph: GraphNeeds, scope: ForScope | None = None) -> Result:
 
 @tool(repeatable=True)
 @answered
-def count_by_category(graph: GraphNeeds, scope: ForScope, target_label: TargetLabel | None = None) -> Result:
+def count_by_category(
+    graph: GraphNeeds, scope: ForScope, target_label: TargetLabel | None = None
+) -> GraphResult:
     """Counts per category of locations, of systems, or of both: how many of these there are in each category and those
     below it, or, with target_label, how many nodes of that label are in them.
     """
@@ -79,7 +88,7 @@ def count_by_category(graph: GraphNeeds, scope: ForScope, target_label: TargetLa
 @answered
 def count_breakdown(
     graph: GraphNeeds, name: Name | None = None, target_label: TargetLabel | None = None
-) -> Result:
+) -> GraphResult:
     """Breaks nodes of a label (default Asset) down by Location, System and Context: how many belong directly to each.
     Without a name all of them are counted, with a name those that are in or related to it. Use it for "give me a
     breakdown of Y" and "which place or system has most?".
@@ -88,7 +97,7 @@ def count_breakdown(
     if name is None:
         total = next(label.count for label in graph.schema.labels if label.name == target)
         match, parameters = f"MATCH (m:{quoted(target)}) ", dict[str, Any]()
-        named: Result = {}
+        named: GraphResult = {}
     else:
         starts = starts_named(graph, name)
         if not starts:
@@ -105,7 +114,7 @@ def count_breakdown(
 
 def _by_dimension(
     graph: GraphNeeds, target: str, match: str, parameters: dict[str, Any]
-) -> Iterator[tuple[str, Result]]:
+) -> Iterator[tuple[str, GraphResult]]:
     for dimension in DIMENSIONS:
         types = [kind.name for kind in graph.schema.types if (target, dimension) in kind.ends]
         if not types:
@@ -121,7 +130,7 @@ def _by_dimension(
         yield dimension, {"groups": rows, **({"more": True} if counted.more else {})}
 
 
-def _target(schema: Schema, target: str | None) -> str:
+def _target(schema: StoredSchema, target: str | None) -> str:
     """The label to count: the requested one, else Asset, else the largest that leads to one of `DIMENSIONS`."""
     labels = labels_of(schema)
     if target:
@@ -141,7 +150,7 @@ def _target(schema: Schema, target: str | None) -> str:
     return max((label for label in schema.labels if label.name in leads), key=lambda label: label.count).name
 
 
-def _scope_labels(schema: Schema, scope: Scope) -> tuple[str, ...]:
+def _scope_labels(schema: StoredSchema, scope: ScopeArgument) -> tuple[str, ...]:
     return tuple(label_named(schema, label) for label in SCOPES[scope])
 
 
@@ -225,12 +234,12 @@ def _with_ancestors(kept: set[str], parents: dict[str, str]) -> set[str]:
 
 def _per_category(
     graph: GraphNeeds, category: str, label: str, target: str | None, names: dict[str, str]
-) -> Result:
+) -> GraphResult:
     """The categories that have nodes of the label, with their number, or the number of target nodes in them."""
     types = leading_types(graph.schema, category, [kind.name for kind in graph.schema.types])
     if not names or not any((label, category) in kind.ends for kind in graph.schema.types):
         return page([], 0, 0)
-    part = Part(category, tuple(names), inward(types), (label,))
+    part = RelatedPart(category, tuple(names), inward(types), (label,))
     counted = "RETURN n.node_id AS own, count(DISTINCT m.node_id) ORDER BY own"
     if target and target != label:
         within = leading_types(graph.schema, label, [kind.name for kind in graph.schema.types])

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dualtrack.tools.graph.dialects import Dialect
-    from dualtrack.tools.graph.engine import Value
+    from dualtrack.tools.graph.engine import GraphValue
 
 
 def guarded(
-    text: str, parameters: Mapping[str, Value], dialect: Dialect = LADYBUG
-) -> tuple[str, dict[str, Value]]:
+    text: str, parameters: Mapping[str, GraphValue], dialect: Dialect = LADYBUG
+) -> tuple[str, dict[str, GraphValue]]:
     """The statement for the engine, and its parameters: those that it names, and its literals.
 
     Raises `QueryRefused` if the text is not one read statement, `QueryFailed` if that has a mistake.

@@ -27,7 +27,7 @@ from dualtrack.tools.graph.engine import QueryFailed, QueryTimedOut, Rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dualtrack.tools.graph.engine import Value
+    from dualtrack.tools.graph.engine import GraphValue
 
 MAX_ROWS: Final = 200
 """Maximum rows of a query (PROFILES 4)."""
@@ -36,7 +36,7 @@ _CHILD: Final = Path(__file__).with_name("child.py")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class QueryLimits:
     """Limits of a query: ``seconds`` from its start to its last row, the engine's ``threads``, and in bytes the buffer
     ``pool``, the largest database that can be opened (``reserve``), and the ``result`` as JSON."""
 
@@ -52,7 +52,7 @@ class Limits:
         return self.reserve + 2 * self.pool + (1 << 30)
 
 
-DEFAULT_LIMITS: Final = Limits()
+DEFAULT_LIMITS: Final = QueryLimits()
 
 
 @dataclass(eq=False, slots=True)
@@ -63,12 +63,12 @@ class Ladybug:
     is."""
 
     database: Path
-    limits: Limits = DEFAULT_LIMITS
+    limits: QueryLimits = DEFAULT_LIMITS
     told: Callable[[Mapping[str, str]], None] | None = None
     _child: _Child | None = field(default=None, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
-    def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
+    def read(self, query: str, parameters: Mapping[str, GraphValue], limit: int) -> Rows:
         """At most ``limit`` rows, never more than `MAX_ROWS`. Raises `QueryFailed` and `QueryTimedOut`."""
         with self._lock:
             child, self._child = self._child, None
@@ -78,13 +78,13 @@ class Ladybug:
             self._child = child  # a child whose query failed is not used again
             return rows
 
-    def read_foreign(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
+    def read_foreign(self, query: str, parameters: Mapping[str, GraphValue], limit: int) -> Rows:
         """As `read`, in a child for this query alone."""
         with self._lock:
             self._child = None
             return self._read(_Child(self.database, self.limits), query, parameters, limit)
 
-    def _read(self, child: _Child, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
+    def _read(self, child: _Child, query: str, parameters: Mapping[str, GraphValue], limit: int) -> Rows:
         try:
             return child.read(query, parameters, limit)
         finally:
@@ -96,7 +96,7 @@ class Ladybug:
 class _Child:
     """The child process. It is killed when this object is collected: as soon as nothing refers to it."""
 
-    def __init__(self, database: Path, limits: Limits) -> None:
+    def __init__(self, database: Path, limits: QueryLimits) -> None:
         self._limits = limits
         self.layers: Mapping[str, str] = {}
         self._process = subprocess.Popen(  # noqa: S603 - our own program
@@ -127,7 +127,7 @@ class _Child:
         """Whether it has ended, for example by a signal when the system ran out of memory."""
         return self._process.poll() is not None
 
-    def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
+    def read(self, query: str, parameters: Mapping[str, GraphValue], limit: int) -> Rows:
         """See `Ladybug.read`. After any error, this child is not used again."""
         try:
             reply = self._reply(query, parameters, min(limit, MAX_ROWS))
@@ -142,7 +142,7 @@ class _Child:
             raise QueryFailed(_one_line(reply["failed"]))
         raise QueryTimedOut("the query took too much memory: ask for less.")
 
-    def _reply(self, query: str, parameters: Mapping[str, Value], limit: int) -> dict[str, Any]:
+    def _reply(self, query: str, parameters: Mapping[str, GraphValue], limit: int) -> dict[str, Any]:
         deadline = time.monotonic() + self._limits.seconds
         self._send(
             {

@@ -16,13 +16,13 @@ from dualtrack.errors import Gone
 from dualtrack.tools.graph.engine import NoGraph
 from dualtrack.tools.graph.ladybug import Ladybug
 from dualtrack.tools.graph.needs import GraphNeeds
-from dualtrack.tools.graph.schema import Schema
+from dualtrack.tools.graph.schema import StoredSchema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dualtrack.storage.corpora import CorpusStore
-    from dualtrack.tools.graph.engine import Rows, Value
+    from dualtrack.tools.graph.engine import GraphValue, Rows
 
 CORPUS: Final = "graph"
 DATABASE: Final = "index"
@@ -44,13 +44,13 @@ class Log(Protocol):
 class _NothingLoaded:
     """The engine before a graph is loaded."""
 
-    def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:  # noqa: ARG002 - Engine's form
+    def read(self, query: str, parameters: Mapping[str, GraphValue], limit: int) -> Rows:  # noqa: ARG002 - Engine's form
         raise NoGraph
 
     read_foreign = read
 
 
-NOTHING: Final = GraphNeeds(_NothingLoaded(), Schema())
+NOTHING: Final = GraphNeeds(_NothingLoaded(), StoredSchema())
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class GraphLibrary:
                 self.log.info("graph not fetched", extra={"reason": str(error)[:200]})
 
     def _fetched(self, version: str) -> GraphNeeds:
-        schema = load(Schema, self.store.schema(CORPUS, version))
+        schema = load(StoredSchema, self.store.schema(CORPUS, version))
         folder = self._folder_of(version)
         self._remove_abandoned()
         shutil.rmtree(folder, ignore_errors=True)  # of an earlier attempt

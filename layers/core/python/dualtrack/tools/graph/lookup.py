@@ -12,7 +12,7 @@ from dualtrack.tools.graph.results import node
 
 if TYPE_CHECKING:
     from dualtrack.tools.graph.needs import GraphNeeds
-    from dualtrack.tools.graph.results import Result
+    from dualtrack.tools.graph.results import GraphResult
 
 MAX_SIMILAR: Final = 5
 MAX_CANDIDATES: Final = 100
@@ -28,7 +28,7 @@ def plain(text: str) -> str:
     return one_line(clean(text))[:MAX_NAME]
 
 
-def by_id(graph: GraphNeeds, node_id: str) -> Result | None:
+def by_id(graph: GraphNeeds, node_id: str) -> GraphResult | None:
     """The node with this id. Each label has its own index of ids; there is none across labels."""
     parameters = {"id": clean(node_id)}
     of_labels = [f"MATCH (n:{quoted(label)} {{node_id: $id}}) RETURN " for label in labels_of(graph.schema)]
@@ -42,7 +42,7 @@ def by_id(graph: GraphNeeds, node_id: str) -> Result | None:
     return node(nodes.rows[0][0])
 
 
-def by_name(graph: GraphNeeds, name: str, label: str | None = None) -> tuple[tuple[Result, ...], bool]:
+def by_name(graph: GraphNeeds, name: str, label: str | None = None) -> tuple[tuple[GraphResult, ...], bool]:
     """The nodes of exactly this name, in any case, at most 200 ordered by id, and whether there are more."""
     nodes = graph.engine.read(
         f"MATCH (n{of(label)}) WHERE lower(n.name) = lower($name) RETURN n ORDER BY n.node_id LIMIT {MAX_LIMIT + 1}",
@@ -57,7 +57,7 @@ def of(label: str | None) -> str:
     return f":{quoted(label)}" if label else ""
 
 
-def not_found(graph: GraphNeeds, name: str, label: str | None = None) -> Result:
+def not_found(graph: GraphNeeds, name: str, label: str | None = None) -> GraphResult:
     """``found: false`` with the most similar names."""
     return {"found": False, "name": plain(name), "similar_names": similar(graph, name, label)}
 

@@ -11,7 +11,7 @@ from dualtrack.tools.graph.engine import NoGraph
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dualtrack.tools.graph.schema import Schema
+    from dualtrack.tools.graph.schema import StoredSchema
 
 MAX_LISTED: Final = 50
 """Maximum names that an error lists."""
@@ -38,19 +38,19 @@ def inward(types: Sequence[str]) -> str:
     return f"<-[:{either(types)}* SHORTEST 1..{MAX_DEPTH}]-"
 
 
-def labels_of(schema: Schema) -> tuple[str, ...]:
+def labels_of(schema: StoredSchema) -> tuple[str, ...]:
     """All labels. Raises `NoGraph` before a graph is loaded."""
     if not schema.labels:
         raise NoGraph
     return tuple(label.name for label in schema.labels)
 
 
-def label_named(schema: Schema, label: str) -> str:
+def label_named(schema: StoredSchema, label: str) -> str:
     """The schema's label of this name, in any case. Raises `BadArgumentError`, which lists the labels."""
     return _named("label", label, labels_of(schema))
 
 
-def types_named(schema: Schema, types: Sequence[str] | None) -> tuple[str, ...]:
+def types_named(schema: StoredSchema, types: Sequence[str] | None) -> tuple[str, ...]:
     """The schema's relationship types of these names; all for None. Raises `BadArgumentError`, which lists them."""
     known = tuple(kind.name for kind in schema.types)
     if types is None:

@@ -10,8 +10,8 @@ from dualtrack.tools.graph.answered import answered
 from dualtrack.tools.graph.arguments import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
-    Label,
-    Limit,
+    LabelArgument,
+    LimitArgument,
     Name,
     NamePrefix,
     NodeId,
@@ -22,12 +22,12 @@ from dualtrack.tools.graph.arguments import (
 from dualtrack.tools.graph.lookup import by_id, by_name, not_found, of, plain, similar
 from dualtrack.tools.graph.names import BadArgumentError, label_named, labels_of, quoted
 from dualtrack.tools.graph.needs import GraphNeeds
-from dualtrack.tools.graph.results import Result, node, page
+from dualtrack.tools.graph.results import GraphResult, node, page
 
 
 @tool(repeatable=True)
 @answered
-def find_node(graph: GraphNeeds, name: Name, label: Label | None = None) -> Result:
+def find_node(graph: GraphNeeds, name: Name, label: LabelArgument | None = None) -> GraphResult:
     """Finds nodes by their whole name and returns their node_id and properties. Call it first when another tool needs a
     node_id, and for questions about one thing. If no node has the name, it returns similar names.
     """
@@ -41,7 +41,7 @@ def find_node(graph: GraphNeeds, name: Name, label: Label | None = None) -> Resu
 
 @tool(repeatable=True)
 @answered
-def count_nodes(graph: GraphNeeds, name: PartOfName, label: Label | None = None) -> Result:
+def count_nodes(graph: GraphNeeds, name: PartOfName, label: LabelArgument | None = None) -> GraphResult:
     """Counts the nodes whose name contains the given text, by label. Use it for "do we have any X?" and "how many X
     are there?" where X is a word in names, such as 'pump'.
     """
@@ -66,7 +66,7 @@ def count_nodes(graph: GraphNeeds, name: PartOfName, label: Label | None = None)
 
 @tool(repeatable=True)
 @answered
-def count_by_label(graph: GraphNeeds, label: OfLabel) -> Result:
+def count_by_label(graph: GraphNeeds, label: OfLabel) -> GraphResult:
     """Counts all nodes of a label. Use it for totals without a place, such as how many assets there are."""
     known = label_named(graph.schema, label)
     return {"label": known, "total_count": _total(graph, known)}
@@ -78,9 +78,9 @@ def list_nodes(
     graph: GraphNeeds,
     label: OfLabel,
     name_prefix: NamePrefix | None = None,
-    limit: Limit = DEFAULT_LIMIT,
+    limit: LimitArgument = DEFAULT_LIMIT,
     offset: Offset = 0,
-) -> Result:
+) -> GraphResult:
     """Lists the nodes of a label, sorted by name, 50 at a time. Use it for "which X are there?" without a place; read
     on with the next_offset of the result.
     """
@@ -102,7 +102,7 @@ def list_nodes(
 @answered
 def get_node_connections(
     graph: GraphNeeds, node_id: NodeId | None = None, name: Name | None = None
-) -> Result:
+) -> GraphResult:
     """Shows what a node is directly connected to: type and direction of each relationship, and the node at its other
     end. Give node_id or name. Use it for "what is connected to X?" and "where is X?".
     """
@@ -120,12 +120,12 @@ def get_node_connections(
     return _connections(graph, nodes[0])
 
 
-def missing_id(graph: GraphNeeds, node_id: str) -> Result:
+def missing_id(graph: GraphNeeds, node_id: str) -> GraphResult:
     """The answer for a node_id that does not exist, with similar names, as it may have been a name."""
     return {"found": False, "node_id": clean(node_id), "similar_names": similar(graph, node_id)}
 
 
-def ambiguous(nodes: tuple[Result, ...], *, more: bool) -> Result:
+def ambiguous(nodes: tuple[GraphResult, ...], *, more: bool) -> GraphResult:
     """The answer if a tool for a single node gets a name that several nodes have."""
     shown = list(nodes[:DEFAULT_LIMIT])
     rest = {"more": True} if more or len(nodes) > len(shown) else {}
@@ -151,9 +151,9 @@ def _count(graph: GraphNeeds, label: str | None, condition: str, name: str) -> i
     return int(str(counted.rows[0][0]))
 
 
-def _connections(graph: GraphNeeds, start: Result) -> Result:
-    counts: list[Result] = []
-    shown: list[Result] = []
+def _connections(graph: GraphNeeds, start: GraphResult) -> GraphResult:
+    counts: list[GraphResult] = []
+    shown: list[GraphResult] = []
     for direction, arrow in (("out", "-[r]->"), ("in", "<-[r]-")):
         match = f"MATCH (n:{quoted(start['label'])} {{node_id: $id}}){arrow}(m) "
         parameters = {"id": start["node_id"]}

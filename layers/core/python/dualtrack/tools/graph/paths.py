@@ -6,19 +6,21 @@ from typing import Final
 
 from dualtrack import tool
 from dualtrack.tools.graph.answered import answered
-from dualtrack.tools.graph.arguments import MAX_DEPTH, Depth, Place
+from dualtrack.tools.graph.arguments import MAX_DEPTH, Depth, PlaceArgument
 from dualtrack.tools.graph.lookup import by_id, by_name, not_found
 from dualtrack.tools.graph.names import labels_of, quoted
 from dualtrack.tools.graph.needs import GraphNeeds
 from dualtrack.tools.graph.nodes import ambiguous
-from dualtrack.tools.graph.results import Result, node
+from dualtrack.tools.graph.results import GraphResult, node
 
 _FORWARD: Final = "MATCH (a:{start} {{node_id: $a}})-[r:{kind}]->(b:{end} {{node_id: $b}}) RETURN count(r)"
 
 
 @tool(repeatable=True)
 @answered
-def find_path(graph: GraphNeeds, from_: Place, to: Place, max_depth: Depth = MAX_DEPTH) -> Result:
+def find_path(
+    graph: GraphNeeds, from_: PlaceArgument, to: PlaceArgument, max_depth: Depth = MAX_DEPTH
+) -> GraphResult:
     """Finds a shortest path between two nodes, over relationships of any type in either direction. Use it for "how is
     X connected with Y?".
     """
@@ -49,7 +51,7 @@ def find_path(graph: GraphNeeds, from_: Place, to: Place, max_depth: Depth = MAX
     )
 
 
-def _at(graph: GraphNeeds, id_or_name: str) -> Result:
+def _at(graph: GraphNeeds, id_or_name: str) -> GraphResult:
     """``{"found": True, "node"}``, or the tool's answer if no node or several have this id or name."""
     if node_of_id := by_id(graph, id_or_name):
         return {"found": True, "node": node_of_id}
@@ -59,7 +61,9 @@ def _at(graph: GraphNeeds, id_or_name: str) -> Result:
     return ambiguous(nodes, more=more) if nodes else not_found(graph, id_or_name)
 
 
-def _step(graph: GraphNeeds, start: Result, end: Result, relationship: dict[str, str]) -> Result:
+def _step(
+    graph: GraphNeeds, start: GraphResult, end: GraphResult, relationship: dict[str, str]
+) -> GraphResult:
     """A relationship of the path, in its direction in the graph."""
     kind = relationship["_type"]
     forward = _is_forward(graph, start, end, kind)
@@ -67,7 +71,7 @@ def _step(graph: GraphNeeds, start: Result, end: Result, relationship: dict[str,
     return {"from": first["node_id"], "type": kind, "to": second["node_id"]}
 
 
-def _is_forward(graph: GraphNeeds, start: Result, end: Result, kind: str) -> bool:
+def _is_forward(graph: GraphNeeds, start: GraphResult, end: GraphResult, kind: str) -> bool:
     """From the schema, or from the graph where the schema allows both directions."""
     ends = next(relationship.ends for relationship in graph.schema.types if relationship.name == kind)
     labels = start["label"], end["label"]
@@ -77,5 +81,5 @@ def _is_forward(graph: GraphNeeds, start: Result, end: Result, kind: str) -> boo
     return bool(graph.engine.read(query, {"a": start["node_id"], "b": end["node_id"]}, 1).rows[0][0])
 
 
-def _path(nodes: list[Result], relationships: list[Result]) -> Result:
+def _path(nodes: list[GraphResult], relationships: list[GraphResult]) -> GraphResult:
     return {"found": True, "length": len(relationships), "nodes": nodes, "relationships": relationships}

@@ -10,7 +10,7 @@ from dualtrack.tools.graph.arguments import MAX_LIMIT, Parameters, Query
 from dualtrack.tools.graph.guard import guarded
 from dualtrack.tools.graph.names import labels_of
 from dualtrack.tools.graph.needs import GraphNeeds
-from dualtrack.tools.graph.results import Result
+from dualtrack.tools.graph.results import GraphResult
 
 if TYPE_CHECKING:
     from dualtrack.tools.graph.schema import Property
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @tool(repeatable=True)
 @answered
-def get_schema(graph: GraphNeeds) -> Result:
+def get_schema(graph: GraphNeeds) -> GraphResult:
     """Shows the graph's labels, relationship types with the labels they lead from and to, and properties, with counts.
     Call it before run_query, and for questions about what the graph contains.
     """
@@ -43,7 +43,7 @@ def get_schema(graph: GraphNeeds) -> Result:
 
 @tool(repeatable=True)
 @answered
-def run_query(graph: GraphNeeds, query: Query, parameters: Parameters | None = None) -> Result:
+def run_query(graph: GraphNeeds, query: Query, parameters: Parameters | None = None) -> GraphResult:
     """Runs one read-only Cypher query (MATCH, OPTIONAL MATCH, UNWIND, WITH, RETURN) and returns at most 200 rows. Use
     it only if no other tool can answer, and after get_schema.
     """

@@ -9,11 +9,11 @@ from dualtrack.tools.graph.arguments import MAX_LIMIT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dualtrack.tools.graph.engine import Engine, Value
+    from dualtrack.tools.graph.engine import Engine, GraphValue
 
 
 def all_rows(
-    engine: Engine, query: str, parameters: Mapping[str, Value], most: int
+    engine: Engine, query: str, parameters: Mapping[str, GraphValue], most: int
 ) -> tuple[list[tuple[Any, ...]], bool]:
     """At most ``most`` rows of a query with a total order, and whether there are more."""
     rows: list[tuple[Any, ...]] = []

@@ -19,10 +19,10 @@ from dualtrack.tools.graph.results import node
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.tools.graph.engine import Engine, Value
+    from dualtrack.tools.graph.engine import Engine, GraphValue
     from dualtrack.tools.graph.needs import GraphNeeds
-    from dualtrack.tools.graph.results import Result
-    from dualtrack.tools.graph.schema import Schema
+    from dualtrack.tools.graph.results import GraphResult
+    from dualtrack.tools.graph.schema import StoredSchema
 
 MAX_ROWS: Final = 10_000
 """Maximum counts that are read: one for each start node and label."""
@@ -32,7 +32,7 @@ MAX_JOINED: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RelatedPart:
     """Nodes that are related to the start nodes (of one label) in one way: ``(n:label)hop(m:targets)``."""
 
     label: str
@@ -49,14 +49,14 @@ class Part:
         )
 
     @property
-    def parameters(self) -> dict[str, Value]:
+    def parameters(self) -> dict[str, GraphValue]:
         """The parameters of `match`."""
         return {"roots": list(self.starts)}
 
 
 def parts(
-    schema: Schema, label: str, starts: Sequence[str], target: str | None, types: Sequence[str]
-) -> tuple[Part, ...]:
+    schema: StoredSchema, label: str, starts: Sequence[str], target: str | None, types: Sequence[str]
+) -> tuple[RelatedPart, ...]:
     """How nodes of the target label (None: any label) are related to the start nodes over these types: at most two
     parts, which share no label."""
     leading = leading_types(schema, label, types)
@@ -73,14 +73,14 @@ def parts(
     )
     ways = []
     if wanted := _wanted(within, target):
-        ways.append(Part(label, tuple(starts), inward(leading), wanted))
+        ways.append(RelatedPart(label, tuple(starts), inward(leading), wanted))
     if wanted := _wanted(beyond, target):
         over = tuple(dict.fromkeys(name for name, end in outward if end in wanted))
-        ways.append(Part(label, tuple(starts), f"-[:{either(over)}]->", wanted))
+        ways.append(RelatedPart(label, tuple(starts), f"-[:{either(over)}]->", wanted))
     return tuple(ways)
 
 
-def leading_types(schema: Schema, label: str, types: Sequence[str]) -> tuple[str, ...]:
+def leading_types(schema: StoredSchema, label: str, types: Sequence[str]) -> tuple[str, ...]:
     """Those of the types that lead to the label."""
     return tuple(
         kind.name for kind in schema.types if kind.name in types and any(end == label for _, end in kind.ends)
@@ -91,7 +91,7 @@ def _wanted(labels: Sequence[str], target: str | None) -> tuple[str, ...]:
     return tuple(label for label in labels if target in (None, label))
 
 
-def _labels_within(schema: Schema, label: str, types: Sequence[str]) -> tuple[str, ...]:
+def _labels_within(schema: StoredSchema, label: str, types: Sequence[str]) -> tuple[str, ...]:
     """The labels from which a chain of these types leads to the label."""
     ends = [pair for kind in schema.types if kind.name in types for pair in kind.ends]
     reached, edge = dict[str, None](), {label}
@@ -101,7 +101,7 @@ def _labels_within(schema: Schema, label: str, types: Sequence[str]) -> tuple[st
     return tuple(reached)
 
 
-def counts_by_start(engine: Engine, ways: Sequence[Part]) -> dict[str, dict[str, int]]:
+def counts_by_start(engine: Engine, ways: Sequence[RelatedPart]) -> dict[str, dict[str, int]]:
     """How many nodes of each label are related to each start node."""
     by_start: dict[str, dict[str, int]] = {}
     for part in ways:
@@ -111,11 +111,11 @@ def counts_by_start(engine: Engine, ways: Sequence[Part]) -> dict[str, dict[str,
     return by_start
 
 
-def _rows(engine: Engine, part: Part, returned: str) -> list[tuple[Any, ...]]:
+def _rows(engine: Engine, part: RelatedPart, returned: str) -> list[tuple[Any, ...]]:
     return all_rows(engine, part.match() + returned, part.parameters, MAX_ROWS)[0]
 
 
-def counts(engine: Engine, ways: Sequence[Part]) -> dict[str, int]:
+def counts(engine: Engine, ways: Sequence[RelatedPart]) -> dict[str, int]:
     """How many distinct nodes of each label are related to any start node."""
     if overlap(ways):
         return {label: len(ids) for label, ids in _joined(engine, ways).items()}
@@ -126,13 +126,13 @@ def counts(engine: Engine, ways: Sequence[Part]) -> dict[str, int]:
     return dict(sorted(by_label.items()))
 
 
-def overlap(ways: Sequence[Part]) -> bool:
+def overlap(ways: Sequence[RelatedPart]) -> bool:
     """Whether several parts have nodes of the same label."""
     labels = [label for part in ways for label in part.targets]
     return len(set(labels)) < len(labels)
 
 
-def _joined(engine: Engine, ways: Sequence[Part]) -> dict[str, list[str]]:
+def _joined(engine: Engine, ways: Sequence[RelatedPart]) -> dict[str, list[str]]:
     """The distinct ids of related nodes, by label."""
     ids_by_label: dict[str, set[str]] = {}
     for part in ways:
@@ -146,10 +146,12 @@ def _joined(engine: Engine, ways: Sequence[Part]) -> dict[str, list[str]]:
     return {label: sorted(ids) for label, ids in sorted(ids_by_label.items()) if ids}
 
 
-def listed(graph: GraphNeeds, ways: Sequence[Part], limit: int, offset: int) -> tuple[list[Result], int]:
+def listed(
+    graph: GraphNeeds, ways: Sequence[RelatedPart], limit: int, offset: int
+) -> tuple[list[GraphResult], int]:
     """A page of the related nodes, by label, name and id, and how many there are in all."""
     totals = counts(graph.engine, ways)
-    nodes: list[Result] = []
+    nodes: list[GraphResult] = []
     before = 0
     for label, count in totals.items():
         skipped = max(offset - before, 0)
@@ -167,7 +169,7 @@ def listed(graph: GraphNeeds, ways: Sequence[Part], limit: int, offset: int) -> 
     return nodes, sum(totals.values())
 
 
-def of_label(engine: Engine, ways: Sequence[Part], label: str) -> tuple[str, dict[str, Value]]:
+def of_label(engine: Engine, ways: Sequence[RelatedPart], label: str) -> tuple[str, dict[str, GraphValue]]:
     """The beginning of a query whose `m` are the related nodes of a label, and its parameters."""
     if overlap(ways):
         ids = _joined(engine, ways).get(label, [])

@@ -8,7 +8,7 @@ from dualtrack import tool
 from dualtrack.tools.graph.answered import answered
 from dualtrack.tools.graph.arguments import (
     DEFAULT_LIMIT,
-    Limit,
+    LimitArgument,
     Name,
     NameLabel,
     NodeId,
@@ -21,12 +21,12 @@ from dualtrack.tools.graph.names import BadArgumentError, label_named, labels_of
 from dualtrack.tools.graph.needs import GraphNeeds
 from dualtrack.tools.graph.nodes import missing_id
 from dualtrack.tools.graph.related import counts, counts_by_start, listed, parts
-from dualtrack.tools.graph.results import Result, page
+from dualtrack.tools.graph.results import GraphResult, page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dualtrack.tools.graph.related import Part
+    from dualtrack.tools.graph.related import RelatedPart
 
 MAX_NODES: Final = 20
 """Maximum nodes of one name that are shown, each with its own count."""
@@ -39,7 +39,7 @@ def count_related(
     node_id: NodeId,
     target_label: TargetLabel | None = None,
     relationship_types: Types | None = None,
-) -> Result:
+) -> GraphResult:
     """Counts the nodes that are in a node or related to it, nested ones included, each once. Use it where you know the
     node_id; with a name, count_related_by_name does it in one call.
     """
@@ -59,7 +59,7 @@ def count_related_by_name(
     label: NameLabel | None = None,
     target_label: TargetLabel | None = None,
     relationship_types: Types | None = None,
-) -> Result:
+) -> GraphResult:
     """Counts what is in or related to everything of a name, nested places included, each node once. Use it for "how
     many X in Y?", such as how many assets in Biofilter 11: name is Y, target_label is what X is.
     """
@@ -78,9 +78,9 @@ def list_related(
     node_id: NodeId,
     target_label: TargetLabel | None = None,
     relationship_types: Types | None = None,
-    limit: Limit = DEFAULT_LIMIT,
+    limit: LimitArgument = DEFAULT_LIMIT,
     offset: Offset = 0,
-) -> Result:
+) -> GraphResult:
     """Lists the nodes that are in a node or related to it, nested ones included, 50 at a time. Use it where you know
     the node_id; read on with the next_offset of the result.
     """
@@ -100,9 +100,9 @@ def list_related_by_name(
     label: NameLabel | None = None,
     target_label: TargetLabel | None = None,
     relationship_types: Types | None = None,
-    limit: Limit = DEFAULT_LIMIT,
+    limit: LimitArgument = DEFAULT_LIMIT,
     offset: Offset = 0,
-) -> Result:
+) -> GraphResult:
     """Lists what is in or related to everything of a name, nested places included, 50 at a time. Use it for "list the
     X in Y", such as the assets in Biofilter 11; read on with the next_offset of the result.
     """
@@ -116,8 +116,8 @@ def list_related_by_name(
 
 
 def related_to(
-    graph: GraphNeeds, starts: Iterable[Result], target: str | None, types: tuple[str, ...]
-) -> tuple[Part, ...]:
+    graph: GraphNeeds, starts: Iterable[GraphResult], target: str | None, types: tuple[str, ...]
+) -> tuple[RelatedPart, ...]:
     """How nodes are related to the start nodes, by the start nodes' labels."""
     ids: dict[str, list[str]] = {}
     for start in starts:
@@ -127,7 +127,7 @@ def related_to(
     )
 
 
-def starts_named(graph: GraphNeeds, name: str, label: str | None = None) -> tuple[Result, ...]:
+def starts_named(graph: GraphNeeds, name: str, label: str | None = None) -> tuple[GraphResult, ...]:
     """All nodes of a name. Raises `BadArgumentError` if there are too many."""
     nodes, more = by_name(graph, name, label)
     if more:
@@ -146,7 +146,7 @@ def _known(graph: GraphNeeds, label: str | None) -> str | None:
     return label_named(graph.schema, label) if label else None
 
 
-def _starts(graph: GraphNeeds, name: str, label: str | None) -> tuple[Result, ...]:
+def _starts(graph: GraphNeeds, name: str, label: str | None) -> tuple[GraphResult, ...]:
     return starts_named(graph, name, _known(graph, label))
 
 
@@ -154,7 +154,9 @@ def _counted(by_label: dict[str, int]) -> dict[str, Any]:
     return {"total_count": sum(by_label.values()), "by_label": by_label}
 
 
-def _each(graph: GraphNeeds, starts: tuple[Result, ...], ways: tuple[Part, ...]) -> dict[str, Any]:
+def _each(
+    graph: GraphNeeds, starts: tuple[GraphResult, ...], ways: tuple[RelatedPart, ...]
+) -> dict[str, Any]:
     """The nodes of the name, each with its own count if there are several."""
     if len(starts) == 1:
         return {"node": starts[0]}

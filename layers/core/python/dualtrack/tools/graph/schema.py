@@ -29,7 +29,7 @@ class Property:
 
 @stored
 @dataclass(frozen=True, slots=True)
-class Label:
+class NodeLabel:
     """A node table. ``properties``: those besides ``node_id`` and ``name``. ``count``: its nodes."""
 
     name: str
@@ -50,8 +50,8 @@ class RelationshipType:
 
 @stored(whole=True)
 @dataclass(frozen=True, slots=True)
-class Schema:
+class StoredSchema:
     """A graph's schema; empty before one is loaded."""
 
-    labels: tuple[Label, ...] = ()
+    labels: tuple[NodeLabel, ...] = ()
     types: tuple[RelationshipType, ...] = ()

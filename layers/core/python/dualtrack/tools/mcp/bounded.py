@@ -27,15 +27,15 @@ class TooLargeError(httpx2.SSEError):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BodyLimits:
     """Of all bodies of a connection: decoded ``bytes``, and JSON ``values`` (members, items, arrays, objects)."""
 
     bytes: int
     values: int
 
 
-LISTING: Final = Limits(4 * 1024 * 1024, 50_000)
-CALL: Final = Limits(16 * 1024 * 1024, 100_000)
+LISTING: Final = BodyLimits(4 * 1024 * 1024, 50_000)
+CALL: Final = BodyLimits(16 * 1024 * 1024, 100_000)
 
 
 @dataclass(slots=True)
@@ -57,11 +57,11 @@ class Values:
 
 
 @dataclass(slots=True)
-class Bounded(httpx2.AsyncBaseTransport):
+class BoundedTransport(httpx2.AsyncBaseTransport):
     """A transport that gives out decoded bodies within limits. ``exceeded``: one of them was reached."""
 
     inner: httpx2.AsyncBaseTransport
-    limits: Limits
+    limits: BodyLimits
     exceeded: bool = False
     _bytes: int = 0
     _values: Values = field(default_factory=Values)
@@ -100,7 +100,7 @@ class Bounded(httpx2.AsyncBaseTransport):
 class _Body(httpx2.AsyncByteStream):
     """A body, decompressed in pieces of at most 1 MiB and counted."""
 
-    owner: Bounded
+    owner: BoundedTransport
     response: httpx2.Response
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

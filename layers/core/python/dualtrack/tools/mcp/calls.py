@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.cache import CacheStore
     from dualtrack.tool_values import ToolResult
     from dualtrack.tools.mcp.config import McpServer
-    from dualtrack.tools.mcp.execute import CallsTools, Tokens
+    from dualtrack.tools.mcp.execute import CallsTools, CallTokens
     from dualtrack.tools.running import Running
 
 
@@ -22,7 +22,7 @@ def run_mcp_call(
     cache: CacheStore,
     servers: tuple[McpServer, ...],
     client: CallsTools,
-    tokens: Tokens,
+    tokens: CallTokens,
 ) -> ToolResult:
     """Run the call with the schema that the model has seen, from the catalogue that the chat has pinned."""
     pinned = running.chat.pin.catalogue if running.chat.pin else ""

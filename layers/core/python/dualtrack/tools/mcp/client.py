@@ -26,8 +26,8 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import ValidationError
 
 from dualtrack.frozen import freeze, thaw
-from dualtrack.tools.mcp.bounded import CALL, LISTING, Bounded
-from dualtrack.tools.mcp.failures import Failure, FailureKind, McpFailure, kind_of_status, may_repeat
+from dualtrack.tools.mcp.bounded import CALL, LISTING, BoundedTransport
+from dualtrack.tools.mcp.failures import FailureKind, McpFailure, RequestFailure, kind_of_status, may_repeat
 from dualtrack.tools.mcp.legal import own_arguments
 from dualtrack.tools.mcp.results import tool_result
 from dualtrack.tools.mcp.specs import ListedTool
@@ -151,7 +151,7 @@ class McpClient:
         return asyncio.run(_exchange(request, act, left, self.transport))
 
 
-def _may_shake_hands(failure: Failure, known: ToolSpec | None) -> bool:
+def _may_shake_hands(failure: RequestFailure, known: ToolSpec | None) -> bool:
     """Whether to retry with a handshake: the server may be an older one, and no tool runs twice that must not.
 
     Some older servers run a call without a handshake, and answer in a form that is invalid in the new protocol.
@@ -203,7 +203,7 @@ async def _exchange(
     transport: httpx2.AsyncBaseTransport | None,
 ) -> T:
     seen = _Seen()
-    bounded = Bounded(
+    bounded = BoundedTransport(
         transport or httpx2.AsyncHTTPTransport(trust_env=False), CALL if request.known else LISTING
     )
     http = httpx2.AsyncClient(
@@ -320,13 +320,13 @@ def _cause(error: BaseException) -> BaseException | None:
     )
 
 
-def _failure(server: McpServer, cause: BaseException, seen: _Seen) -> Failure:
+def _failure(server: McpServer, cause: BaseException, seen: _Seen) -> RequestFailure:
     kind: FailureKind
     kind, detail = ("too_large", "") if seen.too_large else _kind(cause, seen)
     reached = seen.answered or not isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout)
     if seen.status is not None and seen.status in _NOT_SPOKEN | {401, 403, 429}:
         reached = False
-    return Failure(kind, server.name, detail, seen.status, seen.retry_after, reached)
+    return RequestFailure(kind, server.name, detail, seen.status, seen.retry_after, reached)
 
 
 def _kind(cause: BaseException, seen: _Seen) -> tuple[FailureKind, str]:

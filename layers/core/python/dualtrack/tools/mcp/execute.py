@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from dualtrack.tool_values import ToolResult, ToolSpec
     from dualtrack.tools.mcp.config import McpServer
-    from dualtrack.tools.mcp.failures import Failure
+    from dualtrack.tools.mcp.failures import RequestFailure
 
 CONNECT: Final = (
     'Ask the user to connect one: PUT /v1/connections/github with {"token": a fine-grained, read-only'
@@ -34,7 +34,7 @@ class CallsTools(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class CallTokens:
     """Where the token of a call comes from.
 
     ``user_token`` returns the user's GitHub token or None. ``secret`` returns a secret by its id, empty if the operator
@@ -56,7 +56,7 @@ def execute_mcp_call(
     user: str,
     servers: tuple[McpServer, ...],
     client: CallsTools,
-    tokens: Tokens,
+    tokens: CallTokens,
 ) -> ToolResult:
     """Run a call. Errors that the model should know are returned as an error result, never raised."""
     server = find_server(servers, spec.server)
@@ -75,7 +75,7 @@ def execute_mcp_call(
     return _redacted(_sourced(_advised(result, server), server, arguments), token)
 
 
-def token_for(server: McpServer, user: str, tokens: Tokens) -> str | None:
+def token_for(server: McpServer, user: str, tokens: CallTokens) -> str | None:
     """The token of a call: the user's own, else the deployment's. Raises `NoToken`."""
     if server.auth.type == "none":
         return None
@@ -99,7 +99,7 @@ def _set(secret: str, missing: str) -> str:
     return secret
 
 
-def _explained(failure: Failure, spec: ToolSpec) -> str:
+def _explained(failure: RequestFailure, spec: ToolSpec) -> str:
     if spec.repeatable or not failure.reached:
         return failure.text
     return f"{failure.text} Whether it was carried out is not known: check before trying again."

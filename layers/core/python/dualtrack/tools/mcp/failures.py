@@ -27,13 +27,13 @@ DOWN_STATUSES: Final = frozenset({500, 502, 503, 504, 529})
 class McpFailure(Exception):
     """A call or listing failed."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: RequestFailure) -> None:
         super().__init__(failure.text)
         self.failure = failure
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class RequestFailure:
     """What is known about a failed request. ``retry_after``: seconds, as sent by the server. ``reached``: the tool may
     have run."""
 
@@ -81,6 +81,6 @@ def kind_of_status(status: int) -> FailureKind:
     return kinds.get(status, "refused")
 
 
-def may_repeat(failure: Failure, *, repeatable: bool) -> bool:
+def may_repeat(failure: RequestFailure, *, repeatable: bool) -> bool:
     """Whether to retry: the server was down, and the tool did not run or may run twice."""
     return failure.kind == "down" and (repeatable or not failure.reached)

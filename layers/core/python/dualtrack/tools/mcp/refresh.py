@@ -38,7 +38,7 @@ class ListsTools(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Refreshed:
+class RefreshOutcome:
     """How a server's refresh went: ``listed 23``, or ``failed: <reason>``, with which it keeps its earlier tools until
     they are stale. ``left_out``: tools that cannot be offered; ``is_new``: its listing has changed.
     """
@@ -61,7 +61,7 @@ def refresh_catalogue(
     *,
     secret: Callable[[str], str],
     now: float,
-) -> tuple[Refreshed, ...]:
+) -> tuple[RefreshOutcome, ...]:
     """Store what the servers offer now, and forget servers that are no longer configured."""
     for gone in {listing.server for listing in load_listings(cache)} - {server.name for server in servers}:
         cache.forget_listing(gone)
@@ -72,20 +72,20 @@ def refresh_catalogue(
 
 def _refreshed(
     cache: CacheStore, client: ListsTools, secret: Callable[[str], str], now: float, server: McpServer
-) -> Refreshed:
+) -> RefreshOutcome:
     def listed() -> ServerTools:
         return specs_of(server, client.list_tools(server, listing_token(server, secret)))
 
     try:
         content = within(SERVER_SECONDS, listed, f"list-{server.name}")
     except McpFailure as failed:
-        return Refreshed(server.name, f"failed: {failed.failure.kind}")
+        return RefreshOutcome(server.name, f"failed: {failed.failure.kind}")
     except TookTooLong:
-        return Refreshed(server.name, "failed: timeout")
+        return RefreshOutcome(server.name, "failed: timeout")
     except Exception as error:  # noqa: BLE001 - one server never takes away the tools of the others
-        return Refreshed(server.name, f"failed: {type(error).__name__}")
+        return RefreshOutcome(server.name, f"failed: {type(error).__name__}")
     is_new = store_listing(cache, server.name, content, now)
-    return Refreshed(server.name, f"listed {len(content.tools)}", content.left_out, is_new)
+    return RefreshOutcome(server.name, f"listed {len(content.tools)}", content.left_out, is_new)
 
 
 def listing_token(server: McpServer, secret: Callable[[str], str]) -> str | None:

@@ -28,7 +28,7 @@ _UNREADABLE: Final = {"InvalidCiphertextException", "IncorrectKeyException"}
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class StoredConnection:
     """A user's connection, without the token. ``created_at``: epoch seconds."""
 
     created_at: int
@@ -42,19 +42,19 @@ class Connections:
     kms: KMSClient
     key_id: str
 
-    def connect(self, user: str, token: str, now: float) -> Connection:
+    def connect(self, user: str, token: str, now: float) -> StoredConnection:
         """Store the user's token; it replaces an earlier one. Raises 400 if it is not a GitHub token."""
         checked = check_token(token)
         answer = self.kms.encrypt(
             KeyId=self.key_id, Plaintext=checked.encode(), EncryptionContext=_context(user)
         )
         self.cache.save_token(user, StoredToken(answer["CiphertextBlob"], int(now)))
-        return Connection(int(now))
+        return StoredConnection(int(now))
 
-    def find(self, user: str) -> Connection | None:
+    def find(self, user: str) -> StoredConnection | None:
         """The user's connection, or None. Does not decrypt the token."""
         stored = self.cache.token(user)
-        return Connection(stored.created_at) if stored else None
+        return StoredConnection(stored.created_at) if stored else None
 
     def disconnect(self, user: str) -> None:
         """Delete the user's token, if there is one."""
