@@ -273,13 +273,13 @@ def test_a_document_without_its_extra_is_refused(stack: Installed, tmp_path: Pat
     reads = (
         "import io, zipfile\n"
         "from dualtrack.tools.courses.extract import extracted\n"
-        "from dualtrack.tools.courses.values import Refused\n"
+        "from dualtrack.tools.courses.values import DocumentRefused\n"
         "buffer = io.BytesIO()\n"
         "with zipfile.ZipFile(buffer, 'w') as packed:\n"
         "    packed.writestr('word/document.xml', '')\n"
         "try:\n"
         f"    extracted({kind!r}, b'%PDF-1.7' if {kind!r} == 'pdf' else buffer.getvalue())\n"
-        "except Refused as reason:\n"
+        "except DocumentRefused as reason:\n"
         "    print(reason)\n"
     )
     done = run(stack.python, "-c", reads, cwd=tmp_path, **in_checkout())

@@ -36,10 +36,10 @@ ASIDE: Final = "In a terminal of its own:"
 
 PROOFS: Final = {
     "A tool": """
-from dualtrack.tool_values import Provided
+from dualtrack.tool_values import Injected
 from dualtrack.tools.registry import IN_HOUSE, in_house_tools as run
 tool = IN_HOUSE.get('days_between')
-print(tool is not None and tool.name in run(tool.kind, Provided).tools)
+print(tool is not None and tool.name in run(tool.kind, Injected).tools)
 """,
     "A profile": """
 from dualtrack_stack.project.model import packaged

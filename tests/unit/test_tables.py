@@ -8,7 +8,7 @@ from typing import Final
 
 LIBRARY: Final = Path(__file__).parents[2] / "layers" / "core" / "python" / "dualtrack"
 
-_OF_THE_PROTOCOL: Final = frozenset({"Action", "Lost", "until_kept"})
+_OF_THE_PROTOCOL: Final = frozenset({"Action", "ConditionFailed", "until_kept"})
 """What other rooms know of `dualtrack.storage.dynamo`: a write to hand on, and that one was lost."""
 
 _KEYS: Final = frozenset({"pk", "sk"})
@@ -60,7 +60,7 @@ def test_only_storage_knows_tables() -> None:
 def test_knowledge_of_a_table_is_reported() -> None:
     source = """
 from dualtrack.storage import dynamo
-from dualtrack.storage.dynamo import Lost, to_wire
+from dualtrack.storage.dynamo import ConditionFailed, to_wire
 client.query(TableName="chats", KeyConditionExpression="#open = :shard")
 key = {"pk": "USER#ann"}
 free = "attribute_not_exists(lease)"
