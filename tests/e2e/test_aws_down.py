@@ -100,7 +100,7 @@ def vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[VectorB
     with emulated_account(tmp_path / "account") as emulated:
         for name, value in emulated.environment().items():
             monkeypatch.setenv(name, value)
-        monkeypatch.setattr(down, "Account", AsOnAws)
+        monkeypatch.setattr(down, "AwsAccount", AsOnAws)
         yield emulated.vectors
 
 

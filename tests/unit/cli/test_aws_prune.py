@@ -206,7 +206,7 @@ def test_the_commands_account_is_read_and_pruned(
     spare = find_spare(account, "staging", 2, later())
     assert (set(spare.machines), spare.functions) == (set(expected.machines), expected.functions)
 
-    monkeypatch.setattr(prune, "Account", lambda _region: account)
+    monkeypatch.setattr(prune, "AwsAccount", lambda _region: account)
     monkeypatch.setattr(versions, "QUIET", -timedelta(minutes=1))
     refused = CliRunner().invoke(main, ["aws", "prune", "--keep", "2"], input="n\n")
     assert "4 unused versions besides the latest 2." in refused.output

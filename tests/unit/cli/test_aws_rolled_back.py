@@ -264,7 +264,7 @@ def test_chats_on_the_rolled_back_release_end_first(
 
     account.running = AskedTwice(account.running)
     monkeypatch.setattr(rolled_back, "POLL_SECONDS", 0)
-    monkeypatch.setattr(prune, "Account", lambda _region: account)
+    monkeypatch.setattr(prune, "AwsAccount", lambda _region: account)
     done = CliRunner().invoke(main, ["aws", "prune", "--rolled-back"])
     assert done.exit_code == 0, done.output
     assert done.output.splitlines() == [

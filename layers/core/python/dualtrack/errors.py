@@ -16,7 +16,7 @@ DualtrackError
 
 Mismatch                      codec.py: a value does not have its declared type
 WrongSettings                 checked_settings.py: settings that an operator has set are wrong
-Lost                          storage/dynamo.py: a condition of a write was false
+ConditionFailed               storage/dynamo.py: a condition of a write was false
 MissingKey                    runtime/secrets.py: a key is not set; the message names the command that sets it
 NeverDueError                 chat/due_times.py: a schedule would never be due
 NotAllowed                    webhooks/targets.py: a webhook leads where none may
@@ -25,8 +25,8 @@ Diverged                      openai/transcript.py: what was sent of an answer i
 NotSent                       runtime/otlp.py: the collector did not accept the spans
 _DeltaWriteError              streaming/delta_writer.py: events could not be written; the step fails
 _TooManyError                 chat/pause_chat.py: too many chats wait for decisions, or one did too often
-Refused                       corpora/kinds.py: a file of a job is refused
-Refused                       tools/courses/values.py: a document cannot become a course
+FileRefused                   corpora/kinds.py: a file of a job is refused
+DocumentRefused               tools/courses/values.py: a document cannot become a course
 BadIndex                      tools/courses/index.py: bytes that are not an index of this format
 BrokenImage                   image_structure.py: bytes that are no image of their type
 TooMuchWork                   bounded_schema.py: a schema needs more work than any honest one
@@ -34,7 +34,7 @@ SearchError                   tools/documentation/values.py: the base of the doc
 ├── Context7Error             Context7 refused the request, or cannot be reached
 │   ├── LibraryUnavailable    it has nothing usable for this library
 │   ├── TryLater              it limits the rate or is overloaded
-│   ├── Moved                 tools/documentation/context7.py: the library has a new id
+│   ├── LibraryMoved          tools/documentation/context7.py: the library has a new id
 │   └── _Unreadable           tools/documentation/library.py: a page is not of its declared type
 └── Degraded                  an optional stage is left out
 GraphError                    tools/graph/engine.py: a query has failed
@@ -43,7 +43,7 @@ GraphError                    tools/graph/engine.py: a query has failed
 ├── QueryFailed               it is invalid
 └── QueryTimedOut             it exceeded its time limit
 BadArgumentError              tools/graph/names.py: what the model asked for does not exist
-TooLarge                      tools/graph/child.py: the rows exceed their size limit
+RowsTooLarge                  tools/graph/child.py: the rows exceed their size limit
 ToolDeclarationError          tool_signature.py: a tool cannot be offered as it is declared
 NoSchemaError                 tool_types.py: a parameter of a tool has a type without a schema
 NoLegalFormError              tools/mcp/legal.py: a tool cannot be offered in any form
