@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from dualtrack.models.protocol import Model
-    from dualtrack.models.spent import ToolSideCalls
+    from dualtrack.models.receipt_data import ToolSideCalls
     from dualtrack.tool_values import ToolResult
 
 logger = Logger()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
-    from dualtrack.models.spent import SideCalls
+    from dualtrack.models.receipt_data import SideCalls
     from dualtrack.tools.local_embeddings import LocalEmbedder
 
 logger = Logger()

@@ -50,7 +50,7 @@ from dualtrack.memory.standing import Instruction, Standing
 from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.anthropic import Claude
 from dualtrack.models.metering import asking
-from dualtrack.models.spent import Heard
+from dualtrack.models.receipt_data import Heard
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import ApprovalPolicy, all_profiles
 from dualtrack.requests import CHAT_SECONDS, ChatRef

@@ -23,7 +23,7 @@ from dualtrack.chat.credit_reset import ResetReport
 from dualtrack.chat.sweep import sweep
 from dualtrack.errors import ApiError
 from dualtrack.frozen import freeze
-from dualtrack.models.spent import SideCalls, ToolSideCalls
+from dualtrack.models.receipt_data import SideCalls, ToolSideCalls
 from dualtrack.models.turn import Usage
 from dualtrack.runtime.metrics import ENDS, PARTS
 from dualtrack.runtime.plain_log import NAMESPACE, count_broken_stream

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from dualtrack import message_files, search_terms, text
-from dualtrack.memory.asked import title_of
 from dualtrack.memory.blocks import SentResult
 from dualtrack.memory.budget import fit
 from dualtrack.memory.digest_writing import digest_call, written_by_model
@@ -35,6 +34,7 @@ from dualtrack.memory.query_index import index_of
 from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT, history_tokens
 from dualtrack.memory.records import QueryTrack, Record, ToolCallDetail, TrackBlock, data_of
 from dualtrack.memory.summaries import extract, fitted, summary_requests, track_of
+from dualtrack.memory.titles import title_of
 from dualtrack.memory.view import PastTurn, TextFile, View, build
 from dualtrack.models.thinking import Thinking
 from dualtrack.models.turn import Gate, ModelReply, ToolCall, decide

@@ -9,7 +9,7 @@ from dualtrack.api.chats import show_chat
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.events import delta, turn_begins
 from dualtrack.frozen import thaw
-from dualtrack.models.spent import Heard
+from dualtrack.models.receipt_data import Heard
 from dualtrack.models.turn import Usage
 from dualtrack.tool_values import ToolResult
 

@@ -16,7 +16,7 @@ from dualtrack.credits.aws_cost import PRICES
 from dualtrack.errors import Superseded
 from dualtrack.events import turn_begins
 from dualtrack.models.protocol import CALL_SECONDS, ignore
-from dualtrack.models.spent import Heard
+from dualtrack.models.receipt_data import Heard
 from dualtrack.models.turn import Usage
 from dualtrack.storage.chats import ChatStore
 

@@ -15,7 +15,7 @@ from dualtrack.credits.audit import audit
 from dualtrack.credits.keys import NANO, Caps
 from dualtrack.errors import ApiError
 from dualtrack.events import delta, turn_begins
-from dualtrack.models.spent import Heard
+from dualtrack.models.receipt_data import Heard
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import all_profiles
 

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from dualtrack.chat.run_tool import run_tool
 from dualtrack.errors import Contended
 from dualtrack.memory.sending import Sending
-from dualtrack.models.spent import TurnCall
+from dualtrack.models.receipt_data import TurnCall
 from dualtrack.models.turn import ModelReply, ToolCall, TurnDecision
 from dualtrack.storage.event_log import read_events
 from dualtrack.tool_values import ToolResult, reason_of

@@ -19,7 +19,7 @@ from dualtrack.events import (
     turn_begins,
 )
 from dualtrack.openai.responses import ResponseStream
-from dualtrack.openai.transcript import Transcript
+from dualtrack.openai.transcript import AnswerTranscript
 from dualtrack.storage.chats import Chat
 from dualtrack_stack.local.offline_model.script import ScriptedResponse
 
@@ -433,7 +433,7 @@ def test_what_is_not_taken_is_refused_by_its_name(door: Door, changed: dict[str,
 def followed(*events: Event, after: int = 0) -> list[dict[str, Any]]:
     """The stream of a chat that wrote these events, behind the turn ``after``."""
     chat = Chat("u", f"ch_{'0' * 26}", "cv_x", 1, "assistant", "2026-11-23T00:00:00Z", 0)
-    stream = ResponseStream(chat, {}, Transcript(is_streamed=True, after=after))
+    stream = ResponseStream(chat, {}, AnswerTranscript(is_streamed=True, after=after))
     sent = stream.begin()
     for number, event in enumerate(events, start=1):
         sent += stream.take(StoredEvent(number, event.event, event.data))

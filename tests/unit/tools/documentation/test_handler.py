@@ -12,7 +12,7 @@ import boto3
 import pytest
 from aws_lambda_powertools.utilities.parameters import clear_caches
 from dualtrack.frozen import freeze
-from dualtrack.models.spent import SideCalls, ToolSideCalls
+from dualtrack.models.receipt_data import SideCalls, ToolSideCalls
 from dualtrack.models.turn import Usage
 from dualtrack.tool_values import ToolResult
 from dualtrack.tools.running import Running

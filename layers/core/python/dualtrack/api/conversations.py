@@ -13,7 +13,7 @@ from dualtrack.clock import iso
 from dualtrack.errors import Contended, not_found
 from dualtrack.frozen import dumps
 from dualtrack.ids import is_id, new_conversation_id, parse_record_id, query_id, response_id
-from dualtrack.memory.asked import has_words, words_of
+from dualtrack.memory.titles import has_words, words_of
 from dualtrack.profiles import all_profiles, profile_named
 from dualtrack.storage.conversations import Conversation, is_list_position, list_position
 from dualtrack.storage.digests import digest_record

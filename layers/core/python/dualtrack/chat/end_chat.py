@@ -38,7 +38,7 @@ from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
 from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.models.prices import nanodollars
-from dualtrack.models.spent import begun_before
+from dualtrack.models.receipt_data import begun_before
 from dualtrack.models.trouble import BUSY, ErrorDetails, unreachable, without_key
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import all_profiles, whole_characters
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from dualtrack.credits.account import AccountChange as Credits
     from dualtrack.events import StoredEvent
     from dualtrack.frozen import JsonObject
-    from dualtrack.models.spent import SideCalls
+    from dualtrack.models.receipt_data import SideCalls
     from dualtrack.requests import ChatRef
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat, RecordedTurn

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dualtrack.chat.receipt import Evidence
 from dualtrack.errors import Gone, not_found
-from dualtrack.models.spent import waits_of
+from dualtrack.models.receipt_data import waits_of
 from dualtrack.profiles import all_profiles
 
 if TYPE_CHECKING:

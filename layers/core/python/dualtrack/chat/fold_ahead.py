@@ -17,7 +17,7 @@ from dualtrack.errors import ModelRefused, ModelUnavailable
 from dualtrack.memory.digest_writing import digest_call, written_by_model
 from dualtrack.memory.digests import Past, digest_of, to_fold_ahead
 from dualtrack.models.cost_cap import side_nanodollars
-from dualtrack.models.spent import SideCalls
+from dualtrack.models.receipt_data import SideCalls
 from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.ledger import with_account
 from dualtrack.storage.past_writes import write_ahead

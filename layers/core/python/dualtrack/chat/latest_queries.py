@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dualtrack.errors import Gone
 from dualtrack.ids import parse_record_id, query_id
-from dualtrack.memory.asked import QUERIES_KEPT, start_of
+from dualtrack.memory.titles import QUERIES_KEPT, start_of
 
 if TYPE_CHECKING:
     from dualtrack.storage.conversations import Conversation, QueryStarts

@@ -12,7 +12,7 @@ from dualtrack.memory.full_history import MeasuredCall
 from dualtrack.memory.recall import history_tokens, is_recall
 from dualtrack.memory.view import whole_tokens
 from dualtrack.models.prices import nanodollars
-from dualtrack.models.spent import lost_usage
+from dualtrack.models.receipt_data import lost_usage
 from dualtrack.profiles import DEFAULT_PROFILE, all_profiles
 from dualtrack.storage.conversations import aside_of
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dualtrack.memory.records import Record
-    from dualtrack.memory.view import Sent, View
-    from dualtrack.models.spent import LostCall, TurnCall
+    from dualtrack.memory.view import SentRequest, View
+    from dualtrack.models.receipt_data import LostCall, TurnCall
     from dualtrack.models.turn import ModelReply, TurnDecision
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import ToolStores
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def with_turn(
     chat: Chat,
     view: View,
-    sent: Sent,
+    sent: SentRequest,
     estimated: int,
     fixed: int,
     reply: ModelReply,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from dualtrack.clock import iso
-from dualtrack.models.spent import EndedPause
+from dualtrack.models.receipt_data import EndedPause
 from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.chats import Pause, calls_to_run
 

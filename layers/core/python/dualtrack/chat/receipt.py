@@ -26,7 +26,7 @@ from dualtrack.credits.plans import chat_price, price_calls
 from dualtrack.ids import query_id
 from dualtrack.models.cost_cap import asked_dollars
 from dualtrack.models.prices import dollars, is_known
-from dualtrack.models.spent import lost_usage
+from dualtrack.models.receipt_data import lost_usage
 from dualtrack.models.turn import Usage
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from dualtrack.answers import Entry, LineKind, Receipt, ReceiptLine, ReceiptTotals, TokenKind, Tokens
     from dualtrack.memory.records import Record
-    from dualtrack.models.spent import LostCall, SideCalls
+    from dualtrack.models.receipt_data import LostCall, SideCalls
     from dualtrack.storage.chats import Chat, RecordedTurn
 
 _FIXED_WRITES: Final = 55

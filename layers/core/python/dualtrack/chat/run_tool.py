@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dualtrack.chat.tool_results import OUTCOME_UNKNOWN, record_result
 from dualtrack.errors import ChatClosed, Gone, TookTooLong, Transient
 from dualtrack.models.metering import Meter
-from dualtrack.models.spent import ToolSideCalls
+from dualtrack.models.receipt_data import ToolSideCalls
 from dualtrack.runtime.time_limit import within
 from dualtrack.storage.conversations import allowed_in
 from dualtrack.tool_values import ToolResult, failed, reason_of
@@ -79,7 +79,7 @@ def _run(
     else:
         left = seconds - _RESERVE_SECONDS - (time.monotonic() - started)
         result = _within(execute, running, left, meter)
-    asked = meter.asked()
+    asked = meter.side_calls()
     if record_result(stores, chat, ref.turn, call, result, time.monotonic() - started, asked):
         recorded(result, asked)
 

@@ -60,15 +60,15 @@ from dualtrack.memory.refused_files import without_file, without_files
 from dualtrack.memory.sending import Sending
 from dualtrack.memory.sources import sources_of
 from dualtrack.memory.summaries import SummarySettings, summary_requests
-from dualtrack.memory.view import Sent, View, build
+from dualtrack.memory.view import SentRequest, View, build
 from dualtrack.models.busy import seconds_to_wait, still_to_wait
 from dualtrack.models.cost_cap import asked_dollars, cut_dollars, is_spent, lowest_cap
 from dualtrack.models.fit_answer import fitting
 from dualtrack.models.forced_output import forced_schema
 from dualtrack.models.prices import dollars
 from dualtrack.models.protocol import CALL_SECONDS, ignore
+from dualtrack.models.receipt_data import EarlierTries, Heard, TurnCall, begun_before, has_begun
 from dualtrack.models.refusals import named_file
-from dualtrack.models.spent import EarlierTries, Heard, TurnCall, begun_before, has_begun
 from dualtrack.models.thinking import without_thinking
 from dualtrack.models.trouble import ErrorDetails, refusal
 from dualtrack.models.turn import (
@@ -517,7 +517,7 @@ class _ModelAnswer:
 
     reply: ModelReply
     view: View
-    sent: Sent
+    sent: SentRequest
     cut: Sending
     without_room: bool = False
     refused: int = 0
@@ -569,7 +569,9 @@ def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, writer: Delta
             return _ModelAnswer(reply, view, sent, sending, refused=refusals)
 
 
-def _reduced(view: View, sent: Sent, refused: ModelRefused, steps: Iterator[ShorteningStep]) -> View | None:
+def _reduced(
+    view: View, sent: SentRequest, refused: ModelRefused, steps: Iterator[ShorteningStep]
+) -> View | None:
     """What to send after a rejection: each step is taken once, each file left out once, alone if it is named."""
     if refused.too_long:
         return smaller(view, steps)

@@ -35,10 +35,10 @@ from dualtrack.errors import (
 from dualtrack.events import credits_now, record_stored
 from dualtrack.frozen import dumps
 from dualtrack.ids import new_chat_id, new_conversation_id, query_id
-from dualtrack.memory.asked import title_of
 from dualtrack.memory.full_history import ChatMemory
 from dualtrack.memory.records import Record
-from dualtrack.models.spent import ReceiptData
+from dualtrack.memory.titles import title_of
+from dualtrack.models.receipt_data import ReceiptData
 from dualtrack.notices import cap_reached
 from dualtrack.profiles import DEFAULT_PROFILE, UTILITY, profile_named, profile_of
 from dualtrack.requests import CHAT_SECONDS, ChatRef

@@ -25,7 +25,7 @@ from dualtrack.errors import Gone, ModelRefused, ModelUnavailable, Superseded
 from dualtrack.memory.summaries import SummaryRequest, fitted, summary_call
 from dualtrack.models.protocol import ignore
 from dualtrack.models.providers import ANTHROPIC
-from dualtrack.models.spent import SideCalls
+from dualtrack.models.receipt_data import SideCalls
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import whole_characters
 from dualtrack.storage.dynamo import ConditionFailed

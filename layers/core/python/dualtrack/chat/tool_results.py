@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dualtrack.events import Event
-    from dualtrack.models.spent import ToolSideCalls
+    from dualtrack.models.receipt_data import ToolSideCalls
     from dualtrack.models.turn import ToolCall
     from dualtrack.storage.bodies import StoredBody, Write
     from dualtrack.storage.chats import Chat, RecordedTurn

@@ -136,7 +136,7 @@ def _numbered(course: Course) -> int:
 
 @stored
 @dataclass(frozen=True, slots=True)
-class _Packed:
+class _PackedCourse:
     """A course without its text, and its chunks in order: the number of their lesson, their text."""
 
     course: Course
@@ -146,12 +146,12 @@ class _Packed:
 def pack(course: Course, chunks: Sequence[LessonChunk]) -> bytes:
     """A course and its chunks as bytes; deterministic."""
     listed = tuple((chunk.lesson_number, chunk.text) for chunk in chunks)
-    return zlib.compress(dump(_Packed(without_text(course), listed)).encode())
+    return zlib.compress(dump(_PackedCourse(without_text(course), listed)).encode())
 
 
 def unpack(packed: bytes) -> tuple[Course, list[LessonChunk]]:
     """The reverse of `pack`; only the chunks have the lessons' text."""
-    read = codec.load(_Packed, zlib.decompress(packed))
+    read = codec.load(_PackedCourse, zlib.decompress(packed))
     title = read.course.title
     return read.course, [
         LessonChunk(title, number, at, text) for at, (number, text) in enumerate(read.chunks)

@@ -48,14 +48,14 @@ def dual_track(tracks: Sequence[QueryTrack], template: str) -> list[list[Message
     return [_track_messages(track, template) for track in tracks]
 
 
-def asked(query: TrackBlock, template: str) -> TrackBlock:
+def in_template(query: TrackBlock, template: str) -> TrackBlock:
     """A query's block as the model reads it: in the template, after its id."""
     return replace(query, content=template.replace(PLACEHOLDER, query.content))
 
 
 def _track_messages(track: QueryTrack, template: str) -> list[Message]:
     own = query_id(track.query)
-    blocks = [asked(block, template) if block.record_id == own else block for block in track.blocks]
+    blocks = [in_template(block, template) if block.record_id == own else block for block in track.blocks]
     said_to = [text_block(block.text) for block in blocks if block.role == "user"]
     said = [text_block(block.text) for block in blocks if block.role == "assistant"]
     return [user_message(said_to), _assistant(said)]
@@ -260,7 +260,7 @@ def older_left_out(last: int, wire: Wire) -> list[Message]:
 def query_messages(past: PastQuery, wire: Wire) -> list[Message]:
     """The messages of a query: its text, each turn's text and calls, the response."""
     turns = [message for turn in past.turns for message in _turn_messages(turn, wire)]
-    query = user_message([text_block(asked(past.query, wire.template).text)])
+    query = user_message([text_block(in_template(past.query, wire.template).text)])
     return [query, *turns, _assistant([text_block(past.response.text)])]
 
 
@@ -291,7 +291,7 @@ def _result(past: PastCall, wire: Wire) -> dict[str, Any]:
 def records_sent(past: PastQuery, wire: Wire) -> list[Record]:
     """What `query_messages` sends of each record, as the API shows it."""
     turns = [record for turn in past.turns for record in _turn_records(turn, past.response.created_at, wire)]
-    return [_record_of(asked(past.query, wire.template)), *turns, _record_of(past.response)]
+    return [_record_of(in_template(past.query, wire.template)), *turns, _record_of(past.response)]
 
 
 def _turn_records(turn: Round, at: str, wire: Wire) -> list[Record]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from dualtrack.codec import APART, As, stored
 from dualtrack.memory.full_history import MemorySums
 from dualtrack.models.prices import CACHE_SECONDS
-from dualtrack.models.spent import ToolSideCalls
+from dualtrack.models.receipt_data import ToolSideCalls
 from dualtrack.text import clean, neutralise, one_line
 from dualtrack.tool_rules import name_of
 from dualtrack.tool_values import Source

@@ -23,7 +23,7 @@ from dualtrack.memory.blocks import (
     user_message,
 )
 from dualtrack.memory.estimate import message_tokens
-from dualtrack.memory.policies import asked, dual_track
+from dualtrack.memory.policies import dual_track, in_template
 from dualtrack.memory.recall import is_recall
 from dualtrack.memory.records import THINKING, QueryTrack, TrackBlock, file_data
 from dualtrack.memory.sending import Cuts, ResultCut
@@ -134,7 +134,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentRequest:
     """Messages for Claude. ``past``: how many of them come before the query; ``files``: how many files they have."""
 
     messages: tuple[Message, ...]
@@ -147,7 +147,7 @@ class Sent:
         return sum(_tokens(message) for message in self.messages)
 
 
-def build(view: View) -> Sent:
+def build(view: View) -> SentRequest:
     """The messages of a model call, with cache breakpoints."""
     cuts = cuts_in_force(view)
     attachments = _attachments(view)
@@ -156,7 +156,7 @@ def build(view: View) -> Sent:
     messages = [*(message for sent_as in past for message in sent_as), *own]
     before = len(messages) - len(own)
     _mark_breakpoints(messages, _breakpoints(view, past, before_turn, len(messages) - 1))
-    return Sent(tuple(messages), before, _files_in(messages))
+    return SentRequest(tuple(messages), before, _files_in(messages))
 
 
 def own_messages(view: View) -> tuple[Message, ...]:
@@ -280,7 +280,7 @@ def _query_blocks(
     said = [text_block(_FILES_REFUSED)] if view.cuts.without_files else []
     left_out = 0 if said else len(view.attachments) - len(attachments)
     return [
-        text_block(asked(query, view.template).text),
+        text_block(in_template(query, view.template).text),
         *([text_block(_INSTRUCTIONS + neutralise(clean(view.instructions)))] if view.instructions else ()),
         *(_text_file(file, cuts[file.record_id].characters) for file in view.files),
         *file_blocks(attachments, query.record_id, view.cuts.refused),

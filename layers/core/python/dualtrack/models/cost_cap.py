@@ -17,7 +17,7 @@ from dualtrack.models.turn import Usage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.models.spent import LostCall, SideCalls, ToolSideCalls
+    from dualtrack.models.receipt_data import LostCall, SideCalls, ToolSideCalls
 
 
 @stored(row=True)

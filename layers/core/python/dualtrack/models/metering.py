@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from dualtrack.clock import iso
-from dualtrack.models.spent import SideCalls, ToolSideCalls
+from dualtrack.models.receipt_data import SideCalls, ToolSideCalls
 from dualtrack.models.turn import Usage
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Meter:
         finally:
             _METER.reset(token)
 
-    def asked(self) -> tuple[ToolSideCalls, ...]:
+    def side_calls(self) -> tuple[ToolSideCalls, ...]:
         """The requests so far: a line for each model and kind. An unanswered request counts as a try."""
         by_model: dict[tuple[str, str], list[MeteredRequest]] = {}
         for question in tuple(self.questions):

@@ -15,7 +15,7 @@ from dualtrack.ids import query_id
 from dualtrack.openai.client_tools import decisions, turn_of
 from dualtrack.openai.completions import usage_of
 from dualtrack.openai.exchanges import Exchange, asked_digest, trail_of
-from dualtrack.openai.place import Placed, Placing
+from dualtrack.openai.place import FoundPlace, Placing
 from dualtrack.openai.prompt import refuse_unknown_model
 from dualtrack.openai.utility import TASKS_A_MINUTE, task_of
 from dualtrack.profiles import UTILITY, all_profiles
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from dualtrack.api.identity import ApiCaller
     from dualtrack.chat.cost_hold import CostSettings
-    from dualtrack.openai.client_tools import PastCall
+    from dualtrack.openai.client_tools import ResentCall
     from dualtrack.openai.prompt import Prompt
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat
@@ -37,7 +37,7 @@ _FILES_ALONE: Final = "(See the attached file.)"
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AdmittedChat:
     """A chat, and the turn behind which the answer to this request begins: that whose calls it brings the results
     of."""
 
@@ -70,7 +70,7 @@ class Admission:
         is_retry: bool,
         behind: str = "",
         echo: str = "",
-    ) -> Admitted:
+    ) -> AdmittedChat:
         """The chat, and where the answer begins in it. ``raw``: the body; ``named``: the conversation that the request
         names; ``behind``: the chat that it follows; ``is_retry``: the client says that it has sent this request before;
         ``echo``: as in `NewChat`. Raises `ApiError`."""
@@ -85,11 +85,13 @@ class Admission:
         repeat = _repeat(identity, raw, named)
         first = first_chat(self.stores, self.executions, identity.user, repeat) if is_retry else None
         if first and first.status != "failed":
-            return Admitted(first)
+            return AdmittedChat(first)
         placed = self._placed(identity, prompt, named, behind)
-        return Admitted(placed.running or self._chat(identity, prompt, placed.conversation_id, repeat, echo))
+        return AdmittedChat(
+            placed.running or self._chat(identity, prompt, placed.conversation_id, repeat, echo)
+        )
 
-    def _decided(self, identity: ApiCaller, results: Sequence[PastCall]) -> Admitted:
+    def _decided(self, identity: ApiCaller, results: Sequence[ResentCall]) -> AdmittedChat:
         """The chat that has waited for these results, and goes on with them; the same ones again change nothing."""
         stores, chat_id = self.stores, next(call.chat_id for call in results if call.chat_id)
         loaded = stores.chats.load_with_turns(identity.user, chat_id)
@@ -100,7 +102,7 @@ class Admission:
         by: DecidedBy = "key" if identity.key else "user"
         wanted = decisions(results, turn)
         chat = decide_calls(stores, self.executions, loaded[0], wanted, by, AgentDeployment(""))
-        return Admitted(chat, turn.number)
+        return AdmittedChat(chat, turn.number)
 
     def _chat(
         self, identity: ApiCaller, prompt: Prompt, conversation_id: str, repeat: Repeat, echo: str
@@ -135,12 +137,12 @@ class Admission:
                 self.index.name(chat, prompt.foreign_id, self.stores.clock())
         return chat
 
-    def _placed(self, identity: ApiCaller, prompt: Prompt, named: str, behind: str) -> Placed:
+    def _placed(self, identity: ApiCaller, prompt: Prompt, named: str, behind: str) -> FoundPlace:
         """Where the message stands; a small task stands alone, and there are few a minute."""
         if not prompt.is_task:
             return Placing(self.stores, self.index, self.executions, identity).place(prompt, named, behind)
         count_within(self.stores.requests, identity.user, int(self.stores.clock()), TASKS_A_MINUTE, "task#")
-        return Placed()
+        return FoundPlace()
 
     def note(self, chat: Chat, prompt: Prompt, said: str) -> None:
         """Note the chat's exchange for requests that resend it. ``said``: all that it has answered."""

@@ -24,7 +24,7 @@ from dualtrack.openai.serving import (
     refusing,
     transcript_of,
 )
-from dualtrack.openai.transcript import Diverged, End, Failed
+from dualtrack.openai.transcript import Diverged, End, FailedChat
 from dualtrack.openai.utility import TASK, is_task, task_of
 from dualtrack.streaming.follow_events import HEARTBEAT
 from dualtrack.streaming.leased_stream import BrokenOff
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from dualtrack.openai.prompt import Prompt
     from dualtrack.openai.serving import Serve
-    from dualtrack.openai.transcript import Piece, Transcript
+    from dualtrack.openai.transcript import AnswerTranscript, Piece
     from dualtrack.storage.chats import Chat
 
 
@@ -107,7 +107,7 @@ class _Answer:
         async for piece in self._pieces(transcript):
             if piece is None:
                 yield HEARTBEAT
-            elif isinstance(piece, Failed):
+            elif isinstance(piece, FailedChat):
                 yield error_line(body_of(ApiError(code_of(piece), piece.message)))
                 raise BrokenOff
             elif isinstance(piece, End):
@@ -124,7 +124,7 @@ class _Answer:
         transcript = transcript_of(self.chat, self.after, is_streamed=False)
         try:
             async for piece in self._pieces(transcript):
-                if isinstance(piece, Failed):
+                if isinstance(piece, FailedChat):
                     raise ApiError(code_of(piece), piece.message)
                 if isinstance(piece, End):
                     usage = await self._ended(transcript, piece)
@@ -133,7 +133,7 @@ class _Answer:
             pass
         raise ApiError("unavailable", "The answer did not come. Try again: it may still be written.")
 
-    async def _pieces(self, transcript: Transcript) -> AsyncIterator[Piece | None]:
+    async def _pieces(self, transcript: AnswerTranscript) -> AsyncIterator[Piece | None]:
         """The pieces of the answer up to its end, and None where nothing has come for a while. Raises `BrokenOff`."""
         async for events in self.door.reader.batches(self.chat):
             if not events:
@@ -145,11 +145,11 @@ class _Answer:
                     raise BrokenOff from None
                 for piece in pieces:
                     yield piece
-                    if isinstance(piece, End | Failed):
+                    if isinstance(piece, End | FailedChat):
                         return
         raise BrokenOff
 
-    async def _ended(self, transcript: Transcript, end: End) -> dict[str, Any]:
+    async def _ended(self, transcript: AnswerTranscript, end: End) -> dict[str, Any]:
         """The answer's usage. The exchange is noted before the client has it: its next request finds it."""
         return await anyio.to_thread.run_sync(self._note, transcript.said, end)
 

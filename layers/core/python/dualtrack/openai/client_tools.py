@@ -35,7 +35,7 @@ _MAX_ARGUMENTS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class PastCall:
+class ResentCall:
     """A call of an earlier answer as a client resends it, with what came of it."""
 
     call_id: str
@@ -96,7 +96,7 @@ def _stored(place: str, schema: JsonObject) -> JsonObject:
     return checked
 
 
-def past_call(identifier: object, name: object, arguments: object) -> PastCall:
+def past_call(identifier: object, name: object, arguments: object) -> ResentCall:
     """A call that a client resends, cleaned. Arguments that are no JSON object are kept as a text."""
     text = arguments if isinstance(arguments, str) else ""
     try:
@@ -104,7 +104,7 @@ def past_call(identifier: object, name: object, arguments: object) -> PastCall:
     except ValueError:
         parsed = None
     given = parsed if isinstance(parsed, dict) else {"arguments": clean(text[:_MAX_ARGUMENTS])}
-    return PastCall(
+    return ResentCall(
         identifier if isinstance(identifier, str) else "",
         name_of(name if isinstance(name, str) else ""),
         freeze(given),
@@ -125,7 +125,7 @@ def is_clients(call: JsonObject) -> bool:
     return call["kind"] == "client_tool"
 
 
-def decisions(calls: Iterable[PastCall], turn: RecordedTurn) -> list[CallDecision]:
+def decisions(calls: Iterable[ResentCall], turn: RecordedTurn) -> list[CallDecision]:
     """What results decide on the calls of a turn: those that the client should have run and has no result for were
     declined. The same results always decide the same."""
     came = {
@@ -142,7 +142,7 @@ def decisions(calls: Iterable[PastCall], turn: RecordedTurn) -> list[CallDecisio
     ]
 
 
-def turn_of(calls: Iterable[PastCall], turns: Sequence[RecordedTurn]) -> RecordedTurn | None:
+def turn_of(calls: Iterable[ResentCall], turns: Sequence[RecordedTurn]) -> RecordedTurn | None:
     """The newest turn that asked for any of these calls."""
     ids = {named[2] for call in calls if (named := _CALL_ID.fullmatch(call.call_id))}
     return next((turn for turn in reversed(turns) if any(call.id in ids for call in turn.calls)), None)

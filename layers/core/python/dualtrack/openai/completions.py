@@ -8,12 +8,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.clock import epoch_of
-from dualtrack.openai.transcript import Calls, End, Text
+from dualtrack.openai.transcript import AnswerText, ClientCalls, End
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from dualtrack.openai.transcript import Transcript, Work
+    from dualtrack.openai.transcript import AnswerTranscript, ToolWork
     from dualtrack.storage.chats import Chat, RecordedTurn
 
 DONE: Final = b"data: [DONE]\n\n"
@@ -42,7 +42,7 @@ class Completion:
     chat: Chat
     model: str
 
-    def whole(self, transcript: Transcript, stop: str, usage: Mapping[str, Any]) -> dict[str, Any]:
+    def whole(self, transcript: AnswerTranscript, stop: str, usage: Mapping[str, Any]) -> dict[str, Any]:
         """The whole answer."""
         is_text = transcript.content or not (transcript.calls or transcript.refusal)
         message: dict[str, Any] = {
@@ -61,12 +61,12 @@ class Completion:
         """The chunk that begins a stream."""
         return self._chunk({"role": "assistant", "content": ""})
 
-    def piece(self, piece: Text | Work | Calls) -> bytes:
+    def piece(self, piece: AnswerText | ToolWork | ClientCalls) -> bytes:
         """The chunk of a piece."""
-        if isinstance(piece, Calls):
+        if isinstance(piece, ClientCalls):
             calls = [{"index": index, **_call(call)} for index, call in enumerate(piece.calls)]
             return self._chunk({"tool_calls": calls})
-        return self._chunk({"content" if isinstance(piece, Text) else "reasoning_content": piece.text})
+        return self._chunk({"content" if isinstance(piece, AnswerText) else "reasoning_content": piece.text})
 
     def end(self, piece: End, refusal: str) -> bytes:
         """The last chunk with a choice; ``refusal``: why there is no text."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dualtrack.openai.client_tools import PastCall
+    from dualtrack.openai.client_tools import ResentCall
 
 TRAIL: Final = 64
 """How many exchanges before an exchange are compared."""
@@ -29,7 +29,7 @@ class Exchange:
 
     user: str
     assistant: str
-    calls: tuple[PastCall, ...] = ()
+    calls: tuple[ResentCall, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -57,7 +57,7 @@ def is_cut(exchange: Exchange, said: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ExchangePlace:
     """Where an exchange stands: a query of a conversation. ``trail``: the exchanges before it, oldest first."""
 
     conversation_id: str
@@ -70,7 +70,7 @@ def trail_of(exchanges: Sequence[Exchange]) -> tuple[str, ...]:
     return tuple(exchange.digest[:_SHORT] for exchange in exchanges[-TRAIL:])
 
 
-def best_first(places: Iterable[Place], trail: Sequence[str]) -> list[Place]:
+def best_first(places: Iterable[ExchangePlace], trail: Sequence[str]) -> list[ExchangePlace]:
     """Places of one exchange: the one with the longest common past first, of equals the newest. Ids of conversations
     sort by time."""
     return sorted(

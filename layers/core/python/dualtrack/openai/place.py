@@ -25,10 +25,10 @@ from dualtrack.clock import iso
 from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.errors import ApiError, invalid_request, not_found
 from dualtrack.ids import is_id, new_conversation_id, query_id, response_id, tool_id
-from dualtrack.memory.asked import title_of
 from dualtrack.memory.records import Record, ToolCallDetail
+from dualtrack.memory.titles import title_of
 from dualtrack.openai.client_tools import MAX_CALLS
-from dualtrack.openai.exchanges import Place, asked_digest, best_first, is_cut, trail_of
+from dualtrack.openai.exchanges import ExchangePlace, asked_digest, best_first, is_cut, trail_of
 from dualtrack.openai.transcript import said_in
 from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.storage.past_writes import import_records
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dualtrack.api.identity import ApiCaller
-    from dualtrack.openai.client_tools import PastCall
+    from dualtrack.openai.client_tools import ResentCall
     from dualtrack.openai.exchanges import Exchange
     from dualtrack.openai.prompt import Prompt
     from dualtrack.runtime.executions import Executions
@@ -55,7 +55,7 @@ _NOTHING: Final = "(nothing)"
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class FoundPlace:
     """``conversation_id``: empty for a new one; ``running``: the chat that has this very message already."""
 
     conversation_id: str = ""
@@ -71,7 +71,7 @@ class Placing:
     executions: Executions
     identity: ApiCaller
 
-    def place(self, prompt: Prompt, named: str, behind: str = "") -> Placed:
+    def place(self, prompt: Prompt, named: str, behind: str = "") -> FoundPlace:
         """The conversation; ``named``: the one that the request names; ``behind``: the chat that it follows. Raises 403
         and 404 for them, 400 for another profile's, 409."""
         if behind:
@@ -79,11 +79,11 @@ class Placing:
         if named:
             return self._named(prompt, named)
         if not prompt.exchanges or not self._can_pay():
-            return Placed()  # whoever cannot pay is refused at admission, before anything is written
+            return FoundPlace()  # whoever cannot pay is refused at admission, before anything is written
         found = self._found(prompt) or self._by_foreign_id(prompt)
-        return found or Placed(self._imported(prompt, None, prompt.exchanges))
+        return found or FoundPlace(self._imported(prompt, None, prompt.exchanges))
 
-    def _by_foreign_id(self, prompt: Prompt) -> Placed | None:
+    def _by_foreign_id(self, prompt: Prompt) -> FoundPlace | None:
         """The conversation that the client's own id has named, for a history that the client has changed throughout."""
         found = prompt.foreign_id and self.index.named(
             self.identity.user, self.identity.key_id, prompt.foreign_id
@@ -91,9 +91,9 @@ class Placing:
         conversation = self._visible(found) if found else None
         if conversation is None or conversation.profile != prompt.model:
             return None
-        return Placed(conversation.conversation_id, self._running(conversation, prompt))
+        return FoundPlace(conversation.conversation_id, self._running(conversation, prompt))
 
-    def _after(self, prompt: Prompt, chat_id: str) -> Placed:
+    def _after(self, prompt: Prompt, chat_id: str) -> FoundPlace:
         chat = self.stores.chats.load(self.identity.user, chat_id)
         conversation = self._visible(chat.conversation_id) if chat else None
         if chat is None or conversation is None:
@@ -101,7 +101,7 @@ class Placing:
         self.identity.require_sight(chat.key_id)
         self._require_model(conversation, prompt)
         if not self._can_pay():
-            return Placed(conversation.conversation_id)
+            return FoundPlace(conversation.conversation_id)
         # calls of that very chat, and their results, are no exchange behind it
         rest = [exchange for exchange in prompt.exchanges if exchange.chat_id != chat_id]
         return self._behind(conversation, chat.query, prompt, rest)
@@ -110,16 +110,16 @@ class Placing:
         if conversation.profile != prompt.model:
             raise invalid_request(f"model: this conversation's is {conversation.profile}.")
 
-    def _named(self, prompt: Prompt, conversation_id: str) -> Placed:
+    def _named(self, prompt: Prompt, conversation_id: str) -> FoundPlace:
         is_one = is_id("conversation_id", conversation_id)
         conversation = self._visible(conversation_id) if is_one else None
         if conversation is None:
             raise not_found("There is no such conversation.")
         self.identity.require_sight(conversation.key_id)
         self._require_model(conversation, prompt)
-        return Placed(conversation_id, self._running(conversation, prompt))
+        return FoundPlace(conversation_id, self._running(conversation, prompt))
 
-    def _found(self, prompt: Prompt) -> Placed | None:
+    def _found(self, prompt: Prompt) -> FoundPlace | None:
         """The place behind the newest exchange that is found."""
         exchanges = prompt.exchanges
         for end in range(len(exchanges), max(len(exchanges) - LOOKED_UP, 0), -1):
@@ -132,22 +132,24 @@ class Placing:
                 return left
         return None
 
-    def _places(self, exchange: Exchange, trail: Sequence[str]) -> Iterator[Place]:
+    def _places(self, exchange: Exchange, trail: Sequence[str]) -> Iterator[ExchangePlace]:
         """Where the exchange stands, the best place first; last the chat that its calls name, which need not have been
         answered."""
         user, key_id = self.identity.user, self.identity.key_id
         found = self.index.find(user, key_id, exchange.digest)
-        yield from best_first((Place(*entry) for entry in found), trail)
+        yield from best_first((ExchangePlace(*entry) for entry in found), trail)
         chat = self.stores.chats.load(user, exchange.chat_id) if exchange.chat_id else None
         if chat and chat.key_id == key_id:
-            yield Place(chat.conversation_id, chat.query)
+            yield ExchangePlace(chat.conversation_id, chat.query)
 
-    def _left(self, prompt: Prompt) -> Placed | None:
+    def _left(self, prompt: Prompt) -> FoundPlace | None:
         """Where the newest exchange stands if its client has left before the end of the answer. A chat that still runs
         is cancelled: nobody waits for it any more."""
         stores, user, newest = self.stores, self.identity.user, prompt.exchanges[-1]
         found = self.index.find(user, self.identity.key_id, asked_digest(newest.user))
-        for place in best_first((Place(*entry) for entry in found), trail_of(prompt.exchanges[:-1]))[:_LEFT]:
+        for place in best_first((ExchangePlace(*entry) for entry in found), trail_of(prompt.exchanges[:-1]))[
+            :_LEFT
+        ]:
             conversation = self._visible(place.conversation_id)
             if conversation is None or conversation.profile != prompt.model:
                 continue
@@ -163,12 +165,12 @@ class Placing:
 
     def _behind(
         self, conversation: Conversation, query: int, prompt: Prompt, rest: Sequence[Exchange]
-    ) -> Placed:
+    ) -> FoundPlace:
         """The conversation whose last query is this one, with the rest behind it."""
         if not rest and conversation.queries == query + 1:
             running = self._running(conversation, prompt)
             if running:
-                return Placed(conversation.conversation_id, running)
+                return FoundPlace(conversation.conversation_id, running)
         if conversation.queries != query or rest:
             user, key_id = self.identity.user, self.identity.key_id
             try:
@@ -178,10 +180,10 @@ class Placing:
             except ApiError as refusal:
                 if refusal.code != "invalid_request":
                     raise
-                return Placed(self._imported(prompt, None, prompt.exchanges))  # a fork of too many forks
+                return FoundPlace(self._imported(prompt, None, prompt.exchanges))  # a fork of too many forks
         if rest:
-            return Placed(self._imported(prompt, conversation, rest))
-        return Placed(conversation.conversation_id)
+            return FoundPlace(self._imported(prompt, conversation, rest))
+        return FoundPlace(conversation.conversation_id)
 
     def _running(self, conversation: Conversation, prompt: Prompt) -> Chat | None:
         """The chat that runs in the conversation, if it is about this very message."""
@@ -245,7 +247,7 @@ def _records(exchange: Exchange, number: int, now: str) -> tuple[Record, ...]:
     )
 
 
-def _call(call: PastCall, record_id: str, now: str) -> Record:
+def _call(call: ResentCall, record_id: str, now: str) -> Record:
     """What a client's tool returned, which was told to another model."""
     detail = ToolCallDetail(record_id, call.tool, call.input, is_error=False, seconds=0.0, turn=1)
     content = kept(call.result or _NOTHING)

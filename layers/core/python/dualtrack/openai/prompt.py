@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dualtrack.frozen import JsonObject
-    from dualtrack.openai.client_tools import PastCall
+    from dualtrack.openai.client_tools import ResentCall
     from dualtrack.tools.client_tools import ClientTools
 
-    Message = Mapping[str, Any]
+    ChatMessage = Mapping[str, Any]
 
 INSTRUCTION_CHARACTERS: Final = 8_000
 
@@ -55,7 +55,7 @@ class Prompt:
     with_usage: bool = False
     tools: ClientTools = ()
     output: JsonObject | None = None
-    results: tuple[PastCall, ...] = ()
+    results: tuple[ResentCall, ...] = ()
     is_task: bool = False
     """Whether it is one of the small tasks of `dualtrack.openai.utility`."""
     foreign_id: str = ""
@@ -99,14 +99,14 @@ def prompt_of(body: Mapping[str, Any]) -> Prompt:
     )
 
 
-def _asked(said: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
+def _asked(said: Sequence[ChatMessage]) -> tuple[Sequence[ChatMessage], Sequence[ChatMessage]]:
     """The user's newest messages, and what follows them: the answer's turns so far, each with its tools' results."""
     end = next((n for n in range(len(said), 0, -1) if said[n - 1]["role"] == "user"), 0)
     first = next((n for n in range(end, 0, -1) if said[n - 1]["role"] != "user"), 0)
     return said[first:end], said[end:]
 
 
-def _question(asked: Sequence[Message]) -> tuple[str, tuple[File, ...]]:
+def _question(asked: Sequence[ChatMessage]) -> tuple[str, tuple[File, ...]]:
     """The user's newest message and its files. Raises 400."""
     contents = [_content(message, is_asked=True) for message in asked]
     message = _BETWEEN.join(text for text, _ in contents if text)
@@ -123,7 +123,7 @@ def _question(asked: Sequence[Message]) -> tuple[str, tuple[File, ...]]:
     return message, files
 
 
-def _newest_calls(answered: Sequence[Message]) -> Sequence[Message]:
+def _newest_calls(answered: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
     """The last of these messages that asks for calls, with the results behind it."""
     at = next((n for n in range(len(answered), 0, -1) if answered[n - 1]["role"] == "assistant"), 1)
     return answered[at - 1 :]
@@ -143,7 +143,7 @@ def _named(body: Mapping[str, Any]) -> str:
     return model
 
 
-def _messages(sent: object) -> Sequence[Message]:
+def _messages(sent: object) -> Sequence[ChatMessage]:
     if not isinstance(sent, list) or not sent:
         raise invalid_request("messages: at least one is needed.")
     for index, message in enumerate(sent):
@@ -152,7 +152,7 @@ def _messages(sent: object) -> Sequence[Message]:
     return sent
 
 
-def _instructions(messages: Iterable[Message]) -> str:
+def _instructions(messages: Iterable[ChatMessage]) -> str:
     text = _BETWEEN.join(_texts(messages))
     if len(text) > INSTRUCTION_CHARACTERS:
         raise invalid_request(
@@ -161,11 +161,11 @@ def _instructions(messages: Iterable[Message]) -> str:
     return text
 
 
-def _texts(messages: Iterable[Message]) -> Iterable[str]:
+def _texts(messages: Iterable[ChatMessage]) -> Iterable[str]:
     return filter(None, (_content(message)[0] for message in messages))
 
 
-def _exchanges(messages: Sequence[Message]) -> tuple[Exchange, ...]:
+def _exchanges(messages: Sequence[ChatMessage]) -> tuple[Exchange, ...]:
     """What the user said and what was answered, in turns: messages of one side that follow each other are one, with the
     calls that the client ran."""
     exchanges: list[Exchange] = []
@@ -182,7 +182,7 @@ def _exchanges(messages: Sequence[Message]) -> tuple[Exchange, ...]:
     return tuple(exchanges)
 
 
-def _exchange(messages: Sequence[Message]) -> Exchange:
+def _exchange(messages: Sequence[ChatMessage]) -> Exchange:
     user, assistant = (
         _BETWEEN.join(_texts(message for message in messages if message["role"] == role))
         for role in ("user", "assistant")
@@ -190,10 +190,10 @@ def _exchange(messages: Sequence[Message]) -> Exchange:
     return Exchange(user, assistant, _calls(messages))
 
 
-def _calls(messages: Iterable[Message]) -> tuple[PastCall, ...]:
+def _calls(messages: Iterable[ChatMessage]) -> tuple[ResentCall, ...]:
     """The calls of assistant messages in order, with the results that follow."""
-    asked: dict[str, PastCall] = {}
-    answered: dict[str, PastCall] = {}
+    asked: dict[str, ResentCall] = {}
+    answered: dict[str, ResentCall] = {}
     for message in messages:
         if message["role"] == "assistant":
             for call in _called(message):
@@ -203,7 +203,7 @@ def _calls(messages: Iterable[Message]) -> tuple[PastCall, ...]:
     return tuple(answered.get(call.call_id, call) for call in asked.values())
 
 
-def _called(message: Message) -> Iterable[PastCall]:
+def _called(message: ChatMessage) -> Iterable[ResentCall]:
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list):
         raise invalid_request("messages: tool_calls must be a list.")
@@ -214,7 +214,7 @@ def _called(message: Message) -> Iterable[PastCall]:
         yield past_call(call.get("id"), function.get("name"), function.get("arguments"))
 
 
-def _content(message: Message, *, is_asked: bool = False) -> tuple[str, tuple[File, ...]]:
+def _content(message: ChatMessage, *, is_asked: bool = False) -> tuple[str, tuple[File, ...]]:
     """A message's text and, of the one that is asked now, its files; what else it has is ignored."""
     content = message.get("content")
     if isinstance(content, str):

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.clock import epoch_of
 from dualtrack.openai.responses_prompt import WORK
-from dualtrack.openai.transcript import Calls, Diverged, End, Failed, Text
+from dualtrack.openai.transcript import AnswerText, ClientCalls, Diverged, End, FailedChat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dualtrack.events import StoredEvent
     from dualtrack.frozen import JsonObject
-    from dualtrack.openai.transcript import Piece, Transcript
+    from dualtrack.openai.transcript import AnswerTranscript, Piece
     from dualtrack.storage.chats import Chat
 
-    Event = dict[str, Any]
+    SseEvent = dict[str, Any]
 
 _REASONS: Final[Mapping[str, str]] = MappingProxyType(
     {"max_tokens": "max_output_tokens", "context_window": "max_output_tokens", "refusal": "content_filter"}
@@ -64,7 +64,7 @@ def response_id(chat: Chat, after: int) -> str:
     return f"resp_{chat.chat_id.removeprefix('ch_')}" + (f"_{after}" if after else "")
 
 
-def line(event: Event) -> bytes:
+def line(event: SseEvent) -> bytes:
     """An event as it is sent."""
     data = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
     return f"event: {event['type']}\ndata: {data}\n\n".encode()
@@ -81,10 +81,10 @@ class ResponseStream:
 
     chat: Chat
     echo: Mapping[str, Any]
-    transcript: Transcript
+    transcript: AnswerTranscript
     output: list[dict[str, Any]] = field(default_factory=list)
     """The items so far."""
-    over: End | Failed | None = None
+    over: End | FailedChat | None = None
     """How it ended."""
     _ended_at: str = ""
     """The time of the event that ended it."""
@@ -98,12 +98,12 @@ class ResponseStream:
     _calls: dict[str, int] = field(default_factory=dict)
     """The indices of calls, by their records."""
 
-    def begin(self) -> list[Event]:
+    def begin(self) -> list[SseEvent]:
         """The events before the chat's own."""
         began = self.body({})
         return [self._event(f"response.{what}", response=began) for what in ("created", "in_progress")]
 
-    def take(self, event: StoredEvent) -> list[Event]:
+    def take(self, event: StoredEvent) -> list[SseEvent]:
         """What follows from an event; nothing once the response is over."""
         if self.over:
             return []
@@ -114,30 +114,30 @@ class ResponseStream:
         except Diverged:
             made += self._void()
             said = transcript.content[self._said :]
-            pieces = [*([Text(said)] if said else ()), *transcript.take_again(event)]
+            pieces = [*([AnswerText(said)] if said else ()), *transcript.take_again(event)]
         self._ended_at = event.data.get("at", "")
         return [*made, *(each for piece in pieces for each in self._follow(piece))]
 
-    def _follow(self, piece: Piece) -> list[Event]:
-        if isinstance(piece, Text):
+    def _follow(self, piece: Piece) -> list[SseEvent]:
+        if isinstance(piece, AnswerText):
             return self._say(piece.text)
-        if isinstance(piece, Calls):
+        if isinstance(piece, ClientCalls):
             return [*self._close("completed"), *(each for call in piece.calls for each in self._ask(call))]
-        if not isinstance(piece, End | Failed):
+        if not isinstance(piece, End | FailedChat):
             return []
         self.over = piece
         unfinished = [self._finished(index) for index in self._calls.values()]
         refused = self._refuse(self.transcript.refusal) if self.transcript.refusal else []
         return [*self._close(_ended_as(piece)), *refused, *unfinished]
 
-    def take_kept(self, text: str, over: End | Failed, ended_at: str) -> None:
+    def take_kept(self, text: str, over: End | FailedChat, ended_at: str) -> None:
         """Take an answer as it was kept, how it ended, and when."""
         self._ended_at = ended_at
         if text:
             self._say(text)
         self._follow(over)
 
-    def end(self, usage: Mapping[str, Any]) -> list[Event]:
+    def end(self, usage: Mapping[str, Any]) -> list[SseEvent]:
         """The event that ends the stream. ``usage``: as a chat completion has it."""
         status = self.status
         name = status if status in ("completed", "failed") else "incomplete"
@@ -147,7 +147,7 @@ class ResponseStream:
     def status(self) -> str:
         """The status of the response so far."""
         over = self.over
-        if isinstance(over, Failed):
+        if isinstance(over, FailedChat):
             return "failed"
         if over is None or over.stop == "cancelled":
             return "cancelled" if over else "in_progress"
@@ -166,7 +166,9 @@ class ResponseStream:
             else None,
             "status": self.status,
             "incomplete_details": {"reason": reason} if reason else None,
-            "error": {"code": "server_error", "message": over.message} if isinstance(over, Failed) else None,
+            "error": {"code": "server_error", "message": over.message}
+            if isinstance(over, FailedChat)
+            else None,
             "model": self.chat.profile,
             "conversation": {"id": self.chat.conversation_id},
             "output": [dict(item) for item in self.output],
@@ -174,11 +176,11 @@ class ResponseStream:
             **said,
         }
 
-    def _event(self, kind: str, **what: Any) -> Event:
+    def _event(self, kind: str, **what: Any) -> SseEvent:
         self._numbered += 1
         return {"type": kind, "sequence_number": self._numbered - 1, **what}
 
-    def _added(self, item: dict[str, Any]) -> Event:
+    def _added(self, item: dict[str, Any]) -> SseEvent:
         self.output.append(item)
         return self._event("response.output_item.added", output_index=len(self.output) - 1, item=dict(item))
 
@@ -187,8 +189,8 @@ class ResponseStream:
         named = response_id(self.chat, self.transcript.after).removeprefix("resp")
         return f"{kind}{named}_{len(self.output)}"
 
-    def _say(self, text: str) -> list[Event]:
-        made: list[Event] = []
+    def _say(self, text: str) -> list[SseEvent]:
+        made: list[SseEvent] = []
         if self._open is None:
             self._open = len(self.output)
             made.append(self._added(_message(self._item_id("msg"), "", "in_progress")))
@@ -199,14 +201,14 @@ class ResponseStream:
             made.append(self._part("response.output_text.delta", delta=text, logprobs=[]))
         return made
 
-    def _void(self) -> list[Event]:
+    def _void(self) -> list[SseEvent]:
         """What was sent of the open message is not the answer: it is incomplete, and another one begins."""
         said = self._said
         made = self._close("incomplete")
         self._said = said
         return made
 
-    def _close(self, status: str) -> list[Event]:
+    def _close(self, status: str) -> list[SseEvent]:
         """The end of the open message."""
         if self._open is None:
             return []
@@ -221,7 +223,7 @@ class ResponseStream:
         self._open = None
         return made
 
-    def _ask(self, call: Mapping[str, str]) -> list[Event]:
+    def _ask(self, call: Mapping[str, str]) -> list[SseEvent]:
         """A call that the client is to run."""
         index, given = len(self.output), call["arguments"]
         item = {
@@ -241,7 +243,7 @@ class ResponseStream:
             self._event("response.output_item.done", output_index=index, item=self.output[index]),
         ]
 
-    def _refuse(self, why: str) -> list[Event]:
+    def _refuse(self, why: str) -> list[SseEvent]:
         """A message that says why there is no JSON that fits."""
         index = self._open = len(self.output)
         added = self._added(_message(self._item_id("msg"), "", "in_progress"))
@@ -257,12 +259,12 @@ class ResponseStream:
         self._open = None
         return [*made, self._event("response.output_item.done", output_index=index, item=done)]
 
-    def _part(self, kind: str, **what: Any) -> Event:
+    def _part(self, kind: str, **what: Any) -> SseEvent:
         index = self._open or 0
         place = {"item_id": self.output[index]["id"], "output_index": index, "content_index": 0}
         return self._event(kind, **place, **what)
 
-    def _worked(self, event: StoredEvent) -> list[Event]:
+    def _worked(self, event: StoredEvent) -> list[SseEvent]:
         """The items of our own tools' calls."""
         if event.event == "tool_calls_start":
             begun = [call for call in event.data["calls"] if call["id"] not in self._calls]
@@ -278,7 +280,7 @@ class ResponseStream:
         del self._calls[event.data["id"]]
         return [self._event("response.output_item.done", output_index=index, item=dict(self.output[index]))]
 
-    def _called(self, call: JsonObject) -> Event:
+    def _called(self, call: JsonObject) -> SseEvent:
         index = len(self.output)
         self._calls[call["id"]] = index
         arguments = json.dumps(call["input"], default=dict, ensure_ascii=False)
@@ -294,7 +296,7 @@ class ResponseStream:
         }
         return self._added(item)
 
-    def _finished(self, index: int) -> Event:
+    def _finished(self, index: int) -> SseEvent:
         """A call whose result did not come."""
         self.output[index] |= {"status": "incomplete"}
         return self._event("response.output_item.done", output_index=index, item=dict(self.output[index]))
@@ -307,7 +309,7 @@ def kept_response(
     turns."""
     whole = "\n\n".join(text.strip() for text in texts if text.strip())
     turn = chat.turn
-    over = Failed(chat.error["code"], chat.error["message"]) if chat.error else End(chat.stop, turn)
+    over = FailedChat(chat.error["code"], chat.error["message"]) if chat.error else End(chat.stop, turn)
     stream.take_kept(whole, over, chat.ended_at)
     return stream.body(usage)
 
@@ -326,9 +328,9 @@ def _part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _ended_as(over: End | Failed) -> str:
+def _ended_as(over: End | FailedChat) -> str:
     """The status of the message that ends so."""
-    if isinstance(over, Failed) or over.stop == "cancelled" or over.stop in _REASONS:
+    if isinstance(over, FailedChat) or over.stop == "cancelled" or over.stop in _REASONS:
         return "incomplete"
     return "completed"
 

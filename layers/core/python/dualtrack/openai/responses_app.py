@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from dualtrack.api.identity import ApiCaller
     from dualtrack.openai.prompt import Prompt
-    from dualtrack.openai.responses_prompt import Requested
+    from dualtrack.openai.responses_prompt import ResponseRequest
     from dualtrack.openai.serving import Serving
     from dualtrack.storage.chats import Chat
 
@@ -83,7 +83,7 @@ class ResponsesDoor:
         body = await anyio.to_thread.run_sync(answer.so_far)
         return JSONResponse(body, headers=headers_for(answer.chat))
 
-    def _admit(self, identity: ApiCaller, asked: Requested, raw: bytes, request: Request) -> _Response:
+    def _admit(self, identity: ApiCaller, asked: ResponseRequest, raw: bytes, request: Request) -> _Response:
         admitted = self.serving.admission.admit(
             identity,
             self.serving.with_foreign_id(asked.prompt, request),
@@ -109,7 +109,7 @@ class ResponsesDoor:
 
 @dataclass(frozen=True, slots=True)
 class _Response:
-    """One response: what the chat says behind the turn ``after``. ``echo``: as in `Requested`; ``prompt``: of the
+    """One response: what the chat says behind the turn ``after``. ``echo``: as in `ResponseRequest`; ``prompt``: of the
     request that made it, if this is that request."""
 
     serving: Serving

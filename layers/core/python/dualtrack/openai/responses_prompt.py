@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from dualtrack.openai.prompt import Prompt
 
-    Item = Mapping[str, Any]
+    InputItem = Mapping[str, Any]
 
 WORK: Final = "dualtrack:tool_call"
 """What ``include`` names for items of the work of our own tools, and the type of these items."""
@@ -44,7 +44,7 @@ _NAMES: Final[Mapping[str, str]] = MappingProxyType({"messages": "input", "respo
 
 
 @dataclass(frozen=True, slots=True)
-class Requested:
+class ResponseRequest:
     """A request for a response. ``behind``: the chat that it follows; ``conversation_id``: the one that it names;
     ``echo``: what its response says again, as JSON; empty for nothing."""
 
@@ -63,7 +63,7 @@ def chat_of_response(response_id: str) -> tuple[str, int]:
     return f"ch_{match[1]}", int(match[2] or 0)
 
 
-def requested_of(body: Mapping[str, Any]) -> Requested:
+def requested_of(body: Mapping[str, Any]) -> ResponseRequest:
     """The request. Raises 400 that names the field, 404, 413."""
     previous = _text(body, "previous_response_id")
     conversation_id = _conversation(body.get("conversation"))
@@ -87,7 +87,7 @@ def requested_of(body: Mapping[str, Any]) -> Requested:
         "text": {"format": _format(body["text"]["format"])} if prompt.output is not None else None,
     }
     kept = {name: value for name, value in echo.items() if value}
-    return Requested(
+    return ResponseRequest(
         prompt,
         behind or (chat_of_response(previous)[0] if previous else ""),
         conversation_id,
@@ -103,7 +103,7 @@ def _completion(body: Mapping[str, Any]) -> dict[str, Any]:
     return {**taken, "response_format": text.get("format") if isinstance(text, dict) else None}
 
 
-def _messages(sent: object) -> tuple[Sequence[Item], str]:
+def _messages(sent: object) -> tuple[Sequence[InputItem], str]:
     """The input as messages, and the chat that its newest reference names (empty for none): what was said before the
     reference is not read, what the program says is."""
     if isinstance(sent, str):
@@ -117,18 +117,18 @@ def _messages(sent: object) -> tuple[Sequence[Item], str]:
     read = [
         (index, item) for index, item in enumerate(sent) if index > referred or item.get("role") in _PROGRAM
     ]
-    messages: list[Item] = []
+    messages: list[InputItem] = []
     for is_run, items in itertools.groupby(read, lambda each: _kind(each[1]) in _CALLS):
         placed = list(items)
         messages.extend(_run(placed) if is_run else itertools.chain(*itertools.starmap(_message, placed)))
     return _without_void(messages), _referred(referred, sent[referred]) if referred >= 0 else ""
 
 
-def _run(items: Iterable[tuple[int, Item]]) -> Iterator[Item]:
+def _run(items: Iterable[tuple[int, InputItem]]) -> Iterator[InputItem]:
     """Calls and their results as messages: what nothing but these parts was asked for at once. A result whose call is
     not resent stands for both."""
-    calls: dict[str, Item] = {}
-    results: list[Item] = []
+    calls: dict[str, InputItem] = {}
+    results: list[InputItem] = []
     for index, item in items:
         named = item.get("call_id")
         if not isinstance(named, str):
@@ -143,11 +143,11 @@ def _run(items: Iterable[tuple[int, Item]]) -> Iterator[Item]:
     yield from results
 
 
-def _kind(item: Item) -> object:
+def _kind(item: InputItem) -> object:
     return item.get("type") or ("message" if "role" in item else "item_reference" if "id" in item else None)
 
 
-def _referred(index: int, item: Item) -> str:
+def _referred(index: int, item: InputItem) -> str:
     item_id = item.get("id")
     match = _ITEM.fullmatch(item_id) if isinstance(item_id, str) else None
     if match is None:
@@ -155,7 +155,7 @@ def _referred(index: int, item: Item) -> str:
     return f"ch_{match[1]}"
 
 
-def _message(index: int, item: Item) -> Iterator[Item]:
+def _message(index: int, item: InputItem) -> Iterator[InputItem]:
     kind = _kind(item)
     if kind == "message":
         if item.get("role") not in _ROLES:
@@ -165,7 +165,7 @@ def _message(index: int, item: Item) -> Iterator[Item]:
         raise invalid_request(f"input.{index}.type: items of the type {str(kind)[:40]!r} are not taken.")
 
 
-def _without_void(messages: Sequence[Item]) -> list[Item]:
+def _without_void(messages: Sequence[InputItem]) -> list[InputItem]:
     """The messages without answers that broke off and were given again behind themselves."""
     following = [*messages[1:], None]
     return [

@@ -15,7 +15,7 @@ from dualtrack.api.route import OPENAI_PATH
 from dualtrack.errors import ApiError
 from dualtrack.openai.prompt import foreign_id_of
 from dualtrack.openai.refusals import body_of, headers_of, status_of
-from dualtrack.openai.transcript import Transcript
+from dualtrack.openai.transcript import AnswerTranscript
 from dualtrack.profiles import UTILITY, all_profiles
 from dualtrack.storage.leases import ANSWERS
 from dualtrack.streaming.leased_stream import HEADERS, BrokenOff, LeasedStream
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dualtrack.api.identity import ApiCaller
     from dualtrack.openai.admission import Admission
     from dualtrack.openai.prompt import Prompt
-    from dualtrack.openai.transcript import Failed
+    from dualtrack.openai.transcript import FailedChat
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.leases import Lease
     from dualtrack.streaming.follow_events import EventReader
@@ -165,13 +165,13 @@ def is_retry(request: Request) -> bool:
     return request.headers.get(RETRIES, "0").strip() not in ("", "0")
 
 
-def transcript_of(chat: Chat, after: int, *, is_streamed: bool) -> Transcript:
+def transcript_of(chat: Chat, after: int, *, is_streamed: bool) -> AnswerTranscript:
     """The transcript of the answer behind the turn ``after``."""
     profile = all_profiles().get(chat.profile)
     is_json = bool(chat.output) or (profile is not None and profile.output is not None)
-    return Transcript(is_streamed, chat.chat_id, after, is_json)
+    return AnswerTranscript(is_streamed, chat.chat_id, after, is_json)
 
 
-def code_of(failed: Failed) -> str:
+def code_of(failed: FailedChat) -> str:
     """A code of the contract's errors: a busy model is for a client a service that is not available."""
     return failed.code if failed.code in ("internal", "timeout") else "unavailable"

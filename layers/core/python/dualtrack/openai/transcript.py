@@ -29,21 +29,21 @@ _INPUT: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class AnswerText:
     """Text of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ToolWork:
     """What our own tools do, for people to read."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class ClientCalls:
     """What the client is asked to run: ``{"id", "name", "arguments"}`` each."""
 
     calls: Sequence[Mapping[str, str]]
@@ -59,23 +59,23 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedChat:
     """The chat failed: the code and the message of its event."""
 
     code: str
     message: str
 
 
-Piece = Text | Work | Calls | End | Failed
+Piece = AnswerText | ToolWork | ClientCalls | End | FailedChat
 
 
 class Diverged(Exception):
     """A repeated turn, or the answer itself, does not go on as it was sent. The transcript then has what is true:
-    `Transcript.take_again`."""
+    `AnswerTranscript.take_again`."""
 
 
 @dataclass(slots=True)
-class Transcript:
+class AnswerTranscript:
     """Takes a chat's events in order. ``is_streamed``: what was returned cannot be taken back; else it is read once the
     chat has ended (`content`, `work`, `calls`). ``after``: the turn whose calls the client has run before this answer;
     ``is_json``: the answer has to fit a schema."""
@@ -136,7 +136,9 @@ class Transcript:
             self._work = []
         take = _TAKES.get(event.event)
         pieces = take(self, event.data) if take else ()
-        return [piece for piece in pieces if isinstance(piece, End | Failed)] if self._is_earlier else pieces
+        return (
+            [piece for piece in pieces if isinstance(piece, End | FailedChat)] if self._is_earlier else pieces
+        )
 
     def _pause(self, data: JsonObject, *, is_last: bool) -> Sequence[Piece]:
         """Calls of the client end the answer, even if they were decided meanwhile: they are the answer to a retry. A
@@ -145,7 +147,7 @@ class Transcript:
             self._diverge(self._again[: self._repeated])  # it said less
         if not self._is_earlier and any(map(is_clients, data["calls"])):
             self.calls = asked_calls(self.chat_id, data["calls"])
-            return [Calls(self.calls), End("tool_calls", self._turn)]
+            return [ClientCalls(self.calls), End("tool_calls", self._turn)]
         people = [call for call in data["calls"] if not is_clients(call)]
         if is_last and people and data["turn"] >= self.after:
             self._is_earlier = False
@@ -182,7 +184,7 @@ class Transcript:
             return self._said_again(certain)
         is_first = bool(self._closed) and not self._current
         self._current.append(certain)
-        return [Text((_BETWEEN if is_first else "") + certain)] if self.is_streamed else ()
+        return [AnswerText((_BETWEEN if is_first else "") + certain)] if self.is_streamed else ()
 
     def _said_again(self, piece: str) -> Sequence[Piece]:
         """What of a repeated turn was not sent yet."""
@@ -194,7 +196,7 @@ class Transcript:
             return ()
         rest = piece[len(expected) :]
         self._current, self._again, self._repeated = [self._again, rest], "", 0
-        return [Text(rest)] if rest else ()
+        return [AnswerText(rest)] if rest else ()
 
     def _answer(self, response: str, stop: str) -> Sequence[Piece]:
         """The rest of the last turn, whose text is the response."""
@@ -206,7 +208,7 @@ class Transcript:
             self._diverge(whole)
         before = _BETWEEN if self._closed and not sent else ""
         self._again, self._current, rest = "", [whole] if whole else [], whole[len(sent) :]
-        return [Text(before + rest)] if rest and self.is_streamed else ()
+        return [AnswerText(before + rest)] if rest and self.is_streamed else ()
 
     def _diverge(self, text: str) -> None:
         """This is the turn's text, not what was sent of it."""
@@ -215,18 +217,18 @@ class Transcript:
 
     def _do(self, text: str) -> Sequence[Piece]:
         self._work.append(text)
-        return [Work(text)]
+        return [ToolWork(text)]
 
 
 def said_in(events: Iterable[StoredEvent]) -> str:
     """What a chat has said in these events, its first."""
-    transcript = Transcript(is_streamed=False)
+    transcript = AnswerTranscript(is_streamed=False)
     for event in events:
         transcript.take(event)
     return transcript.content
 
 
-_TAKES: Final[Mapping[str, Callable[[Transcript, JsonObject], Sequence[Piece]]]] = MappingProxyType(
+_TAKES: Final[Mapping[str, Callable[[AnswerTranscript, JsonObject], Sequence[Piece]]]] = MappingProxyType(
     {
         "turn": lambda so_far, data: so_far._begin(data["turn"]),
         "delta": lambda so_far, data: so_far._say(data["text"]),
@@ -241,7 +243,7 @@ _TAKES: Final[Mapping[str, Callable[[Transcript, JsonObject], Sequence[Piece]]]]
             *so_far._answer(data["response"] or so_far._sent, "cancelled"),
             End("cancelled", so_far._turn),
         ],
-        "error": lambda _, data: [Failed(data["code"], data["message"])],
+        "error": lambda _, data: [FailedChat(data["code"], data["message"])],
     }
 )
 """What follows from an event, by its name."""

@@ -30,7 +30,7 @@ from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.full_history import ChatMemory
 from dualtrack.memory.sending import Sending
 from dualtrack.models.cost_cap import CostHold
-from dualtrack.models.spent import Heard, ReceiptData, SideCalls, TurnCall
+from dualtrack.models.receipt_data import Heard, ReceiptData, SideCalls, TurnCall
 from dualtrack.models.turn import LastCallReason, ModelReply, ToolCall, TurnDecision, Usage
 from dualtrack.requests import ChatRef
 from dualtrack.storage.bodies import body_of, partition, put_with_text, with_text

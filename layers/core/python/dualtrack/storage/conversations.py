@@ -61,7 +61,7 @@ LISTED_INDEX: Final = "listed"
 """An index of the history table: a user's conversations by their last query."""
 
 QueryStarts = tuple[tuple[int, str], ...]
-"""Numbers and beginnings of queries (`dualtrack.memory.asked`), oldest first."""
+"""Numbers and beginnings of queries (`dualtrack.memory.titles`), oldest first."""
 
 MAX_ALLOWED: Final = 20
 """Tools that a user allows in a conversation."""

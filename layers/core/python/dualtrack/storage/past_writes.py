@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dualtrack.memory.digests import Digest
     from dualtrack.memory.records import QueryTrack
-    from dualtrack.models.spent import SideCalls
+    from dualtrack.models.receipt_data import SideCalls
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.conversations import Conversation

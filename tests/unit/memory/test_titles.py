@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dualtrack.memory.asked import has_words, start_of, title_of, words_of
+from dualtrack.memory.titles import has_words, start_of, title_of, words_of
 
 
 @pytest.mark.parametrize(
