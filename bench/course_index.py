@@ -294,7 +294,7 @@ def _searched(folder: Path, *, beside: bool) -> dict[str, Any]:
 
 def _model(count: int, _: Path) -> dict[str, Any]:
     """Chunks of the sample courses embedded per second, on one thread."""
-    from dualtrack.models import minilm
+    from dualtrack.knowledge import minilm
 
     model = minilm.load(ROOT / "functions" / "embed" / "tokenizer.json")
     paths = sorted((ROOT / "infra" / "dualtrack_stack" / "local" / "sample_courses").glob("*.[tm]*"))

@@ -13,13 +13,13 @@ import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
+from dualtrack.knowledge.keywords import keyword_scores
+from dualtrack.knowledge.vectors import pack, vector_scores
 from dualtrack.tools.documentation.chunking import SEPARATOR, chunks_of_json, chunks_of_text, distinct
-from dualtrack.tools.documentation.fusion import fuse
-from dualtrack.tools.documentation.keywords import keyword_scores
 from dualtrack.tools.documentation.markdown import documentation_result
+from dualtrack.tools.documentation.ranking import fuse
 from dualtrack.tools.documentation.settings import RetrievalSettings
 from dualtrack.tools.documentation.values import LibraryMatch
-from dualtrack.tools.documentation.vectors import pack, vector_scores
 from rich.console import Console
 from rich.table import Table
 
@@ -62,14 +62,14 @@ def stages(chunks: tuple[DocSection, ...]) -> dict[str, Callable[[], Any]]:
     plain = f"\n\n{SEPARATOR}\n\n".join(f"### {c.title}\n\nSource: {c.url}\n\n{c.text}" for c in chunks)
     keywords = keyword_scores(QUESTION, texts, k1=SETTINGS.k1, b=SETTINGS.b)
     meaning = vector_scores(vectors[0], vectors[1:], SETTINGS.distance)
-    best = [chunks[index] for index in fuse([keywords, meaning], SETTINGS)[: SETTINGS.top_final]]
+    best = [chunks[index] for index in fuse(keywords, meaning, SETTINGS)[: SETTINGS.top_final]]
     library = LibraryMatch("/fastify/fastify", "Fastify")
     return {
         "chunking (JSON)": lambda: distinct([chunks_of_json(json.loads(body), SETTINGS.bounds)]),
         "chunking (text, instead)": lambda: distinct([chunks_of_text(plain, SETTINGS.bounds)]),
         "BM25": lambda: keyword_scores(QUESTION, texts, k1=SETTINGS.k1, b=SETTINGS.b),
         "vector ranking": lambda: vector_scores(vectors[0], vectors[1:], SETTINGS.distance),
-        "fusion": lambda: fuse([keywords, meaning], SETTINGS),
+        "fusion": lambda: fuse(keywords, meaning, SETTINGS),
         "formatting": lambda: documentation_result(library, best, ()),
     }
 

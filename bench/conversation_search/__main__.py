@@ -15,9 +15,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
+from dualtrack.knowledge import minilm
 from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.digests import Past, TrackBudget, past_to_send
-from dualtrack.models import minilm
 from dualtrack.tools.conversation.index import up_to_date
 from dualtrack.tools.conversation.meaning import closeness
 from dualtrack.tools.conversation.postings import matches

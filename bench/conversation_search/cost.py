@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 import numpy as np
 from dualtrack.chat.regroup import regroup
+from dualtrack.knowledge.vectors import pack
+from dualtrack.knowledge.voyage import VoyageEmbedder
 from dualtrack.memory.ancestry import Ancestry
 from dualtrack.tools.conversation.search import DEFAULT_HITS, found
 from dualtrack.tools.conversation.settings import DEFAULT
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.dependencies import Dependencies
-from dualtrack.tools.documentation.embeddings import VoyageEmbedder
 from dualtrack.tools.documentation.settings import RetrievalSettings
-from dualtrack.tools.documentation.vectors import pack
 from dualtrack_stack.prices import prices
 from rich.console import Console
 from rich.table import Table
@@ -177,7 +177,7 @@ def main() -> None:
     for length in LENGTHS:
         with make_world() as world, serve_voyage(FakeVoyage(embed=embed)) as voyage:
             settings = RetrievalSettings()
-            embedder = VoyageEmbedder(voyage.api_key, voyage.url, "voyage-3-large", settings)
+            embedder = VoyageEmbedder(voyage.api_key, voyage.url, "voyage-3-large")
             context7 = Context7(httpx.AsyncClient(), settings)
             keyed = Dependencies(context7, logging.getLogger("bench"), embedder=embedder)
             keyless = Dependencies(context7, logging.getLogger("bench"))

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.tools.documentation.keywords import words
+from dualtrack.knowledge.keywords import words
 from dualtrack_stack.local.offline_model.script import ScriptedResponse, kind_of
 from dualtrack_stack.local.testing.script import ItemsScript, calls
 

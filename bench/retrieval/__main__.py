@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from dualtrack.models import minilm
-from dualtrack.tools.documentation.embeddings import VoyageEmbedder
-from dualtrack.tools.documentation.fusion import min_max_scores, ranked, reciprocal_rank_scores
-from dualtrack.tools.documentation.keywords import keyword_scores
+from dualtrack.knowledge import minilm
+from dualtrack.knowledge.fusion import min_max_scores, ranked, reciprocal_rank_scores
+from dualtrack.knowledge.keywords import keyword_scores
+from dualtrack.knowledge.vectors import vector_scores
+from dualtrack.knowledge.voyage import VoyageEmbedder
 from dualtrack.tools.documentation.settings import RetrievalSettings
-from dualtrack.tools.documentation.vectors import vector_scores
 from rich.console import Console
 from rich.table import Table
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from bench.retrieval.corpus import Package
 
-SETTINGS = RetrievalSettings(embedding_batch=32)
+SETTINGS = RetrievalSettings()
 TOKENIZER = Path(__file__).resolve().parents[2] / "functions" / "embed" / "tokenizer.json"
 EQUAL, WEIGHTED = "RRF k=60, 1:1", "RRF k=10, 1:2"
 RANKERS = ("page order", "BM25", "vectors", EQUAL, WEIGHTED, "min-max sum")
@@ -96,7 +96,7 @@ async def embedded(
     texts: Sequence[str], questions: Sequence[str], voyage: FakeVoyage
 ) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     """Vectors of the texts and of the questions, through the product's client."""
-    embedder = VoyageEmbedder(voyage.api_key, voyage.url, "all-MiniLM-L6-v2", SETTINGS)
+    embedder = VoyageEmbedder(voyage.api_key, voyage.url, "all-MiniLM-L6-v2")
     try:
         return (
             await embedder.embed(texts, "document", 7_200),

@@ -24,10 +24,10 @@ with collecting_later():
     from dualtrack.chat.receipt import Deployment
     from dualtrack.errors import ApiError, DualtrackError, not_found
     from dualtrack.frozen import dumps
+    from dualtrack.runtime.clients import LazyClient
     from dualtrack.runtime.environment import trace_header
     from dualtrack.runtime.executions import Executions
     from dualtrack.settings import settings_from
-    from dualtrack.storage.clients import LazyClient
     from dualtrack.storage.stores import open_stores
     from dualtrack.tools.mcp.tokens import Connections
     from dualtrack.webhooks.signing import WebhookSecrets

@@ -10,9 +10,9 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from dualtrack import __version__
+    from dualtrack.runtime.clients import LazyClient
     from dualtrack.runtime.metrics import count
     from dualtrack.settings import settings_from
-    from dualtrack.storage.clients import LazyClient
     from dualtrack.storage.stores import open_stores
     from dualtrack.webhooks.deliver import Deliverer
     from dualtrack.webhooks.event_bus import EventBus

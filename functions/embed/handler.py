@@ -10,7 +10,7 @@ with collecting_later():
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
-    from dualtrack.models.minilm import NAME, load
+    from dualtrack.knowledge.minilm import NAME, load
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

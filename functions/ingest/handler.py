@@ -12,19 +12,19 @@ with collecting_later():
     from dualtrack.corpora.courses import MAX_CHUNKS_BESIDE, CoursesKind, put_vectors
     from dualtrack.corpora.ingest import Ingest, ingest
     from dualtrack.corpora.jobs import fail_job
+    from dualtrack.knowledge.local_embedder import open_local_embedder
+    from dualtrack.runtime.background_loop import BackgroundLoop
     from dualtrack.runtime.secrets import secret
     from dualtrack.runtime.time_limit import time_for
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
     from dualtrack.tools.documentation.dependencies import voyage_embedder
-    from dualtrack.tools.documentation.loop import BackgroundLoop
-    from dualtrack.tools.local_embeddings import open_local_embedder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
-    from dualtrack.tools.documentation.embeddings import Embedder
+    from dualtrack.knowledge.embedder import Embedder
 
 logger = Logger()
 settings = settings_from()

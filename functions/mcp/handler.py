@@ -12,10 +12,10 @@ with collecting_later():
     from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError
     from dualtrack.chat.run_tool import run_tool
     from dualtrack.requests import chat_ref
+    from dualtrack.runtime.clients import LazyClient
     from dualtrack.runtime.metrics import count
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
-    from dualtrack.storage.clients import LazyClient
     from dualtrack.storage.stores import open_stores
     from dualtrack.tools.mcp.calls import run_mcp_call
     from dualtrack.tools.mcp.client import McpClient

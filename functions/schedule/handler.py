@@ -11,10 +11,10 @@ with collecting_later():
     from aws_lambda_powertools import Logger
     from dualtrack.chat.cost_hold import cost_settings
     from dualtrack.chat.run_schedules import Starting, run_schedules
+    from dualtrack.runtime.clients import LazyClient
     from dualtrack.runtime.executions import Executions
     from dualtrack.runtime.metrics import count
     from dualtrack.settings import settings_from
-    from dualtrack.storage.clients import LazyClient
     from dualtrack.storage.stores import open_stores
 
 if TYPE_CHECKING:

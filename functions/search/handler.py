@@ -11,6 +11,7 @@ with collecting_later():
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.run_tool import run_tool
+    from dualtrack.knowledge.local_embedder import open_local_embedder
     from dualtrack.models.cost_cap import asked_dollars
     from dualtrack.models.open_model import open_model
     from dualtrack.requests import chat_ref
@@ -25,7 +26,6 @@ with collecting_later():
         SearchNeeds,
         build_dependencies,
     )
-    from dualtrack.tools.local_embeddings import open_local_embedder
     from dualtrack.tools.registry import in_house_tools
 
 if TYPE_CHECKING:

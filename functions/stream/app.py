@@ -28,10 +28,10 @@ with collecting_later():
     from dualtrack.api.route import CHAT_READERS, EVENTS_PATH, KEY_PATH, OPENAI_PATH
     from dualtrack.clock import system_clock
     from dualtrack.errors import ApiError, not_found
+    from dualtrack.runtime.clients import LazyClient, client_config
     from dualtrack.runtime.plain_log import count_broken_stream, log_line
     from dualtrack.settings import settings_from
     from dualtrack.storage.api_requests import ApiRequests
-    from dualtrack.storage.clients import LazyClient, client_config
     from dualtrack.storage.deletions import Deletions
     from dualtrack.storage.keys import KeyStore
     from dualtrack.storage.leases import STREAMS, Leases

@@ -11,6 +11,7 @@ with collecting_later():
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.summarise import summarise
+    from dualtrack.knowledge.local_embedder import open_local_embedder
     from dualtrack.memory.summaries import SummarySettings
     from dualtrack.models.open_model import open_model
     from dualtrack.models.prices import dollars
@@ -20,14 +21,13 @@ with collecting_later():
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
-    from dualtrack.tools.local_embeddings import open_local_embedder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.knowledge.local_embedder import LocalEmbedder
     from dualtrack.models.receipt_data import SideCalls
-    from dualtrack.tools.local_embeddings import LocalEmbedder
 
 logger = Logger()
 settings = settings_from()

@@ -13,12 +13,12 @@ with collecting_later():
     from dualtrack.chat.sweep import sweep
     from dualtrack.chat.sweep_deletions import sweep_deletions
     from dualtrack.corpora.jobs import sweep_corpora
+    from dualtrack.runtime.clients import LazyClient
     from dualtrack.runtime.environment import trace_header
     from dualtrack.runtime.executions import Executions
     from dualtrack.runtime.metrics import count, count_end
     from dualtrack.runtime.time_limit import within
     from dualtrack.settings import settings_from
-    from dualtrack.storage.clients import LazyClient
     from dualtrack.storage.stores import open_stores
 
 if TYPE_CHECKING:

@@ -18,14 +18,14 @@ from dualtrack.corpora.ingest import Ingest, ingest
 from dualtrack.corpora.jobs import start_job, sweep_corpora
 from dualtrack.errors import Transient
 from dualtrack.ids import new_job_id, new_upload_id
+from dualtrack.knowledge.vectors import pack
+from dualtrack.runtime.background_loop import BackgroundLoop
 from dualtrack.runtime.executions import Executions
 from dualtrack.storage.corpora import upload_key
 from dualtrack.storage.corpus_jobs import CLEAN_AFTER, Job, JobFile
 from dualtrack.storage.stores import build_stores
 from dualtrack.storage.vector_indexes import index_name
 from dualtrack.tools.courses.index import load
-from dualtrack.tools.documentation.loop import BackgroundLoop
-from dualtrack.tools.documentation.vectors import pack
 
 from tests.drivers.faults import Died, Process, Trace
 from tests.drivers.memory_aws import MemoryAws
@@ -70,7 +70,7 @@ class WordVectors:
 
     async def embed(self, texts: Sequence[str], input_type: str, timeout: float) -> tuple[bytes, ...]:
         """One vector a text."""
-        from dualtrack.tools.documentation.values import Degraded
+        from dualtrack.errors import Degraded
 
         if self.away:
             raise Degraded("Voyage: away")

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from dualtrack.models import minilm
+from dualtrack.knowledge import minilm
+from dualtrack.runtime.background_loop import BackgroundLoop
 from dualtrack.storage.corpora import PublishedVersion
 from dualtrack.tools.courses.chunking import chunks_of
 from dualtrack.tools.courses.documents import parse, read_document
@@ -15,7 +16,6 @@ from dualtrack.tools.courses.index import CourseIndex, build, save
 from dualtrack.tools.courses.library import CORPUS, CourseLibrary
 from dualtrack.tools.courses.values import embedded_text
 from dualtrack.tools.documentation.dependencies import SearchNeeds
-from dualtrack.tools.documentation.loop import BackgroundLoop
 from dualtrack.tools.registry import in_house_tools
 
 from tests.drivers.documents import ROOT
@@ -24,11 +24,11 @@ from tests.drivers.world import SETTINGS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from dualtrack.knowledge.embedder import Embedder
     from dualtrack.storage.stores import Stores
     from dualtrack.tool_values import ToolResult
     from dualtrack.tools.courses.settings import CourseSettings
     from dualtrack.tools.courses.values import Course
-    from dualtrack.tools.documentation.embeddings import Embedder
 
 SAMPLES = ROOT / "infra" / "dualtrack_stack" / "local" / "sample_courses"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from dualtrack.tools.documentation.vectors import pack
+from dualtrack.knowledge.vectors import pack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

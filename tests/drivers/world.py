@@ -45,11 +45,11 @@ from tests.drivers.aws import aws_in_process
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from dualtrack.knowledge.embedder import Embedder
     from dualtrack.models.protocol import Model
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
     from dualtrack.tool_values import ToolResult
-    from dualtrack.tools.documentation.embeddings import Embedder
     from dualtrack.tools.registry import InHouseTools
     from dualtrack.tools.running import Running
 

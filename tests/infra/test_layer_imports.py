@@ -125,7 +125,7 @@ def test_what_the_packages_need_is_in_the_layers_too(built: dict[str, Path], fun
 
 @pytest.mark.parametrize(
     ("function", "module"),
-    [("search", "dualtrack.tools.documentation.embeddings"), ("embed", "dualtrack.models.minilm")],
+    [("search", "dualtrack.knowledge.voyage"), ("embed", "dualtrack.knowledge.minilm")],
 )
 def test_no_function_has_or_needs_what_its_layer_excludes(
     built: dict[str, Path], function: str, module: str

@@ -16,7 +16,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from dualtrack import message_files, search_terms, text
+from dualtrack import message_files, text
+from dualtrack.knowledge.postings import postings_of
+from dualtrack.knowledge.words import words
 from dualtrack.memory.blocks import SentResult
 from dualtrack.memory.budget import fit
 from dualtrack.memory.digest_writing import digest_call, written_by_model
@@ -43,7 +45,6 @@ from dualtrack.tools.courses.chunking import pieces
 from dualtrack.tools.courses.documents import parse
 from dualtrack.tools.courses.index import build as build_index
 from dualtrack.tools.courses.names import resolve
-from dualtrack.tools.courses.postings import postings_of
 from dualtrack.tools.courses.values import Course, DocumentRefused
 from dualtrack.tools.documentation import boundaries, chunking, markdown
 from dualtrack.tools.documentation.settings import Bounds
@@ -124,7 +125,7 @@ def searched(content: str) -> None:
     """The search index of records, and the passages shown."""
     records = (Record("q1", "message", "user", content, AT), record(content), response(content))
     track = track_of(records, {"q1-t1": content, "q1-r": content}, WHOLE, AT)
-    wanted = frozenset(search_terms.words(content[:1_000]))
+    wanted = frozenset(words(content[:1_000]))
     index_of(records, track).spots()
     for passage, whole in zip(passages_of(records, track), records, strict=True):
         excerpt(passage.text, wanted, 240)
@@ -253,7 +254,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "documentation": documents,
         "one_line of a heading": lambda content: chunking.one_line(content, 200),
         "web_address": lambda content: chunking.web_address(content, 2_000),
-        "words": search_terms.words,
+        "words": words,
         "tagged": lambda content: boundaries.tagged("document", content, source=content),
         "a course document": course_document,
         "chunks of a course": lambda content: list(pieces(content)),

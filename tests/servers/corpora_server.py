@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from dualtrack.corpora.courses import CoursesKind
 from dualtrack.corpora.ingest import Ingest, ingest
+from dualtrack.knowledge.vectors import pack
+from dualtrack.runtime.background_loop import BackgroundLoop
 from dualtrack.storage.corpora import upload_key
-from dualtrack.tools.documentation.loop import BackgroundLoop
-from dualtrack.tools.documentation.vectors import pack
 from dualtrack_stack.local.loopback import serve_in_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool

@@ -14,6 +14,7 @@ ROOMS: Final = (
     "",  # plain values at the top level
     "runtime",
     "models",
+    "knowledge",
     "memory",
     "credits",
     "storage",

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from dualtrack.corpora.courses import CoursesKind
 from dualtrack.corpora.ingest import Ingest, ingest
-from dualtrack.tools.documentation.loop import BackgroundLoop
+from dualtrack.runtime.background_loop import BackgroundLoop
 
 from tests.clients.api_client import Api, make_api
 from tests.clients.stack_client import announced

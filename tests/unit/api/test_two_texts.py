@@ -39,7 +39,7 @@ FOR_OPERATORS: Final = {
     "extras.py": "a command that says what to install",
     "settings.py": "the table of settings",
     "tools/mcp/config.py": "the refusal of a stage's settings",
-    "tools/documentation/embeddings.py": "the log of a search, and an administrator's job",
+    "knowledge/voyage.py": "the log of a search, and an administrator's job",
     "tools/documentation/context7.py": "the log of a search",
 }
 """The modules whose sentences may name a setting, and who reads them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from dualtrack.corpora.courses import CoursesKind
-from dualtrack.models.minilm import NAME, load
+from dualtrack.knowledge.minilm import NAME, load
 from dualtrack.tools.courses.index import load as load_index
 from dualtrack.tools.courses.ranking import search
 from dualtrack_stack.local.sample_courses import VECTORS, documents, publish

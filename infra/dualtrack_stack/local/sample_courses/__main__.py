@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from dualtrack.corpora.courses import CoursesKind
-from dualtrack.models.minilm import NAME, load
-from dualtrack.tools.courses.index import quantised
+from dualtrack.knowledge.minilm import NAME, load
+from dualtrack.knowledge.vectors import quantised
 from dualtrack_stack.local.sample_courses import documents, write_vectors
 from dualtrack_stack.roots import OURS
 

@@ -11,6 +11,7 @@ DualtrackError
 ├── ModelRefused              the model's service refuses the request (4xx): a retry cannot succeed
 ├── Superseded                another run has overtaken this one: stop and write nothing
 │   └── ChatClosed            the chat's event log has its terminal event
+├── Degraded                  an optional stage of a search failed: it goes on without it
 ├── Gone                      what was to be read has just been deleted with its conversation
 └── TookTooLong               work exceeded its time limit
 
@@ -31,12 +32,11 @@ BadIndex                      tools/courses/index.py: bytes that are not an inde
 BrokenImage                   image_structure.py: bytes that are no image of their type
 TooMuchWork                   bounded_schema.py: a schema needs more work than any honest one
 SearchError                   tools/documentation/values.py: the base of the documentation search's errors
-├── Context7Error             Context7 refused the request, or cannot be reached
-│   ├── LibraryUnavailable    it has nothing usable for this library
-│   ├── TryLater              it limits the rate or is overloaded
-│   ├── LibraryMoved          tools/documentation/context7.py: the library has a new id
-│   └── _Unreadable           tools/documentation/library.py: a page is not of its declared type
-└── Degraded                  an optional stage is left out
+└── Context7Error             Context7 refused the request, or cannot be reached
+    ├── LibraryUnavailable    it has nothing usable for this library
+    ├── TryLater              it limits the rate or is overloaded
+    ├── LibraryMoved          tools/documentation/context7.py: the library has a new id
+    └── _Unreadable           tools/documentation/library.py: a page is not of its declared type
 GraphError                    tools/graph/engine.py: a query has failed
 ├── NoGraph                   no graph is loaded
 ├── QueryRefused              it is not a single read statement
@@ -126,6 +126,11 @@ class TookTooLong(DualtrackError):
     def __init__(self, name: str, seconds: float) -> None:
         super().__init__(f"{name} took longer than {seconds:.0f} seconds.")
         self.seconds = seconds
+
+
+class Degraded(DualtrackError):
+    """An optional stage of a search (understanding, choosing, embeddings, rerank) failed. The message is a short reason
+    for the log, without user text."""
 
 
 class Gone(DualtrackError):

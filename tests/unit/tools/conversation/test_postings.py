@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from dualtrack.knowledge.keywords import keyword_scores
 from dualtrack.memory.passages import PASSAGE_LIMIT, RECORD_LIMIT, WINDOW, Passage, window_at, windows
 from dualtrack.memory.query_index import PASSAGE, QueryIndex, counted
 from dualtrack.tools.conversation.postings import matches
-from dualtrack.tools.documentation.keywords import keyword_scores
 from hypothesis import given
 from hypothesis import strategies as st
 

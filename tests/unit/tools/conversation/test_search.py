@@ -13,6 +13,7 @@ from dualtrack.chat import summarise
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.end_chat import Cancellation, end_chat
 from dualtrack.chat.fork_conversation import fork_conversation
+from dualtrack.knowledge.voyage import VoyageEmbedder
 from dualtrack.memory import passages, query_index
 from dualtrack.storage import bodies, search_index
 from dualtrack.storage.dynamo import query as items_of
@@ -23,7 +24,6 @@ from dualtrack.tools.conversation import search as search_tool
 from dualtrack.tools.conversation.settings import ConversationSearch
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.dependencies import Dependencies
-from dualtrack.tools.documentation.embeddings import VoyageEmbedder
 from dualtrack.tools.documentation.settings import RetrievalSettings
 from starlette.responses import Response
 
@@ -66,7 +66,7 @@ def meaning(world: World, voyage: FakeVoyage, model: str = "voyage-3-large") -> 
     """The world's searches have a key."""
     with serve_voyage(voyage) as served:
         settings = RetrievalSettings()
-        embedder = VoyageEmbedder(served.api_key, served.url, model, settings)
+        embedder = VoyageEmbedder(served.api_key, served.url, model)
         context7 = Context7(httpx.AsyncClient(), settings)
         world.documentation = Dependencies(context7, logging.getLogger("test"), embedder=embedder)
         yield served

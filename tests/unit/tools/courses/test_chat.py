@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.chat_view import chat_json
+from dualtrack.knowledge.voyage import VoyageEmbedder
 from dualtrack.profiles import all_profiles
 from dualtrack.tool_values import Source
 from dualtrack.tools.courses.chunking import chunks_of
@@ -15,8 +16,6 @@ from dualtrack.tools.courses.index import build
 from dualtrack.tools.courses.settings import CourseSettings
 from dualtrack.tools.courses.tools import find
 from dualtrack.tools.courses.values import embedded_text
-from dualtrack.tools.documentation.embeddings import VoyageEmbedder
-from dualtrack.tools.documentation.settings import RetrievalSettings
 from starlette.responses import JSONResponse
 
 from tests.drivers.courses import (
@@ -37,10 +36,10 @@ from tests.servers.voyage import FakeVoyage, serve_voyage
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dualtrack.knowledge.embedder import Embedder
     from dualtrack.memory.records import Record
     from dualtrack.tools.courses.index import CourseIndex
     from dualtrack.tools.courses.library import CourseLibrary
-    from dualtrack.tools.documentation.embeddings import Embedder
 
     from tests.drivers.world import World
 
@@ -306,7 +305,7 @@ def test_an_index_is_read_once_and_checked_again_after_some_seconds() -> None:
 @contextmanager
 def voyage() -> Iterator[tuple[FakeVoyage, VoyageEmbedder]]:
     with serve_voyage(FakeVoyage()) as server:
-        yield server, VoyageEmbedder(server.api_key, server.url, "voyage-3-large", RetrievalSettings())
+        yield server, VoyageEmbedder(server.api_key, server.url, "voyage-3-large")
 
 
 def test_if_voyage_fails_keywords_are_used() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dualtrack.knowledge.keywords import keyword_scores
+from dualtrack.knowledge.postings import postings_of
+from dualtrack.knowledge.vectors import cosines
 from dualtrack.tools.courses.chunking import chunks_of
 from dualtrack.tools.courses.index import BadIndex, build, load, save
 from dualtrack.tools.courses.names import resolve
-from dualtrack.tools.courses.postings import postings_of
-from dualtrack.tools.courses.ranking import cosines, search
+from dualtrack.tools.courses.ranking import search
 from dualtrack.tools.courses.settings import CourseSettings
-from dualtrack.tools.documentation.keywords import keyword_scores
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from botocore.exceptions import ClientError
+from dualtrack.runtime.background_loop import BackgroundLoop
 from dualtrack.storage.stores import build_stores
 from dualtrack.storage.vector_indexes import AT_ONCE, VectorEntry, VectorIndexes, index_name
 from dualtrack.tools.courses.index import head, load, save
@@ -17,7 +18,6 @@ from dualtrack.tools.courses.library import CORPUS, CourseLibrary
 from dualtrack.tools.courses.ranking import search
 from dualtrack.tools.courses.settings import CourseSettings
 from dualtrack.tools.courses.vector_index import nearest, write
-from dualtrack.tools.documentation.loop import BackgroundLoop
 from dualtrack_stack.local import sample_courses
 
 from tests.drivers.courses import Lines

@@ -6,13 +6,14 @@ import math
 import struct
 
 import pytest
-from dualtrack.search_terms import Terms, words
-from dualtrack.tools.documentation.fusion import fuse, min_max_scores, ranked, reciprocal_rank_scores
-from dualtrack.tools.documentation.keywords import keyword_scores
+from dualtrack.errors import Degraded
+from dualtrack.knowledge.fusion import min_max_scores, ranked, reciprocal_rank_scores
+from dualtrack.knowledge.keywords import keyword_scores
+from dualtrack.knowledge.vectors import pack, vector_scores
+from dualtrack.knowledge.words import Terms, words
+from dualtrack.tools.documentation.ranking import fuse
 from dualtrack.tools.documentation.rerank import completed
 from dualtrack.tools.documentation.settings import RetrievalSettings
-from dualtrack.tools.documentation.values import Degraded
-from dualtrack.tools.documentation.vectors import pack, vector_scores
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -107,21 +108,21 @@ def test_rank_fusion_is_the_sum_of_reciprocal_ranks() -> None:
 def test_if_keywords_and_meaning_disagree_meaning_wins() -> None:
     keywords, meaning = [3.0, 2.0, 1.0], [0.1, 0.2, 0.3]
 
-    assert fuse([keywords, meaning], RetrievalSettings())[0] == 2
-    assert fuse([keywords, meaning], RetrievalSettings(rrf_k=60, meaning_weight=1))[0] == 0
+    assert fuse(keywords, meaning, RetrievalSettings())[0] == 2
+    assert fuse(keywords, meaning, RetrievalSettings(rrf_k=60, meaning_weight=1))[0] == 0
 
 
 def test_a_ranking_without_matches_is_ignored() -> None:
     settings = RetrievalSettings()
 
-    assert fuse([[0.0, 0.0, 0.0], [0.1, 0.3, 0.2]], settings) == (1, 2, 0)
-    assert fuse([[0.0, 0.0, 0.0]], settings) == (0, 1, 2)
+    assert fuse([0.0, 0.0, 0.0], [0.1, 0.3, 0.2], settings) == (1, 2, 0)
+    assert fuse([0.0, 0.0, 0.0], None, settings) == (0, 1, 2)
 
 
 def test_min_max_sums_the_normalised_scores() -> None:
     assert min_max_scores([[10.0, 20.0, 15.0], [0.5, 0.5, 0.5]]) == pytest.approx((0.0, 1.0, 0.5))
     settings = RetrievalSettings(fusion="min_max_sum")
-    assert fuse([[0.0, 10.0, 9.0], [0.1, 0.2, 0.9]], settings) == (2, 1, 0)
+    assert fuse([0.0, 10.0, 9.0], [0.1, 0.2, 0.9], settings) == (2, 1, 0)
 
 
 POSITIVE = st.floats(0.01, 1e6)
@@ -135,7 +136,7 @@ def test_fusion_orders_every_chunk_once_and_keeps_a_common_first(
     pairs: list[tuple[float, float]], fusion: str
 ) -> None:
     left, right = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    order = fuse([left, right], RetrievalSettings(fusion=fusion))  # type: ignore[arg-type]
+    order = fuse(left, right, RetrievalSettings(fusion=fusion))  # type: ignore[arg-type]
 
     assert sorted(order) == list(range(len(pairs)))
     if ranked(left)[0] == ranked(right)[0]:

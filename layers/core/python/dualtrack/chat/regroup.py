@@ -11,22 +11,22 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.end_chat import is_searched
-from dualtrack.errors import Contended, Gone
+from dualtrack.errors import Contended, Degraded, Gone
+from dualtrack.knowledge.int8 import to_int8
 from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.past_writes import write_while_alive
 from dualtrack.storage.search_index import BLOCK, blocks_to_write
 from dualtrack.tools.conversation.reading import made_now
-from dualtrack.tools.conversation.spots import texts_of, to_int8
-from dualtrack.tools.documentation.values import Degraded
+from dualtrack.tools.conversation.spots import texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from dualtrack.knowledge.local_embedder import LocalEmbedder
     from dualtrack.memory.query_index import QueryIndex
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import ToolStores
-    from dualtrack.tools.local_embeddings import LocalEmbedder
 
 _READ_SECONDS: Final = 5.0
 _EMBED_SECONDS: Final = 12.0

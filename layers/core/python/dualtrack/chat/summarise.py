@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.chat.agent import Agent
+    from dualtrack.knowledge.local_embedder import LocalEmbedder
     from dualtrack.memory.summaries import SummarySettings
     from dualtrack.models.protocol import Model
     from dualtrack.requests import ChatRef
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import QueryStores, SummaryStores
-    from dualtrack.tools.local_embeddings import LocalEmbedder
 
 T = TypeVar("T")
 

@@ -16,19 +16,18 @@ import numpy as np
 
 from dualtrack.corpora.kinds import CorpusKind, FileRefused, IndexedDocument
 from dualtrack.corpora.plan import VersionPlan, plan, repeated_title
-from dualtrack.errors import Gone, Transient
+from dualtrack.errors import Degraded, Gone, Transient
 from dualtrack.ids import new_job_id
 from dualtrack.storage.corpora import PublishedVersion, StoredDocument
 from dualtrack.storage.dynamo import ConditionFailed
-from dualtrack.tools.documentation.values import Degraded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from dualtrack.knowledge.embedder import Embedder
+    from dualtrack.runtime.background_loop import BackgroundLoop
     from dualtrack.storage.corpus_jobs import Job, JobFile
     from dualtrack.storage.stores import CorpusStores
-    from dualtrack.tools.documentation.embeddings import Embedder
-    from dualtrack.tools.documentation.loop import BackgroundLoop
 
 IngestStep = Literal["again", "done"]
 

@@ -11,8 +11,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.knowledge.words import Terms, words
 from dualtrack.memory.passages import line_of
-from dualtrack.search_terms import Terms, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

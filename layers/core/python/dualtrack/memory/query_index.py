@@ -24,8 +24,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.codec import dump, load
+from dualtrack.knowledge.words import Terms, words
 from dualtrack.memory.passages import RECORD_LIMIT, Passage, passages_of, windows
-from dualtrack.search_terms import Terms, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -9,12 +9,12 @@ import boto3
 from botocore.config import Config
 
 from dualtrack.clock import system_clock
+from dualtrack.runtime.clients import LazyClient, client_config
 from dualtrack.storage.agents import AgentStore
 from dualtrack.storage.api_requests import ApiRequests
 from dualtrack.storage.bodies import BodyStore
 from dualtrack.storage.cache import CacheStore
 from dualtrack.storage.chats import ChatStore, chat_partition
-from dualtrack.storage.clients import LazyClient, client_config
 from dualtrack.storage.conversations import ConversationStore
 from dualtrack.storage.corpora import CorpusStore
 from dualtrack.storage.corpus_jobs import CorpusJobs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dualtrack.search_terms import WORD, words
+from dualtrack.knowledge.words import WORD, words
 from dualtrack.text import neutralise
 
 if TYPE_CHECKING:

@@ -8,23 +8,24 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.errors import Degraded
+from dualtrack.knowledge.int8 import to_int8
+from dualtrack.knowledge.vectors import int8_scores, vector_scores
 from dualtrack.memory.query_index import PASSAGE
 from dualtrack.storage.search_index import blocks_to_write
 from dualtrack.tools.conversation.index import keep
 from dualtrack.tools.conversation.postings import Match
-from dualtrack.tools.conversation.spots import texts_of, to_int8
-from dualtrack.tools.documentation.values import Degraded
-from dualtrack.tools.documentation.vectors import int8_scores, vector_scores
+from dualtrack.tools.conversation.spots import texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dualtrack.knowledge.embedder import Embedder, InputType
     from dualtrack.storage.search_index import StoredIndex
     from dualtrack.storage.stores import ToolStores
     from dualtrack.tools.conversation.index import ConversationIndex
     from dualtrack.tools.conversation.settings import ConversationSearch
     from dualtrack.tools.documentation.dependencies import SearchNeeds
-    from dualtrack.tools.documentation.embeddings import Embedder, InputType
     from dualtrack.tools.running import Running
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dualtrack.knowledge.bm25 import weights
+from dualtrack.knowledge.words import words
 from dualtrack.memory.query_index import COUNTS
-from dualtrack.search_terms import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,7 +47,7 @@ class _Columns:
 def matches(query: str, queries: Iterable[QueryIndex], k1: float, b: float) -> dict[str, Match]:
     """BM25 over all parts of all queries, and of each record with one of the query's words its best part, by id.
 
-    The score is that of documentation search (`keywords.keyword_scores`).
+    The score is that of documentation search (`dualtrack.knowledge.keywords`).
     """
     wanted = np.unique(np.array([zlib.crc32(word.encode()) for word in words(query)], "<u4"))
     read, first = list[_Columns](), 0
@@ -99,8 +100,7 @@ def _scores(read: _Columns, k1: float, b: float) -> Array:
     for word in np.unique(read.words):
         own = read.words == word
         rows, counts = read.parts[own], read.counts[own].astype(float)
-        weight = np.log((len(scores) + 1) / len(rows))
-        scores[rows] += weight * counts * (k1 + 1) / (counts + k1 * (1 - b + b * relative[rows]))
+        scores[rows] += weights(counts, relative[rows], len(scores), k1, b)
     return scores
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 from annotated_types import Ge, Le, MaxLen, MinLen
 
 from dualtrack import tool
+from dualtrack.knowledge.fusion import ranked, reciprocal_rank_scores
+from dualtrack.knowledge.words import words
 from dualtrack.memory.condensed import condensed
 from dualtrack.memory.passages import RECORD_LIMIT, window_at
 from dualtrack.memory.query_index import PASSAGE
-from dualtrack.search_terms import words
 from dualtrack.text import clean
 from dualtrack.tool_values import ToolResult, failed
 from dualtrack.tools.conversation.excerpt import excerpt
@@ -22,7 +23,6 @@ from dualtrack.tools.conversation.meaning import closeness
 from dualtrack.tools.conversation.postings import matches
 from dualtrack.tools.conversation.settings import DEFAULT
 from dualtrack.tools.documentation.dependencies import SearchNeeds
-from dualtrack.tools.documentation.fusion import ranked, reciprocal_rank_scores
 from dualtrack.tools.running import Running
 
 if TYPE_CHECKING:

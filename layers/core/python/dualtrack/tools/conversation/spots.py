@@ -4,14 +4,11 @@ those of a block."""
 from __future__ import annotations
 
 import itertools
-from array import array
-from math import isfinite
 from typing import TYPE_CHECKING
 
 from dualtrack.memory.condensed import condensed
 from dualtrack.memory.passages import RECORD_LIMIT
 from dualtrack.memory.query_index import PASSAGE
-from dualtrack.tools.documentation.values import Degraded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,17 +43,3 @@ def _condensed(
     contents = {record.record_id: record.content for _, records in heads for record in records}
     for record_id, own in itertools.groupby(long, key=lambda spot: spot.passage.record_id):
         yield from condensed(contents.get(record_id, ""), [(spot.offset, spot.end) for spot in own])
-
-
-def to_int8(vectors: Sequence[bytes]) -> bytes:
-    """Vectors of float32, joined, each in a quarter of its size: its largest number becomes 127, which hardly changes a
-    cosine. Without numpy. Raises `Degraded` if one is not finite or all zero."""
-    return b"".join(map(_int8, vectors))
-
-
-def _int8(vector: bytes) -> bytes:
-    floats = array("f", vector)
-    largest = max(map(abs, floats), default=0.0)
-    if not largest or not all(map(isfinite, floats)):
-        raise Degraded("embeddings are not finite numbers")
-    return array("b", (round(number * 127 / largest) for number in floats)).tobytes()

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dualtrack.codec import decode, dump
-from dualtrack.tools.courses.postings import Postings, postings_of
+from dualtrack.knowledge.postings import Postings, postings_of
+from dualtrack.knowledge.vectors import quantised
 from dualtrack.tools.courses.values import Course, LessonChunk, without_text
 
 if TYPE_CHECKING:
@@ -120,18 +121,6 @@ def build(
         vectors=quantised(vectors) if model else None,
         title_vectors=quantised(title_vectors) if model else None,
     )
-
-
-def quantised(vectors: Sequence[bytes]) -> Array:
-    """The vectors as rows of int8: each is scaled so that its largest number becomes 127, which changes its direction
-    by less than a degree."""
-    width = len(vectors[0]) if vectors else 0
-    rows = np.empty((len(vectors), width // 4), np.int8)
-    for row, vector in enumerate(vectors):
-        numbers = np.frombuffer(vector, "<f4")
-        largest = float(np.abs(numbers).max(initial=0.0))
-        rows[row] = np.round(numbers * (127 / largest)) if largest else 0
-    return rows
 
 
 def save(index: CourseIndex) -> bytes:

@@ -9,22 +9,21 @@ from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dualtrack.errors import Gone
+from dualtrack.errors import Degraded, Gone
 from dualtrack.storage.vector_indexes import MAX_NEAREST, index_name
 from dualtrack.tools.courses import vector_index
 from dualtrack.tools.courses.index import BadIndex, load
 from dualtrack.tools.courses.settings import DEFAULT
-from dualtrack.tools.documentation.values import Degraded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from dualtrack.knowledge.embedder import Embedder
+    from dualtrack.runtime.background_loop import BackgroundLoop
     from dualtrack.storage.corpora import CorpusStore, PublishedVersion
     from dualtrack.storage.vector_indexes import VectorIndexes
     from dualtrack.tools.courses.index import CourseIndex
     from dualtrack.tools.courses.settings import CourseSettings
-    from dualtrack.tools.documentation.embeddings import Embedder
-    from dualtrack.tools.documentation.loop import BackgroundLoop
     from dualtrack.tools.documentation.stages import StageLogger
 
 CORPUS: Final = "courses"

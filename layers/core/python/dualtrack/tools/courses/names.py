@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dualtrack.tools.courses.ranking import comparable, cosines
+from dualtrack.knowledge.vectors import comparable, cosines
 from dualtrack.tools.courses.settings import DEFAULT
 from dualtrack.tools.courses.subjects import Subjects, telling
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dualtrack.knowledge.fusion import ranked, reciprocal_rank_scores
+from dualtrack.knowledge.vectors import comparable, cosines
 from dualtrack.tools.courses.settings import DEFAULT
 from dualtrack.tools.courses.values import Hit
-from dualtrack.tools.documentation.fusion import ranked, reciprocal_rank_scores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from dualtrack.tools.courses.settings import CourseSettings
 
     Array = NDArray[Any]
-
-_BLOCK = 4_096
-"""Rows of vectors that are converted to float32 at a time: 6 MB instead of 60 for 40,000 rows of 384 numbers."""
 
 
 def search(
@@ -46,25 +44,6 @@ def search(
     chunks = [index.chunk(int(rows[at])) for at in best]
     fits = _fits(rankings, best, has_words=len(rankings) > 1 or meaning is None)
     return tuple(Hit(chunk, index.link(chunk), fit) for chunk, fit in zip(chunks, fits, strict=True))
-
-
-def cosines(vectors: Array, query_vector: bytes) -> Array:
-    """The cosine of each row with the query, float32; 0 if either is a zero vector."""
-    query = np.frombuffer(query_vector, "<f4")
-    scores = np.zeros(len(vectors), np.float32)
-    length = float(np.linalg.norm(query))
-    if not length or not np.isfinite(length):
-        return scores
-    for start in range(0, len(vectors), _BLOCK):
-        block = vectors[start : start + _BLOCK].astype(np.float32)
-        lengths = np.sqrt(np.einsum("ij,ij->i", block, block)) * length
-        np.divide(block @ query, lengths, out=scores[start : start + _BLOCK], where=lengths > 0)
-    return scores
-
-
-def comparable(vectors: Array | None, query_vector: bytes | None) -> bool:
-    """Whether both exist and have the same width."""
-    return vectors is not None and query_vector is not None and len(query_vector) == 4 * vectors.shape[1]
 
 
 def _filtered(index: CourseIndex, course_title: str | None, lesson_number: int | None) -> Array:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dualtrack.search_terms import words
+from dualtrack.knowledge.words import words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

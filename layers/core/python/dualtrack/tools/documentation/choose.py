@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, Field
 
+from dualtrack.errors import Degraded
 from dualtrack.tools.documentation.boundaries import tagged
 from dualtrack.tools.documentation.chunking import one_line
-from dualtrack.tools.documentation.values import Degraded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, ClassVar
 import httpx
 
 from dualtrack.models.thinking import Thinking
+from dualtrack.runtime.background_loop import BackgroundLoop
 from dualtrack.tool_values import Injected
 from dualtrack.tools.documentation.context7 import Context7
-from dualtrack.tools.documentation.loop import BackgroundLoop
 from dualtrack.tools.documentation.questions import Questions
 from dualtrack.tools.documentation.settings import RetrievalSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dualtrack.knowledge.embedder import Embedder
     from dualtrack.models.protocol import Model
     from dualtrack.settings import Settings
     from dualtrack.storage.cache import CacheStore
     from dualtrack.storage.stores import ToolStores
     from dualtrack.tool_values import ToolKind
     from dualtrack.tools.courses.library import CourseLibrary
-    from dualtrack.tools.documentation.embeddings import Embedder
     from dualtrack.tools.documentation.stages import StageLogger
 
 
@@ -86,7 +86,7 @@ def build_dependencies(
         context7=Context7(
             _context7_http(settings.context7_base_url, secret(settings.context7_secret)), chosen
         ),
-        embedder=voyage_embedder(settings, secret(settings.voyage_secret), chosen),
+        embedder=voyage_embedder(settings, secret(settings.voyage_secret)),
         questions=_questions(model, settings, chosen) if model else None,
         cache=cache,
         logger=logger,
@@ -106,17 +106,14 @@ def _context7_http(base_url: str, api_key: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=address, headers=headers, follow_redirects=False, timeout=10)
 
 
-def voyage_embedder(
-    settings: Settings, api_key: str, retrieval: RetrievalSettings | None = None
-) -> Embedder | None:
+def voyage_embedder(settings: Settings, api_key: str) -> Embedder | None:
     """Voyage's embeddings; None without a key."""
     if not api_key:
         return None
-    from dualtrack.tools.documentation.embeddings import VoyageEmbedder  # noqa: PLC0415 - half a second, if used
+    from dualtrack.knowledge.voyage import VoyageEmbedder  # noqa: PLC0415 - half a second, if used
 
     return VoyageEmbedder(
         api_key,
         settings.voyage_base_url,
         settings.dualtrack_embedding_model,
-        retrieval or RetrievalSettings(),
     )

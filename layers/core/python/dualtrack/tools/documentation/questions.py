@@ -6,10 +6,9 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dualtrack.errors import ModelRefused, ModelUnavailable
+from dualtrack.errors import Degraded, ModelRefused, ModelUnavailable
 from dualtrack.models.metering import asking
 from dualtrack.models.thinking import Thinking, short_fields
-from dualtrack.tools.documentation.values import Degraded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

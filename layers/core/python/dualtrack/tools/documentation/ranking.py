@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from dualtrack.knowledge.fusion import min_max_scores, ranked, reciprocal_rank_scores
+from dualtrack.knowledge.keywords import keyword_scores
+from dualtrack.knowledge.vectors import vector_scores
 from dualtrack.tools.documentation.cache import embedding_key
-from dualtrack.tools.documentation.fusion import fuse
-from dualtrack.tools.documentation.keywords import keyword_scores
-from dualtrack.tools.documentation.vectors import vector_scores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.tools.documentation.embeddings import Embedder, InputType
+    from dualtrack.knowledge.embedder import Embedder, InputType
     from dualtrack.tools.documentation.session import Session
+    from dualtrack.tools.documentation.settings import RetrievalSettings
     from dualtrack.tools.documentation.values import DocSection
 
 
@@ -40,7 +41,18 @@ async def fused_order(
     finally:
         vectors.cancel()
     with stages.timed("fusion"):
-        return fuse([keywords] if meaning is None else [keywords, meaning], settings)
+        return fuse(keywords, meaning, settings)
+
+
+def fuse(
+    keywords: Sequence[float], meaning: Sequence[float] | None, settings: RetrievalSettings
+) -> tuple[int, ...]:
+    """Indexes of the chunks, best first, by keywords alone or by keywords and meaning."""
+    if meaning is None:
+        return ranked(keywords)
+    if settings.fusion == "min_max_sum":
+        return ranked(min_max_scores([keywords, meaning]))
+    return ranked(reciprocal_rank_scores([keywords, *[meaning] * settings.meaning_weight], settings.rrf_k))
 
 
 async def _vector_ranking(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import BaseModel, Field
 
+from dualtrack.errors import Degraded
 from dualtrack.tools.documentation.boundaries import tagged
-from dualtrack.tools.documentation.values import Degraded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dualtrack.errors import Degraded
 from dualtrack.tools.documentation.cache import packed_page, response_key, unpacked_page
-from dualtrack.tools.documentation.values import Degraded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

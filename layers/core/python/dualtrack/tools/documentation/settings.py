@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-Distance = Literal["cosine", "euclidean"]
+if TYPE_CHECKING:
+    from dualtrack.knowledge.vectors import Distance
+
 Fusion = Literal["reciprocal_rank", "min_max_sum"]
 
 
@@ -53,8 +55,8 @@ class RetrievalSettings:
     reciprocal rank fusion, in which meaning counts ``meaning_weight`` times; both did better on held-out questions than
     the usual 60 and 1 (docs/retrieval.md). ``k1`` and ``b`` are BM25's. ``clear_lead``: the lead of the best library's
     score (0 to 1) from which it is chosen without asking Claude. ``first_phrasings`` go to Context7 at once; the rest,
-    up to ``max_phrasings``, only if fewer than ``top_fused`` distinct chunks came back. ``embedding_batch`` texts and
-    ``embedding_batch_tokens`` (estimated) fit in a Voyage request. ``response_ttl`` and ``embedding_ttl`` are seconds.
+    up to ``max_phrasings``, only if fewer than ``top_fused`` distinct chunks came back. ``response_ttl`` and
+    ``embedding_ttl`` are seconds.
     """
 
     fusion: Fusion = "reciprocal_rank"
@@ -71,8 +73,6 @@ class RetrievalSettings:
     libraries_tried: int = 3
     context_fast: bool = True
     claude_max_tokens: int = 1_024
-    embedding_batch: int = 256
-    embedding_batch_tokens: int = 60_000
     response_ttl: int = 24 * 3600
     embedding_ttl: int = 30 * 24 * 3600
     limits: SearchLimits = field(default_factory=SearchLimits)

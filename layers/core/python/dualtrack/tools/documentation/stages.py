@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from dualtrack.tools.documentation.values import Context7Error, Degraded, SearchError
+from dualtrack.errors import Degraded
+from dualtrack.tools.documentation.values import Context7Error, SearchError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -85,7 +86,7 @@ class Stages:
         outcome = "ok"
         try:
             yield
-        except SearchError as error:
+        except (SearchError, Degraded) as error:
             outcome = str(error) if isinstance(error, Degraded) else type(error).__name__
             raise
         except BaseException as error:

@@ -1,10 +1,9 @@
 """The values that pass between the stages, all frozen, and the errors of the search.
 
 SearchError
-├── Context7Error          Context7 refused or did not answer; the message is for the model
-│   ├── LibraryUnavailable   this library is not available; another candidate may be
-│   └── TryLater             202, 429, 5xx: the same request may work later
-└── Degraded               an optional stage failed; the search continues without it
+└── Context7Error          Context7 refused or did not answer; the message is for the model
+    ├── LibraryUnavailable   this library is not available; another candidate may be
+    └── TryLater             202, 429, 5xx: the same request may work later
 """
 
 from __future__ import annotations
@@ -32,12 +31,6 @@ class TryLater(Context7Error):
     def __init__(self, message: str, seconds: float | None = None) -> None:
         super().__init__(message)
         self.seconds = seconds
-
-
-class Degraded(SearchError):
-    """An optional stage (understanding, choosing, embeddings, rerank) failed. The message is a short reason for the
-    log, without user text.
-    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.tools.documentation.settings import RetrievalSettings
-
 
 def ranked(scores: Sequence[float]) -> tuple[int, ...]:
     """Indexes in descending order of score; equal scores keep page order."""
@@ -41,16 +39,6 @@ def min_max_scores(score_lists: Sequence[Sequence[float]]) -> tuple[float, ...]:
             for index, score in enumerate(scores):
                 fused[index] += (score - low) / (high - low)
     return tuple(fused)
-
-
-def fuse(score_lists: Sequence[Sequence[float]], settings: RetrievalSettings) -> tuple[int, ...]:
-    """Chunk indexes, best first, by keywords alone or by keywords and meaning. A single ranking keeps its order."""
-    keywords, *meaning = score_lists
-    if not meaning:
-        return ranked(keywords)
-    if settings.fusion == "min_max_sum":
-        return ranked(min_max_scores(score_lists))
-    return ranked(reciprocal_rank_scores([keywords, *meaning * settings.meaning_weight], settings.rrf_k))
 
 
 def _size(score_lists: Sequence[Sequence[float]]) -> int:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 from botocore.config import Config
-from dualtrack.tools.documentation.values import Degraded
-from dualtrack.tools.local_embeddings import LOCAL_MODEL, TEXTS_AT_ONCE, LocalEmbedder
+from dualtrack.errors import Degraded
+from dualtrack.knowledge.local_embedder import LOCAL_MODEL, TEXTS_AT_ONCE, LocalEmbedder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

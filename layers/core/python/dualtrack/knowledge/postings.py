@@ -1,19 +1,19 @@
 """BM25 over an inverted index in arrays.
 
 rank-bm25 keeps a dictionary for each text and takes half a gigabyte for 40,000 chunks. Words and scores are the same as
-in documentation search (`dualtrack.tools.documentation.keywords`).
+in documentation search (`dualtrack.knowledge.keywords`).
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dualtrack.search_terms import Terms, words
+from dualtrack.knowledge.bm25 import weights
+from dualtrack.knowledge.words import Terms, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -66,10 +66,7 @@ class Postings:
                 continue
             span = slice(int(self.firsts[number]), int(self.firsts[number + 1]))
             rows, counts = self.chunks[span], self.counts[span].astype(np.float32)
-            weight = math.log((len(self.lengths) + 1) / len(rows))
-            total[rows] += (
-                weight * counts * (k1 + 1) / (counts + k1 * (1 - b + b * self.lengths[rows] / average))
-            )
+            total[rows] += weights(counts, self.lengths[rows] / average, len(self.lengths), k1, b)
         return total
 
 

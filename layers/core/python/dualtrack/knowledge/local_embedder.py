@@ -1,4 +1,4 @@
-"""Embeddings from our own function ``embed``, which needs no key (`dualtrack.models.minilm`)."""
+"""Embeddings from our own function ``embed``, which needs no key (`dualtrack.knowledge.minilm`)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dualtrack.storage.clients import LazyClient
-from dualtrack.tools.documentation.values import Degraded
+from dualtrack.errors import Degraded
+from dualtrack.runtime.clients import LazyClient
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda.client import LambdaClient
 
 LOCAL_MODEL: Final = "all-MiniLM-L6-v2-int8"
-"""The name of `dualtrack.models.minilm`, which loads the model's runtime and is not imported here."""
+"""The name of `dualtrack.knowledge.minilm`, which loads the model's runtime and is not imported here."""
 
 TEXTS_AT_ONCE: Final = 16
 """Texts of a call, which take less than a second. Small calls are answered one after the other, so that a caller whose

@@ -5,20 +5,21 @@ Computed in float64, where no finite float32 vector overflows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from dualtrack.tools.documentation.values import Degraded
+from dualtrack.errors import Degraded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from dualtrack.tools.documentation.settings import Distance
-
+    Array = NDArray[Any]
     Floats = NDArray[np.float64]
+
+Distance = Literal["cosine", "euclidean"]
 
 _ROWS_AT_ONCE: Final = 2_048
 
@@ -71,3 +72,34 @@ def _cosine(point: Floats, matrix: Floats) -> Floats:
 def _euclidean(point: Floats, matrix: Floats) -> Floats:
     scores: Floats = 1 / (1 + np.linalg.norm(matrix - point, axis=1))
     return scores
+
+
+def cosines(vectors: Array, query_vector: bytes) -> Array:
+    """The cosine of each row with the query, float32; 0 if either is a zero vector."""
+    query = np.frombuffer(query_vector, "<f4")
+    scores = np.zeros(len(vectors), np.float32)
+    length = float(np.linalg.norm(query))
+    if not length or not np.isfinite(length):
+        return scores
+    for start in range(0, len(vectors), _ROWS_AT_ONCE):
+        block = vectors[start : start + _ROWS_AT_ONCE].astype(np.float32)
+        lengths = np.sqrt(np.einsum("ij,ij->i", block, block)) * length
+        np.divide(block @ query, lengths, out=scores[start : start + _ROWS_AT_ONCE], where=lengths > 0)
+    return scores
+
+
+def comparable(vectors: Array | None, query_vector: bytes | None) -> bool:
+    """Whether both exist and have the same width."""
+    return vectors is not None and query_vector is not None and len(query_vector) == 4 * vectors.shape[1]
+
+
+def quantised(vectors: Sequence[bytes]) -> Array:
+    """The vectors as rows of int8: each is scaled so that its largest number becomes 127, which changes its direction
+    by less than a degree."""
+    width = len(vectors[0]) if vectors else 0
+    rows = np.empty((len(vectors), width // 4), np.int8)
+    for row, vector in enumerate(vectors):
+        numbers = np.frombuffer(vector, "<f4")
+        largest = float(np.abs(numbers).max(initial=0.0))
+        rows[row] = np.round(numbers * (127 / largest)) if largest else 0
+    return rows

@@ -1,4 +1,4 @@
-"""Ranking by keywords: BM25 (rank-bm25) over words (`dualtrack.search_terms`)."""
+"""Ranking by keywords: BM25 (rank-bm25) over words (`dualtrack.knowledge.words`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rank_bm25 import BM25Plus
 
-from dualtrack.search_terms import Terms, words
+from dualtrack.knowledge.words import Terms, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from dualtrack.corpora.ingest import NotEmbedded
+from dualtrack.knowledge.vectors import pack
+from dualtrack.knowledge.voyage import VoyageEmbedder
 from dualtrack.tools.courses.ranking import search
-from dualtrack.tools.documentation.embeddings import VoyageEmbedder
-from dualtrack.tools.documentation.settings import RetrievalSettings
-from dualtrack.tools.documentation.vectors import pack
 from starlette.responses import JSONResponse, Response
 
 from tests.drivers.corpus_world import LOOP, CorpusWorld, course, limited, long_course, texts_of
@@ -34,7 +33,7 @@ def voyage() -> Iterator[FakeVoyage]:
 
 @pytest.fixture
 def world(voyage: FakeVoyage) -> Iterator[CorpusWorld]:
-    embedder = VoyageEmbedder(voyage.api_key, voyage.url, MODEL, RetrievalSettings())
+    embedder = VoyageEmbedder(voyage.api_key, voyage.url, MODEL)
     yield CorpusWorld(model=MODEL, embedder=embedder)
     LOOP.run(embedder.close(), 5)
 
@@ -60,10 +59,9 @@ def test_texts_go_in_batches_within_the_limits_of_a_request(world: CorpusWorld, 
     assert (job.status, job.embedded, world.published().model) == ("done", len(index) + 1, MODEL)
     assert len(texts) == len(set(texts)) == len(index) + 1, "each chunk once, and the title"
     assert {request["input_type"] for request in voyage.requests} == {"document"}
-    settings = RetrievalSettings()
     for request in voyage.requests:
-        assert len(request["input"]) <= settings.embedding_batch
-        assert sum(len(text) // 3 + 1 for text in request["input"]) <= settings.embedding_batch_tokens
+        assert len(request["input"]) <= 256
+        assert sum(len(text) // 3 + 1 for text in request["input"]) <= 60_000
     assert len(voyage.requests) > len(index) // 256
     assert_each_chunk_has_its_vector(world)
 

@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Literal, NoReturn, Protocol
+from typing import TYPE_CHECKING, Final, NoReturn
 from urllib.parse import urlsplit
 
 import aiohttp
 import voyageai
 from voyageai.client_async import AsyncClient
 
+from dualtrack.errors import Degraded
+from dualtrack.knowledge.vectors import pack
 from dualtrack.models.metering import asking
 from dualtrack.models.turn import Usage
-from dualtrack.tools.documentation.values import Degraded
-from dualtrack.tools.documentation.vectors import pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dualtrack.tools.documentation.settings import RetrievalSettings
+    from dualtrack.knowledge.embedder import InputType
 
-InputType = Literal["query", "document"]
-
-
-class Embedder(Protocol):
-    """Texts to little-endian float32 vectors; raises `Degraded` if it fails."""
-
-    @property
-    def model(self) -> str:
-        """The name that identifies its vectors."""
-
-    async def embed(self, texts: Sequence[str], input_type: InputType, timeout: float) -> tuple[bytes, ...]:
-        """One vector per text, in order."""
-
-    async def close(self) -> None:
-        """Close the connections."""
-
-
-_CHARACTERS_PER_TOKEN = 3
+_CHARACTERS_PER_TOKEN: Final = 3
+_TEXTS_AT_ONCE: Final = 256
+_TOKENS_AT_ONCE: Final = 60_000
+"""Maximum (estimated) of a request."""
 
 _LOOK_AT: Final = {
     "AuthenticationError": " (look at VOYAGE_API_KEY)",
@@ -53,16 +39,15 @@ class VoyageEmbedder:
     better than waiting.
     """
 
-    def __init__(self, api_key: str, base_url: str, model: str, settings: RetrievalSettings) -> None:
+    def __init__(self, api_key: str, base_url: str, model: str) -> None:
         self.model = model
         self._key = api_key
         self._base_url = _versioned(base_url)
-        self._settings = settings
         self._session: aiohttp.ClientSession | None = None
 
     async def embed(self, texts: Sequence[str], input_type: InputType, timeout: float) -> tuple[bytes, ...]:
         """One vector per text, in order. Raises `Degraded` for anything but a complete answer."""
-        batches = list(_batches(texts, self._settings))
+        batches = list(_batches(texts))
         try:
             answers = await asyncio.gather(*(self._batch(batch, input_type, timeout) for batch in batches))
         except Degraded:
@@ -109,13 +94,13 @@ def _versioned(base_url: str) -> str:
     return address if not address or urlsplit(address).path else f"{address}/v1"
 
 
-def _batches(texts: Sequence[str], settings: RetrievalSettings) -> Iterator[Sequence[str]]:
+def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
     """Consecutive texts within Voyage's limits of texts and tokens per request."""
     batch: list[str] = []
     tokens = 0
     for text in texts:
         size = len(text) // _CHARACTERS_PER_TOKEN + 1
-        full = len(batch) >= settings.embedding_batch or tokens + size > settings.embedding_batch_tokens
+        full = len(batch) >= _TEXTS_AT_ONCE or tokens + size > _TOKENS_AT_ONCE
         if batch and full:
             yield batch
             batch, tokens = [], 0

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dualtrack.models.minilm import DIMENSIONS, MAX_CHARACTERS, NAME, MiniLm, load
-from dualtrack.tools.local_embeddings import LOCAL_MODEL
+from dualtrack.knowledge.local_embedder import LOCAL_MODEL
+from dualtrack.knowledge.minilm import DIMENSIONS, MAX_CHARACTERS, NAME, MiniLm, load
 
 FUNCTION = Path(__file__).parents[3] / "functions" / "embed"
 
