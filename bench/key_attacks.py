@@ -1,6 +1,6 @@
 """What was tried on API keys, how often, and what held: ``uv run --group test python -m bench.key_attacks``.
 
-Prints the table of docs/keys.md. Stops at the first attack that does not hold.
+Prints what was tried, how often, and what held, as a table. Stops at the first attack that does not hold.
 """
 
 from __future__ import annotations
