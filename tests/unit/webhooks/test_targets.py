@@ -1,4 +1,4 @@
-"""No way inside: each target of the table in docs/webhooks.md, and what happens to it (CONTRACT 4)."""
+"""No way inside: each target of addresses.md, and what happens to it (CONTRACT 4)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from tests.servers.webhook_receiver import receiving
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-GUIDE: Final = Path(__file__).parents[3] / "docs" / "webhooks.md"
+ADDRESSES: Final = Path(__file__).with_name("addresses.md")
 _ROW: Final = re.compile(r"^\| `(.+?)` \| (?:`(.+?)`)? ?\| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 TABLE: Final = [
     (url, tuple(names.split(", ")) if names else (), happens)
-    for url, names, _, happens in _ROW.findall(GUIDE.read_text(encoding="utf-8"))
+    for url, names, _, happens in _ROW.findall(ADDRESSES.read_text(encoding="utf-8"))
 ]
 
 
