@@ -6,6 +6,7 @@ nothing. Here a test's group depends only on its file, and so on its id.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -18,19 +19,26 @@ if TYPE_CHECKING:
 
 APART: Final = frozenset(
     {
-        "test_local_stack",
-        "test_restart",
-        "test_restore",
-        "test_faults",
-        "test_github_chat",
+        "test_aws_commands",
+        "test_aws_down",
+        "test_bedrock",
         "test_crash_workers",
         "test_documents",
+        "test_example_desk",
+        "test_faults",
+        "test_github_chat",
         "test_github_mcp",
-        "test_mcp_peers",
         "test_installs",
+        "test_local_stack",
+        "test_mcp_peers",
+        "test_offline_answers",
         "test_own_layers",
         "test_own_project",
+        "test_own_tools",
         "test_recorded_calls",
+        "test_reload",
+        "test_restart",
+        "test_restore",
     }
 )
 """The end-to-end files that do not use the shared stack."""
@@ -61,17 +69,24 @@ def group_of(nodeid: str) -> str:
     return path.as_posix() if path.as_posix() in TOGETHER else nodeid
 
 
+def rank(group: str) -> int:
+    """Groups begin first, single tests fill the remaining time: the long ones, of properties, before the rest."""
+    return 0 if "::" not in group else 1 if group.startswith("tests/property/") else 2
+
+
 class Groups(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
-    """A group runs on one worker; groups are scheduled first, single tests fill the remaining time."""
+    """A group runs on one worker; within a rank, xdist begins with the group of most tests."""
+
+    _ranked = False
 
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        """xdist sorts by the number of tests, which would run a group of one long test (a storm) last."""
-        group = next((unit for unit in self.workqueue if "::" not in unit), None)
-        if group:
-            self.workqueue.move_to_end(group, last=False)
+        """xdist sorts by the number of tests alone, which would run a group of one long test (a storm) last."""
+        if not self._ranked:
+            self.workqueue = OrderedDict(sorted(self.workqueue.items(), key=lambda unit: rank(unit[0])))
+            self._ranked = True
         super()._assign_work_unit(node)
 
 

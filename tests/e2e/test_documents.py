@@ -64,7 +64,7 @@ def test_the_readme_s_commands_work_as_they_stand(copy: Copy) -> None:
     assert "Traceback" not in done.stdout
 
 
-@pytest.mark.skipif(not LONG, reason="the short form runs the README's commands alone")
+@pytest.mark.skipif(not LONG, reason="the README's alone; all: DUALTRACK_LONG=1")
 def test_the_commands_of_docs_work_as_they_stand(copy: Copy) -> None:
     """After the README's question and its follow-ups, which documents show; ``ch_…`` is that follow-up's chat,
     ``key_…`` a key."""
@@ -91,7 +91,7 @@ def test_the_commands_of_docs_work_as_they_stand(copy: Copy) -> None:
     assert "Traceback" not in done.stdout
 
 
-@pytest.mark.skipif(not LONG, reason="they import numpy, models and the CDK")
+@pytest.mark.skipif(not LONG, reason="they import numpy, models and the CDK: DUALTRACK_LONG=1")
 def test_the_benches_of_docs_start() -> None:
     """Their modules can be imported; what they measure takes minutes to hours."""
     modules = {

@@ -158,7 +158,7 @@ def test_a_field_of_the_stage_changes_and_changes_back(switch: str) -> None:
     there_and_back(EVERYTHING, with_everything(**STAGE[switch]))
 
 
-@pytest.mark.skipif(not LONG, reason="the long form; the short one switches all at once")
+@pytest.mark.skipif(not LONG, reason="the short form switches all at once: DUALTRACK_LONG=1")
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_a_setting_goes_on_off_and_on_again(switch: str) -> None:
     there_and_back(PROD, Variant(settings=SWITCHES[switch]))
