@@ -1,7 +1,7 @@
 """Walks from one deployment of a stage to the next, over a small fake of CloudFormation (`tests.infra.cloudformation`):
 each setting on, off and on again, failures and another attempt, two regions, and the end of a stage at each point.
 
-docs/aws/walks.md has the table of what was tried, what AWS would have said, and what holds.
+docs/aws/walks.md says what holds.
 """
 
 from __future__ import annotations
