@@ -124,10 +124,11 @@ class Charged:
         on_text: Callable[[str], None],
         seconds: float = CALL_SECONDS,
         on_first: Callable[[FirstByte], None] = ignore,
+        on_thought: Callable[[str], None] = ignore,
     ) -> ModelReply:
         """A turn, or a joint call for summaries."""
         self.first = self.first or request
-        reply = self.model.stream(request, on_text, seconds, on_first)
+        reply = self.model.stream(request, on_text, seconds, on_first, on_thought)
         self._charge(reply.usage)
         return reply
 

@@ -207,13 +207,25 @@ def conversation_lines(conversation: answers.ConversationRecords, now: datetime)
         if record["type"] == "tool_call" and "result" in record:
             yield f"  {one_line(record['result'], _PREVIEW)}"
         else:
-            yield clean(record.get("content") or "").strip("\n")
+            yield from _said(record)
 
 
 def record_lines(record: answers.Record) -> Iterator[str]:
     """The record's heading, and its text whole."""
     yield _heading(record)
-    yield clean(record[_text_field(record)])
+    if record.get("thinking_characters"):
+        yield from _said(record)
+    else:
+        yield clean(record[_text_field(record)])
+
+
+def _said(record: answers.Record) -> Iterator[str]:
+    """The text of a record; the model's thinking apart from what it wrote, dimmed behind a bar."""
+    content, thought = record.get("content") or "", record.get("thinking_characters", 0)
+    for line in clean(content[:thought]).strip("\n").splitlines():
+        yield click.style(f"  thinking | {line}", dim=True)
+    if text := clean(content[thought:]).strip("\n"):
+        yield text
 
 
 _WHO: Final = {"user": "question", "assistant": "answer"}

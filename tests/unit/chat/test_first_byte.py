@@ -65,6 +65,7 @@ class Stopped:
         on_text: Callable[[str], None],
         seconds: float = CALL_SECONDS,
         on_first: Callable[[FirstByte], None] = ignore,
+        on_thought: Callable[[str], None] = ignore,
     ) -> ModelReply:
         def then_stop(text: str) -> None:
             on_text(text)
@@ -72,7 +73,7 @@ class Stopped:
                 pass
             self.stop()
 
-        return self.model.stream(request, then_stop, seconds, on_first)
+        return self.model.stream(request, then_stop, seconds, on_first, on_thought)
 
 
 def stop_in_mid_answer(world: World, chat: Chat) -> Chat:

@@ -10,7 +10,8 @@ import { numberOf } from "./branches.js";
 import { byId } from "./dom.js";
 import { follow } from "./events.js";
 import { admitted, ask, fromRecords, isOpen, reduce, withChat } from "./exchange.js";
-import { ExchangeView, tick } from "./exchange_view.js";
+import { ExchangeView } from "./exchange_view.js";
+import { tick } from "./turn_view.js";
 
 const ATTEMPTS = 3;
 const TICK = 200;

@@ -7,7 +7,8 @@
  * status: sending | running | paused | answered | done | failed | cancelled
  * pause: null, or what a paused chat waits for: {calls: [{id, tool, input, kind, allowable}], expiresAt}
  * branches: null, or the conversations that branch here (`branchesOf`)
- * turns: [{turn, maxTurns, final, misfit, text, began, ended, calls: [id], retry?: {tries, at, seconds, until}}],
+ * turns: [{turn, maxTurns, final, misfit, thinking, thought, text, began, ended, calls: [id],
+ * retry?: {tries, at, seconds, until}}]; `thought` is when its thinking ended,
  * calls: {id: {…, state}}
  */
 import { placed } from "./file_chip.js";
@@ -73,6 +74,8 @@ const HANDLERS = {
         maxTurns: data.max_turns,
         final: data.final,
         misfit: data.misfit ?? "",
+        thinking: "",
+        thought: "",
         text: "",
         began: data.at,
         ended: "",
@@ -81,10 +84,18 @@ const HANDLERS = {
       },
     ],
   }),
+  thinking: (exchange, data) => ({
+    ...exchange,
+    turns: exchange.turns.map((turn) =>
+      turn.turn === data.turn ? { ...turn, thinking: turn.thinking + data.text, retry: null } : turn,
+    ),
+  }),
   delta: (exchange, data) => ({
     ...exchange,
     turns: exchange.turns.map((turn) =>
-      turn.turn === data.turn ? { ...turn, text: turn.text + data.text, retry: null } : turn,
+      turn.turn === data.turn
+        ? { ...turn, text: turn.text + data.text, thought: turn.thought || data.at, retry: null }
+        : turn,
     ),
   }),
   retrying: (exchange, data) => ({
@@ -231,11 +242,11 @@ export const isFile = (record) => /-f\d+$/.test(record.record_id);
 
 function fromGroup(records) {
   let exchange = { ...ask("", []), status: "running" };
-  let thought = "";
+  let thought = { thinking: "", text: "" };
   for (const record of records) {
     if (record.type === "tool_call") {
       exchange = withCall(exchange, record, thought);
-      thought = "";
+      thought = { thinking: "", text: "" };
     } else if (record.role === "user") {
       if (isFile(record)) continue; // its question lists it
       exchange = {
@@ -248,10 +259,19 @@ function fromGroup(records) {
     } else if (record.record_id.endsWith("-r")) {
       exchange = withResponse(exchange, record);
     } else {
-      thought = record.content;
+      thought = partsOf(record);
     }
   }
   return exchange;
+}
+
+/** What a record of the full track says before its tools: `{thinking, text}`. */
+export function partsOf({ content, thinking_characters: thought = 0 }) {
+  const characters = [...content];
+  return {
+    thinking: characters.slice(0, thought).join(""),
+    text: characters.slice(thought).join("").trimStart(),
+  };
 }
 
 function withCall(exchange, record, thought) {
@@ -259,7 +279,16 @@ function withCall(exchange, record, thought) {
   const turn =
     last?.turn === record.turn
       ? last
-      : { turn: record.turn, maxTurns: 0, final: false, text: thought, began: "", ended: "", calls: [] };
+      : {
+          turn: record.turn,
+          maxTurns: 0,
+          final: false,
+          ...thought,
+          thought: "",
+          began: "",
+          ended: "",
+          calls: [],
+        };
   const call = {
     id: record.record_id,
     tool: record.tool,

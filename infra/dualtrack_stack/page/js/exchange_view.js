@@ -1,16 +1,16 @@
 /** An exchange on the page: the question, the steps, the answer, its sources and its figures. */
 import { AnswerText } from "./answer_text.js";
 import { branchLinks } from "./branch_links.js";
-import { busyLine, busyText, isTold, tickBusy } from "./busy_model.js";
+import { busyLine, busyText, isTold } from "./busy_model.js";
 import { codeBlock, colourCode } from "./code_block.js";
-import { announce, h, icon, recordButton } from "./dom.js";
+import { announce, h, recordButton } from "./dom.js";
 import { isOpen, writing } from "./exchange.js";
 import { piecesOf } from "./fences.js";
 import { fileChips } from "./file_chip.js";
-import { between, count, plural, seconds, soFar, start } from "./format.js";
+import { count, plural, soFar } from "./format.js";
 import { pauseCard } from "./pause_card.js";
-import { resultPreview } from "./result_preview.js";
 import { sourceList } from "./source_list.js";
+import { label, spinner, TurnView, thoughtFor } from "./turn_view.js";
 
 const STOPS = {
   max_turns: "The turn limit was reached; the answer uses what was found so far.",
@@ -25,14 +25,6 @@ const STOPS = {
 
 const MOST_CODE = 20; // coloured blocks of a question
 
-const STATES = {
-  running: "running",
-  waiting: "waiting for you",
-  ok: "done",
-  error: "failed",
-  stopped: "stopped",
-};
-
 export class ExchangeView {
   element = h("li", { class: "exchange" });
   #exchange;
@@ -43,6 +35,8 @@ export class ExchangeView {
   #steps = h("details", { class: "steps", hidden: true });
   #stepsHead = h("summary", {});
   #stepList = h("ol", { class: "turns" });
+  #turns = new Map();
+  #shortage = null;
   #trouble = h("p", { class: "connection", hidden: true });
   #pause = h("div", { hidden: true });
   #answer = h("div", { class: "answer prose", hidden: true });
@@ -128,27 +122,38 @@ export class ExchangeView {
   #drawSteps(before) {
     const { status, turns, calls, shortage } = this.#exchange;
     const running = isOpen(this.#exchange);
-    const none = Object.keys(calls).length === 0 && !shortage;
+    const none = Object.keys(calls).length === 0 && !shortage && !turns.some((turn) => turn.thinking);
     this.#steps.hidden = !running && none;
     // open while it runs, closed once it is answered, unless the reader has toggled it
     if (running && !isOpenBefore(before)) this.#steps.open = true;
     if (before && isOpen(before) && !running) this.#steps.open = false;
     this.#stepsHead.replaceChildren(...this.#summary(running));
-    this.#stepList.replaceChildren(
-      ...turns.filter((turn) => running || turn.calls.length > 0).map((turn) => this.#turn(turn, status)),
-      shortage
-        ? h(
-            "li",
-            { class: "shortage" },
-            `A tool was not run: it needs ${plural(shortage.required, "credit")}, ` +
-              `${count(shortage.available)} are left.`,
-          )
-        : "",
+    const list = turns
+      .filter((turn) => running || turn.calls.length > 0 || turn.thinking)
+      .map((turn) => this.#turn(turn.turn).update(turn, calls, status === "running"));
+    if (shortage) list.push(this.#short(shortage));
+    const { children } = this.#stepList;
+    if (list.length !== children.length || list.some((item, place) => item !== children[place]))
+      this.#stepList.replaceChildren(...list);
+  }
+
+  /** The view of a turn: the same one each time, so that what the reader has opened stays open. */
+  #turn(number) {
+    if (!this.#turns.has(number)) this.#turns.set(number, new TurnView());
+    return this.#turns.get(number);
+  }
+
+  #short({ required, available }) {
+    this.#shortage ??= h(
+      "li",
+      { class: "shortage" },
+      `A tool was not run: it needs ${plural(required, "credit")}, ${count(available)} are left.`,
     );
+    return this.#shortage;
   }
 
   #summary(running) {
-    const { status, turns, turnCount, calls } = this.#exchange;
+    const { status, turns, turnCount, calls, shortage } = this.#exchange;
     const all = Object.values(calls);
     if (running) {
       const last = turns.at(-1);
@@ -171,38 +176,11 @@ export class ExchangeView {
     }
     const failed = all.filter((call) => call.state === "error").length;
     const rounds = turns.filter((turn) => turn.calls.length > 0).length;
+    if (all.length === 0 && !shortage) return [thoughtFor(turns)];
     return [
       `${plural(all.length, "tool")} in ${plural(rounds, "round")}, ${plural(turnCount || turns.length, "model call")}`,
       failed ? h("span", { class: "bad" }, `${failed} failed`) : "",
     ];
-  }
-
-  #turn(turn, status) {
-    const { calls } = this.#exchange;
-    const time =
-      turn.began && turn.ended
-        ? seconds(between(turn.began, turn.ended))
-        : turn.began && !turn.ended && status === "running"
-          ? clock(turn.began)
-          : "";
-    return h(
-      "li",
-      { class: "turn" },
-      h(
-        "p",
-        { class: "turn-head" },
-        h("span", {}, `Turn ${turn.turn}`),
-        time && h("span", { class: "time" }, time),
-      ),
-      turn.calls.length > 0 && turn.text ? h("p", { class: "interim" }, turn.text) : "",
-      turn.calls.length > 0
-        ? h(
-            "ul",
-            { class: "calls" },
-            turn.calls.map((id) => call(calls[id])),
-          )
-        : "",
-    );
   }
 
   #drawPause() {
@@ -344,77 +322,5 @@ function questionFoot(messageId, branches) {
 }
 
 const isOpenBefore = (before) => before !== undefined && isOpen(before);
-
-function call(toolCall) {
-  const input = start(
-    Object.values(toolCall.input ?? {})
-      .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
-      .join(" · "),
-    160,
-  );
-  const time =
-    toolCall.state === "running"
-      ? clock(toolCall.began)
-      : isDone(toolCall) && toolCall.seconds !== null
-        ? seconds(toolCall.seconds)
-        : "";
-  return h(
-    "li",
-    { class: `call ${toolCall.state}` },
-    mark(toolCall.state),
-    h(
-      "div",
-      { class: "call-body" },
-      h(
-        "p",
-        { class: "call-head" },
-        h("span", { class: "tool" }, toolCall.tool),
-        h("span", { class: "visually-hidden" }, ` ${STATES[toolCall.state]} `),
-        isDone(toolCall) ? recordButton(toolCall.id) : "",
-        time && h("span", { class: "time" }, time),
-      ),
-      input && h("p", { class: "input" }, input),
-      isDone(toolCall) && toolCall.preview
-        ? h("p", { class: "preview" }, resultPreview(toolCall.preview))
-        : "",
-      fileChips(toolCall.attachments ?? []),
-    ),
-  );
-}
-
-const isDone = ({ state }) => state !== "running" && state !== "waiting";
-
-function mark(state) {
-  if (state === "running") return spinner();
-  if (state === "waiting") return h("span", { class: "waiting-mark", "aria-hidden": "true" });
-  return h("span", { class: "state" }, icon(state === "ok" ? "check" : "cross"));
-}
-
-const spinner = () => h("span", { class: "spinner", "aria-hidden": "true" });
-
-/** A running time; `tick` updates all of them. */
-const clock = (began) =>
-  h("span", { class: "clock", "data-began": began }, seconds(between(began, new Date().toISOString())));
-
-export function tick() {
-  tickBusy();
-  const now = new Date().toISOString();
-  for (const element of document.querySelectorAll(".clock"))
-    element.textContent = seconds(between(element.dataset.began, now));
-}
-
-const WORDS = {
-  retrieve_documentation: "searching documentation",
-  retrieve_full_context: "reading the full record",
-  search_conversation: "searching this conversation",
-  search_course_content: "searching course materials",
-  get_course_outline: "reading a course's outline",
-  find_node: "looking a node up",
-  run_query: "querying the graph",
-  find_path: "looking for a path",
-  get_schema: "reading the graph's schema",
-};
-
-const label = (tool) => WORDS[tool] ?? tool;
 
 const verdict = (kind, text) => h("p", { class: `verdict ${kind}` }, text);

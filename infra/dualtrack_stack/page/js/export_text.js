@@ -1,4 +1,5 @@
 /** A conversation as a file, in Markdown or JSON. Pure. */
+import { partsOf } from "./exchange.js";
 
 /** A code block whose fence is longer than any run of backticks in the text. */
 export function fenced(text, language = "") {
@@ -30,6 +31,10 @@ function section(record) {
       `### ${id} · answer${record.stop && record.stop !== "complete" ? ` (${record.stop})` : ""}`,
       record.content,
     ];
+  if (record.thinking_characters) {
+    const { thinking, text } = partsOf(record);
+    return [`### ${id} · thinking`, fenced(thinking), text];
+  }
   return [`### ${id}`, record.role === "user" ? fenced(record.content) : record.content];
 }
 

@@ -2,7 +2,7 @@
 import { AnswerText } from "./answer_text.js";
 import { close, show } from "./dialogs.js";
 import { h, recordButton } from "./dom.js";
-import { isFile } from "./exchange.js";
+import { isFile, partsOf } from "./exchange.js";
 import { fileChips, placed } from "./file_chip.js";
 import { count, moment, plural, seconds, tokens } from "./format.js";
 import { graphResult, shapeOf } from "./graph_result.js";
@@ -18,7 +18,7 @@ export async function openRecord(api, conversationId, recordId, onAsk) {
   show(`Record ${recordId}`, h("p", { class: "muted" }, "Loading…"));
   try {
     const record = await api.record(conversationId, recordId);
-    show(`Record ${recordId}`, facts(record), body(record, onAsk), related(record));
+    show(`Record ${recordId}`, facts(record), ...[body(record, onAsk)].flat(), related(record));
   } catch (problem) {
     show(`Record ${recordId}`, h("p", { class: "problem" }, problem.message));
   }
@@ -33,7 +33,9 @@ function facts(record) {
         ? "Question"
         : record.record_id.endsWith("-r")
           ? "Response"
-          : "Interim text");
+          : record.thinking_characters
+            ? "Thinking, and text before tools"
+            : "Interim text");
   const length = record.result ?? record.content;
   const entries = [
     ["Kind", kind],
@@ -65,9 +67,14 @@ function body(record, onAsk) {
   if (isFile(record)) return textPreview(record.content);
   if (record.role === "user" || record.type === "summary" || record.type === "digest")
     return h("p", { class: "plain" }, record.content);
+  const { thinking, text } = partsOf(record);
   const answer = h("div", { class: "prose" });
-  new AnswerText(answer).update(record.content);
-  return answer;
+  new AnswerText(answer).update(text);
+  return [
+    thinking &&
+      h("details", { class: "thinking" }, h("summary", {}, "Thinking"), h("p", { class: "plain" }, thinking)),
+    answer,
+  ].filter(Boolean);
 }
 
 /** A result as tables and a drawing if it has such a shape, followed by its text. */

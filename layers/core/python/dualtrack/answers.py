@@ -432,6 +432,9 @@ class Record(TypedDict):
     type: Annotated[RecordType, "The type of the record"]
     role: Annotated[Role, "Its author"]
     content: NotRequired[Annotated[str, "Its text; a tool call has `result` instead"]]
+    thinking_characters: NotRequired[
+        Annotated[Count, "How much of its text, from the first character, is the model's thinking"]
+    ]
     attachments: NotRequired[Annotated[Sequence[Attachment], "Its files"]]
     created_at: Annotated[Time, "When it was created"]
     tool_use_id: NotRequired[Annotated[str, "The model's own id of the call"]]

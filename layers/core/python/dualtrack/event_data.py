@@ -30,7 +30,7 @@ class RecordEvent(TypedDict):
 
 
 class TurnEvent(TypedDict):
-    """A model call begins. The same number again means a retry: discard that turn's deltas."""
+    """A model call begins. The same number again means a retry: discard that turn's thinking and text."""
 
     turn: TurnNumber
     max_turns: Annotated[Count, "Maximum model calls that may use tools"]
@@ -38,6 +38,13 @@ class TurnEvent(TypedDict):
     misfit: NotRequired[
         Annotated[str, "Why the answer before it does not fit its schema: this call answers once more"]
     ]
+
+
+class ThinkingEvent(TypedDict):
+    """What the model thinks before it writes, as it does; never part of the answer."""
+
+    turn: TurnNumber
+    text: Annotated[str, "The next piece"]
 
 
 class DeltaEvent(TypedDict):
@@ -141,6 +148,7 @@ EVENTS: Final[Mapping[str, type]] = MappingProxyType(
     {
         "record": RecordEvent,
         "turn": TurnEvent,
+        "thinking": ThinkingEvent,
         "delta": DeltaEvent,
         "tool_calls_start": ToolCallsStartEvent,
         "tool_result": ToolResultEvent,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ResumedEvent,
         RetryingEvent,
         StartedCall,
+        ThinkingEvent,
         ToolCallsStartEvent,
         ToolResultEvent,
         TurnEvent,
@@ -63,7 +64,7 @@ def record_stored(record_id: str, role: Role, kind: RecordType) -> Event:
 
 
 def turn_begins(turn: int, max_turns: int, *, final: bool, misfit: str = "") -> Event:
-    """A model call begins; a repeat of the number voids that turn's deltas so far. ``misfit``: why the answer before it
+    """A model call begins; a repeat of the number voids that turn's text so far. ``misfit``: why the answer before it
     has to be given again."""
     data: TurnEvent = {"turn": turn, "max_turns": max_turns, "final": final}
     if misfit:
@@ -76,6 +77,12 @@ def retrying(turn: int, reason: BusyReason, tries: int, seconds: int, until: str
     ``until`` then at the latest (ISO 8601)."""
     data: RetryingEvent = {"turn": turn, "reason": reason, "try": tries, "seconds": seconds, "until": until}
     return _event("retrying", data)
+
+
+def thinking(turn: int, text: str) -> Event:
+    """What the model thinks before it writes; no part of the answer."""
+    data: ThinkingEvent = {"turn": turn, "text": text}
+    return _event("thinking", data)
 
 
 def delta(turn: int, text: str) -> Event:

@@ -90,6 +90,8 @@ def record_json(
     body["result" if record.call else "content"] = text[offset:end]
     if end < len(text):
         body["next_offset"] = end
+    if thought := record.thinking_characters:
+        body["thinking_characters"] = thought
     if files := files_of(record):
         body["attachments"] = [attachment_json(file) for file in files]
     if record.chat_id:

@@ -605,13 +605,13 @@ def _ask(run: _Run, request: Mapping[str, Any], writer: DeltaWriter) -> ModelRep
     asked_at = time.monotonic()
     write = ignore if run.output is not None else writer.write
     on_text = _reporting_first_text(write, run.told.first_text, asked_at)
-    reply = run.model.stream(request, on_text, on_first=writer.begin)
+    reply = run.model.stream(request, on_text, on_first=writer.begin, on_thought=writer.think)
     again = without_thinking(request, run.profile.max_tokens) if reply.is_thought_alone else None
     left = CALL_SECONDS - (time.monotonic() - asked_at)
     if again is None or left < _LEAST_SECONDS:
         return reply
     try:
-        second = run.model.stream(again, on_text, left, writer.begin)
+        second = run.model.stream(again, on_text, left, writer.begin, writer.think)
     except ModelRefused:
         return reply
     usage = reply.usage + second.usage

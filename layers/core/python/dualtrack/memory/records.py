@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
 from dualtrack.codec import APART, As, stored
+from dualtrack.ids import parse_record_id
 from dualtrack.memory.full_history import MemorySums
 from dualtrack.models.prices import CACHE_SECONDS
 from dualtrack.models.receipt_data import ToolSideCalls
@@ -82,6 +83,12 @@ class Record:
     """For a summary: that of its block."""
     sums: MemorySums | None = None
     """For a response: the conversation's sums with its query in them, which a fork behind it inherits."""
+
+    @property
+    def thinking_characters(self) -> int:
+        """For a thought: how much of it precedes its interim text; all of it without one."""
+        parsed = parse_record_id(self.record_id)
+        return len(self.content) - self.said if parsed and parsed.kind == "thought" else 0
 
 
 @stored

@@ -19,7 +19,7 @@ from dualtrack.errors import DualtrackError, ModelBusy, ModelRefused, ModelUnava
 from dualtrack.models.anthropic_sdk import Anthropic, anthropic
 from dualtrack.models.busy import asked_seconds, busy_reason
 from dualtrack.models.protocol import CALL_SECONDS, ignore
-from dualtrack.models.reading import Reading
+from dualtrack.models.reading import Reading, thought_in
 from dualtrack.models.trouble import own_words
 from dualtrack.models.turn import FirstByte, Usage
 from dualtrack.settings import NOT_SET
@@ -54,9 +54,9 @@ class Claude:
         on_text: Callable[[str], None],
         seconds: float = CALL_SECONDS,
         on_first: Callable[[FirstByte], None] = ignore,
+        on_thought: Callable[[str], None] = ignore,
     ) -> ModelReply:
-        """A model call. ``on_first`` is called as the answer begins, ``on_text`` with every piece of text as it
-        arrives; both may raise to stop.
+        """A model call, as `dualtrack.models.protocol.Model.stream`.
 
         A stream that ends without a stop reason, or takes longer than ``seconds``, counts as interrupted.
         """
@@ -71,6 +71,8 @@ class Claude:
                 first_at = first_at or (time.monotonic() if event.type == "content_block_delta" else 0.0)
                 if text := reading.take(event):
                     on_text(text)
+                elif thought := thought_in(event):
+                    on_thought(thought)
                 if event.type == "message_start":
                     on_first(FirstByte(event.message.model, reading.usage))
                 if time.monotonic() > deadline:

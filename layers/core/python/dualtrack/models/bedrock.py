@@ -51,9 +51,10 @@ class BedrockClaude:
         on_text: Callable[[str], None],
         seconds: float = CALL_SECONDS,
         on_first: Callable[[FirstByte], None] = ignore,
+        on_thought: Callable[[str], None] = ignore,
     ) -> ModelReply:
         """A turn, as `Claude.stream`."""
-        return self.claude.stream(_named(request), on_text, seconds, on_first)
+        return self.claude.stream(_named(request), on_text, seconds, on_first, on_thought)
 
     def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
         """A short answer, as `Claude.complete`."""

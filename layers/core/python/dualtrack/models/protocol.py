@@ -36,9 +36,10 @@ class Model(Protocol):
         on_text: Callable[[str], None],
         seconds: float = CALL_SECONDS,
         on_first: Callable[[FirstByte], None] = ignore,
+        on_thought: Callable[[str], None] = ignore,
     ) -> ModelReply:
-        """A turn. ``on_first`` is called once, as the answer begins; ``on_text`` gets every piece of text as it
-        arrives. Both may raise to stop."""
+        """A turn. ``on_first`` is called once, as the answer begins; ``on_text`` and ``on_thought`` get every piece of
+        text and of readable thinking as it arrives. All may raise to stop."""
 
     def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
         """The text of a short answer, and its tokens."""

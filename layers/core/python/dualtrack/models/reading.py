@@ -94,6 +94,13 @@ class Reading:
         self._usage |= {name: figure for name, figure in counts.items() if isinstance(figure, int)}
 
 
+def thought_in(event: RawMessageStreamEvent) -> str:
+    """The piece of readable thinking that an event brings; empty if it brings none."""
+    if event.type == "content_block_delta" and event.delta.type == "thinking_delta":
+        return clean(event.delta.thinking)
+    return ""
+
+
 def _block(block: dict[str, Any], pieces: dict[str, str], broken: dict[str, str]) -> dict[str, Any]:
     """A block as it must be sent back: unchanged unless the service would refuse it."""
     written = pieces.pop("input", "")

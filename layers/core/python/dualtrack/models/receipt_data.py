@@ -155,28 +155,32 @@ class ReceiptData:
         return replace(self, ledger=(*self.ledger, *lines))
 
 
+_WRITTEN: Final = ("thinking", "delta")
+"""The events that bring what a model writes, all of which is paid."""
+
+
 def has_begun(newest: StoredEvent, turn: int) -> bool:
     """Whether the newest event says that the turn was begun before and not recorded."""
-    return newest.event in ("turn", "delta", "retrying") and newest.data["turn"] == turn
+    return newest.event in ("turn", "thinking", "delta", "retrying") and newest.data["turn"] == turn
 
 
 def begun_before(events: Sequence[StoredEvent], turn: int, heard: Heard | None) -> EarlierTries:
     """What an unrecorded turn has behind it. A call that the service refused because it was busy costs nothing, unless
     its answer had begun (``heard``, or text)."""
-    begins = [index for index, event in enumerate(events) if _is(event, "turn", turn)]
+    begins = [index for index, event in enumerate(events) if _is(event, "turn", turn=turn)]
     lost = []
     for number, (start, end) in enumerate(itertools.pairwise([*begins, len(events)]), start=1):
         own = events[start:end]
-        written = sum(len(event.data["text"]) for event in own if _is(event, "delta", turn))
+        written = sum(len(event.data["text"]) for event in own if _is(event, *_WRITTEN, turn=turn))
         usage = _cut(heard, written) if heard and (heard.turn, heard.tries) == (turn, number) else None
-        if written or usage or not any(_is(event, "retrying", turn) for event in own):
+        if written or usage or not any(_is(event, "retrying", turn=turn) for event in own):
             lost.append(LostCall(turn, events[start].data["at"], written, usage))
     return EarlierTries(len(begins), tuple(lost[-MAX_LOST:]), waits_of(events, turn))
 
 
 def waits_of(events: Sequence[StoredEvent], turn: int) -> ModelWait | None:
     """The waits of a turn."""
-    waits = [event for event in events if _is(event, "retrying", turn)]
+    waits = [event for event in events if _is(event, "retrying", turn=turn)]
     if not waits:
         return None
     return ModelWait(turn, waits[0].data["at"], len(waits), sum(event.data["seconds"] for event in waits))
@@ -187,5 +191,5 @@ def _cut(heard: Heard, written: int) -> Usage:
     return replace(heard.usage, output_tokens=max(heard.usage.output_tokens, tokens_of(written)))
 
 
-def _is(event: StoredEvent, name: str, turn: int) -> bool:
-    return event.event == name and event.data["turn"] == turn
+def _is(event: StoredEvent, *names: str, turn: int) -> bool:
+    return event.event in names and event.data["turn"] == turn

@@ -1,7 +1,7 @@
 """Writes the text of a turn as events while it is generated: soon, but with few writes (CONTRACT 5). The first byte of
 an answer is written before its text, which may come much later or never (CONTRACT 8).
 
-Pieces are collected for at most 130 ms and written as one event, so that streaming text arrives at most
+Pieces of text are collected for at most 130 ms and written as one event, so that streaming text arrives at most
 150 ms apart and a chat writes at most 8 deltas a second. A thread writes, so that writing never delays the
 model's stream, and text is not held back when the model pauses.
 """
@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.errors import ModelUnavailable, Superseded
-from dualtrack.events import delta
+from dualtrack.events import delta, thinking
 from dualtrack.models.protocol import ignore
 from dualtrack.text import EchoStripper
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from dualtrack.storage.event_log import EventLog
 
 WRITE_SECONDS: Final = 0.13
+THOUGHT_SECONDS: Final = 1.0
+"""How long thinking is collected while there is no text: a short one is written together with the first text."""
 
 
 class DeltaWriter:
@@ -48,6 +50,8 @@ class DeltaWriter:
         self._first: FirstByte | None = None
         self._stripper = EchoStripper()
         self._pending = ""
+        self._thinking = EchoStripper()
+        self._thought = ""
         self._ended = False
         self._failure: BaseException | None = None
         self._changed = threading.Condition()
@@ -63,6 +67,14 @@ class DeltaWriter:
             self._first = first
             self._changed.notify()
 
+    def think(self, text: str) -> None:
+        """Accept a piece of thinking; raises `Superseded` once this run has been overtaken."""
+        with self._changed:
+            if self._failure:
+                raise self._failure
+            self._thought += self._thinking.feed(text)
+            self._changed.notify()
+
     def write(self, text: str) -> None:
         """Accept a piece of text; raises `Superseded` once this run has been overtaken."""
         with self._changed:
@@ -76,9 +88,10 @@ class DeltaWriter:
     ) -> None:
         with self._changed:
             if kind is None:
+                self._thought += self._thinking.end()
                 self._pending += self._stripper.end()
             elif not issubclass(kind, ModelUnavailable):  # the text of a cut call is written: it is counted
-                self._pending = ""
+                self._thought = self._pending = ""
             self._ended = True
             self._changed.notify()
         self._thread.join()
@@ -88,25 +101,33 @@ class DeltaWriter:
     def _run(self) -> None:
         try:
             while (piece := self._next()) is not None:
-                first, text = piece
+                first, thought, text = piece
                 if first:
                     self._heard(first)
-                if not text:
+                events = [thinking(self._turn, thought)] if thought else []
+                if text:
+                    events.append(delta(self._turn, text))
+                if not events:
                     continue
                 started = time.monotonic()
-                self._log.append([delta(self._turn, text)], fence=self._fence)
+                self._log.append(events, fence=self._fence)
                 self._pause(WRITE_SECONDS - (time.monotonic() - started))
         except Exception as error:  # noqa: BLE001 - raised in the thread that streams
             with self._changed:
                 self._failure = error if isinstance(error, Superseded) else _DeltaWriteError(error)
 
-    def _next(self) -> tuple[FirstByte | None, str] | None:
-        """Wait for an answer's beginning or for text and return them; None at the end."""
+    def _next(self) -> tuple[FirstByte | None, str, str] | None:
+        """Wait for an answer's beginning, for thinking or for text, and return them; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._first or self._pending or self._ended)
+            self._changed.wait_for(lambda: self._thought or self._is_due())
+            self._changed.wait_for(self._is_due, timeout=THOUGHT_SECONDS)
             first, self._first = self._first, None
+            thought, self._thought = self._thought, ""
             text, self._pending = self._pending, ""
-            return (first, text) if first or text else None
+            return (first, thought, text) if first or thought or text else None
+
+    def _is_due(self) -> bool:
+        return bool(self._first or self._pending or self._ended)
 
     def _pause(self, seconds: float) -> None:
         with self._changed:
