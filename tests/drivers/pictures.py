@@ -238,7 +238,7 @@ def _page_picture(browser: Browser, url: str, name: str, scheme: str, width: int
     if width < 800:
         page.get_by_role("button", name="Conversations").click()
     page.get_by_role("link", name=QUESTION).first.click()
-    page.locator(".steps summary").first.click()
+    page.locator(".steps > summary").first.click()
     page.locator(".steps[open]").first.wait_for()
     page.mouse.move(width / 2, height / 2)
     page.mouse.wheel(0, -10_000)

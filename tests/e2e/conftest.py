@@ -170,9 +170,12 @@ class Script:
         """The next turn answers."""
         self.model.script.add({"match": self.key, "text": text, **more})
 
-    def asks(self, *calls: tuple[str, dict[str, Any]], text: str = "", **more: Any) -> None:
-        """The next turn calls tools."""
-        said = [{"type": "text", "text": text}] if text else []
+    def asks(
+        self, *calls: tuple[str, dict[str, Any]], text: str = "", thought: str = "", **more: Any
+    ) -> None:
+        """The next turn thinks, writes and calls tools; without calls it answers."""
+        said = [{"type": "thinking", "thinking": thought}] if thought else []
+        said += [{"type": "text", "text": text}] if text else []
         asked = [{"type": "tool_use", "name": name, "input": arguments} for name, arguments in calls]
         self.model.script.add({"match": self.key, "content": [*said, *asked], **more})
 

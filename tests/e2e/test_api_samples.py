@@ -41,6 +41,7 @@ def _ask(
         ("retrieve_documentation", {"query": "OAuth 1.0a for the X Ads API"}),
         ("search_conversation", {"query": "OAuth"}),
         text="Let me look that up.",
+        thought="The documentation has it, and it may have been said before.",
     )
     script.says("Sign each request with OAuth 1.0a: a consumer key and an access token.")
     body = {"message": script.question(text), **chat}

@@ -36,6 +36,17 @@ def make(section: Locator, name: str, **caps: str) -> str:
     return section.get_by_label("Copy it now").input_value()
 
 
+def test_a_refused_form_keeps_what_was_entered(reader: Reader) -> None:
+    section = keys_of(reader)
+    section.get_by_text("Make a key").click()
+    section.get_by_label("Name", exact=True).fill("Robot")
+    for scope in section.get_by_role("checkbox").all():
+        scope.uncheck()
+    section.get_by_role("button", name="Make the key").click()
+    section.locator("form [role=alert] .problem").wait_for()
+    assert section.get_by_label("Name", exact=True).input_value() == "Robot"
+
+
 def answered(reader: Reader, key: str) -> httpx.Response:
     """What the API says to a request with the key, through the page's own address."""
     address = reader.url.rstrip("/") + "/v1/credits"

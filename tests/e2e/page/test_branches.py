@@ -123,7 +123,11 @@ def test_another_next_question_begins_a_branch_that_starts_empty(reader: Reader,
     reader.sees("Two.")
     assert reader.location == f"{original}/q2"
     side = reader.page.get_by_role("navigation", name="Conversations")
-    side.get_by_role("link", name="Branch: Question 2").click()
+    reader.page.get_by_role("link", name=f"Next branch, 2 of 2: {script.question('instead')}").wait_for()
+    side.get_by_role(
+        "button", name=re.compile(f"^Rename .*branch: {re.escape(script.question('instead'))}$")
+    ).wait_for()
+    side.get_by_role("link", name=f"Branch: {script.question('instead')}").click()
     reader.sees("Instead.")
     reader.page.get_by_role("button", name="Memory").click()
     came_from.get_by_role("link").click()

@@ -114,7 +114,7 @@ def test_the_page_is_never_taller_than_its_window(reader: Reader, script: Script
         script.asks(("kit_echo", {"text": "x"}))
         script.says("\n\n".join(f"Paragraph {number}." for number in range(1, 40)))
         reader.ask(script.question())
-    for steps in reader.page.locator(".steps summary").all():
+    for steps in reader.page.locator(".steps > summary").all():
         steps.click()
     for width in (1280, 390):  # with scroll bars, without phone emulation
         reader.page.set_viewport_size({"width": width, "height": 800})

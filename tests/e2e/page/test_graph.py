@@ -99,7 +99,7 @@ def test_a_node_is_drawn_with_its_neighbours_and_one_of_them_can_be_asked_about(
     reader.page.locator(".agent", has_text="Graph").click()
     reader.field.fill("What is connected to Biofilter 11?")
     reader.page.get_by_role("button", name="Send", exact=True).click()  # on a phone Enter is a new line
-    reader.exchange("done").locator(".steps summary").click()
+    reader.exchange("done").locator(".steps > summary").click()
     reader.page.get_by_role("button", name="Record q1-t1").first.click()
     drawing = reader.page.get_by_role("group", name="Biofilter 11 and its neighbours")
     drawing.wait_for()

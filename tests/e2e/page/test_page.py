@@ -78,7 +78,7 @@ def test_tools_show_their_state_and_sources_are_below_the_answer(
     tools.gate(script.marker).released.set()
     done = reader.exchange("done")
     assert not steps.evaluate("element => element.open"), "the steps are folded under an answer"
-    steps.locator("summary").click()
+    steps.locator("> summary").click()
     call = steps.locator(".call.ok", has_text="kit_hold")
     assert re.search(r"\d+(\.\d)? s", call.locator(".time").inner_text())
     sources = done.locator(".sources")
@@ -86,6 +86,34 @@ def test_tools_show_their_state_and_sources_are_below_the_answer(
     sources.locator("summary").click()
     assert sources.locator("a").first.get_attribute("href", timeout=5_000).startswith("https://")  # type: ignore[union-attr]
     assert "17 credits" in done.locator(".figures").inner_text()
+
+
+def test_thinking_is_folded_live_and_no_part_of_the_answer(
+    reader: Reader, script: Script, tools: ToolServer
+) -> None:
+    long = {"name": script.marker, "note": "word " * 60}
+    script.asks(("kit_hold", long), text="Looking.", thought="Which tool? The kit.")
+    script.asks(text="Found.", thought="That is all.")
+    reader.send(script.question())
+    thinking = reader.exchange().locator(".thinking").first
+    thinking.locator("summary", has_text=re.compile(r"Thought for \d")).click()
+    thinking.get_by_text("Which tool? The kit.").wait_for()
+    call = reader.exchange().locator(".call.running")
+    call.locator("summary").click()
+    assert call.locator("pre").inner_text().count("word") == 60, "the arguments, while it runs"
+    tools.gate(script.marker).released.set()
+    done = reader.exchange("done")
+    assert reader.answer() == "Found."
+    done.locator(".steps > summary").click()
+    assert thinking.evaluate("element => element.open"), "what the reader has opened stays open"
+    done.locator(".thinking").nth(1).locator("summary").click()
+    done.get_by_text("That is all.").wait_for()
+    reader.page.reload()
+    reader.exchange("done").locator(".steps > summary").click()
+    reader.exchange("done").locator(".thinking summary").click()
+    reader.page.get_by_text("Which tool? The kit.").wait_for()
+    assert reader.exchange("done").locator(".turn > .interim").inner_text() == "Looking."
+    assert reader.answer() == "Found."
 
 
 def test_a_chat_that_was_stopped_does_not_change_what_the_memory_is_said_to_be(
@@ -255,7 +283,7 @@ def test_markup_in_answers_and_results_stays_harmless(reader: Reader, script: Sc
     script.asks(("kit_echo", {"text": attack}))
     script.says(attack)
     done = reader.ask(f"{script.question()} {attack}")
-    done.locator(".steps summary").click()
+    done.locator(".steps > summary").click()
     reader.page.get_by_role("button", name="Memory").click()
     reader.page.locator("table.tracks").wait_for()
     reader.page.get_by_role("button", name="Record q1-r", exact=True).click()
@@ -324,7 +352,7 @@ def test_files_of_past_queries_and_of_results_open_again_after_a_reload(
     drawn = "selector => [...document.querySelectorAll(selector)].every(image => image.naturalWidth > 0)"
     done.locator(".question .file img[src]").wait_for()
     reader.follow_up(drawn, ".question .file img")
-    done.locator(".steps summary").click()
+    done.locator(".steps > summary").click()
     done.locator(".call .file img[src]").wait_for()
     reader.follow_up(drawn, ".call .file img")
     reader.page.screenshot(path=tmp_path / "wide.png")
@@ -391,7 +419,7 @@ def test_past_answers_keep_their_steps_sources_and_figures(reader: Reader, scrip
     reader.page.reload()
     again = reader.exchange("done")
     again.locator(".sources").wait_for()
-    assert "1 tool in 1 round, 2 model calls" in again.locator(".steps summary").inner_text()
+    assert "1 tool in 1 round, 2 model calls" in again.locator(".steps > summary").inner_text()
     assert "15 credits" in again.locator(".figures").inner_text()
     reader.page.get_by_role("button", name=re.compile("35 credits left")).click()
     ledger = reader.page.get_by_role("dialog").locator("table")
@@ -400,6 +428,11 @@ def test_past_answers_keep_their_steps_sources_and_figures(reader: Reader, scrip
     assert len(rows) == 1
     assert re.fullmatch(r"Charged: .+ \(q1\)", rows[0][0])
     assert rows[0][1:] == ["15", "35"]
+    usage = reader.page.get_by_role("dialog").locator("section", has_text="Of these movements").locator("dd")
+    agent, key, day, memory = usage.all_inner_texts()
+    assert (agent, key) == ("Assistant: 15 credits", "Signed in: 15 credits")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d: 15 credits", day)
+    assert re.search(r"with the full history \$\S+: .+, estimated", memory)
 
 
 def test_the_ledger_has_one_line_a_chat(reader: Reader) -> None:
@@ -487,7 +520,7 @@ def test_axe_finds_nothing(visit: Callable[..., Reader], script: Script, look: s
         done = reader.exchange("done")
     else:
         done = reader.ask(script.question())
-    done.locator(".steps summary").click()
+    done.locator(".steps > summary").click()
     check("answer")
     assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"
     reader.page.get_by_role("button", name="Record q1-r", exact=True).click()

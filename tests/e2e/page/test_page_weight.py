@@ -99,7 +99,7 @@ def test_a_conversation_prints_in_full_and_without_controls(
         "See [this](https://example.com/page).\n\n" + "\n\n".join(f"Paragraph {n}." for n in range(60))
     )
     done = reader.ask(script.question())
-    done.locator(".steps summary").click()
+    done.locator(".steps > summary").click()
     done.locator(".answer a").wait_for()
     reader.page.emulate_media(media="print")
     for hidden in (
@@ -113,7 +113,7 @@ def test_a_conversation_prints_in_full_and_without_controls(
         ".switch",
     ):
         assert reader.page.locator(hidden).evaluate_all(SHOWN) == 0, hidden
-    for shown in (".question-text", ".steps summary", ".answer p", ".sources li", "#title"):
+    for shown in (".question-text", ".steps > summary", ".answer p", ".sources li", "#title"):
         assert reader.page.locator(shown).evaluate_all(SHOWN) > 0, shown
     assert done.locator(".answer a").evaluate(ADDRESS) == '" (https://example.com/page)"'
     assert reader.page.evaluate(WHOLE), "nothing is cut off"

@@ -1,7 +1,7 @@
 /** API keys in the settings: make one and copy it once, see what it uses, change its caps, rotate, revoke. */
 import { h } from "./dom.js";
 import { count, moment } from "./format.js";
-import { action, shownOnce, sure } from "./panel.js";
+import { action, sending, shownOnce, sure } from "./panel.js";
 
 const SCOPES = {
   chat: "start chats, and read those",
@@ -56,16 +56,15 @@ function draw(view, { made = null, problem = "" } = {}) {
 }
 
 /** Does something with the API, reads the keys again and draws them; the key of `act`'s result is shown. */
-async function change(view, act) {
-  try {
-    const done = await act();
-    view.keys = (await view.api.keys()).keys;
-    draw(view, { made: done?.key ? done : null });
-  } catch (problem) {
-    draw(view, { problem: problem.message });
-  }
+async function changed(view, act) {
+  const done = await act();
+  view.keys = (await view.api.keys()).keys;
+  draw(view, { made: done?.key ? done : null });
   view.section.querySelector("[data-focus], h3")?.focus();
 }
+
+/** The same for an action without a form; what the API refuses is said above the list. */
+const change = (view, act) => changed(view, act).catch((problem) => draw(view, { problem: problem.message }));
 
 function line(view, key) {
   const { api } = view;
@@ -157,14 +156,12 @@ const capsOf = (form) =>
   );
 
 function capsForm(view, key, back) {
-  const save = (event) => {
-    event.preventDefault();
-    const name = event.target.elements.key_name.value.trim();
-    change(view, () => view.api.changeKey(key.key_id, { name, caps: capsOf(event.target) }));
+  const save = (form) => {
+    const name = form.elements.key_name.value.trim();
+    return changed(view, () => view.api.changeKey(key.key_id, { name, caps: capsOf(form) }));
   };
-  return h(
-    "form",
-    { class: "dialog-form", onsubmit: save },
+  return sending(
+    save,
     h("label", {}, "Name", h("input", { name: "key_name", required: true, maxlength: 100, value: key.name })),
     h("div", { class: "field-row" }, capFields(key.caps)),
     h(
@@ -177,12 +174,11 @@ function capsForm(view, key, back) {
 }
 
 function maker(view) {
-  const make = (event) => {
-    event.preventDefault();
-    const { elements } = event.target;
-    const caps = Object.fromEntries(Object.entries(capsOf(event.target)).filter(([, cap]) => cap !== null));
+  const make = (form) => {
+    const { elements } = form;
+    const caps = Object.fromEntries(Object.entries(capsOf(form)).filter(([, cap]) => cap !== null));
     const days = elements.days.valueAsNumber;
-    change(view, () =>
+    return changed(view, () =>
       view.api.makeKey({
         name: elements.key_name.value.trim(),
         scopes: Object.keys(SCOPES).filter((scope) => elements[scope]?.checked),
@@ -197,9 +193,8 @@ function maker(view) {
     "details",
     { class: "agent-details" },
     h("summary", {}, "Make a key"),
-    h(
-      "form",
-      { class: "dialog-form", onsubmit: make },
+    sending(
+      make,
       h("label", {}, "Name", h("input", { name: "key_name", required: true, maxlength: 100 })),
       h(
         "fieldset",

@@ -3,13 +3,16 @@ import { h, icon } from "./dom.js";
 
 export const placeIn = (conversationId, number) => `#${conversationId}/q${number}`;
 
-/** `branches`: `{at, ids}` of `branchesOf`. The figure opens a list of all branches. */
-export function branchLinks(number, { at, ids }) {
+/**
+ * `branches`: `{at, ids}` of `branchesOf`, and `asked`, what the ones beside this one ask. The figure opens a list of
+ * all branches.
+ */
+export function branchLinks(number, { at, ids, asked }) {
   const shown = `${at + 1}/${ids.length}`;
   return h(
     "span",
     { class: "branch-links", role: "group", "aria-label": `Branches at question ${number}` },
-    way("left", "Previous", at - 1, number, ids),
+    way("left", "Previous", at - 1, number, ids, asked),
     h(
       "button",
       {
@@ -20,12 +23,13 @@ export function branchLinks(number, { at, ids }) {
       },
       shown,
     ),
-    way("right", "Next", at + 1, number, ids),
+    way("right", "Next", at + 1, number, ids, asked),
   );
 }
 
-function way(sign, word, to, number, ids) {
+function way(sign, word, to, number, ids, asked = {}) {
   const id = ids[to];
+  const instead = asked[id] ? `: ${asked[id]}` : "";
   // the first and the last have one link; the gap keeps the other in its position
   return h(
     "a",
@@ -34,7 +38,10 @@ function way(sign, word, to, number, ids) {
       href: id && placeIn(id, number),
       role: id ? null : "link",
       "aria-disabled": id ? null : "true",
-      "aria-label": id ? `${word} branch, ${to + 1} of ${ids.length}` : `${word} branch: there is none`,
+      title: asked[id],
+      "aria-label": id
+        ? `${word} branch, ${to + 1} of ${ids.length}${instead}`
+        : `${word} branch: there is none`,
       "data-way": sign,
     },
     icon(sign),

@@ -1,9 +1,9 @@
 /** All branches that part at a question, each with its version of the question. */
-import { Refusal } from "./api.js";
+import { askedIn } from "./asked_instead.js";
 import { placeIn } from "./branch_links.js";
 import { close, show } from "./dialogs.js";
 import { byId, h } from "./dom.js";
-import { moment, start } from "./format.js";
+import { moment } from "./format.js";
 
 const MOST = 100;
 
@@ -18,7 +18,7 @@ export async function openBranches(api, number, { at, ids }, known) {
   byId("dialog-body").querySelector("[aria-current]")?.focus();
   for (const [index, element] of rows.entries()) {
     if (!element.isConnected || !byId("dialog").open) return;
-    element.querySelector(".branch-text").textContent = await questionOf(api, ids[index], number);
+    element.querySelector(".branch-text").textContent = await askedIn(api, ids[index], number);
   }
 }
 
@@ -39,12 +39,4 @@ function row(id, number, conversation, isHere) {
 function go(hash) {
   close();
   location.hash = hash;
-}
-
-async function questionOf(api, conversationId, number) {
-  try {
-    return start((await api.record(conversationId, `q${number}`)).content, 160);
-  } catch (problem) {
-    return problem instanceof Refusal && problem.status === 404 ? "Nothing asked here yet" : problem.message;
-  }
 }

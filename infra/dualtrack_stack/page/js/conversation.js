@@ -4,6 +4,7 @@
 
 import { ready } from "./answer_text.js";
 import { Refusal, Unreachable } from "./api.js";
+import { askedIn } from "./asked_instead.js";
 import { encoded } from "./attachments.js";
 import { branchLinks } from "./branch_links.js";
 import { numberOf } from "./branches.js";
@@ -340,12 +341,23 @@ export class Conversation {
     this.#listener.onEmpty(this.#views.length === 0);
   }
 
+  /** Names the branches beside this one by what they ask. */
+  async #nameBranches(view, number, branches) {
+    const beside = [branches.ids[branches.at - 1], branches.ids[branches.at + 1]].filter(Boolean);
+    const asked = await Promise.all(beside.map(async (id) => [id, await askedIn(this.#api, id, number)]));
+    if (view.exchange.branches === branches)
+      view.update({ ...view.exchange, branches: { ...branches, asked: Object.fromEntries(asked) } });
+  }
+
   /** Shows where the branches part (`branchesOf`); an empty branch says so at its end. */
   showBranches(branchesByNumber) {
     for (const view of this.#views) {
-      const branches = branchesByNumber.get(numberOf(view.exchange.messageId)) ?? null;
-      if (JSON.stringify(branches) !== JSON.stringify(view.exchange.branches))
-        view.update({ ...view.exchange, branches });
+      const number = numberOf(view.exchange.messageId);
+      const branches = branchesByNumber.get(number) ?? null;
+      const { asked, ...shown } = view.exchange.branches ?? {};
+      if (JSON.stringify(branches ?? {}) === JSON.stringify(shown)) continue;
+      view.update({ ...view.exchange, branches });
+      if (branches) this.#nameBranches(view, number, branches);
     }
     const { next } = this;
     const parting = branchesByNumber.get(next);

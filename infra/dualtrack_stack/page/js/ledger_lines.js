@@ -12,7 +12,7 @@ const KINDS = {
 };
 
 /**
- * `[{at, what, credits, left, chatId}]` of the API's entries. A chat that has ended has its final charge, a
+ * `[{at, what, credits, left, chatId, keyId}]` of the API's entries. A chat that has ended has its final charge, a
  * running one the credits held for it. Pure.
  */
 export function movementsOf(entries) {
@@ -31,10 +31,31 @@ export function movementsOf(entries) {
   return lines;
 }
 
-const lineOf = ({ at, kind, amount, reason, chat_id: chatId = "", available_after: left }) => ({
+const lineOf = ({
+  at,
+  kind,
+  amount,
+  reason,
+  chat_id: chatId = "",
+  key_id: keyId = "",
+  available_after: left,
+}) => ({
   at,
   what: [KINDS[kind] ?? kind, reason].filter(Boolean).join(" "),
   credits: kind === "release" ? 0 : amount,
   left,
   chatId,
+  keyId,
 });
+
+/**
+ * What chats cost in credits by what `nameOf(line)` names, the most first: `[[name, credits]]`. Pure.
+ */
+export function sumsOf(lines, nameOf) {
+  const sums = new Map();
+  for (const line of lines.filter(({ chatId }) => chatId)) {
+    const name = nameOf(line);
+    sums.set(name, (sums.get(name) ?? 0) + line.credits);
+  }
+  return [...sums].sort(([, one], [, other]) => other - one);
+}

@@ -1,5 +1,6 @@
 /** The list of conversations, to search, open, export, rename and delete; a drawer on narrow screens. */
 import { agentName } from "./agents.js";
+import { askedIn } from "./asked_instead.js";
 import { families } from "./branches.js";
 import { ConversationSearch } from "./conversation_search.js";
 import { groupsOf } from "./date_groups.js";
@@ -228,21 +229,36 @@ export class Sidebar {
       : "";
   }
 
-  /** A branch that still has its parent's title is named after its first own question. */
+  /** A branch that still has its parent's title is named by what its first own question asks. */
   #branchTitle(branch, { title }) {
-    const name = branch.title !== title ? titleOf(branch) : `Question ${branch.forked_before.slice(1)}`;
+    const name = h("span", { class: "branch-name" }, titleOf(branch));
+    if (branch.title === title) this.#nameBranch(name, branch);
     return [
       icon("branch"),
       this.#running(branch),
       h("span", { class: "visually-hidden" }, "Branch: "),
-      `${name}, `,
+      name,
+      ", ",
       h("span", { class: "muted" }, moment(branch.updated_at)),
     ];
+  }
+
+  async #nameBranch(name, { conversation_id: id, forked_before: before }) {
+    name.textContent = `Question ${before.slice(1)}`;
+    name.textContent = await askedIn(this.#api, id, Number(before.slice(1)));
+    const item = name.closest("li");
+    for (const button of item?.querySelectorAll("[data-act]") ?? [])
+      button.setAttribute(
+        "aria-label",
+        `${button.dataset.act} ${button.dataset.of}, branch: ${name.textContent}`,
+      );
   }
 
   #item(conversation, name, branches) {
     const title = titleOf(conversation);
     const isBranch = name[0] instanceof SVGElement;
+    const of = `${title}, ${moment(conversation.updated_at)}`;
+    const named = (act) => ({ "data-act": act, "data-of": of, "aria-label": `${act} ${of}` });
     return h(
       "li",
       { class: `conversation${isBranch ? " branch" : ""}` },
@@ -264,7 +280,7 @@ export class Sidebar {
           {
             type: "button",
             class: "icon-button small",
-            "aria-label": `Export ${title}`,
+            ...named("Export"),
             onclick: () => this.#export(conversation),
           },
           icon("down"),
@@ -274,7 +290,7 @@ export class Sidebar {
           {
             type: "button",
             class: "icon-button small",
-            "aria-label": `Rename ${title}`,
+            ...named("Rename"),
             onclick: () => this.#rename(conversation),
           },
           icon("pencil"),
@@ -284,7 +300,7 @@ export class Sidebar {
           {
             type: "button",
             class: "icon-button small",
-            "aria-label": `Delete ${title}`,
+            ...named("Delete"),
             onclick: () => this.#delete(conversation, branches),
           },
           icon("bin"),
