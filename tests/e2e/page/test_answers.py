@@ -337,6 +337,60 @@ HOSTILE = (
 )
 
 
+IN_SIGHT = """element => {
+    const { top, bottom } = element.getBoundingClientRect();
+    return top >= 0 && bottom <= innerHeight;
+}"""
+
+
+def test_copy_stays_in_sight_while_long_code_scrolls_by(sheet: Sheet) -> None:
+    code = sheet.draw(fenced("", "\n".join(f"line {n}" for n in range(200)))).locator(".code")
+    sheet.page.evaluate(
+        "document.querySelector('.thread').style.height = '100vh'"
+    )  # as on the page, it scrolls
+    code.hover()
+    sheet.page.mouse.wheel(0, 1_500)
+    sheet.page.wait_for_function("() => document.querySelector('.code').getBoundingClientRect().top < -500")
+    assert code.locator(".copy").evaluate(IN_SIGHT)
+
+
+def test_dates_and_addresses_in_a_table_are_not_broken(open_sheet: Callable[..., Sheet]) -> None:
+    sheet = open_sheet(viewport={"width": 390, "height": 844})
+    address = "https://example.com/a-long-path/with-hyphens/that-could-break"
+    answer = sheet.draw(
+        f"| when | where | what |\n|---|---|---|\n| 2026-11-24 10:00 | {address} | {'words ' * 30} |\n"
+    )
+    cells = answer.locator("td")
+    wraps = cells.evaluate_all("cells => cells.map(cell => getComputedStyle(cell).whiteSpace)")
+    assert wraps == ["nowrap", "nowrap", "normal"]
+    assert sheet.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
+        "the table alone scrolls"
+    )
+
+
+def test_folded_passages_and_footnotes_are_drawn_and_bring_nothing_else(sheet: Sheet) -> None:
+    answer = sheet.draw(
+        "It is so.[^a] And *so*.[^2]\n\n<details><summary>More **here**</summary>\n\n- one\n- <img src=x onerror=alert(1)>\n\n"
+        "</details>\n\n[^a]: By [a source](https://example.com/).\n[^2]: <b onclick=alert(1)>Told</b>.\n"
+    )
+    assert answer.locator("sup").all_inner_texts() == ["a", "2", "a", "2"]
+    assert answer.locator(".footnote").all_inner_texts() == [
+        "a By a source.",
+        "2 <b onclick=alert(1)>Told</b>.",
+    ]
+    folded = answer.locator("details")
+    assert not folded.locator("li").first.is_visible()
+    folded.locator("summary", has=sheet.page.locator("strong")).press("Enter")
+    assert folded.locator("li").all_inner_texts() == ["one", "<img src=x onerror=alert(1)>"]
+
+
+@pytest.mark.parametrize(
+    "text", ["<details><summary>x</summary>" * 2_000, "[^a]: x\n" * 7_000, "[^" * 29_000]
+)
+def test_many_beginnings_of_them_are_drawn_in_bounds(sheet: Sheet, text: str) -> None:
+    assert sheet.draw(text).inner_text()
+
+
 @pytest.mark.parametrize("seed", HOSTILE)
 def test_a_hostile_text_is_shown(sheet: Sheet, seed: str) -> None:
     """Without bounds some of these take minutes or end in an error; the test's time limit detects it."""

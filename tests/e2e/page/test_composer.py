@@ -70,6 +70,22 @@ def test_each_conversation_has_its_draft_which_a_reload_keeps(reader: Reader, sc
     assert reader.page.evaluate("sessionStorage.getItem('dualtrack.drafts')") is None
 
 
+def test_arrow_up_in_an_empty_field_recalls_questions(reader: Reader, script: Script) -> None:
+    asked = []
+    for answer in ("One.", "Two."):
+        script.says(answer)
+        asked.append(script.question())
+        reader.ask(asked[-1])
+    shown = []
+    for key in ("ArrowUp", "ArrowUp", "ArrowUp", "ArrowDown", "ArrowDown"):
+        reader.field.press(key)
+        shown.append(reader.field.input_value())
+    assert shown == [asked[1], asked[0], asked[0], asked[1], ""]
+    reader.field.fill("my own text")
+    reader.field.press("ArrowUp")
+    assert reader.field.input_value() == "my own text"
+
+
 def test_text_written_during_an_answer_is_kept_with_a_reason(reader: Reader, script: Script) -> None:
     script.says("word " * 400, chunk=5, delay_chunk=0.1)
     reader.send(script.question())

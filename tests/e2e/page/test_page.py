@@ -44,6 +44,10 @@ def test_the_first_page_suggests_what_the_profile_suggests(reader: Reader) -> No
     shown = reader.page.locator(".suggestions button")
     shown.nth(len(suggested) - 1).wait_for()
     assert shown.all_inner_texts() == suggested
+    lowest = shown.last.evaluate("element => element.getBoundingClientRect().bottom")
+    composer = reader.page.locator("#composer").evaluate("element => element.getBoundingClientRect().top")
+    assert reader.page.viewport_size == {"width": 1280, "height": 800}
+    assert lowest <= composer, "in sight without scrolling"
     shown.first.click()
     assert reader.field.input_value() == suggested[0]
 

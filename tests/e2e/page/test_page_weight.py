@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.sync_api import Page, Response
+    from playwright.sync_api import Page, Response, Route
 
     from tests.clients.page_reader import Reader
     from tests.e2e.conftest import Script
@@ -63,6 +63,18 @@ def test_the_page_is_light_until_the_first_answer_and_loads_only_what_it_shows(
     done.locator(".hljs-keyword").first.wait_for()
     assert {"lib/highlight/core.js", "lib/highlight/python.js"} <= set(on_demand(files))
     assert not [path for path in on_demand(files) if "katex" in path]
+
+
+def test_a_slow_first_load_is_not_blank(visit: Callable[..., Reader]) -> None:
+    page, url = (reader := visit()).page, reader.url
+    held: list[Route] = []
+    page.route("**/js/main.js", lambda route: held.append(route))  # noqa: PLW0108 - no builtin
+    with page.expect_request("**/js/main.js"):
+        page.goto(url, wait_until="commit")
+    page.locator(".loading i").first.wait_for()
+    held[0].continue_()
+    page.get_by_label("Name").wait_for()
+    assert not page.locator(".loading").is_visible()
 
 
 def test_code_is_copied_by_keyboard(visit: Callable[..., Reader], script: Script) -> None:

@@ -17,6 +17,8 @@ export class Composer {
   #stop = byId("stop");
   #running = false;
   #draftKey = "";
+  #asked; // () => the conversation's questions, oldest first
+  #recalled = 0; // how far back the question is that the field shows; 0 for none
   #told = ""; // the notice about the text, removed when the text changes
   #touch = matchMedia("(pointer: coarse)").matches;
   #attachments = new Attachments(
@@ -24,14 +26,16 @@ export class Composer {
     () => this.#keep(),
   );
 
-  /** `onSend({text, files})`, `onStop()`. */
-  constructor({ onSend, onStop }) {
+  /** `onSend({text, files})`, `onStop()`, `asked()`: the conversation's questions, oldest first. */
+  constructor({ onSend, onStop, asked }) {
+    this.#asked = asked;
     byId("composer-hint").textContent = this.#touch ? "" : "Enter sends, Shift + Enter starts a new line";
     byId("composer").addEventListener("submit", (event) => {
       event.preventDefault();
       this.#submit(onSend);
     });
     this.#field.addEventListener("keydown", (event) => {
+      if (this.#recall(event)) event.preventDefault();
       if (!sends(event, this.#touch)) return;
       event.preventDefault();
       this.#submit(onSend);
@@ -42,6 +46,20 @@ export class Composer {
       onStop();
     });
     this.draftKey = "";
+  }
+
+  /** Arrow up in an empty field shows the last question, then earlier ones; arrow down goes back. */
+  #recall({ key, shiftKey, altKey, ctrlKey, metaKey, isComposing }) {
+    const step = { ArrowUp: 1, ArrowDown: -1 }[key];
+    if (!step || shiftKey || altKey || ctrlKey || metaKey || isComposing) return false;
+    const asked = this.#asked();
+    if (!this.#recalled || this.#field.value !== asked.at(-this.#recalled)) this.#recalled = 0;
+    const next = this.#recalled + step;
+    if ((this.#field.value && !this.#recalled) || next < 0 || next > asked.length) return false;
+    this.#recalled = next;
+    this.#field.value = next ? asked.at(-next) : "";
+    this.#changed();
+    return true;
   }
 
   #submit(onSend) {

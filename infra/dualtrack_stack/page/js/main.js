@@ -27,7 +27,6 @@ import { MemoryPanel } from "./memory_panel.js";
 import { OpenTabs } from "./open_tabs.js";
 import { PausesList } from "./pauses_list.js";
 import { QuestionEditor } from "./question_editor.js";
-import { openRecord } from "./record_dialog.js";
 import { Relatives } from "./relatives.js";
 import { isAdmin, sessionFor } from "./session.js";
 import { shortageNotice } from "./shortage_notice.js";
@@ -62,6 +61,7 @@ class Page {
     this.#composer = new Composer({
       onSend: (message) => this.#send(message),
       onStop: () => this.#conversation.stop(),
+      asked: () => this.#conversation.exchanges.map(({ question }) => question),
     });
     this.#pauses = new PausesList(api, {
       nameOf: (id) => this.#sidebar.find(id)?.title,
@@ -514,7 +514,9 @@ class Page {
     const button = event.target.closest("button");
     if (!button) return;
     if (button.dataset.record)
-      openRecord(this.#api, this.#openId, button.dataset.record, (text) => this.#composer.fill(text));
+      import("./record_dialog.js").then(({ openRecord }) =>
+        openRecord(this.#api, this.#openId, button.dataset.record, (text) => this.#composer.fill(text)),
+      );
     else if (button.dataset.file) this.#files.open(this.#openId, button.dataset);
     else if (button.dataset.copy) this.#copy(button);
     else if (button.dataset.receipt) this.#receipt(button.dataset.receipt);

@@ -7,6 +7,7 @@
  */
 import { Marked, Tokenizer } from "../lib/marked.js";
 import "../lib/purify.js";
+import * as blocks from "./blocks.js";
 import { codeBlock, colourCode } from "./code_block.js";
 import { h } from "./dom.js";
 import * as math from "./math_syntax.js";
@@ -90,8 +91,8 @@ const toDollar = remembered((rule) => new RegExp(rule.replace("[\\\\<!", "[$\\\\
 
 const marked = new Marked({
   gfm: true,
-  extensions: [math.block, math.inline],
-  // markup in an answer is shown as text, except the line breaks that models put into tables
+  extensions: [math.block, math.inline, blocks.details, blocks.note, blocks.reference],
+  // other markup in an answer is shown as text, except the line breaks that models put into tables
   tokenizer: {
     html: () => undefined,
     tag: (source) => (/^<br ?\/?>/i.test(source) ? false : undefined),
@@ -130,10 +131,16 @@ function harmless(markup) {
   }
   for (const table of fragment.querySelectorAll("table"))
     wrap(table, h("div", { class: "table-scroll", role: "group", "aria-label": "Table", tabindex: "0" }));
+  for (const cell of fragment.querySelectorAll("td, th"))
+    if (isOneThing(cell.textContent)) cell.classList.add("unbroken");
   for (const block of fragment.querySelectorAll("pre"))
     block.replaceWith(codeBlock(block.textContent, languageOf(block)));
   return fragment;
 }
+
+/** Whether a cell is an address, a name, a date or a number, which a line break would spoil. */
+const isOneThing = (text) =>
+  text.length <= 80 && (!/\s/.test(text) || (text.length <= 20 && /\d/.test(text)));
 
 function wrap(element, around) {
   element.replaceWith(around);
