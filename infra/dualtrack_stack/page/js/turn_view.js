@@ -21,7 +21,7 @@ export class TurnView {
   #head = h("p", { class: "turn-head" });
   #thinking = h("details", { class: "thinking", hidden: true });
   #thoughtHead = h("summary", {});
-  #thought = h("p", { class: "interim" });
+  #thought = h("p", { class: "thought" });
   #interim = h("p", { class: "interim", hidden: true });
   #calls = h("ul", { class: "calls", hidden: true });
 
