@@ -513,10 +513,7 @@ class Page {
   #clicked(event) {
     const button = event.target.closest("button");
     if (!button) return;
-    if (button.dataset.record)
-      import("./record_dialog.js").then(({ openRecord }) =>
-        openRecord(this.#api, this.#openId, button.dataset.record, (text) => this.#composer.fill(text)),
-      );
+    if (button.dataset.record) this.#record(button.dataset.record);
     else if (button.dataset.file) this.#files.open(this.#openId, button.dataset);
     else if (button.dataset.copy) this.#copy(button);
     else if (button.dataset.receipt) this.#receipt(button.dataset.receipt);
@@ -531,6 +528,12 @@ class Page {
         this.#branches.get(Number(button.dataset.branches)),
         this.#relatives.known,
       );
+  }
+
+  async #record(recordId) {
+    const conversationId = this.#openId; // another one may be open once the module is loaded
+    const { openRecord } = await import("./record_dialog.js");
+    openRecord(this.#api, conversationId, recordId, (text) => this.#composer.fill(text));
   }
 
   async #receipt(chatId) {

@@ -1,6 +1,6 @@
-"""Ranking by meaning: numpy over float32 embeddings, cosine or Euclidean.
+"""Ranking by meaning: numpy over float32 embeddings, cosine or Euclidean, and over int8 rows of whole corpora.
 
-Computed in float64, where no finite float32 vector overflows.
+Closeness is computed in float64, where no finite float32 vector overflows; `cosines` of int8 rows in float32.
 """
 
 from __future__ import annotations
