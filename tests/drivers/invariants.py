@@ -17,7 +17,9 @@ from dualtrack.credits.audit import Books, audit, enter
 from dualtrack.credits.plans import CHAT_PRICE, price_chat
 from dualtrack.events import TERMINAL
 from dualtrack.ids import response_id
+from dualtrack.memory.conversation_words import unpacked, words_of_query
 from dualtrack.memory.digests import DIGEST_LIMIT
+from dualtrack.memory.records import QueryTrack
 from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.output_check import written_json
 from dualtrack.storage.bodies import partition
@@ -204,8 +206,8 @@ def digest_faults(stores: Stores, chat: Chat) -> list[str]:
 
 
 def index_faults(stores: Stores, chat: Chat) -> list[str]:
-    """What is wrong with the search index after a chat has ended: each query's records are in it, and each query has
-    all its vectors or none."""
+    """What is wrong with the search indexes after a chat has ended: each query's records are in the conversation's, and
+    each query has all its vectors or none; the words of its question and answer are in that of all conversations."""
     user, conversation_id, stores = chat.user, chat.conversation_id, stores.across(chat.ancestry)
     indexed, _ = stores.search_index.words(user, conversation_id, chat.query + 1)
     there = {passage.record_id for index in indexed.values() for passage in index.passages}
@@ -216,6 +218,12 @@ def index_faults(stores: Stores, chat: Chat) -> list[str]:
         if record_id not in there and stores.history.has_record(user, conversation_id, record_id)
     ]
     wrong = [f"not in the index: {missing}"] if missing else []
+    words = stores.words.of_all(user, [conversation_id]).get(conversation_id)
+    known = unpacked(words).keys() if words else set()
+    for number in range(1, chat.query + 1):
+        records = stores.history.query_records(user, conversation_id, number)
+        if not known >= {*words_of_query(records, QueryTrack(number, ()))}:
+            wrong.append(f"words of q{number} by which no search finds the conversation")
     vectors = stores.search_index.vectors(
         user, conversation_id, LocalVectors.model, 0, chat.query + 1
     ).queries

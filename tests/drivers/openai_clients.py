@@ -38,7 +38,9 @@ ENVIRONMENTS: Final[Mapping[str, str]] = MappingProxyType(
 """The environment of each client: a folder of tests/clients with its lock."""
 WITH_TOOLS: Final = "_tools"
 WITH_OUTPUT: Final = "_output"
-"""The ends of a client's name that has a tool of its own, or that reads its answer as an object."""
+SUITE: Final = "_suite"
+"""The ends of a client's name that has a tool of its own, that reads its answer as an object, or that sends what the
+Open Responses suite sends."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Story:
 
 def told_by(client: str, story: Story) -> Any:
     """What a client's user saw: the answers. Skips the test if the client is not installed."""
-    folder = ENVIRONMENTS[client.removesuffix(WITH_TOOLS).removesuffix(WITH_OUTPUT)]
+    folder = ENVIRONMENTS[client.removesuffix(WITH_TOOLS).removesuffix(WITH_OUTPUT).removesuffix(SUITE)]
     home = _CACHE / folder
     if not home.exists():
         pytest.skip(f"{client} is not installed: {INSTALL}")

@@ -5,6 +5,8 @@ Synthesised in this process without building a layer, and kept by their content,
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 import os
 import shutil
@@ -124,7 +126,8 @@ class Variant:
     def folder(self) -> Path:
         """The folder of the assembly."""
         inputs = json.dumps([self.stage, dict(self.settings), dict(self.changes), repr(self.project)])
-        folder = cache() / f"walked-{content_key(self.stage, {'walked': inputs})}"
+        digest = hashlib.sha256(inputs.encode()).hexdigest()[:16]
+        folder = cache() / f"walked-{_sources_key(self.stage)}-{digest}"
         if not folder.is_dir():
             cache().mkdir(parents=True, exist_ok=True)
             work = Path(tempfile.mkdtemp(prefix=".synth-", dir=cache()))
@@ -144,6 +147,12 @@ class Variant:
         app = cdk.App(outdir=str(folder), context={**context(self.stage), **IN_PLACE})
         build_deployed(app, self.read(), self.project)
         app.synth()
+
+
+@functools.cache
+def _sources_key(stage: str) -> str:
+    """`content_key`, once a run: it reads every source file."""
+    return content_key(stage)
 
 
 def with_everything(stage: str = "prod", **changes: Any) -> Variant:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from tests.infra.rules.names import GLOBAL_NAMES, name_of
-from tests.infra.rules.registry import many
+from tests.infra.rules.registry import many, references
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -259,8 +259,7 @@ def _in_order(resources: Mapping[str, Any]) -> Iterable[str]:
     """Resources after those that they name."""
     order: TopologicalSorter[str] = TopologicalSorter()
     for key, resource in resources.items():
-        named = {*_found("Ref", resource), *(name[0] for name in _found("Fn::GetAtt", resource))}
-        order.add(key, *(({*named, *many(resource.get("DependsOn", []))}) & resources.keys()))
+        order.add(key, *({*references(resource), *many(resource.get("DependsOn", []))} & resources.keys()))
     return order.static_order()
 
 

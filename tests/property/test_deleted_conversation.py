@@ -216,7 +216,7 @@ def test_a_step_ends_cleanly_when_what_it_reads_next_is_deleted(step: str) -> No
 
 
 def test_everything_in_the_partition_is_deleted() -> None:
-    """Digests, search indexes (passages and vectors), files, bodies in the table and in S3."""
+    """Digests, search indexes (passages, vectors, words), files, bodies in the table and in S3."""
     somebody = Erased()
     world = somebody.world
     world.cancel(somebody.running)
@@ -224,7 +224,7 @@ def test_everything_in_the_partition_is_deleted() -> None:
     pk = partition(ERASED, conversation_id)
     history[pk, "V#a-model#000001.0000"] = {"pk": {"S": pk}, "sk": {"S": "V#a-model#000001.0000"}}
     kept = {key for key in history if key[0] == partition(ERASED, conversation_id)}
-    assert {sk.split("#")[0] for _, sk in kept} == {"F", "S", "B", "D", "K", "V"}
+    assert {sk.split("#")[0] for _, sk in kept} == {"F", "S", "B", "D", "K", "V", "WORDS"}
     assert {f"F#000007{rest}" for rest in ("", "#a#0001", "#f#0001", "#t#0001", "#z")} <= {
         sk for _, sk in kept
     }

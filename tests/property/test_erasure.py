@@ -38,7 +38,7 @@ def test_nothing_is_left_and_nothing_is_written_again() -> None:
     """Without a fault; also counts the sweeps."""
     erased = Erased()
     kinds = {sk.split("#")[0] for pk, sk in erased.world.aws.table("history") if USER in pk}
-    assert kinds == {"CONV", "F", "S", "B", "D", "K", "V"}
+    assert kinds == {"CONV", "F", "S", "B", "D", "K", "V", "WORDS"}
     assert [key for key in erased.world.aws.objects if USER in key]
     erased.run()
     assert erased.faults() == []

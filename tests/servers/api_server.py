@@ -62,7 +62,7 @@ class Script:
     spending: dict[str, Any] = field(default_factory=dict)
 
     conversations: list[answers.Conversation] = field(default_factory=list)
-    """The conversations of the list, latest first; ``q`` filters by title."""
+    """The conversations of the list, latest first; ``q`` filters by title, from its second page on."""
     records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """Conversation → its records, two per page; long texts in pieces of 1,000 characters."""
     tools: dict[str, Any] = field(default_factory=lambda: {"tools": [], "profiles": []})
@@ -319,6 +319,8 @@ class _Server:
 
     def _listed(self, request: Request) -> Response:
         wanted = request.query_params.get("q", "").lower()
+        if wanted and "cursor" not in request.query_params:
+            return JSONResponse({"conversations": [], "cursor": "next"})
         matching = [listed for listed in self.script.conversations if wanted in listed["title"].lower()]
         limit = int(request.query_params.get("limit", "20"))
         more = {"cursor": "next"} if len(matching) > limit else {}

@@ -19,7 +19,7 @@ from dualtrack_stack.cli.target import Missing, open_target
 from dualtrack_stack.cli.transcript import clean, cost_lines, describe, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dualtrack import answers
 
@@ -29,10 +29,14 @@ if TYPE_CHECKING:
 _PREVIEW: Final = 300
 _TEXT: Final[tuple[Literal["result", "content"], ...]] = ("result", "content")
 _PAGE: Final = 100
+_EMPTY_PAGES: Final = 100
+"""Pages of a search that are read before it counts as without results."""
 
 
 @click.command()
-@click.option("--search", metavar="TEXT", help="Those with TEXT in the title or in a recent question.")
+@click.option(
+    "--search", metavar="TEXT", help="Those with all words of TEXT in title, questions, answers or summaries."
+)
 @click.option("--limit", type=click.IntRange(1, _PAGE), default=20, show_default=True, help="How many.")
 @stack_options
 @json_option
@@ -40,7 +44,7 @@ def conversations(stack: TargetOptions, *, search: str | None, limit: int, as_js
     """Your conversations, the latest first."""
     params = {"limit": str(limit), **({"q": search} if search else {})}
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
-        page: answers.Conversations = client.call("GET", "/v1/conversations", params=params)
+        page = _first_page(client, params)
     if as_json:
         print_json(page)
         return
@@ -50,6 +54,16 @@ def conversations(stack: TargetOptions, *, search: str | None, limit: int, as_js
         click.echo(line)
     if page.get("cursor"):
         click.echo("There are more: use --limit or --search.", err=True)
+
+
+def _first_page(client: ApiClient, params: Mapping[str, str]) -> answers.Conversations:
+    """The first page that is not empty: an empty page of a search need not be the last one."""
+    page: answers.Conversations = client.call("GET", "/v1/conversations", params=params)
+    for _ in range(_EMPTY_PAGES):
+        if page["conversations"] or "cursor" not in page:
+            break
+        page = client.call("GET", "/v1/conversations", params={**params, "cursor": page["cursor"]})
+    return page
 
 
 def listed(shown: Sequence[answers.Conversation], now: datetime, columns: int | None) -> Iterator[str]:

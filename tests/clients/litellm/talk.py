@@ -1,4 +1,5 @@
-"""A conversation by litellm's SDK: ``talk.py litellm``, with a `Story` as JSON on standard input.
+"""A conversation by litellm's SDK: ``talk.py litellm``, with a `Story` as JSON on standard input; ``litellm_tools``
+answers the first question with a tool of the client's own, ``weather``, ``litellm_output`` with an object.
 
 It runs in the environment of this folder's lock, without the project. It prints what its user saw.
 """
@@ -13,11 +14,19 @@ from typing import Any
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else the import downloads prices
 
 
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def given_by(story: dict[str, Any]) -> dict[str, Any]:
+    """What each of its calls is given."""
+    return {"model": f"openai/{story['model']}", "api_base": story["url"], "api_key": story["key"]}
+
+
 def talk(story: dict[str, Any]) -> list[str]:
     """The program keeps the messages and sends them all, each time."""
     import litellm
 
-    given = {"model": f"openai/{story['model']}", "api_base": story["url"], "api_key": story["key"]}
+    given = given_by(story)
     messages: list[Any] = [{"role": "system", "content": story["system"]}]
     answers: list[str] = []
     for question in story["questions"]:
@@ -32,5 +41,39 @@ def talk(story: dict[str, Any]) -> list[str]:
     return answers
 
 
+def tools(story: dict[str, Any]) -> list[str]:
+    """It runs what the model calls, until nothing is called."""
+    import litellm
+
+    offered = [{"type": "function", "function": {"name": "weather", "parameters": CITY}}]
+    messages: list[Any] = [{"role": "user", "content": story["questions"][0]["text"]}]
+    while True:
+        said = litellm.completion(**given_by(story), messages=messages, tools=offered)
+        answer = said.choices[0].message
+        if not answer.tool_calls:
+            return [answer.content]
+        messages.append(answer.model_dump())
+        for call in answer.tool_calls:
+            city = json.loads(call.function.arguments)["city"]
+            found = f"Rain in {city}, 11 degrees."
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
+
+
+def output(story: dict[str, Any]) -> list[str]:
+    """The answer by a type's schema."""
+    import litellm
+    from pydantic import BaseModel
+
+    class Town(BaseModel):
+        name: str
+        people: int
+
+    messages = [{"role": "user", "content": story["questions"][0]["text"]}]
+    said = litellm.completion(**given_by(story), messages=messages, response_format=Town)
+    town = Town.model_validate_json(said.choices[0].message.content)
+    return [f"{town.name} {town.people}"]
+
+
 if __name__ == "__main__":
-    print(json.dumps(talk(json.load(sys.stdin))))
+    clients = {"litellm": talk, "litellm_tools": tools, "litellm_output": output}
+    print(json.dumps(clients[sys.argv[1]](json.load(sys.stdin))))

@@ -31,6 +31,36 @@ async function openai(story) {
   return answers;
 }
 
+const CITY = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
+const TOWN = {
+  type: "object",
+  properties: { name: { type: "string" }, people: { type: "integer" } },
+  required: ["name", "people"],
+  additionalProperties: false,
+};
+const weather = ({ city }) => `Rain in ${city}, 11 degrees.`;
+
+async function openaiTools(story) {
+  const client = new OpenAI({ baseURL: story.url, apiKey: story.key });
+  const run = client.chat.completions.runTools({
+    model: story.model,
+    messages: [{ role: "user", content: story.questions[0].text }],
+    tools: [{ type: "function", function: { name: "weather", parameters: CITY, parse: JSON.parse, function: weather } }],
+  });
+  return [await run.finalContent()];
+}
+
+async function openaiOutput(story) {
+  const client = new OpenAI({ baseURL: story.url, apiKey: story.key });
+  const said = await client.chat.completions.parse({
+    model: story.model,
+    messages: [{ role: "user", content: story.questions[0].text }],
+    response_format: { type: "json_schema", json_schema: { name: "town", schema: TOWN, strict: true } },
+  });
+  const town = said.choices[0].message.parsed ?? JSON.parse(said.choices[0].message.content);
+  return [`${town.name} ${town.people}`];
+}
+
 const byAiSdk = (modelOf) => async (story) => {
   const model = modelOf(story);
   const messages = [];
@@ -46,23 +76,16 @@ const byAiSdk = (modelOf) => async (story) => {
 };
 
 const withTools = (modelOf) => async (story) => {
-  const weather = tool({
-    description: "The weather in a city.",
-    inputSchema: jsonSchema({ type: "object", properties: { city: { type: "string" } }, required: ["city"] }),
-    execute: async ({ city }) => `Rain in ${city}, 11 degrees.`,
-  });
+  const tools = {
+    weather: tool({ description: "The weather in a city.", inputSchema: jsonSchema(CITY), execute: weather }),
+  };
   const prompt = story.questions[0].text;
-  const given = { model: modelOf(story), prompt, tools: { weather }, stopWhen: stepCountIs(5) };
+  const given = { model: modelOf(story), prompt, tools, stopWhen: stepCountIs(5) };
   return [await streamText(given).text];
 };
 
 const withOutput = (modelOf) => async (story) => {
-  const schema = jsonSchema({
-    type: "object",
-    properties: { name: { type: "string" }, people: { type: "integer" } },
-    required: ["name", "people"],
-    additionalProperties: false,
-  });
+  const schema = jsonSchema(TOWN);
   const prompt = story.questions[0].text;
   const { output } = await generateText({ model: modelOf(story), prompt, output: Output.object({ schema }) });
   return [`${output.name} ${output.people}`];
@@ -77,7 +100,7 @@ const MODELS = {
     createOpenAICompatible({ name: "dualtrack", baseURL: url, apiKey: key, supportsStructuredOutputs: true })(model),
 };
 
-const CLIENTS = { openai_npm: openai };
+const CLIENTS = { openai_npm: openai, openai_npm_tools: openaiTools, openai_npm_output: openaiOutput };
 for (const [name, modelOf] of Object.entries(MODELS)) {
   CLIENTS[name] = byAiSdk(modelOf);
   CLIENTS[`${name}_tools`] = withTools(modelOf);

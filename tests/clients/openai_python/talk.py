@@ -12,6 +12,21 @@ import json
 import sys
 from typing import Any
 
+from pydantic import BaseModel
+
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+PIXEL = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJ"
+    "RU5ErkJggg=="
+)
+
+
+class Town(BaseModel):
+    """What a question about a town is answered with."""
+
+    name: str
+    people: int
+
 
 def openai(story: dict[str, Any]) -> list[str]:
     """The SDK by itself: the program keeps the messages and sends them all, each time."""
@@ -93,6 +108,70 @@ def responses(story: dict[str, Any]) -> list[str]:
     return answers
 
 
+def responses_suite(story: dict[str, Any]) -> list[str]:
+    """The seven kinds of the Open Responses suite, in its order; each line is what came of one: its status, the types
+    of its items, its text. Every object and every event is what the specification says."""
+    from openai import OpenAI
+    from openresponses_types import ResponseResource
+
+    client = OpenAI(base_url=story["url"], api_key=story["key"])
+    tools = [
+        {"type": "function", "name": "weather", "description": "The weather in a city.", "parameters": CITY}
+    ]
+    image = {"type": "input_image", "image_url": PIXEL}
+    seen = {"type": "input_text", "text": "What is in this image?"}
+
+    def message(role: str, content: object) -> dict[str, object]:
+        return {"type": "message", "role": role, "content": content}
+
+    kinds: list[dict[str, Any]] = [
+        {"input": [message("user", "Say hello in three words.")]},
+        {"input": [message("user", "Count to five.")], "stream": True},
+        {"input": [message("system", "You are a pirate."), message("user", "Say hello.")]},
+        {"input": [message("user", "The weather in Oslo?")], "tools": tools},
+        {"input": [message("user", "The weather in Rome?")], "tools": tools, "stream": True},
+        {"input": [message("user", [seen, image])]},
+        {
+            "input": [
+                message("user", "My name is Alice."),
+                message("assistant", "Hello Alice!"),
+                message("user", "What is my name?"),
+            ]
+        },
+    ]
+    lines: list[str] = []
+    for kind in kinds:
+        if "stream" in kind:
+            events = [event.to_dict() for event in client.responses.create(model=story["model"], **kind)]
+            for event in events:
+                _check_event(event)
+            _check_calls(events)
+            body: Any = events[-1]["response"]
+        else:
+            raw = client.responses.with_raw_response.create(model=story["model"], **kind)
+            body = raw.http_response.json()
+        response = ResponseResource.model_validate(body).model_dump(mode="json")
+        items = response["output"]
+        text = "".join(
+            part["text"] for item in items if item["type"] == "message" for part in item["content"]
+        )
+        lines.append(" ".join([response["status"], *(item["type"] for item in items), text]).strip())
+    return lines
+
+
+def _check_calls(events: list[dict[str, Any]]) -> None:
+    """The pieces of each call's arguments add up to the call, which is then done."""
+    for done in (each for each in events if each["type"] == "response.output_item.done"):
+        if done["item"]["type"] == "function_call":
+            mine = [each for each in events if each.get("item_id") == done["item"]["id"]]
+            pieces = [
+                each["delta"] for each in mine if each["type"] == "response.function_call_arguments.delta"
+            ]
+            (whole,) = [each for each in mine if each["type"] == "response.function_call_arguments.done"]
+            assert pieces
+            assert "".join(pieces) == whole["arguments"] == done["item"]["arguments"]
+
+
 def _check_event(event: dict[str, Any]) -> None:
     import openresponses_types
 
@@ -105,8 +184,7 @@ def openai_tools(story: dict[str, Any]) -> list[str]:
     from openai import OpenAI
 
     client = OpenAI(base_url=story["url"], api_key=story["key"])
-    city = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-    tools: Any = [{"type": "function", "function": {"name": "weather", "parameters": city}}]
+    tools: Any = [{"type": "function", "function": {"name": "weather", "parameters": CITY}}]
     messages: list[Any] = [{"role": "user", "content": story["questions"][0]["text"]}]
     while True:
         said = client.chat.completions.create(model=story["model"], messages=messages, tools=tools)
@@ -117,6 +195,27 @@ def openai_tools(story: dict[str, Any]) -> list[str]:
         for call in answer.tool_calls:
             found = weather(**json.loads(call.function.arguments))
             messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
+
+
+def responses_tools(story: dict[str, Any]) -> list[str]:
+    """The SDK's responses: it runs what the model calls, and sends the results behind the response that asked."""
+    from openai import OpenAI
+
+    client = OpenAI(base_url=story["url"], api_key=story["key"])
+    tools: Any = [{"type": "function", "name": "weather", "parameters": CITY, "strict": True}]
+    given: dict[str, Any] = {"model": story["model"], "tools": tools}
+    said = client.responses.create(**given, input=story["questions"][0]["text"])
+    while calls := [item for item in said.output if item.type == "function_call"]:
+        results: Any = [
+            {
+                "type": "function_call_output",
+                "call_id": call.call_id,
+                "output": weather(**json.loads(call.arguments)),
+            }
+            for call in calls
+        ]
+        said = client.responses.create(**given, input=results, previous_response_id=said.id)
+    return [said.output_text]
 
 
 def pydantic_ai_tools(story: dict[str, Any]) -> list[str]:
@@ -133,11 +232,6 @@ def pydantic_ai_tools(story: dict[str, Any]) -> list[str]:
 def openai_output(story: dict[str, Any]) -> list[str]:
     """The SDK by itself, which reads the answer as an object."""
     from openai import OpenAI
-    from pydantic import BaseModel
-
-    class Town(BaseModel):
-        name: str
-        people: int
 
     client = OpenAI(base_url=story["url"], api_key=story["key"])
     asked: Any = [{"role": "user", "content": story["questions"][0]["text"]}]
@@ -146,16 +240,21 @@ def openai_output(story: dict[str, Any]) -> list[str]:
     return [f"{town.name} {town.people}" if town else "nothing"]
 
 
+def responses_output(story: dict[str, Any]) -> list[str]:
+    """The SDK's responses, which reads the answer as an object."""
+    from openai import OpenAI
+
+    client = OpenAI(base_url=story["url"], api_key=story["key"])
+    asked = story["questions"][0]["text"]
+    town = client.responses.parse(model=story["model"], input=asked, text_format=Town).output_parsed
+    return [f"{town.name} {town.people}" if town else "nothing"]
+
+
 def pydantic_ai_output(story: dict[str, Any]) -> list[str]:
     """An agent with a type for its answer: by the schema itself, as a forced tool is not taken."""
-    from pydantic import BaseModel
     from pydantic_ai import Agent, NativeOutput
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
-
-    class Town(BaseModel):
-        name: str
-        people: int
 
     provider = OpenAIProvider(base_url=story["url"], api_key=story["key"])
     agent = Agent(OpenAIChatModel(story["model"], provider=provider), output_type=NativeOutput(Town))
@@ -174,6 +273,9 @@ if __name__ == "__main__":
         "openai_tools": openai_tools,
         "openai_output": openai_output,
         "openai_responses": responses,
+        "openai_responses_tools": responses_tools,
+        "openai_responses_output": responses_output,
+        "openai_responses_suite": responses_suite,
         "pydantic_ai": pydantic_ai,
         "pydantic_ai_tools": pydantic_ai_tools,
         "pydantic_ai_output": pydantic_ai_output,

@@ -60,10 +60,10 @@ def test_the_latest_conversation_comes_first(reader: Reader, script: Script) -> 
     assert reader.page.locator("#conversations h2").all_inner_texts() == ["Today"]
 
 
-def test_a_search_looks_at_titles_and_questions_and_keeps_up_with_typing(
+def test_a_search_finds_questions_and_answers_and_keeps_up_with_typing(
     reader: Reader, script: Script
 ) -> None:
-    for question, answer in (("Apples of the north", "One."), ("Pears of the south", "Two.")):
+    for question, answer in (("Apples of the north", "A kumquat is small."), ("Pears of the south", "Two.")):
         script.says(answer)
         reader.page.get_by_role("button", name="New conversation").click()
         reader.ask(script.question(question))
@@ -80,6 +80,24 @@ def test_a_search_looks_at_titles_and_questions_and_keeps_up_with_typing(
     field.press("Escape")
     reader.follow_up("() => document.querySelectorAll('#conversations a').length === 2")
     assert field.input_value() == ""
+    reader.field.focus()
+    reader.page.keyboard.press("Control+k")
+    reader.page.keyboard.type("small kumquats", delay=5)
+    titles(reader).filter(has_text="Apples").wait_for()
+    reader.follow_up("() => document.querySelectorAll('#conversations a').length === 1")
+    reader.page.keyboard.press("Enter")  # to the first hit, which the next one opens
+    reader.page.keyboard.press("Enter")
+    reader.sees("A kumquat is small.")
+
+
+def test_ctrl_k_opens_the_list_on_a_narrow_screen(visit: Callable[..., Reader]) -> None:
+    reader = visit(**PHONE)
+    reader.sign_in()
+    reader.page.keyboard.press("Meta+k")
+    field = reader.page.get_by_label("Search conversations")
+    assert field.evaluate("element => element === document.activeElement && !element.closest('[inert]')")
+    reader.page.keyboard.press("Escape")
+    reader.page.locator("#side-open[aria-expanded=false]").wait_for()
 
 
 def test_a_running_conversation_is_marked_and_a_busy_one_names_its_chat(

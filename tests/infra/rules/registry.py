@@ -116,22 +116,23 @@ def dependencies(template: Template, logical_id: str) -> set[str]:
     waiting = [logical_id]
     while waiting:
         resource = template["Resources"].get(waiting.pop(), {})
-        further = {*_references(resource.get("Properties")), *many(resource.get("DependsOn", []))} - seen
+        further = {*references(resource.get("Properties")), *many(resource.get("DependsOn", []))} - seen
         seen |= further
         waiting += further
     return seen
 
 
-def _references(value: Any) -> Iterator[str]:
+def references(value: Any) -> Iterator[str]:
+    """The logical ids that ``Ref`` and ``Fn::GetAtt`` name anywhere in a value."""
     if isinstance(value, list):
         for item in value:
-            yield from _references(item)
+            yield from references(item)
     elif isinstance(value, dict):
         for key, item in value.items():
             if key in ("Ref", "Fn::GetAtt"):
                 yield named({key: item})
             else:
-                yield from _references(item)
+                yield from references(item)
 
 
 def alarmed_topics(template: Template) -> set[str]:

@@ -9,8 +9,12 @@ from urllib.parse import quote
 
 import pytest
 from dualtrack.api import conversations
+from dualtrack.memory.ancestry import Ancestry
+from dualtrack.memory.conversation_words import words_of_text
 from dualtrack.memory.records import Record
 from dualtrack.storage.bodies import partition
+from dualtrack.storage.conversation_words import ConversationWords
+from dualtrack.storage.dynamo import transact
 from dualtrack.storage.event_log import read_events
 from dualtrack.tool_values import Source, ToolResult
 
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from dualtrack.storage.chats import Chat
+    from dualtrack.storage.dynamo import Action
     from dualtrack.tools.running import Running
 
 LARGE = "".join(f"{number * 7919 % 1_000_003} " for number in range(80_000))
@@ -123,10 +128,91 @@ def test_a_search_finds_titles_and_how_the_latest_queries_begin(api: Api) -> Non
     assert found_by(api, "bowLINE") == ["Bowline or clove hitch", knot]
     assert found_by(api, "knot bowline") == [knot], "every word, in any order"
     assert found_by(api, "GRÖSSE") == [knot]
-    assert found_by(api, "beyond") == [], "after the first 100 characters"
+    assert found_by(api, "beyo") == [], "after the first 100 characters only whole words"
     assert found_by(api, "  ") == ["Bowline or clove hitch", knot]
     assert api.call("GET", f"/v1/conversations?q={'x' * 201}").status == 400
     assert api.call("GET", f"/v1/conversations?q=a&forked_from={first}").status == 400
+
+
+def test_a_search_finds_the_words_of_questions_answers_and_summaries(api: Api) -> None:
+    asked = f"{'x ' * 60}Where is the vessel moored?"
+    api.world.model.script.add(
+        {
+            "match": "moored",
+            "content": [{"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}],
+        },
+        {
+            "match": "moored",
+            "text": f"{'It is far away. ' * 80} It lies in the Bay of Biscay; 東京湾ではない。",
+        },
+    )
+    chat = api.ask(asked)
+    title = api.get(f"/v1/conversations/{chat['conversation_id']}")["title"]
+    api.ask("Unlike the other.")
+    for words in ("vessels BISCAY", "the moored bay", "東京", "湾", chat["summary"].split(".")[0]):
+        assert found_by(api, words) == [title], words
+    for words in ("vessel pacific", "東湾", "bisc", "where the"):
+        assert found_by(api, words) == [], words
+    assert found_by(api.of("bob"), "biscay") == []
+    assert api.call("DELETE", f"/v1/conversations/{chat['conversation_id']}").status == 204
+    assert found_by(api, "biscay") == []
+    assert not api.world.stores.words.of_all("ann", [chat["conversation_id"]])
+
+
+def test_a_fork_is_found_by_the_words_that_it_shares_also_without_its_parent(api: Api) -> None:
+    parent = api.ask("Shall we sail?")["conversation_id"]
+    long = "x " * 60
+    api.ask(f"{long} to Lisbon", conversation_id=parent)
+    api.ask(f"{long} to Bergen", conversation_id=parent)
+    fork = api.call("POST", f"/v1/conversations/{parent}/fork", {"before": "q3"}).json["conversation_id"]
+    api.ask(f"{long} to Madeira", conversation_id=fork)
+    found = {
+        word: len(found_by(api, word)) for word in ("lisbon", "bergen", "madeira", "lisbon bergen madeira")
+    }
+    assert found == {"lisbon": 2, "bergen": 1, "madeira": 1, "lisbon bergen madeira": 0}
+    assert api.call("DELETE", f"/v1/conversations/{parent}").status == 204
+    assert (len(found_by(api, "lisbon madeira")), found_by(api, "bergen")) == (1, [])
+
+
+def test_end_users_of_a_key_find_their_own_conversations(api: Api) -> None:
+    key = api.make_key("chat", "read", acts_for="any")["key"]
+    api.ask("Where is the lighthouse?")
+    for name in ("ann", "bob"):
+        api.by_key(key, name).ask(f"{name} asks about the lighthouse")
+    found = [found_by(api.by_key(key, name), "lighthouse") for name in ("ann", "bob")]
+    assert found == [["ann asks about the lighthouse"], ["bob asks about the lighthouse"]]
+    assert found_by(api, "lighthouse") == ["Where is the lighthouse?"]
+
+
+def test_two_queries_that_end_at_once_are_both_found(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another write between reading the words and writing them: they are read anew."""
+    chat = api.ask("Shall we sail?")
+    actions, between = ConversationWords.actions, [chat["conversation_id"]]
+
+    def interrupted(store: ConversationWords, user: str, conversation_id: str, *rest: Any) -> list[Action]:
+        own = actions(store, user, conversation_id, *rest)
+        if between:
+            transact(
+                store.client, actions(store, user, between.pop(), Ancestry(), 7, words_of_text("Trondheim"))
+            )
+        return own
+
+    monkeypatch.setattr(ConversationWords, "actions", interrupted)
+    last = api.ask(f"{'x ' * 60} to Lisbon", conversation_id=chat["conversation_id"])
+    assert (last["status"], between) == ("done", [])
+    assert len(found_by(api, "lisbon trondheim")) == 1
+
+
+def test_a_search_reads_a_limited_number_of_bytes(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on where it has stopped, and finds each once."""
+    for number in range(5):
+        api.ask(f"{'x ' * 60} the harbour of number {number}")
+        _next_millisecond()
+    monkeypatch.setattr(conversations, "SEARCHED_AT_ONCE", 2)
+    monkeypatch.setattr(conversations, "SEARCHED_BYTES", 1)
+    page = api.get("/v1/conversations?q=harbour")
+    assert (len(page["conversations"]), "cursor" in page) == (2, True)
+    assert len(found_by(api, "harbour")) == 5
 
 
 def test_one_request_examines_a_limited_number_of_conversations(

@@ -77,6 +77,8 @@ class TestConversations:
         served = script()
         assert run(served, "conversations", "--search", "far & wide").stdout == "Nothing found.\n"
         assert served.asked("GET", "/v1/conversations?limit=20&q=far+%26+wide")
+        found = run(script(), "conversations", "--search", "far").stdout
+        assert found.endswith("How far is it?\n"), "behind an empty page"
 
     def test_further_pages_and_an_empty_list(self) -> None:
         assert "There are more" in run(script(), "conversations", "--limit", "1").stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dualtrack.memory.titles import has_words, start_of, title_of, words_of
+from dualtrack.memory.titles import start_of, title_of
 
 
 @pytest.mark.parametrize(
@@ -28,14 +28,6 @@ from dualtrack.memory.titles import has_words, start_of, title_of, words_of
 )
 def test_a_title_is_the_first_sentence_without_markup(message: str, title: str) -> None:
     assert title_of(message) == title
-
-
-def test_a_search_needs_every_word() -> None:
-    texts = ["Straße nach Rom", "ﬁle size"]
-    assert words_of(" STRASSE  rom strasse ") == ("strasse", "rom")
-    assert has_words(words_of("rom FILE"), texts)
-    assert not has_words(words_of("rom paris"), texts)
-    assert has_words((), [])
 
 
 def test_the_first_100_characters_of_a_query_are_searched() -> None:

@@ -19,27 +19,36 @@ from dualtrack_stack.local.offline_model.script import ScriptedResponse
 from tests.drivers.openai_door import Door, answers, open_door, said, streamed
 
 AGAIN = {"x-stainless-retry-count": "1"}
+SEARCH = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
 TEXT = "One, two, three, four. " * 8
 
 
-@pytest.mark.parametrize("events", [0, 1, 2, 3, 99])
-def test_a_stream_cut_at_any_event_is_taken_up_by_the_retry_as_the_same_chat(door: Door, events: int) -> None:
-    user = f"cut-{events}"
+@pytest.mark.parametrize("events", [0, 1, 2, 3, 4, 5, 99])
+@pytest.mark.parametrize("searches", [False, True])
+def test_a_stream_cut_at_any_event_is_taken_up_by_the_retry_as_the_same_chat(
+    door: Door, events: int, *, searches: bool
+) -> None:
+    user = f"cut-{events}-{searches}"
     key = door.key(user)
+    before = {"type": "text", "text": "Let me look."}
+    if searches:
+        door.world.model.script.add(ScriptedResponse(match="turn", content=(before, SEARCH)))
     answers(door, TEXT, "Two.")
+    whole = f"Let me look.\n\n{TEXT.strip()}" if searches else TEXT.strip()
     body = {"model": "assistant", "messages": said("First?"), "stream": True}
     with door.open(key, body) as response:
         seen = list(islice((line for line in response.iter_lines() if line.startswith("data: ")), events))
     again = door.send(key, body, AGAIN)
-    assert streamed(again) == TEXT.strip()
+    assert streamed(again) == whole
+    assert bool(streamed(again, "reasoning_content")) == searches
     if events > 1:
         assert again.text.split("data: ")[1].split('"id"')[1][:40] == seen[0].split('"id"')[1][:40]
-    follow_up = door.post(key, said("First?", TEXT.strip(), "Second?"))
+    follow_up = door.post(key, said("First?", whole, "Second?"))
     assert follow_up.json()["choices"][0]["message"]["content"] == "Two."
     (conversation,) = door.conversations(user)
     assert conversation.queries == 2
-    assert door.world.stores.ledger.load(user).used_day == 10
-    assert len(door.sent()) == 2
+    assert door.world.stores.ledger.load(user).used_day == 10 + 10 * searches
+    assert len(door.sent()) == 2 + searches
     taken = [door.world.stores.leases.take(user, ANSWERS) for _ in range(ANSWERS.limit - 1)]
     assert taken, "of the lost stream's lease at most the one is held that its server has not noticed yet"
 
@@ -73,6 +82,25 @@ def test_an_answer_that_takes_long_begins_with_spaces_and_a_late_failure_breaks_
         again = door.send(key, {**body, "seed": 2}, AGAIN)
         assert again.json()["choices"][0]["message"]["content"] == "Now."
         assert door.world.stores.ledger.load("ann").used_day == 10, "what failed is not charged"
+
+
+def test_a_response_that_fails_late_says_so_in_its_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With no silence at all in place of 50 s: the status is said, and spaces keep the connection."""
+    monkeypatch.setattr(dualtrack.openai.app, "OpenAIDoor", partial(OpenAIDoor, silent_seconds=0.0))
+    with open_door() as door:
+        headers = {"Authorization": f"Bearer {door.key('ann')}"}
+        door.world.model.script.add(ScriptedResponse(match="turn", status=400, error_message="broken"))
+        door.machine.held = True
+        url, body = f"{door.url}/openai/v1/responses", {"model": "assistant", "input": "First?"}
+        with httpx.stream("POST", url, json=body, headers=headers, timeout=30) as response:
+            pieces = response.iter_raw()
+            assert next(pieces) == b" "
+            door.machine.release()
+            late = httpx.Response(200, content=b"".join(pieces)).json()
+        assert response.status_code == 200
+        assert (late["status"], late["error"]["code"]) == ("failed", "server_error")
+        assert httpx.get(f"{url}/{late['id']}", headers=headers, timeout=30).json() == late
+        assert door.world.stores.ledger.load("ann").used_day == 0, "what failed is not charged"
 
 
 def test_a_stream_that_outlasts_its_time_breaks_off_and_the_retry_gets_the_answer(

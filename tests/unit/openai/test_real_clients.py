@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack_stack.local.offline_model.script import ScriptedResponse
@@ -11,6 +11,7 @@ from dualtrack_stack.local.offline_model.script import ScriptedResponse
 from tests.drivers.documents import ROOT
 from tests.drivers.openai_clients import (
     ENVIRONMENTS,
+    SUITE,
     WITH_OUTPUT,
     WITH_TOOLS,
     Question,
@@ -21,6 +22,8 @@ from tests.drivers.openai_clients import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.drivers.openai_door import Door
 
 CLIENTS = ROOT / "docs" / "clients.md"
@@ -49,17 +52,7 @@ def test_a_conversation_that_is_resent_is_one_with_two_tracks(door: Door, client
     assert not any(LONG.strip() in block for block in (*second, *third)), "the past is sent as summaries"
 
 
-RUNS_TOOLS = (
-    "openai",
-    "pydantic_ai",
-    "ai_sdk_openai",
-    "ai_sdk_compatible",
-    "ai_sdk_responses",
-    "ai_sdk_open_responses",
-)
-
-
-@pytest.mark.parametrize("client", RUNS_TOOLS)
+@pytest.mark.parametrize("client", ENVIRONMENTS)
 def test_a_clients_tool_is_run_by_it_within_one_chat(door: Door, client: str) -> None:
     user = client + WITH_TOOLS
     call = {"type": "tool_use", "name": "weather", "input": {"city": "Oslo"}}
@@ -75,7 +68,7 @@ def test_a_clients_tool_is_run_by_it_within_one_chat(door: Door, client: str) ->
     assert "Rain in Oslo, 11 degrees." in json.dumps(told["messages"])
 
 
-@pytest.mark.parametrize("client", RUNS_TOOLS)
+@pytest.mark.parametrize("client", ENVIRONMENTS)
 def test_an_answer_that_does_not_fit_a_clients_schema_is_asked_for_again(door: Door, client: str) -> None:
     user = client + WITH_OUTPUT
     for text in ('{"name": "Oslo"}', '{"name": "Oslo", "people": 717710}'):
@@ -86,6 +79,41 @@ def test_an_answer_that_does_not_fit_a_clients_schema_is_asked_for_again(door: D
     assert door.world.stores.ledger.load(user).used_day == 5
     door.machine.wait()
     assert any("people" in json.dumps(request.body) for request in door.world.model.requests)
+
+
+def test_every_kind_of_the_open_responses_suite(door: Door) -> None:
+    """Basic, streamed, a system message, a tool, a tool streamed, an image, several turns: as its specification says,
+    and the model was sent each part."""
+    call = {"type": "tool_use", "name": "weather", "input": {"city": "Oslo"}}
+    for content in ("Hello, my friend.", "1 2 3 4 5", "Ahoy."):
+        door.world.model.script.add(ScriptedResponse(match="turn", text=content))
+    door.world.model.script.add(*(ScriptedResponse(match="turn", content=(call,)) for _ in range(2)))
+    for content in ("One pixel.", "Alice."):
+        door.world.model.script.add(ScriptedResponse(match="turn", text=content))
+    assert told_by("openai_responses" + SUITE, story(door, "suite")) == [
+        "completed message Hello, my friend.",
+        "completed message 1 2 3 4 5",
+        "completed message Ahoy.",
+        "completed function_call",
+        "completed function_call",
+        "completed message One pixel.",
+        "completed message Alice.",
+    ]
+    assert len(door.conversations("suite")) == 7
+    assert door.world.stores.ledger.load("suite").used_day == 25, (
+        "calls that nobody answered are not charged yet"
+    )
+    sent = door.sent()
+    assert any("You are a pirate." in block for block in sent[2])
+    assert "Hello Alice!" in "".join(sent[6])
+    requests = [request.body for request in door.world.model.requests]
+    assert [sum(part["type"] == "image" for part in parts_of(body)) for body in requests].count(1) == 1
+    offered = [[tool["name"] for tool in body.get("tools", ())] for body in requests]
+    assert sum("weather" in names for names in offered) == 2
+
+
+def parts_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [part for message in body["messages"] for part in message["content"]]
 
 
 def test_the_documents_programs_for_node_run_as_written(door: Door) -> None:

@@ -234,10 +234,10 @@ def test_an_answer_that_fits_a_schema(door: Door, *, is_streamed: bool) -> None:
     [
         ({"tools": [COUNT], "tool_choice": "required"}, "tool_choice"),
         ({"tools": [{"type": "custom"}]}, "tools.0.type"),
-        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools.0.name"),
+        ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools.0.function.name"),
         (
             {"tools": [{"type": "function", "function": {"name": "a", "parameters": {"type": "x"}}}]},
-            "tools.0.input_schema",
+            "tools.0.function.parameters.type",
         ),
         (
             {"tools": [{"type": "function", "function": {"name": "retrieve_documentation"}}]},

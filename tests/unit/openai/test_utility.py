@@ -58,7 +58,7 @@ def test_a_task_costs_a_credit_and_stands_in_no_list(door: Door) -> None:
     first, second = bodies[1:3]
     assert [message["role"] for message in first["messages"]] == ["user"], "the past is a text of the task"
     assert first["max_tokens"] == 500
-    assert "thinking" not in first or first["thinking"]["type"] != "adaptive"
+    assert "thinking" not in first
     assert "tools" not in first
     assert "small task" in second["system"][0]["text"]
     chat = chat_of(door, "ann", by_model.json())

@@ -9,12 +9,15 @@ export class ConversationSearch {
   #search;
   #busy = false;
 
-  /** `search(text)`: shows the results; returns a promise. */
-  constructor(field, search) {
+  /** `search(text)`: shows the results; returns a promise. Enter and arrow down go to the first link in `results`. */
+  constructor(field, results, search) {
     this.#field = field;
     this.#search = search;
     field.addEventListener("input", () => this.#run());
-    field.addEventListener("keydown", (event) => event.key === "Escape" && field.value && this.#clear(event));
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && field.value) this.#clear(event);
+      if (event.key === "Enter" || event.key === "ArrowDown") this.#leave(event, results);
+    });
   }
 
   get text() {
@@ -24,6 +27,12 @@ export class ConversationSearch {
   focus() {
     this.#field.focus();
     this.#field.select();
+  }
+
+  #leave(event, results) {
+    if (event.isComposing) return;
+    event.preventDefault();
+    results.querySelector("a")?.focus();
   }
 
   #clear(event) {

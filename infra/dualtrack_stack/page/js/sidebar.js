@@ -39,7 +39,8 @@ export class Sidebar {
     byId("veil").addEventListener("click", () => this.#drawer(false));
     byId("older").addEventListener("click", () => this.#load(this.#cursor));
     byId("shell").addEventListener("keydown", (event) => event.key === "Escape" && this.#drawer(false));
-    this.#search = new ConversationSearch(byId("conversation-search"), (text) => this.#find(text));
+    const search = (text) => this.#find(text);
+    this.#search = new ConversationSearch(byId("conversation-search"), byId("conversations"), search);
     this.#narrow.addEventListener("change", () => this.#drawer(false));
     document.addEventListener("visibilitychange", () => this.#lookAgain());
     setInterval(
@@ -111,10 +112,11 @@ export class Sidebar {
     }
   }
 
-  /** The next page that is not empty: a page of a search may be empty without being the last. */
+  /** The next page that is not empty, while its search is wanted: an empty page need not be the last one. */
   async #page(cursor, searched) {
     let page = await this.#api.conversations(cursor, searched);
-    for (let empty = 0; page.cursor && page.conversations.length === 0 && empty < EMPTY_PAGES; empty += 1)
+    const wanted = () => page.conversations.length === 0 && searched === this.#search.text;
+    for (let empty = 0; page.cursor && wanted() && empty < EMPTY_PAGES; empty += 1)
       page = await this.#api.conversations(page.cursor, searched);
     return page;
   }
@@ -167,7 +169,7 @@ export class Sidebar {
         ? h(
             "p",
             { class: "fine muted" },
-            "Nothing found. Only titles and the beginnings of questions are searched.",
+            "Nothing found. Questions, answers and summaries are searched by whole words.",
           )
         : "";
     byId("conversations").replaceChildren(...groups, nothing);

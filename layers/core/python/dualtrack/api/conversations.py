@@ -13,7 +13,7 @@ from dualtrack.clock import iso
 from dualtrack.errors import Contended, not_found
 from dualtrack.frozen import dumps
 from dualtrack.ids import is_id, new_conversation_id, parse_record_id, query_id, response_id
-from dualtrack.memory.titles import has_words, words_of
+from dualtrack.memory.conversation_words import folded, has_words, searched_words, unpacked
 from dualtrack.profiles import all_profiles, profile_named
 from dualtrack.storage.conversations import Conversation, is_list_position, list_position
 from dualtrack.storage.digests import digest_record
@@ -23,9 +23,10 @@ from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, position_of
 from dualtrack.tools.full_context import read_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
     from dualtrack import answers
+    from dualtrack.memory.conversation_words import SearchedWord
     from dualtrack.memory.records import Record
     from dualtrack.storage.stores import ConversationStores
     from dualtrack.vocabulary import Track
@@ -36,6 +37,10 @@ PAGE_BYTES: Final = 1_000_000
 
 MOST_LOOKED_AT: Final = 1000
 """Maximum number of conversations that a request for a list reads."""
+
+SEARCHED_AT_ONCE: Final = 50
+SEARCHED_BYTES: Final = 4_000_000
+"""A search reads the words of so many conversations at a time, at most 3.2 MB, until it has read so many bytes."""
 
 PIECE_BYTES: Final = 4_500_000
 """Maximum size of a record's text in an answer, on the wire: a tool's input takes up to 1.2 MB more."""
@@ -166,31 +171,55 @@ def list_conversations(
 ) -> Page[answers.Conversation]:
     """A page of a user's conversations, by their last query, latest first.
 
-    ``searched``: only those with all of its words in the title or in the beginnings of the latest queries. A request
-    reads a limited number of conversations, so a page may have fewer than ``limit`` and still a cursor.
+    ``searched``: only those with all of its words in the title, the beginnings of the latest queries (there also as a
+    part of a word), or among the words of their queries. A request reads a limited number of conversations and bytes,
+    so a page may have fewer than ``limit`` and still a cursor.
     """
-    before, words = position_of(cursor), words_of(searched)
+    before, words = position_of(cursor), searched_words(searched)
     if before and not is_list_position(before):
         raise foreign_cursor()
     page: list[Conversation] = []
     last = ""
-    listed = stores.conversations.by_last_query(user, before=before, page_size=100 if words else limit + 1)
-    for looked_at, (position, conversation) in enumerate(listed):
-        fits = (
-            conversation is not None
-            and not conversation.is_being_deleted
-            and has_words(words, _searched_in(conversation))
-        )
-        if looked_at >= MOST_LOOKED_AT or (fits and len(page) == limit):
+    at_once = SEARCHED_AT_ONCE if words else limit + 1
+    listed = stores.conversations.by_last_query(user, before=before, page_size=at_once)
+    looked_at = size = 0
+    while batch := list(itertools.islice(listed, at_once)):
+        found, read = _found(stores, user, words, [there for _, there in batch if there])
+        for position, conversation in batch:
+            fits = conversation is not None and conversation.conversation_id in found
+            if looked_at >= MOST_LOOKED_AT or (fits and len(page) == limit):
+                return _listed(stores, page, cursor_of(last))
+            if conversation and fits:
+                page.append(conversation)
+            last, looked_at = position, looked_at + 1
+        size += read
+        if size >= SEARCHED_BYTES:
             return _listed(stores, page, cursor_of(last))
-        if conversation and fits:
-            page.append(conversation)
-        last = position
     return _listed(stores, page)
 
 
-def _searched_in(conversation: Conversation) -> list[str]:
-    return [conversation.title, *(start for _, start in conversation.asked)]
+def _found(
+    stores: ConversationStores,
+    user: str,
+    words: Sequence[SearchedWord],
+    listed: Iterable[Conversation],
+) -> tuple[Set[str], int]:
+    """The ids of those that a search finds, and how many bytes it read for that: none for those whose titles have all
+    words."""
+    alive = [conversation for conversation in listed if not conversation.is_being_deleted]
+    titles = {conversation.conversation_id: _titles(conversation) for conversation in alive}
+    found = {conversation_id for conversation_id, title in titles.items() if has_words(words, title, set())}
+    stored = stores.words.of_all(user, [*(titles.keys() - found)])
+    found |= {
+        conversation_id
+        for conversation_id, data in stored.items()
+        if has_words(words, titles[conversation_id], unpacked(data).keys())
+    }
+    return found, sum(map(len, stored.values()))
+
+
+def _titles(conversation: Conversation) -> str:
+    return folded("\n".join([conversation.title, *(start for _, start in conversation.asked)]))
 
 
 def _listed(

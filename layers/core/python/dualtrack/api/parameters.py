@@ -177,8 +177,9 @@ IDEMPOTENCY_KEY: Final = QueryParameter(
 SEARCHED: Final = QueryParameter(
     "q",
     "query",
-    "Only conversations with all of these words in the title or in the first 100 characters of any of their latest 20"
-    " queries; a page may then be empty and still have a cursor",
+    "Only conversations with all of these words in questions, answers and summaries (whole words), the title or the"
+    " first 100 characters of any of the latest 20 queries (there also parts of words); a page may then be empty and"
+    " still have a cursor",
     {"type": "string", "maxLength": MAX_SEARCHED},
     _searched,
 )

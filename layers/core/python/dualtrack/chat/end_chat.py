@@ -32,6 +32,7 @@ from dualtrack.credits.account import Cost
 from dualtrack.errors import ChatClosed, Contended, Gone, Superseded
 from dualtrack.events import Event, credits_now, done, error, record_stored, text_of_turn
 from dualtrack.ids import response_id
+from dualtrack.memory.conversation_words import words_of_query
 from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.query_index import index_of, is_counted_at_once
 from dualtrack.memory.records import QueryTrack, Record
@@ -41,9 +42,10 @@ from dualtrack.models.prices import nanodollars
 from dualtrack.models.receipt_data import begun_before
 from dualtrack.models.trouble import BUSY, ErrorDetails, unreachable, without_key
 from dualtrack.models.turn import Usage
-from dualtrack.profiles import all_profiles, whole_characters
+from dualtrack.profiles import UTILITY, all_profiles, whole_characters
 from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.chats import ENDED, with_summaries, with_usage
+from dualtrack.storage.conversation_words import WORDS
 from dualtrack.storage.conversations import aside_action
 from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.history import TRACK, WHOLE
@@ -168,7 +170,8 @@ def finish(
     """Answered → done: the query's summarised ``track``, and the terminal event with the chat object.
     ``also`` is written with the track.
 
-    A follow-up may have made the track final before (query_state.py): then the chat closes with that track.
+    A follow-up may have made the track final before (query_state.py): then the chat closes with that track. It may also
+    end in the same moment: then its words are read anew.
     What was ``spent`` on summaries counts either way; None if unknown, because the step that asked for them died. It is
     charged to the chat's key, if it has one, which goes on holding the 10⁻⁹ dollars ``kept``.
     """
@@ -176,14 +179,22 @@ def finish(
     after = replace(after, spent=replace(after.spent, summaries=spent))
     cost = side_nanodollars(spent) if spent else _unknown_cost(stores, chat)
     after = with_aside(stores, after, cost)
-    try:
-        writes = [*stores.history.track_writes(chat.user, chat.conversation_id, track), *also]
-        _close_answered(stores, chat, after, records, track, writes, kept)
-    except ConditionFailed as lost:
-        stored = stores.history.track(chat.user, chat.conversation_id, chat.query)
-        if not lost.items.keys() <= {TRACK, WHOLE} or stored is None:
-            raise
-        _close_answered(stores, chat, after, records, stored, [], kept)
+    writes = [*stores.history.track_writes(chat.user, chat.conversation_id, track), *also]
+    for _ in range(_TRIES):
+        try:
+            _close_answered(stores, chat, after, records, track, writes, kept)
+        except ConditionFailed as lost:
+            if not lost.items.keys() <= {TRACK, WHOLE, WORDS}:
+                raise
+            if lost.items.keys() == {WORDS}:
+                continue
+            stored = stores.history.track(chat.user, chat.conversation_id, chat.query)
+            if stored is None:
+                raise
+            track, writes = stored, []
+        else:
+            return
+    raise Contended("Other queries of the conversation ended at each attempt.")
 
 
 def is_searched(chat: Chat) -> bool:
@@ -195,11 +206,18 @@ def is_searched(chat: Chat) -> bool:
 def _index_writes(
     stores: PaidStores, chat: Chat, records: Sequence[Record], track: QueryTrack
 ) -> Sequence[Write]:
-    """What a later search reads of the query; none if nothing searches it, or if it is too much to be counted here."""
-    if not records or not is_searched(chat) or not is_counted_at_once(records):
+    """What later searches read of the query: one of all conversations, if it is in their list, and one of this
+    conversation, unless nothing searches it, or it is too much to be counted here."""
+    if not records:
         return ()
-    index = {chat.query: index_of(records, track)}
-    return stores.search_index.words_writes(chat.user, chat.conversation_id, index)
+    writes: list[Write] = []
+    if chat.profile != UTILITY.name:
+        hashes = words_of_query(records, track)
+        writes += stores.words.actions(chat.user, chat.conversation_id, chat.ancestry, chat.query, hashes)
+    if is_searched(chat) and is_counted_at_once(records):
+        index = {chat.query: index_of(records, track)}
+        writes += stores.search_index.words_writes(chat.user, chat.conversation_id, index)
+    return writes
 
 
 def _mechanical(stores: PaidStores, chat: Chat, records: tuple[Record, ...]) -> QueryTrack:

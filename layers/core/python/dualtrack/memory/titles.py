@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 import re
 import textwrap
-import unicodedata
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 QUERIES_KEPT: Final = 20
 START_CHARACTERS: Final = 100
@@ -30,21 +29,6 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?…])\s+(?![a-z])|(?<=[。！？])|\n+")
 def start_of(message: str) -> str:
     """The beginning of a query, as far as a search looks at it."""
     return message[:START_CHARACTERS]
-
-
-def words_of(text: str) -> tuple[str, ...]:
-    """The distinct words of a search, in the form in which they are compared."""
-    return tuple(dict.fromkeys(_folded(text).split()))
-
-
-def has_words(words: Iterable[str], texts: Iterable[str]) -> bool:
-    """Whether every word occurs in one of the texts, also as a part of a longer word."""
-    folded = _folded("\n".join(texts))
-    return all(word in folded for word in words)
-
-
-def _folded(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
 
 
 def title_of(message: str) -> str:

@@ -14,6 +14,7 @@ from dualtrack.chat.decide_calls import CallDecision
 from dualtrack.errors import invalid_request
 from dualtrack.frozen import dumps, freeze, strict_loads
 from dualtrack.text import clean
+from dualtrack.tool_check import broken_rule
 from dualtrack.tool_rules import MAX_DESCRIPTION, MAX_NAME, MAX_SCHEMA, MAX_SCHEMA_DEPTH, NAME, name_of
 from dualtrack.tool_values import ToolResult
 from dualtrack.tools.client_tools import MAX_CLIENT_TOOLS
@@ -74,7 +75,7 @@ def _tool(place: str, sent: object) -> dict[str, Any]:
     if not isinstance(sent, dict) or sent.get("type") != "function":
         raise invalid_request(f"{place}.type: functions are taken.")
     nested = sent.get("function")
-    tool = nested if isinstance(nested, dict) else sent
+    tool, place = (nested, f"{place}.function") if isinstance(nested, dict) else (sent, place)
     name, described, schema = tool.get("name"), tool.get("description") or "", tool.get("parameters")
     if not isinstance(name, str) or len(name) > MAX_NAME or not re.fullmatch(NAME, name):
         raise invalid_request(f"{place}.name: at most {MAX_NAME} letters, digits, _ and -.")
@@ -84,7 +85,10 @@ def _tool(place: str, sent: object) -> dict[str, Any]:
         schema = _ANY_OBJECT
     if not isinstance(schema, dict) and schema is not _ANY_OBJECT:
         raise invalid_request(f"{place}.parameters: must be a JSON Schema, an object.")
-    return {"name": name, "description": clean(described), "input_schema": _stored(place, schema)}
+    stored = _stored(place, schema)
+    if problem := broken_rule(name, stored):
+        raise invalid_request(f"{place}.{problem.replace('input_schema', 'parameters', 1)}")
+    return {"name": name, "description": clean(described), "input_schema": stored}
 
 
 def _stored(place: str, schema: JsonObject) -> JsonObject:

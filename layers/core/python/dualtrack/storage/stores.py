@@ -15,6 +15,7 @@ from dualtrack.storage.api_requests import ApiRequests
 from dualtrack.storage.bodies import BodyStore
 from dualtrack.storage.cache import CacheStore
 from dualtrack.storage.chats import ChatStore, chat_partition
+from dualtrack.storage.conversation_words import ConversationWords
 from dualtrack.storage.conversations import ConversationStore
 from dualtrack.storage.corpora import CorpusStore
 from dualtrack.storage.corpus_jobs import CorpusJobs
@@ -57,6 +58,7 @@ class ToolStores:
     history: HistoryStore
     digests: DigestStore
     search_index: SearchIndex
+    words: ConversationWords
     clock: Clock
 
     def across(self, ancestry: Ancestry) -> Self:
@@ -195,6 +197,7 @@ def build_stores(
         history=HistoryStore(dynamodb, settings.history_table, bodies),
         digests=DigestStore(dynamodb, settings.history_table),
         search_index=SearchIndex(dynamodb, settings.history_table, bodies),
+        words=ConversationWords(dynamodb, settings.history_table),
         bodies=bodies,
         ledger=Ledger(dynamodb, settings.credits_table),
         paused=PausedChats(dynamodb, settings.chats_table),
