@@ -311,7 +311,8 @@ def _price(case: Case, chat: Chat) -> Iterator[str]:
     """The invariants price what was begun; this is the price of the whole scenario."""
     scenario = case.scenario
     wanted = scenario.stop, scenario.charged
-    if chat.stop == "timeout" and case.fault.site.step.startswith("start") and case.meanwhile == "deadline":
+    starts_late = case.fault.site.step.startswith("start") and case.meanwhile == "deadline"
+    if chat.stop == "timeout" != scenario.stop and starts_late:
         # A follow-up whose admission is held past its deadline begins with its last call, which may use no tools.
         wanted = "timeout", 5
     if scenario.max_cost and case.fault.site.step == "turn 1" and chat.turn == 1:

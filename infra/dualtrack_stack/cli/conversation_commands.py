@@ -44,7 +44,7 @@ def conversations(stack: TargetOptions, *, search: str | None, limit: int, as_js
     """Your conversations, the latest first."""
     params = {"limit": str(limit), **({"q": search} if search else {})}
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
-        page = _first_page(client, params)
+        page = first_page(client, params)
     if as_json:
         print_json(page)
         return
@@ -56,7 +56,7 @@ def conversations(stack: TargetOptions, *, search: str | None, limit: int, as_js
         click.echo("There are more: use --limit or --search.", err=True)
 
 
-def _first_page(client: ApiClient, params: Mapping[str, str]) -> answers.Conversations:
+def first_page(client: ApiClient, params: Mapping[str, str]) -> answers.Conversations:
     """The first page that is not empty: an empty page of a search need not be the last one."""
     page: answers.Conversations = client.call("GET", "/v1/conversations", params=params)
     for _ in range(_EMPTY_PAGES):

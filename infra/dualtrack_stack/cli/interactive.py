@@ -20,6 +20,7 @@ from dualtrack_stack.cli.command import Termination, refusal
 from dualtrack_stack.cli.conversation_commands import (
     columns,
     conversation_lines,
+    first_page,
     listed,
     record_lines,
     whole_conversation,
@@ -213,7 +214,7 @@ class OpenConversation:
 
     def conversations(self, search: str) -> None:
         params = {"limit": _LISTED, **({"q": search} if search else {})}
-        conversations = self.client.call("GET", "/v1/conversations", params=params)["conversations"]
+        conversations = first_page(self.client, params)["conversations"]
         _print(listed(conversations, datetime.now(UTC), None) if conversations else ["None."])
 
     def tools(self, _argument: str) -> None:

@@ -180,7 +180,7 @@ def test_the_aws_part_agrees_with_the_cost_bench(world: World, name: str) -> Non
     flowing = counted()[name].model_calls * 2.0 / 0.13
     assert mine["DynamoDB, write units"]["amount"] == pytest.approx(
         theirs["DynamoDB, write units"].amount - flowing,
-        rel=0.2,  # the search's index of the query is not in the estimate
+        rel=0.2,
     )
     assert mine["DynamoDB, read units"]["amount"] == pytest.approx(
         theirs["DynamoDB, read units"].amount, rel=0.1

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from dualtrack.models.receipt_data import LostCall, SideCalls
     from dualtrack.storage.chats import Chat, RecordedTurn
 
-_FIXED_WRITES: Final = 55
-_FIXED_READS: Final = 18
+_FIXED_WRITES: Final = 59
+_FIXED_READS: Final = 20
 _ROUND_UNITS: Final = 6
 _TOOL_WRITES: Final = 10
 _TOOL_READS: Final = 8
