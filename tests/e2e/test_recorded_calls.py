@@ -425,6 +425,9 @@ UNUSED: Final[Mapping[str, frozenset[str]]] = {
     "Passages of a long conversation, regrouped after each 16th query": frozenset(
         {"Summarise lambda:InvokeFunction embed:live", "Summarise ssm:GetParameter voyage"}
     ),
+    "Vectors are kept, unless the embedder is too late, as on a busy machine": frozenset(
+        {"Search dynamodb:ConditionCheckItem history"}
+    ),
     "The deployment's own token, for users without one": frozenset({"Mcp ssm:GetParameter github"}),
 }  # fmt: skip
 """Permissions that no story above uses, by the reason why they are there: function, action, resource."""
