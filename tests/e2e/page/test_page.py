@@ -123,7 +123,7 @@ def test_thinking_is_folded_live_and_no_part_of_the_answer(
 def test_a_chat_that_was_stopped_does_not_change_what_the_memory_is_said_to_be(
     reader: Reader, script: Script
 ) -> None:
-    script.says("\n\n".join(f"Paragraph {number}." for number in range(1, 61)), chunk=60, delay_chunk=0.08)
+    script.says("\n\n".join(f"Paragraph {number}." for number in range(1, 401)), chunk=60, delay_chunk=0.3)
     reader.send(script.question())
     reader.sees("Paragraph 3.")
     reader.page.get_by_role("button", name="Stop").click()

@@ -51,8 +51,8 @@ def test_a_call_is_shown_and_approved(reader: Reader, script: Script) -> None:
     card = waits(reader, script)
     assert card.get_by_role("row").all_inner_texts() == ["name\tto all"]
     assert "I will send this to all." in reader.page.locator(".interim").inner_text()
-    assert reader.page.locator("#pauses").inner_text() == "Waiting for you: 1"
-    assert reader.page.locator(".waiting-mark").count() > 0
+    reader.page.locator("#pauses").get_by_text("Waiting for you: 1", exact=True).wait_for()
+    reader.page.locator(".waiting-mark").first.wait_for()
     script.says("Sent.")
     card.get_by_role("button", name="Approve: kit_write").click()
     reader.exchange("done")
