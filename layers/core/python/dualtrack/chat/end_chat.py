@@ -54,8 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dualtrack.chat.move_credits import StepWrites
-    from dualtrack.credits.account import Account
-    from dualtrack.credits.account import AccountChange as Credits
+    from dualtrack.credits.account import Account, AccountChange
     from dualtrack.events import StoredEvent
     from dualtrack.frozen import JsonObject
     from dualtrack.models.receipt_data import SideCalls
@@ -247,11 +246,11 @@ def _close_answered(
         return
     now, cost = stores.clock(), Cost(side_nanodollars(summaries) if summaries else 0, chat.key_id, kept)
 
-    def charge(account: Account) -> Credits:
+    def charge(account: Account) -> AccountChange:
         return account.charge(chat.chat_id, now, cost)
 
-    def recorded(credits: Credits) -> StepWrites:  # noqa: A002
-        charged = replace(after, spent=after.spent.moved(lines_of(credits, chat.chat_id)))
+    def recorded(change: AccountChange) -> StepWrites:
+        charged = replace(after, spent=after.spent.moved(lines_of(change, chat.chat_id)))
         return events, [stores.chats.change_action(chat, charged), *writes]
 
     move_credits(stores.ledger, log, chat.payer, charge, recorded)
@@ -306,7 +305,7 @@ def _end_running(
     waiting = turns[-1] if turns and chat.status == "paused" else None
     end = _End(chat, how, now, records, track, _index_writes(stores, chat, records, track), waiting)
 
-    def decide(account: Account) -> Credits:
+    def decide(account: Account) -> AccountChange:
         return _charged(account, end, cost)
 
     move_credits(stores.ledger, log, chat.payer, decide, partial(_recorded_end, stores, end), fence)
@@ -355,9 +354,9 @@ def _response(chat: Chat, how: ChatFailure | Cancellation, events: Sequence[Stor
     return Record(response_id(chat.query), "message", "assistant", text, now, turn, stop=stop)
 
 
-def _recorded_end(stores: ChatStores, end: _End, credits: Credits) -> StepWrites:  # noqa: A002
+def _recorded_end(stores: ChatStores, end: _End, change: AccountChange) -> StepWrites:
     chat, now = end.chat, iso(end.now)
-    after = _after(end, credits)
+    after = _after(end, change)
     events = [
         *(outside_events(end.waiting, end.records) if end.waiting else ()),
         record_stored(end.response.record_id, "assistant", "message"),
@@ -382,7 +381,7 @@ def _recorded_end(stores: ChatStores, end: _End, credits: Credits) -> StepWrites
     return events, writes
 
 
-def _after(end: _End, credits: Credits) -> Chat:  # noqa: A002
+def _after(end: _End, change: AccountChange) -> Chat:
     """The chat once it has ended."""
     how, chat = end.how, end.chat
     if chat.status == "paused":  # from now on its deadline is again when its last late writer is dead
@@ -393,10 +392,10 @@ def _after(end: _End, credits: Credits) -> Chat:  # noqa: A002
         status=_status(how),
         stop="cancelled" if isinstance(how, Cancellation) else "",
         ended_at=iso(end.now),
-        spent=chat.spent.moved(lines_of(credits, chat.chat_id)),
+        spent=chat.spent.moved(lines_of(change, chat.chat_id)),
         held=0,
-        credits_used=credits.charged,
-        credits_remaining=credits.account.available(end.now, end.chat.key_id),
+        credits_used=change.charged,
+        credits_remaining=change.account.available(end.now, end.chat.key_id),
         error=_error_of(how) if isinstance(how, ChatFailure) else None,
     )
 
@@ -421,7 +420,7 @@ def _retry(event: StoredEvent) -> None:
     raise Superseded(event.event)
 
 
-def _charged(account: Account, end: _End, cost: Cost) -> Credits:
+def _charged(account: Account, end: _End, cost: Cost) -> AccountChange:
     """A failure costs nothing; a cancelled chat all that it holds once a byte of an answer has come, and before that
     what the account decides."""
     chat, now = end.chat, end.now

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
     from dualtrack.chat.agent import Agent, AgentDeployment
     from dualtrack.chat.move_credits import StepWrites
-    from dualtrack.credits.account import Account
-    from dualtrack.credits.account import AccountChange as Credits
+    from dualtrack.credits.account import Account, AccountChange
     from dualtrack.events import StoredEvent
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.event_log import EventLog
@@ -78,14 +77,13 @@ def _commit(
         keep_pinned(stores.cache, chat.pin.catalogue, now)
     log.keep(until)
 
-    def hold(account: Account) -> Credits:
-        _count(
-            stores, chat
-        )  # between the account's reading and its conditional write: nobody else can count as well
+    def hold(account: Account) -> AccountChange:
+        # between the account's reading and its conditional write, so that of two pauses at once one counts the other
+        _count(stores, chat)
         return account.pause(chat.chat_id, until, now, spent)
 
-    def recorded(credits: Credits) -> StepWrites:  # noqa: A002
-        moved = after.spent.moved(lines_of(credits, chat.chat_id))
+    def recorded(change: AccountChange) -> StepWrites:
+        moved = after.spent.moved(lines_of(change, chat.chat_id))
         writes = [
             stores.chats.change_action(chat, replace(after, spent=moved)),
             stores.conversations.hold_action(chat.user, chat.conversation_id, chat.chat_id, until),

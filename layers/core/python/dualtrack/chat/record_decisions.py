@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dualtrack.chat.move_credits import StepWrites
-    from dualtrack.credits.account import Account
-    from dualtrack.credits.account import AccountChange as Credits
+    from dualtrack.credits.account import Account, AccountChange
     from dualtrack.event_data import DecidedCall
     from dualtrack.memory.records import Record
     from dualtrack.models.turn import ToolCall
@@ -111,16 +110,16 @@ def _resume(
     approved = [call for call in decided.calls if call.asks and call.may_run]
     classes = [call.price_class for call in approved]
 
-    def hold(account: Account) -> Credits | HoldRefusal:
+    def hold(account: Account) -> AccountChange | HoldRefusal:
         needed = chat.costs.in_all if chat.costs else 0
         return account.resume(chat.chat_id, classes, chat.documentation_paid, now, needed)
 
-    def paid(credits: Credits) -> tuple[CallPayment, Chat]:  # noqa: A002
-        calls = pay_calls(decided.calls, approved, credits.fits)
-        return calls, _goes_on(chat, replace(decided, calls=calls.calls), calls, credits, by, now)
+    def paid(change: AccountChange) -> tuple[CallPayment, Chat]:
+        calls = pay_calls(decided.calls, approved, change.fits)
+        return calls, _goes_on(chat, replace(decided, calls=calls.calls), calls, change, by, now)
 
-    def recorded(credits: Credits) -> StepWrites:  # noqa: A002
-        calls, after = paid(credits)
+    def recorded(change: AccountChange) -> StepWrites:
+        calls, after = paid(change)
         waited = [call for call in calls.calls if call.asks]
         events = [
             resumed_event(turn.number, by, [_shown(call) for call in waited if call.verdict]),
@@ -147,7 +146,7 @@ def _goes_on(
     chat: Chat,
     turn: RecordedTurn,
     paid: CallPayment,
-    credits: Credits,  # noqa: A002
+    change: AccountChange,
     by: DecidedBy,
     now: float,
 ) -> Chat:
@@ -156,9 +155,9 @@ def _goes_on(
     after = resumed(chat, turn, by, now)
     return replace(
         after,
-        held=chat.held + credits.amount,
-        credits_remaining=credits.account.available(now, chat.key_id),
-        spent=after.spent.moved(lines_of(credits, chat.chat_id)),
+        held=chat.held + change.amount,
+        credits_remaining=change.account.available(now, chat.key_id),
+        spent=after.spent.moved(lines_of(change, chat.chat_id)),
         documentation_paid=chat.documentation_paid or paid.has_documentation,
         limit="insufficient_credits" if paid.unpaid and is_idle else chat.limit,
     )

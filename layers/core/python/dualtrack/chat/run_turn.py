@@ -93,8 +93,7 @@ if TYPE_CHECKING:
 
     from dualtrack.chat.agent import Agent
     from dualtrack.chat.move_credits import StepWrites
-    from dualtrack.credits.account import Account
-    from dualtrack.credits.account import AccountChange as Credits
+    from dualtrack.credits.account import Account, AccountChange
     from dualtrack.events import StoredEvent
     from dualtrack.frozen import JsonObject
     from dualtrack.memory.budget import ShorteningStep
@@ -706,7 +705,7 @@ def _commit_tools(turn: _Turn) -> TurnDecision:
     run, chat = turn.run, turn.run.chat
     classes = [call.price_class for call in turn.wanted]
 
-    def hold(account: Account) -> Credits:
+    def hold(account: Account) -> AccountChange:
         return account.hold_tools(chat.chat_id, classes, chat.documentation_paid, turn.now)
 
     recorded = partial(_recorded_tools, turn)
@@ -714,11 +713,11 @@ def _commit_tools(turn: _Turn) -> TurnDecision:
     return _with(turn.decision, turn.paid(held.fits))
 
 
-def _recorded_tools(turn: _Turn, credits: Credits) -> StepWrites:  # noqa: A002
+def _recorded_tools(turn: _Turn, change: AccountChange) -> StepWrites:
     run, chat, stores = turn.run, turn.run.chat, turn.run.stores
-    paid = turn.paid(credits.fits)
+    paid = turn.paid(change.fits)
     decision, thought = _with(turn.decision, paid), _thought(turn)
-    after = _after_hold(turn, paid, credits, thought)
+    after = _after_hold(turn, paid, change, thought)
     writes = stores.chats.turn_writes(chat, run.number, turn.reply, decision, after, turn.sending, turn.made)
     if thought:
         writes += stores.history.record_writes(chat.user, chat.conversation_id, thought, "thought")
@@ -730,14 +729,14 @@ def _with(decision: TurnDecision, paid: CallPayment) -> TurnDecision:
     return replace(decision, calls=paid.calls, next="tools" if runnable else "turn")
 
 
-def _after_hold(turn: _Turn, paid: CallPayment, credits: Credits, thought: Record | None) -> Chat:  # noqa: A002
+def _after_hold(turn: _Turn, paid: CallPayment, change: AccountChange, thought: Record | None) -> Chat:
     """The chat after the hold. If no call of the turn could run for lack of credits, the next turn is the last one."""
     after, is_idle = turn.after, not any(call.may_run or call.is_open for call in paid.calls)
     return replace(
         after,
-        held=after.held + credits.amount,
-        credits_remaining=credits.account.available(turn.now, after.key_id),
-        spent=after.spent.moved(lines_of(credits, after.chat_id)),
+        held=after.held + change.amount,
+        credits_remaining=change.account.available(turn.now, after.key_id),
+        spent=after.spent.moved(lines_of(change, after.chat_id)),
         thoughts=after.thoughts + (1 if thought else 0),
         documentation_paid=after.documentation_paid or paid.has_documentation,
         limit="insufficient_credits" if paid.unpaid and is_idle else after.limit,
@@ -771,7 +770,7 @@ def _commit_answer(turn: _Turn, records: Sequence[Record]) -> None:
     this = RecordedTurn(run.number, (), (), "answered", usage=turn.reply.usage, made=turn.made)
     cost = cost_of(turn.after, model_nanodollars(turn.after, [*run.turns, this], records))
 
-    def settle(account: Account) -> Credits:
+    def settle(account: Account) -> AccountChange:
         return account.settle(chat.chat_id, chat.held, turn.now, cost)
 
     recorded = partial(_recorded_answer, turn, records)
@@ -779,12 +778,12 @@ def _commit_answer(turn: _Turn, records: Sequence[Record]) -> None:
     run.told.ended("answered", turn.decision.stop)
 
 
-def _recorded_answer(turn: _Turn, records: Sequence[Record], credits: Credits) -> StepWrites:  # noqa: A002
+def _recorded_answer(turn: _Turn, records: Sequence[Record], change: AccountChange) -> StepWrites:
     run, chat, stores = turn.run, turn.run.chat, turn.run.stores
     said, now = turn.decision, iso(turn.now)
     record_id = response_id(chat.query)
     response = Record(record_id, "message", "assistant", said.text, now, run.number, stop=said.stop)
-    after = with_end(_after_settle(turn, credits), [*records, response])
+    after = with_end(_after_settle(turn, change), [*records, response])
     response = replace(response, sums=after.memory.sums)
     events = [
         record_stored(record_id, "assistant", "message"),
@@ -799,17 +798,17 @@ def _recorded_answer(turn: _Turn, records: Sequence[Record], credits: Credits) -
     return events, writes
 
 
-def _after_settle(turn: _Turn, credits: Credits) -> Chat:  # noqa: A002
+def _after_settle(turn: _Turn, change: AccountChange) -> Chat:
     """The chat after its answer."""
     return replace(
         turn.after,
         status="answered",
         stop=turn.decision.stop,
         ended_at=iso(turn.now),
-        spent=turn.after.spent.moved(lines_of(credits, turn.after.chat_id)),
+        spent=turn.after.spent.moved(lines_of(change, turn.after.chat_id)),
         held=0,
-        credits_used=credits.amount,
-        credits_remaining=credits.account.available(turn.now, turn.after.key_id),
+        credits_used=change.amount,
+        credits_remaining=change.account.available(turn.now, turn.after.key_id),
     )
 
 

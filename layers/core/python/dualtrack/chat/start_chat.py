@@ -55,8 +55,7 @@ if TYPE_CHECKING:
 
     from dualtrack.chat.attached_files import File, QueryFiles
     from dualtrack.chat.move_credits import StepWrites
-    from dualtrack.credits.account import Account
-    from dualtrack.credits.account import AccountChange as Credits
+    from dualtrack.credits.account import Account, AccountChange
     from dualtrack.frozen import JsonObject
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.bodies import StoredBody, Write
@@ -208,10 +207,10 @@ class _Admission:
             len(record.content.encode()) > INLINE_LIMIT for record in texts
         )
 
-    def paid(self, credits: Credits) -> Chat:  # noqa: A002
+    def paid(self, change: AccountChange) -> Chat:
         """The chat with the credits after its hold."""
-        spent = ReceiptData(lines_of(credits, self.chat.chat_id))
-        remaining = credits.account.available(self.now, self.chat.key_id)
+        spent = ReceiptData(lines_of(change, self.chat.chat_id))
+        remaining = change.account.available(self.now, self.chat.key_id)
         return replace(self.chat, credits_remaining=remaining, spent=spent)
 
 
@@ -224,7 +223,7 @@ def _admit(
     log = stores.log(chat)
     log.begin()
 
-    def hold(account: Account) -> Credits | HoldRefusal:
+    def hold(account: Account) -> AccountChange | HoldRefusal:
         key = UnderKey(chat.key_id, chat.costs.in_all) if chat.costs else None
         return account.hold(chat.chat_id, chat.held, admission.now, key)
 
@@ -312,8 +311,8 @@ def _tools(stores: AdmissionStores, new: NewChat, conversation: Conversation) ->
     return stores.chats.tools_body(new.user, conversation.conversation_id, tools)
 
 
-def _recorded(stores: AdmissionStores, admission: _Admission, credits: Credits) -> StepWrites:  # noqa: A002
-    chat, query, texts = admission.paid(credits), admission.query, admission.attached.texts
+def _recorded(stores: AdmissionStores, admission: _Admission, change: AccountChange) -> StepWrites:
+    chat, query, texts = admission.paid(change), admission.query, admission.attached.texts
     events = [
         *(record_stored(record.record_id, "user", "message") for record in (query, *texts)),
         credits_now(0, chat.held, chat.credits_remaining),

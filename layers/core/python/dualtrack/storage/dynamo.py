@@ -34,6 +34,8 @@ _DESERIALIZER: Final = TypeDeserializer()
 _LOWEST: Final = "\0"
 """Less than every sort key in use. DynamoDB refuses an empty string in a key condition; moto accepts it."""
 
+TRANSACT_ACTIONS: Final = 100
+"""The most that DynamoDB takes in one transaction."""
 TRANSACT_ATTEMPTS: Final = 12
 KEPT_ATTEMPTS: Final = 4
 _RETRYABLE_REASONS: Final = {

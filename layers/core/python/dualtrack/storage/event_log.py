@@ -27,6 +27,7 @@ from dualtrack.events import TERMINAL, Event, StoredEvent
 from dualtrack.frozen import dumps, loads
 from dualtrack.storage.bodies import StoredBody
 from dualtrack.storage.dynamo import (
+    TRANSACT_ACTIONS,
     Action,
     ConditionFailed,
     put,
@@ -50,8 +51,6 @@ APPEND_ATTEMPTS: Final = 40
 KEPT_SECONDS: Final = 25 * 3600
 """How long events are kept: 24 hours after the end (CONTRACT 5), plus the time of the chat itself."""
 _PACK_OVER: Final = 2_048
-_AT_ONCE: Final = 100
-"""The writes of a transaction."""
 _SLOT: Final = "event-slot"
 
 
@@ -96,8 +95,9 @@ class EventLog:
         self._until = until
         batches = query(self._client, self._table, self._pk, prefix="EV#", only=("ttl",))
         early = [batch["sk"] for batch in batches if batch["ttl"] < until]
-        for start in range(0, len(early), _AT_ONCE):
-            transact(self._client, [self._keep_action(sk, until) for sk in early[start : start + _AT_ONCE]])
+        for start in range(0, len(early), TRANSACT_ACTIONS):
+            some = early[start : start + TRANSACT_ACTIONS]
+            transact(self._client, [self._keep_action(sk, until) for sk in some])
 
     def _keep_action(self, sk: str, until: int) -> Action:
         key, values, names = {"pk": self._pk, "sk": sk}, {":ttl": until}, {"#ttl": "ttl"}

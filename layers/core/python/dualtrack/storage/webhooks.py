@@ -23,6 +23,7 @@ from dualtrack.codec import APART, decode, encode, stored
 from dualtrack.errors import ApiError, invalid_request, not_found
 from dualtrack.notices import Notice
 from dualtrack.storage.dynamo import (
+    TRANSACT_ACTIONS,
     ConditionFailed,
     batch_get,
     delete,
@@ -75,9 +76,6 @@ SLOW_MS: Final = 1_000
 
 _READ_AT_ONCE: Final = 500
 """Entries of a shard that one pass takes."""
-
-_IN_A_TRANSACTION: Final = 100
-"""Actions that DynamoDB takes."""
 
 _LANES: Final[tuple[OpenKind, OpenKind]] = ("hooks", "hooks#slow")
 """The parts of the index, of webhooks that answer and of slow ones."""
@@ -294,7 +292,7 @@ class WebhookStore:
     ) -> None:
         """Make each notice a delivery to those of the owner's webhooks that want it, once. ``kept``: ids of those that
         stay in the outbox for their copies. Raises `ConditionFailed` if a webhook was deleted meanwhile."""
-        room = (_IN_A_TRANSACTION - len(webhooks)) // (1 + 2 * len(webhooks))
+        room = (TRANSACT_ACTIONS - len(webhooks)) // (1 + 2 * len(webhooks))
         for start in range(0, len(notices), room):
             try:
                 transact(self.client, self._spread(owner, notices[start : start + room], webhooks, kept))
