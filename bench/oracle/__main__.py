@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.agent import AgentDeployment
 from dualtrack.chat.fork_conversation import fork_conversation
-from dualtrack.chat.run_turn import TurnSettings
+from dualtrack.chat.turn_attempt import TurnSettings
 from dualtrack.clock import iso
 from dualtrack.ids import new_conversation_id
 from dualtrack.memory.passages import SEARCH_TOOL

@@ -11,7 +11,8 @@ with collecting_later():
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.agent import AgentDeployment
-    from dualtrack.chat.run_turn import TurnCallbacks, TurnSettings, run_turn
+    from dualtrack.chat.run_turn import run_turn
+    from dualtrack.chat.turn_attempt import TurnCallbacks, TurnSettings
     from dualtrack.memory.summaries import SummarySettings
     from dualtrack.models.open_model import open_model
     from dualtrack.models.prices import dollars

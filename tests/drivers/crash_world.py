@@ -31,11 +31,12 @@ from dualtrack.chat.erase_user import Retention, begin_erasure, stop_user
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.run_schedules import Starting, run_schedules
 from dualtrack.chat.run_tool import run_tool
-from dualtrack.chat.run_turn import TurnSettings, WaitTiming, run_turn
+from dualtrack.chat.run_turn import run_turn
 from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
 from dualtrack.chat.summarise import summarise
 from dualtrack.chat.sweep import sweep
 from dualtrack.chat.sweep_deletions import sweep_deletions
+from dualtrack.chat.turn_attempt import TurnSettings, WaitTiming
 from dualtrack.clock import iso
 from dualtrack.credits.keys import Caps
 from dualtrack.errors import ApiError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dualtrack.chat.run_turn import TurnCallbacks
+from dualtrack.chat.turn_attempt import TurnCallbacks
 
 from tests.drivers.world import make_world, ref_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.chat.attached_files import File
 from dualtrack.chat.refused_tools import MOST, SINGLY
-from dualtrack.chat.run_turn import TurnCallbacks
+from dualtrack.chat.turn_attempt import TurnCallbacks
 from dualtrack.frozen import freeze
 from dualtrack.tools.mcp import catalogue as module
 from dualtrack.tools.mcp.catalogue import load_catalogue, store_listing

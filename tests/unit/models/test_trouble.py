@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from dualtrack.chat.end_chat import failure_of
-from dualtrack.chat.run_turn import TurnCallbacks
+from dualtrack.chat.turn_attempt import TurnCallbacks
 from dualtrack.errors import ModelRefused, ModelUnavailable
 from dualtrack.models.anthropic import connect
 from dualtrack.models.trouble import NOT_SERVED, ErrorDetails, own_words, refusal

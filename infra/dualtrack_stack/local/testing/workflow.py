@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.run_tool import run_tool
-from dualtrack.chat.run_turn import WaitTiming, run_turn
+from dualtrack.chat.run_turn import run_turn
 from dualtrack.chat.summarise import summarise
+from dualtrack.chat.turn_attempt import WaitTiming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dualtrack.chat.run_turn import TurnOutcome, TurnSettings
+    from dualtrack.chat.run_turn import TurnOutcome
+    from dualtrack.chat.turn_attempt import TurnSettings
     from dualtrack.models.protocol import Model
     from dualtrack.requests import ChatRef
     from dualtrack.storage.stores import Stores

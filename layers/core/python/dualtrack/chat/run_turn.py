@@ -14,106 +14,74 @@ Each of these steps may run twice. A run that has been overtaken finds the event
 from __future__ import annotations
 
 import math
-import random
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
-from dualtrack.chat.agent import AgentDeployment, agent_of, on_deployed_model
+from dualtrack.chat.agent import agent_of, on_deployed_model
+from dualtrack.chat.ask_model import FOR_ITS_CONTENT, ask_model, delta_writer, is_forced_to_fit, is_read_again
 from dualtrack.chat.cost_hold import CHAT_DOLLARS, most_of_turn
-from dualtrack.chat.end_chat import CUT_OFF, INCOMPLETE, MODEL_BUSY, ChatFailure, OnEnd, end_chat
-from dualtrack.chat.memory_figures import with_end, with_turn
-from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
+from dualtrack.chat.end_chat import CUT_OFF, INCOMPLETE, MODEL_BUSY, ChatFailure, end_chat
 from dualtrack.chat.pause_chat import pause_chat
-from dualtrack.chat.pay_calls import CallPayment, calls_begin, pay_calls
 from dualtrack.chat.query_state import QueryState, pinned_query
-from dualtrack.chat.receipt import model_nanodollars
-from dualtrack.chat.refused_tools import MOST, go_without, names_a_tool, refused_tool
+from dualtrack.chat.record_turn import call_of, record_turn
+from dualtrack.chat.refused_tools import MOST, go_without, refused_tool
 from dualtrack.chat.tool_results import complete_results
-from dualtrack.chat.turn_request import fixed_tokens, turn_request
+from dualtrack.chat.turn_attempt import (
+    TurnAttempt,
+    TurnCallbacks,
+    TurnSettings,
+    WaitTiming,
+    no_commit,
+    no_other_run,
+)
+from dualtrack.chat.turn_request import turn_request
 from dualtrack.clock import iso
 from dualtrack.credits.keys import NANO
-from dualtrack.errors import (
-    ChatClosed,
-    Contended,
-    Gone,
-    ModelBusy,
-    ModelRefused,
-    Superseded,
-)
-from dualtrack.events import (
-    Event,
-    answer,
-    credits_now,
-    record_stored,
-    retrying,
-    turn_begins,
-)
+from dualtrack.errors import ChatClosed, Contended, Gone, ModelBusy, ModelRefused, Superseded
+from dualtrack.events import retrying, turn_begins
 from dualtrack.frozen import dumps
-from dualtrack.ids import response_id, thought_id
-from dualtrack.memory.budget import STEPS, fit, room_for, smaller
-from dualtrack.memory.estimate import message_tokens
-from dualtrack.memory.joint_summaries import is_cheaper_cached
-from dualtrack.memory.records import Record
-from dualtrack.memory.refused_files import without_file, without_files
+from dualtrack.memory.budget import fit, room_for
 from dualtrack.memory.sending import Sending
-from dualtrack.memory.sources import sources_of
-from dualtrack.memory.summaries import SummarySettings, summary_requests
-from dualtrack.memory.view import SentRequest, View, build
 from dualtrack.models.busy import seconds_to_wait, still_to_wait
 from dualtrack.models.cost_cap import asked_dollars, cut_dollars, is_spent, lowest_cap
 from dualtrack.models.fit_answer import fitting
 from dualtrack.models.forced_output import forced_schema
 from dualtrack.models.prices import dollars
-from dualtrack.models.protocol import CALL_SECONDS, ignore
-from dualtrack.models.receipt_data import EarlierTries, Heard, TurnCall, begun_before, has_begun
-from dualtrack.models.refusals import named_file
-from dualtrack.models.thinking import without_thinking
-from dualtrack.models.trouble import ErrorDetails, refusal
-from dualtrack.models.turn import (
-    ROUNDS_DONE,
-    SECOND_ANSWER,
-    LastCallReason,
-    ModelReply,
-    ToolCall,
-    TurnDecision,
-    decide,
-)
-from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
+from dualtrack.models.protocol import CALL_SECONDS
+from dualtrack.models.receipt_data import EarlierTries, begun_before, has_begun
+from dualtrack.models.trouble import refusal
+from dualtrack.models.turn import ROUNDS_DONE, SECOND_ANSWER, LastCallReason, ToolCall, TurnDecision, decide
+from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run
 from dualtrack.storage.conversations import allowed_in
-from dualtrack.storage.dynamo import ConditionFailed
-from dualtrack.streaming.delta_writer import DeltaWriter
 from dualtrack.text import cautious_tokens
 from dualtrack.tools.approval import gate
 from dualtrack.tools.arguments import invalid_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from dualtrack.chat.agent import Agent
-    from dualtrack.chat.move_credits import StepWrites
-    from dualtrack.credits.account import Account, AccountChange
+    from dualtrack.chat.agent import Agent, AgentDeployment
+    from dualtrack.chat.ask_model import ModelAnswer
     from dualtrack.events import StoredEvent
-    from dualtrack.frozen import JsonObject
-    from dualtrack.memory.budget import ShorteningStep
+    from dualtrack.memory.records import Record
+    from dualtrack.memory.view import View
     from dualtrack.models.protocol import Model
-    from dualtrack.models.turn import FirstByte
     from dualtrack.profiles import Profile
     from dualtrack.requests import ChatRef
     from dualtrack.storage.event_log import EventLog
     from dualtrack.storage.stores import TurnStores
-    from dualtrack.tool_values import ToolSpec
 
 _OVERTAKES: Final = 6
+
 _POLL_SECONDS: Final = 1.0
+
 _STILL_POLLS: Final = 8
-_LEAST_SECONDS: Final = 10.0
-"""Minimum time left for a second try of a call."""
+
 _SECOND_ANSWER_SECONDS: Final = 60.0
 """Time left behind a second answer: for its retries, its recording and the summaries."""
-_FOR_ITS_CONTENT: Final = 400
-"""Statuses with which the model's service may reject a file that only it can fully check: the files are left out."""
+
 _NO_SUCH_MODEL: Final = 404
 """The status with which it rejects a model that it does not serve (any more)."""
 
@@ -135,77 +103,9 @@ class TurnOutcome(TypedDict):
     seconds: NotRequired[int]
 
 
-@dataclass(frozen=True, slots=True)
-class TurnSettings:
-    """What the deployment sets for turns. ``summaries``: its model is empty for that of the turn; ``max_cost``: the
-    cost cap in dollars a chat, 0 for none; ``details``: which parts of a refusal the user sees."""
-
-    deployed: AgentDeployment
-    summaries: SummarySettings = field(default_factory=SummarySettings)
-    max_cost: float = 0.0
-    details: ErrorDetails = field(default_factory=ErrorDetails)
-
-
-@dataclass(frozen=True, slots=True)
-class TurnCallbacks:
-    """Who is told of a turn, for metrics and the log."""
-
-    first_text: Callable[[float], None] = ignore
-    """Called with the seconds from a request to the first text of its answer, if it has any."""
-    recorded: Callable[[RecordedTurn], None] = ignore
-    """Called with a recorded turn, by the run that has recorded it."""
-    ended: OnEnd = lambda *_: None
-    """Called for a chat that this run has answered or ended as failed."""
-    refused: Callable[[ModelRefused], None] = ignore
-    """Called if the model's service rejects a request."""
-    tool_refused: Callable[[ToolSpec, ModelRefused], None] = lambda *_: None
-    """Called for a tool of an MCP server for which it does; the turn goes on without that tool."""
-
-
-@dataclass(frozen=True, slots=True)
-class WaitTiming:
-    """How a turn waits. ``draw``: a random number from 0 to 1, for the random part of a wait for the model."""
-
-    sleep: Callable[[float], None] = time.sleep
-    draw: Callable[[], float] = random.random
-
-
 _NOBODY: Final = TurnCallbacks()
+
 _REAL: Final = WaitTiming()
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """One attempt at one turn."""
-
-    stores: TurnStores
-    serve: Callable[[str], Model]
-    model: Model
-    settings: TurnSettings
-    told: TurnCallbacks
-    waiting: WaitTiming
-    chat: Chat
-    agent: Agent
-    log: EventLog
-    number: int
-    limit: LastCallReason
-    turns: tuple[RecordedTurn, ...] = ()
-    """The turns before it."""
-    before: EarlierTries = field(default_factory=EarlierTries)
-    """What the turn has behind it."""
-    left_out: tuple[str, ...] = ()
-    """What this attempt has left out because the service refused it: tools, a model that was withdrawn."""
-    output: JsonObject | None = None
-    """The JSON Schema that the answer has to fit."""
-    is_forced: bool = True
-    """Whether a second answer is forced to fit it; not any more once the service has refused that."""
-    spare: float = math.inf
-    """Dollars that this turn may cost if another call is to follow."""
-
-    @property
-    def profile(self) -> Profile:
-        """The agent's profile."""
-        return self.agent.profile
 
 
 def run_turn(
@@ -276,7 +176,7 @@ def _attempt(
     last_call = most_of_turn(agent.model, agent.profile, agent.thinking)
     is_capped = is_spent(cap, spent, last_call)
     limit = limit_of(chat, ref.turn + 1, agent.profile, stores.clock(), is_capped=is_capped)
-    run = _Run(
+    run = TurnAttempt(
         stores,
         serve,
         model,
@@ -366,7 +266,7 @@ def _inside(records: Sequence[Record], turn: int) -> float:
     return sum(asked_dollars(asked) for call in calls for asked in call.asked)
 
 
-def _wait_for_other_run(run: _Run) -> None:
+def _wait_for_other_run(run: TurnAttempt) -> None:
     """Wait until the other run has recorded the turn, or has written no event for a while.
 
     If both runs continued, they would overtake each other again and again, and each time pay for a model call.
@@ -386,7 +286,7 @@ def _newest(log: EventLog) -> StoredEvent | None:
         return None
 
 
-def _call_or_wait(run: _Run, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
+def _call_or_wait(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
     """Call the model; if it is busy, return a wait, about until the chat's last call is due (DESIGN 9).
 
     Text of an interrupted answer becomes void with the turn's next event. Raises `ModelBusy` if there is no time left.
@@ -400,33 +300,33 @@ def _call_or_wait(run: _Run, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
         if not seconds:
             raise
         until = iso(max(last, now + seconds))
-        run.log.append([retrying(run.number, busy.reason, tries, seconds, until)], fence=_no_other_run)
+        run.log.append([retrying(run.number, busy.reason, tries, seconds, until)], fence=no_other_run)
         return _wait_outcome(run.number - 1, seconds)
 
 
-def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
+def _call_model(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
     stores = run.stores
     state = pinned_query(stores, run.chat, run.agent, turns, run.limit, run.waiting.sleep)
-    forced = forced_schema(run.output) if _forces(run) and run.output is not None else None
+    forced = forced_schema(run.output) if is_forced_to_fit(run) and run.output is not None else None
     frame = turn_request(run.agent, state.offered, run.limit, (), run.profile.max_tokens, forced)
     fixed = cautious_tokens(dumps([frame["system"], frame.get("tools", [])]))
     last = turns[-1].sending if turns else Sending()
     view = replace(state.view, output=run.output, misfit=run.chat.misfit)
     room = room_for(run.profile, run.agent.model, run.agent.thinking, fixed, last)
     view = fit(_without_old_thinking(view, turns, run.agent.model), room)
-    view = replace(view, is_read_again=_is_read_again(run, state, frame, view))
+    view = replace(view, is_read_again=is_read_again(run, state, frame, view))
     begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit), misfit=run.chat.misfit)
     if not run.left_out and run.is_forced:
-        run.log.append([begins], fence=_no_commit)
+        run.log.append([begins], fence=no_commit)
     asked_at, clock = iso(run.stores.clock()), time.monotonic()
     try:
-        with _delta_writer(run) as writer:
-            said = _ask_for_less(run, frame, view, writer)
+        with delta_writer(run) as writer:
+            said = ask_model(run, frame, view, writer)
     except ModelRefused as refused:
-        if forced and refused.status == _FOR_ITS_CONTENT:
+        if forced and refused.status == FOR_ITS_CONTENT:
             return _call_model(replace(run, is_forced=False), turns)
         return _call_without(run, state, refused, turns)
-    made = _made(run, said, asked_at, time.monotonic() - clock)
+    made = call_of(run, said, asked_at, time.monotonic() - clock)
     decision = decide(
         said.reply,
         query=run.chat.query,
@@ -438,13 +338,14 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
     )
     decision = _fitting(run, said, decision)
     if run.output is not None and _is_shown(decision):
-        with _delta_writer(run) as writer:
+        with delta_writer(run) as writer:
             writer.write(decision.text)
     said = replace(said, fixed=fixed)
-    return _record(replace(run, chat=state.chat), state, said, made, decision)
+    after, recorded = record_turn(replace(run, chat=state.chat), state, said, made, decision)
+    return _after(stores, after, recorded, run.settings.deployed)
 
 
-def _allowed(run: _Run) -> Mapping[str, str]:
+def _allowed(run: TurnAttempt) -> Mapping[str, str]:
     """The tools that the user has allowed in the conversation; none for a schedule, which has nobody beside it."""
     if run.chat.schedule_id:
         return {}
@@ -452,20 +353,12 @@ def _allowed(run: _Run) -> Mapping[str, str]:
     return allowed_in(history.client, history.table, run.chat.user, run.chat.conversation_id)
 
 
-def _forces(run: _Run) -> bool:
-    return run.limit == SECOND_ANSWER and run.is_forced
-
-
-def _delta_writer(run: _Run) -> DeltaWriter:
-    return DeltaWriter(run.log, run.number, _no_other_run, partial(_hear, run))
-
-
 def _is_shown(decision: TurnDecision) -> bool:
     """Whether what was held back of a turn's text is written: what precedes tools, and an answer that fits."""
     return decision.fits or (decision.next != "answered" and not decision.misfit)
 
 
-def _fitting(run: _Run, said: _ModelAnswer, decision: TurnDecision) -> TurnDecision:
+def _fitting(run: TurnAttempt, said: ModelAnswer, decision: TurnDecision) -> TurnDecision:
     """The decision on an answer that has to fit a schema. It is asked for again only while time and dollars are left:
     the chat's deadline and its cap hold for the second answer, too."""
     cost = dollars(run.agent.model, said.reply.usage)
@@ -482,7 +375,7 @@ def _without_old_thinking(view: View, turns: Sequence[RecordedTurn], model: str)
 
 
 def _call_without(
-    run: _Run, state: QueryState, refused: ModelRefused, turns: tuple[RecordedTurn, ...]
+    run: TurnAttempt, state: QueryState, refused: ModelRefused, turns: tuple[RecordedTurn, ...]
 ) -> TurnOutcome:
     """The call without what the service refuses: the tool of a server, or a model that was withdrawn in a pause. Raises
     the refusal if it is neither."""
@@ -496,7 +389,9 @@ def _call_without(
     return _call_model(replace(run, chat=chat, left_out=(*run.left_out, tool.name)), turns)
 
 
-def _call_on_deployed_model(run: _Run, refused: ModelRefused, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
+def _call_on_deployed_model(
+    run: TurnAttempt, refused: ModelRefused, turns: tuple[RecordedTurn, ...]
+) -> TurnOutcome:
     """The call with the deployment's model, which the chat has from now on. Raises the refusal if it had that one."""
     agent, pin = on_deployed_model(run.agent, run.settings.deployed), run.chat.pin
     if agent is None or pin is None:
@@ -507,309 +402,6 @@ def _call_on_deployed_model(run: _Run, refused: ModelRefused, turns: tuple[Recor
     left_out = (*run.left_out, run.agent.model)
     model = run.serve(agent.provider)
     return _call_model(replace(run, chat=chat, agent=agent, model=model, left_out=left_out), turns)
-
-
-@dataclass(frozen=True, slots=True)
-class _ModelAnswer:
-    """A request and the model's reply. ``without_room``: there is no reply, because even the smallest request was too
-    long; ``refused``: the number of rejected requests; ``fixed``: cautious tokens of tools and system."""
-
-    reply: ModelReply
-    view: View
-    sent: SentRequest
-    cut: Sending
-    without_room: bool = False
-    refused: int = 0
-    fixed: int = 0
-
-    @property
-    def sending(self) -> Sending:
-        """As it is stored: the estimate is of the whole request."""
-        return replace(self.cut, estimated=self.cut.estimated + self.fixed)
-
-
-def _made(run: _Run, said: _ModelAnswer, asked_at: str, seconds: float) -> TurnCall:
-    """Data of the call for the receipt."""
-    before, model = run.before, run.agent.model
-    calls = 0 if said.without_room else said.reply.calls
-    refused = len(run.left_out) + said.refused + (not run.is_forced)
-    tries, first = before.tries + refused + calls, said.reply.first_seconds
-    return TurnCall(asked_at, round(seconds, 3), first, calls, tries, before.lost, model, before.waited)
-
-
-def _hear(run: _Run, first: FirstByte) -> None:
-    """Note the first byte of the answer, before anything else of it is written."""
-    heard = Heard(run.number, run.before.tries + 1, run.agent.model, first.served, first.usage)
-    run.stores.chats.hear(run.chat, heard)
-
-
-def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, writer: DeltaWriter) -> _ModelAnswer:
-    """The model's answer to the view, or to less of it if the service rejects its size.
-
-    If even the smallest request is too long, we write the answer ourselves (CONTRACT 6, 8).
-    """
-    steps, refusals = iter(STEPS), 0
-    while True:
-        sent = build(view)
-        sending = Sending(view.cuts, message_tokens(sent.messages))
-        try:
-            reply = _ask(run, {**frame, "messages": list(sent.messages)}, writer)
-        except ModelRefused as refused:
-            refusals += 1
-            less = None if _forces(run) and not refused.too_long else _reduced(view, sent, refused, steps)
-            if less is None and not refused.too_long:
-                raise
-            if less is None:
-                nothing = ModelReply((), "model_context_window_exceeded")
-                return _ModelAnswer(nothing, view, sent, sending, without_room=True, refused=refusals)
-            view = less
-        else:
-            sending = replace(sending, reported=reply.prompt_tokens)
-            return _ModelAnswer(reply, view, sent, sending, refused=refusals)
-
-
-def _reduced(
-    view: View, sent: SentRequest, refused: ModelRefused, steps: Iterator[ShorteningStep]
-) -> View | None:
-    """What to send after a rejection: each step is taken once, each file left out once, alone if it is named."""
-    if refused.too_long:
-        return smaller(view, steps)
-    if refused.status != _FOR_ITS_CONTENT or not sent.files or names_a_tool(refused):
-        return None
-    return without_file(view, sent.messages, named_file(refused.said)) or without_files(view)
-
-
-def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view: View) -> bool:
-    """Whether another call may begin with this request. After a chat's last call, only that of the summaries can."""
-    if not run.limit:
-        return True
-    if run.limit == SECOND_ANSWER:
-        return False
-    if not run.profile.history.is_summarised:
-        return False
-    model = run.agent.model
-    return is_cheaper_cached(
-        model,
-        fixed_tokens(frame),
-        build(view).tokens,
-        summary_requests(state.records, run.profile.history.whole_characters),
-        run.settings.summaries.model or model,
-        run.settings.summaries.characters,
-    )
-
-
-def _ask(run: _Run, request: Mapping[str, Any], writer: DeltaWriter) -> ModelReply:
-    """The model's answer. If it was cut off while thinking, ask again without thinking; both calls are counted. What
-    has to fit a schema is not written before it is known to."""
-    asked_at = time.monotonic()
-    write = ignore if run.output is not None else writer.write
-    on_text = _reporting_first_text(write, run.told.first_text, asked_at)
-    reply = run.model.stream(request, on_text, on_first=writer.begin, on_thought=writer.think)
-    again = without_thinking(request, run.profile.max_tokens) if reply.is_thought_alone else None
-    left = CALL_SECONDS - (time.monotonic() - asked_at)
-    if again is None or left < _LEAST_SECONDS:
-        return reply
-    try:
-        second = run.model.stream(again, on_text, left, writer.begin, writer.think)
-    except ModelRefused:
-        return reply
-    usage = reply.usage + second.usage
-    return replace(second, usage=usage, calls=2, first_seconds=reply.first_seconds)
-
-
-def _reporting_first_text(
-    on_text: Callable[[str], None], first_text: Callable[[float], None], asked_at: float
-) -> Callable[[str], None]:
-    """``on_text``, which also reports the time to the first text."""
-    is_first = True
-
-    def timed(text: str) -> None:
-        nonlocal is_first
-        if is_first:
-            is_first = False
-            first_text(time.monotonic() - asked_at)
-        on_text(text)
-
-    return timed
-
-
-def _no_commit(event: StoredEvent) -> None:
-    """The fence while announcing: another run has announced or committed since the tail was read."""
-    if event.event in ("turn", "retrying", "credits", "answer"):
-        raise Superseded(event.event)
-
-
-def _no_other_run(event: StoredEvent) -> None:
-    """The fence after announcing: a newer run of this turn has begun."""
-    if event.event == "turn":
-        raise Superseded(event.event)
-
-
-# ── recording ─────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """A turn to be recorded: the reply, the decision on it, and the chat without its new credits."""
-
-    run: _Run
-    reply: ModelReply
-    decision: TurnDecision
-    after: Chat
-    now: float
-    sending: Sending
-    made: TurnCall
-
-    @property
-    def wanted(self) -> list[ToolCall]:
-        """The calls to be paid."""
-        return [call for call in self.decision.calls if call.may_run]
-
-    def paid(self, fits: Sequence[bool]) -> CallPayment:
-        """All calls, once the ledger has said which of the wanted ones fit."""
-        return pay_calls(self.decision.calls, self.wanted, fits)
-
-
-def _record(
-    run: _Run, state: QueryState, said: _ModelAnswer, made: TurnCall, decision: TurnDecision
-) -> TurnOutcome:
-    """Commit the turn with its credits. If the account has moved, decide again; if the turn is lost, another run has
-    recorded it."""
-    reply, sending = said.reply, said.sending
-    after = with_usage(run.chat, reply.usage)
-    after = with_turn(after, said.view, said.sent, sending.estimated, said.fixed, reply, made, decision)
-    after = replace(after, turn=run.number, calls=run.chat.calls + len(decision.calls))
-    after = replace(after, model=run.agent.model, effort=run.agent.thinking.effort)
-    after = replace(after, misfit=decision.misfit or after.misfit, fits=decision.fits)
-    if decision.misfit or (decision.stop == "invalid_output" and run.limit != SECOND_ANSWER):
-        after = replace(after, limit=run.limit)
-    turn = _Turn(run, reply, decision, after, run.stores.clock(), sending, made)
-    try:
-        if decision.next == "answered":
-            _commit_answer(turn, state.records)
-        else:
-            decision = _commit_tools(turn)
-    except ConditionFailed as lost:
-        raise Superseded(", ".join(lost.items)) from lost
-    recorded = RecordedTurn(
-        run.number, reply.content, decision.calls, decision.next, reply.usage, made, sending
-    )
-    run.told.recorded(recorded)
-    if decision.next != "answered":
-        complete_results(run.stores, after, recorded, dead=False)
-    return _after(run.stores, after, recorded, run.settings.deployed)
-
-
-def _commit_tools(turn: _Turn) -> TurnDecision:
-    """Hold the price of every call that fits, refuse the rest, and record the turn."""
-    run, chat = turn.run, turn.run.chat
-    classes = [call.price_class for call in turn.wanted]
-
-    def hold(account: Account) -> AccountChange:
-        return account.hold_tools(chat.chat_id, classes, chat.documentation_paid, turn.now)
-
-    recorded = partial(_recorded_tools, turn)
-    held = move_credits(run.stores.ledger, run.log, chat.payer, hold, recorded, _no_other_run)
-    return _with(turn.decision, turn.paid(held.fits))
-
-
-def _recorded_tools(turn: _Turn, change: AccountChange) -> StepWrites:
-    run, chat, stores = turn.run, turn.run.chat, turn.run.stores
-    paid = turn.paid(change.fits)
-    decision, thought = _with(turn.decision, paid), _thought(turn)
-    after = _after_hold(turn, paid, change, thought)
-    writes = stores.chats.turn_writes(chat, run.number, turn.reply, decision, after, turn.sending, turn.made)
-    if thought:
-        writes += stores.history.record_writes(chat.user, chat.conversation_id, thought, "thought")
-    return _tools_events(run, paid, thought, after), writes
-
-
-def _with(decision: TurnDecision, paid: CallPayment) -> TurnDecision:
-    runnable = any(call.may_run for call in paid.calls)
-    return replace(decision, calls=paid.calls, next="tools" if runnable else "turn")
-
-
-def _after_hold(turn: _Turn, paid: CallPayment, change: AccountChange, thought: Record | None) -> Chat:
-    """The chat after the hold. If no call of the turn could run for lack of credits, the next turn is the last one."""
-    after, is_idle = turn.after, not any(call.may_run or call.is_open for call in paid.calls)
-    return replace(
-        after,
-        held=after.held + change.amount,
-        credits_remaining=change.account.available(turn.now, after.key_id),
-        spent=after.spent.moved(lines_of(change, after.chat_id)),
-        thoughts=after.thoughts + (1 if thought else 0),
-        documentation_paid=after.documentation_paid or paid.has_documentation,
-        limit="insufficient_credits" if paid.unpaid and is_idle else after.limit,
-    )
-
-
-def _thought(turn: _Turn) -> Record | None:
-    """What the assistant thought and wrote before its tools; only for the full track."""
-    thinking = [block["thinking"] for block in turn.reply.content if block["type"] == "thinking"]
-    text = turn.decision.text
-    content = "\n\n".join(part for part in (*thinking, text) if part.strip())
-    if not content:
-        return None
-    record_id = thought_id(turn.run.chat.query, turn.run.chat.thoughts + 1)
-    said = len(text) if text.strip() and not turn.decision.misfit else 0
-    return Record(record_id, "message", "assistant", content, iso(turn.now), turn.run.number, said=said)
-
-
-def _tools_events(run: _Run, paid: CallPayment, thought: Record | None, after: Chat) -> list[Event]:
-    """Calls that wait for a decision begin, if at all, when they are approved."""
-    events = [record_stored(thought.record_id, "assistant", "message")] if thought else []
-    if begun := [call for call in paid.calls if not call.is_open]:
-        events.append(calls_begin(run.number, begun))
-    return [*events, paid.credits_event(after)]
-
-
-def _commit_answer(turn: _Turn, records: Sequence[Record]) -> None:
-    """Store the response, settle the credits, and release the conversation."""
-    run, chat = turn.run, turn.run.chat
-
-    this = RecordedTurn(run.number, (), (), "answered", usage=turn.reply.usage, made=turn.made)
-    cost = cost_of(turn.after, model_nanodollars(turn.after, [*run.turns, this], records))
-
-    def settle(account: Account) -> AccountChange:
-        return account.settle(chat.chat_id, chat.held, turn.now, cost)
-
-    recorded = partial(_recorded_answer, turn, records)
-    move_credits(run.stores.ledger, run.log, chat.payer, settle, recorded, _no_other_run)
-    run.told.ended("answered", turn.decision.stop)
-
-
-def _recorded_answer(turn: _Turn, records: Sequence[Record], change: AccountChange) -> StepWrites:
-    run, chat, stores = turn.run, turn.run.chat, turn.run.stores
-    said, now = turn.decision, iso(turn.now)
-    record_id = response_id(chat.query)
-    response = Record(record_id, "message", "assistant", said.text, now, run.number, stop=said.stop)
-    after = with_end(_after_settle(turn, change), [*records, response])
-    response = replace(response, sums=after.memory.sums)
-    events = [
-        record_stored(record_id, "assistant", "message"),
-        credits_now(after.credits_used, 0, after.credits_remaining),
-        answer(said.text, sources_of(records), said.stop, run.number),
-    ]
-    writes = [
-        *stores.chats.turn_writes(chat, run.number, turn.reply, said, after, turn.sending, turn.made),
-        *stores.history.record_writes(chat.user, chat.conversation_id, response, "response"),
-        stores.conversations.free_action(after, now),
-    ]
-    return events, writes
-
-
-def _after_settle(turn: _Turn, change: AccountChange) -> Chat:
-    """The chat after its answer."""
-    return replace(
-        turn.after,
-        status="answered",
-        stop=turn.decision.stop,
-        ended_at=iso(turn.now),
-        spent=turn.after.spent.moved(lines_of(change, turn.after.chat_id)),
-        held=0,
-        credits_used=change.amount,
-        credits_remaining=change.account.available(turn.now, turn.after.key_id),
-    )
 
 
 def _after(stores: TurnStores, chat: Chat, turn: RecordedTurn, deployed: AgentDeployment) -> TurnOutcome:

@@ -14,7 +14,7 @@ from dualtrack.corpora.graph.rows import MAX_PROPERTIES, EdgeRow, Node, Problem,
 from dualtrack.tools.graph.schema import NodeLabel, Property, RelationshipType, StoredSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from dualtrack.corpora.graph.rows import Row, Scalar
     from dualtrack.tools.graph.schema import PropertyType
@@ -199,8 +199,3 @@ def _is_text(name: str) -> bool:
 
 def _properties(table: _Table) -> tuple[Property, ...]:
     return tuple(Property(name, kind) for name, kind in sorted(table.columns.items()))
-
-
-def only_problems(rows: Iterable[Row]) -> Iterator[Problem]:
-    """Only the invalid rows."""
-    return (row for row in rows if isinstance(row, Problem))
