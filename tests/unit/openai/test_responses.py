@@ -289,6 +289,18 @@ def test_a_message_behind_calls_cancels_them_in_the_same_conversation(door: Door
     assert door.conversations("ned") == []
 
 
+def test_results_and_a_message_behind_a_response_that_is_named(door: Door) -> None:
+    key = door.key("moe")
+    asked_to_count(door)
+    answers(door, "Fine.")
+    one = made(door, key, "How many?", tools=[COUNT])
+    said = [*(output_of(call, "eleven, counted by moe") for call in one["output"][1:]), user("Never mind.")]
+    assert text_of(made(door, key, said, previous_response_id=one["id"])) == "Fine."
+    (conversation,) = door.conversations("moe")
+    assert conversation.queries == 2
+    assert "counted by moe" in json.dumps(door.sent())
+
+
 def test_an_answer_that_fits_a_schema_or_a_refusal(door: Door) -> None:
     key = door.key("pia")
     answers(door, "Rome it is.", '{"city": "Rome"}', "No.", "No again.")

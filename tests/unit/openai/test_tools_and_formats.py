@@ -161,6 +161,37 @@ def test_a_new_message_cancels_the_pause_in_the_same_conversation(door: Door) ->
     assert not door.world.stores.paused.of("di")
 
 
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_results_that_come_with_a_new_message_are_kept_and_the_other_calls_declined(
+    door: Door, number: int
+) -> None:
+    name = f"dot{number}"
+    key = door.key(name)
+    says(door, [count("a"), count("b")], "Noted.")
+    history = [user("How many?")]
+    calls = message_of(door.post(key, history, tools=[COUNT]))["tool_calls"]
+    brought = [result(call, f"{call['id'][-1]} files") for call in calls[:number]]
+    history += [{"role": "assistant", "content": "", "tool_calls": calls}, *brought, user("Never mind.")]
+    assert message_of(door.post(key, history))["content"] == "Noted."
+    door.machine.wait()
+    (conversation,) = door.conversations(name)
+    assert conversation.queries == 2
+    records = door.world.stores.history.query_records(name, conversation.conversation_id, 1)
+    kept = {record.record_id: record.content for record in records if record.call}
+    came = {"q1-t1": "1 files", "q1-t2": "2 files"}
+    assert kept == dict([*came.items()][:number])
+    asked = door.world.stores.chats.load_with_turns(name, f"ch_{calls[0]['id'].split('_')[1]}")
+    assert asked is not None
+    chat, (turn,) = asked
+    outcomes = ["answered"] * number + ["declined"] * (2 - number if number else 0)
+    assert [call.verdict.outcome for call in turn.calls if call.verdict] == outcomes
+    assert chat.status == "cancelled"
+    sent = json.dumps(door.world.model.requests[-1].body["messages"])
+    assert [text in sent for text in came.values()] == [place < number for place in range(2)]
+    assert door.world.stores.ledger.load(name).used_day == 10
+    assert not door.world.stores.paused.of(name)
+
+
 def test_nobody_else_decides(door: Door) -> None:
     key = door.key("ed")
     says(door, [count("a")])

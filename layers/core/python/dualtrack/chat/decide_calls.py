@@ -101,6 +101,19 @@ def decide_calls(
 ) -> Chat:
     """Decide calls of a paused chat and return its new state; the chat goes on when none is open. The same decisions
     again change nothing. Raises `ApiError`: 400, 404, 409 and 410."""
+    decided = take_decisions(stores, chat, wanted, by, deployed)
+    start_again(executions, decided)
+    return decided
+
+
+def take_decisions(
+    stores: TurnStores,
+    chat: Chat,
+    wanted: Sequence[CallDecision],
+    by: DecidedBy,
+    deployed: AgentDeployment,
+) -> Chat:
+    """`decide_calls` without the execution in which the chat goes on: the sweep starts it if nobody ends the chat."""
     for _ in range(_TRIES):
         loaded = stores.chats.load_with_turns(chat.user, chat.chat_id)
         if loaded is None:
@@ -108,7 +121,6 @@ def decide_calls(
         current, turns = loaded
         todo = _still_open(current, turns, wanted, stores.clock())
         if not todo:
-            start_again(executions, current)
             return current
         turn = turns[-1]
         _check_kinds(todo)
@@ -117,7 +129,7 @@ def decide_calls(
         after = replace(turn, calls=tuple(decided.get(call.id, call) for call in turn.calls))
         try:
             beside = Beside(_allowing(stores, current, todo), _results(todo))
-            return record_decisions(stores, executions, current, turn, after, by, beside)
+            return record_decisions(stores, current, turn, after, by, beside)
         except (ConditionFailed, Superseded):
             continue
     raise Contended("Others decided at the same time, again and again.")

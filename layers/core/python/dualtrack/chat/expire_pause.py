@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.chat.record_decisions import record_decisions
+from dualtrack.chat.record_decisions import record_decisions, start_again
 from dualtrack.errors import Superseded
 from dualtrack.models.turn import Verdict
 from dualtrack.storage.dynamo import ConditionFailed
@@ -29,6 +29,8 @@ def expire_pause(stores: ChatStores, executions: Executions, chat: Chat) -> Chat
     verdict = Verdict("expired", "expired")
     calls = tuple(call.decided(verdict, EXPIRED) if call.is_open else call for call in turn.calls)
     try:
-        return record_decisions(stores, executions, chat, turn, replace(turn, calls=calls), "expired")
+        expired = record_decisions(stores, chat, turn, replace(turn, calls=calls), "expired")
     except (ConditionFailed, Superseded):
         return None
+    start_again(executions, expired)
+    return expired

@@ -57,16 +57,15 @@ _NOTHING: Final = Beside()
 
 def record_decisions(
     stores: ChatStores,
-    executions: Executions,
     chat: Chat,
     turn: RecordedTurn,
     after: RecordedTurn,
     by: DecidedBy,
     beside: Beside = _NOTHING,
 ) -> Chat:
-    """Commit the decisions; the chat goes on if they are the last. Raises `Lost`, `Superseded` and `ChatClosed` if
-    something has moved, and `ApiError` (402) if its key's cap in dollars leaves too little to go on: nothing is decided
-    then."""
+    """Commit the decisions. After the last one the chat is running; `start_again` makes it go on. Raises
+    `ConditionFailed`, `Superseded` and `ChatClosed` if something has moved, and `ApiError` (402) if its key's cap in
+    dollars leaves too little to go on: nothing is decided then."""
     came = {
         call.id: result_from_outside(stores, chat, turn.number, call, beside.results[call.id])
         for call in after.calls
@@ -81,9 +80,7 @@ def record_decisions(
         return chat
     records = [*_earlier(stores, chat, after), *(record for record, _ in came.values())]
     told = outside_events(after, records)
-    resumed_chat = _resume(stores, chat, turn, after, by, beside.allowing, (told, writes))
-    start_again(executions, resumed_chat)
-    return resumed_chat
+    return _resume(stores, chat, turn, after, by, beside.allowing, (told, writes))
 
 
 def _earlier(stores: ChatStores, chat: Chat, turn: RecordedTurn) -> Sequence[Record]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.api.rate_limit import count_within
 from dualtrack.chat.agent import AgentDeployment
-from dualtrack.chat.decide_calls import decide_calls
+from dualtrack.chat.cancel_chat import cancel_chat
+from dualtrack.chat.decide_calls import decide_calls, take_decisions
 from dualtrack.chat.start_chat import NewChat, Repeat, first_chat, start_chat
-from dualtrack.errors import invalid_request
+from dualtrack.errors import ApiError, invalid_request
 from dualtrack.ids import query_id
 from dualtrack.openai.client_tools import decisions, turn_of
 from dualtrack.openai.completions import usage_of
@@ -25,10 +27,11 @@ if TYPE_CHECKING:
 
     from dualtrack.api.identity import ApiCaller
     from dualtrack.chat.cost_hold import CostSettings
+    from dualtrack.chat.decide_calls import CallDecision
     from dualtrack.openai.client_tools import ResentCall
     from dualtrack.openai.prompt import Prompt
     from dualtrack.runtime.executions import Executions
-    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.exchanges import ExchangeIndex
     from dualtrack.storage.stores import ApiStores
     from dualtrack.vocabulary import DecidedBy
@@ -86,6 +89,7 @@ class Admission:
         first = first_chat(self.stores, self.executions, identity.user, repeat) if is_retry else None
         if first and first.status != "failed":
             return AdmittedChat(first)
+        self._keep_results(identity, prompt)
         placed = self._placed(identity, prompt, named, behind)
         return AdmittedChat(
             placed.running or self._chat(identity, prompt, placed.conversation_id, repeat, echo)
@@ -93,16 +97,37 @@ class Admission:
 
     def _decided(self, identity: ApiCaller, results: Sequence[ResentCall]) -> AdmittedChat:
         """The chat that has waited for these results, and goes on with them; the same ones again change nothing."""
+        chat, turn, wanted = self._waiting(identity, results)
+        by = _decided_by(identity)
+        decided = decide_calls(self.stores, self.executions, chat, wanted, by, AgentDeployment(""))
+        return AdmittedChat(decided, turn.number)
+
+    def _waiting(
+        self, identity: ApiCaller, results: Sequence[ResentCall]
+    ) -> tuple[Chat, RecordedTurn, Sequence[CallDecision]]:
+        """The chat that asked for these results, in which turn, and what they decide. Raises 400, 403."""
         stores, chat_id = self.stores, next(call.chat_id for call in results if call.chat_id)
         loaded = stores.chats.load_with_turns(identity.user, chat_id)
         turn = turn_of(results, loaded[1]) if loaded else None
         if loaded is None or turn is None:
             raise invalid_request("messages: no chat waits for the tools' results at the end.")
         identity.require_sight(loaded[0].key_id)
-        by: DecidedBy = "key" if identity.key else "user"
-        wanted = decisions(results, turn)
-        chat = decide_calls(stores, self.executions, loaded[0], wanted, by, AgentDeployment(""))
-        return AdmittedChat(chat, turn.number)
+        return loaded[0], turn, decisions(results, turn)
+
+    def _keep_results(self, identity: ApiCaller, prompt: Prompt) -> None:
+        """Results that come with the user's next message: the chat that waits for them has them, its other calls are
+        declined, and it ends there. What cannot be decided any more changes nothing."""
+        newest = prompt.exchanges[-1] if prompt.exchanges else None
+        if newest is None or not any(call.chat_id and call.result is not None for call in newest.calls):
+            return
+        chat = self.stores.chats.load(identity.user, newest.chat_id)
+        if chat is None or chat.status != "paused" or not self._placing(identity).can_pay():
+            return
+        with contextlib.suppress(ApiError):
+            chat, _, wanted = self._waiting(identity, newest.calls)
+            by = _decided_by(identity)
+            decided = take_decisions(self.stores, chat, wanted, by, AgentDeployment(""))
+            cancel_chat(self.stores, self.executions, decided)
 
     def _chat(
         self, identity: ApiCaller, prompt: Prompt, conversation_id: str, repeat: Repeat, echo: str
@@ -140,9 +165,12 @@ class Admission:
     def _placed(self, identity: ApiCaller, prompt: Prompt, named: str, behind: str) -> FoundPlace:
         """Where the message stands; a small task stands alone, and there are few a minute."""
         if not prompt.is_task:
-            return Placing(self.stores, self.index, self.executions, identity).place(prompt, named, behind)
+            return self._placing(identity).place(prompt, named, behind)
         count_within(self.stores.requests, identity.user, int(self.stores.clock()), TASKS_A_MINUTE, "task#")
         return FoundPlace()
+
+    def _placing(self, identity: ApiCaller) -> Placing:
+        return Placing(self.stores, self.index, self.executions, identity)
 
     def note(self, chat: Chat, prompt: Prompt, said: str) -> None:
         """Note the chat's exchange for requests that resend it. ``said``: all that it has answered."""
@@ -170,6 +198,10 @@ class Admission:
             return usage_of(chat, ())
         _, turns = self.stores.chats.load_with_turns(chat.user, chat.chat_id) or (None, ())
         return usage_of(chat, (turn for turn in turns if not after < turn.number <= until))
+
+
+def _decided_by(identity: ApiCaller) -> DecidedBy:
+    return "key" if identity.key else "user"
 
 
 def _repeat(identity: ApiCaller, raw: bytes, named: str) -> Repeat:

@@ -78,7 +78,7 @@ class Placing:
             return self._after(prompt, behind)
         if named:
             return self._named(prompt, named)
-        if not prompt.exchanges or not self._can_pay():
+        if not prompt.exchanges or not self.can_pay():
             return FoundPlace()  # whoever cannot pay is refused at admission, before anything is written
         found = self._found(prompt) or self._by_foreign_id(prompt)
         return found or FoundPlace(self._imported(prompt, None, prompt.exchanges))
@@ -100,7 +100,7 @@ class Placing:
             raise not_found("There is no such response, or it was deleted.")
         self.identity.require_sight(chat.key_id)
         self._require_model(conversation, prompt)
-        if not self._can_pay():
+        if not self.can_pay():
             return FoundPlace(conversation.conversation_id)
         # calls of that very chat, and their results, are no exchange behind it
         rest = [exchange for exchange in prompt.exchanges if exchange.chat_id != chat_id]
@@ -199,7 +199,8 @@ class Placing:
         conversation = self.stores.conversations.find(self.identity.user, conversation_id)
         return None if conversation is None or conversation.is_being_deleted else conversation
 
-    def _can_pay(self) -> bool:
+    def can_pay(self) -> bool:
+        """Whether the account, and the key, can start a chat."""
         account = self.stores.ledger.load(self.identity.payer)
         return account.available(self.stores.clock(), self.identity.key_id) >= CHAT_PRICE
 
