@@ -51,6 +51,12 @@ def commands_of(path: Path) -> Iterator[str]:
             yield plain
 
 
+def benches_of(path: Path) -> Iterator[str]:
+    """The modules of measurements that a document names: in its commands, and alone, as in ``bench.imports``."""
+    for code in (*commands_of(path), *inline_code(path.read_text())):
+        yield from re.findall(r"(?:^|python -m )((?:tests|bench)\.[a-z][\w.]*)", code)
+
+
 def sessions(text: str) -> Iterator[str]:
     """The commands of blocks that show what a terminal prints, a block each."""
     for block in FENCED.finditer(text):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -12,14 +11,7 @@ from dualtrack_stack.local.runner import KEEPER_FILE, is_locked
 from dualtrack_stack.local.shared import shared_stack
 
 from tests.clients.stack_client import wait_for
-from tests.drivers.document_commands import (
-    commands_in,
-    commands_of,
-    here,
-    inline,
-    kind_of,
-    sessions,
-)
+from tests.drivers.document_commands import benches_of, commands_in, here, inline, sessions
 from tests.drivers.documents import DOCUMENTS, ROOT, copied_to, shell_blocks
 from tests.long_forms import LONG
 from tests.servers.processes import free_port
@@ -94,13 +86,7 @@ def test_the_commands_of_docs_work_as_they_stand(copy: Copy) -> None:
 @pytest.mark.skipif(not LONG, reason="they import numpy, models and the CDK: DUALTRACK_LONG=1")
 def test_the_benches_of_docs_start() -> None:
     """Their modules can be imported; what they measure takes minutes to hours."""
-    modules = {
-        module
-        for path in DOCUMENTS
-        for command in commands_of(path)
-        if kind_of(command) == "benches"
-        for module in re.findall(r"python -m ((?:tests|bench)\.[\w.]+)", command)
-    }
+    modules = {module for path in DOCUMENTS for module in benches_of(path)}
     assert len(modules) >= 20
     for module in sorted(modules):
         is_package = (ROOT / module.replace(".", "/")).is_dir()

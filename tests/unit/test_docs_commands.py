@@ -12,7 +12,7 @@ import click
 import pytest
 from dualtrack_stack.cli.main import main
 
-from tests.drivers.document_commands import commands_in, commands_of, sessions
+from tests.drivers.document_commands import benches_of, commands_in, commands_of, sessions
 from tests.drivers.documents import DOCUMENTS, ROOT, commands, shell_blocks
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _options(command: click.Command) -> set[str]:
 def test_its_commands_exist(path: Path) -> None:
     text = path.read_text()
     assert [line for line in commands(text, "uv run dualtrack ") if unknown(line)] == []
-    modules = [line.split()[0] for line in commands(text, "uv run python -m ")]
+    modules = [*benches_of(path), *(line.split()[0] for line in commands(text, "uv run python -m "))]
     assert [module for module in modules if find_spec(module) is None] == []
     tests = [
         path
