@@ -244,7 +244,7 @@ def _said(record: answers.Record) -> Iterator[str]:
 
 _WHO: Final = {"user": "question", "assistant": "answer"}
 _KINDS: Final = {"a": "said before its tools", "r": "answer", "f": "file"}
-"""What records of one role are, by the letter of their ids (docs/design.md)."""
+"""What records of one role are, by the letter of their ids (CONTRACT 6)."""
 
 
 def _kind_of(record_id: str) -> str:

@@ -12,8 +12,7 @@ RecordType = Literal["message", "tool_call", "summary", "digest"]
 Track = Literal["full", "summarised"]
 
 ChatStatus = Literal["running", "paused", "answered", "done", "failed", "cancelled"]
-"""Moves only running ⇄ paused, running → answered → done, running → failed, and running | paused → cancelled (DESIGN
-2.5)."""
+"""Moves only running ⇄ paused, running → answered → done, and running | paused → failed | cancelled (DESIGN 2.5)."""
 
 Stop = Literal[
     "complete",
