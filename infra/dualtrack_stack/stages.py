@@ -16,39 +16,34 @@ class StageSettings:
     """Settings that differ between stages: the table ``[stage.NAME]`` of a project's file
     (`dualtrack_stack.project.file`), over ``stages.toml``.
 
-    ``keep_data``: tables, bucket, keys and user pool survive the deletion of their stack, tables and pool are protected
-    against deletion, and tables have point-in-time recovery.
-    ``built_layers``: dependency layers are built by uv for Lambda; otherwise only the library itself is a layer and the
-    dependencies are those of the machine (local).
+    ``keep_data``: tables, bucket, keys and user pool survive the deletion of their stack; tables and pool are
+    protected against deletion, and tables have point-in-time recovery.
+    ``built_layers``: uv builds the dependency layers for Lambda; otherwise the machine has the dependencies (local).
     ``log_retention_days``, ``log_level``: how long logs are kept, and from which level on lines are written.
     ``encrypted_transport``: storage refuses plain HTTP, which is all that the emulator speaks (local).
     ``request_rate``, ``request_burst``: the gateway's limits, requests a second for all users together.
     ``reserved_concurrency``: executions that Lambda reserves for a function, which are its limit too:
-    ``{"abort": 5, "sweep": 2, "api": 50}`` keeps chats and event streams from using up what ends and answers them.
-    Empty by default: Lambda refuses a reservation that leaves an account less than 100 unreserved, and a new account
-    often has 10 in all.
+    ``{"abort": 5, "sweep": 2, "api": 50}`` keeps streams from using up what ends and answers chats. Empty by default:
+    Lambda refuses to leave an account less than 100 unreserved, and a new account often has 10 in all.
     ``token_hours``: how long an ID token is valid.
     ``ledger_retention_days``: how long the ledger of an erased user is kept, without the person (docs/privacy.md).
     ``alarms``: raise alarms to the stack's topic.
-    ``page``: CloudFront in front of the page and the API, which then share one origin (locally the front port does
-    that); without it the API has its own address, and the stage does not need CloudFront, which refuses accounts that
-    AWS has not verified yet.
+    ``page``: CloudFront in front of the page and the API, which then share one origin. Without it the API has its own
+    address; CloudFront refuses accounts that AWS has not verified yet.
     ``callback_urls``: addresses to which the sign-in may lead back, besides the page's own.
     ``empties_buckets``: a bucket is emptied when its stack is deleted, else the deletion fails.
-    ``password_sign_in``: a client may send a user's password to Cognito itself, as scripts and tests do; otherwise
-    sign-in is by the sign-in page or SRP.
+    ``password_sign_in``: a client may send a user's password to Cognito, as scripts and tests do; otherwise sign-in is
+    by the sign-in page or SRP.
     ``mfa_required``: every user of the pool's own needs a second factor.
-    ``error_details``: if the model's service refuses a request, the failed chat shows its user the service's message
-    and the setting to check; otherwise they are only in the log.
-    ``upgrade_message``: what a user without credits is told about getting more (``upgrade.message`` of a 402), with
-    ``{user}`` for the user's id; empty for the prices of plan and pack.
+    ``error_details``: a user whose chat the model's service refused is shown its message and the setting to check.
+    ``upgrade_message``: what a 402 says about getting more (``upgrade.message``), with ``{user}`` for the user's id;
+    empty for the prices of plan and pack.
     ``release``, ``release_percent``, ``release_minutes``: how new chats move to a new release (docs/releases.md). With
-    ``in_place`` the machines have no versions and executions call the functions' aliases (local: the emulator's
-    CloudFormation supports nothing else); otherwise the machines have versions and an alias. With ``at_once`` the alias
-    moves at once; with ``canary`` the new version gets ``release_percent`` of the chats for ``release_minutes`` and
-    then all, with ``linear`` as much more every ``release_minutes``; both go back on an alarm.
-    ``snap_start``: the functions that Lambda restores from a snapshot instead of a cold start; each of their versions
-    is billed as long as it exists (docs/releases.md).
+    ``in_place`` the machines have no versions and executions call the functions' aliases (local, because the emulator
+    has nothing else). With ``at_once`` a version's alias moves at once. With ``canary`` the new version gets
+    ``release_percent`` of the chats for ``release_minutes`` and then all, with ``linear`` as much more every
+    ``release_minutes``; both go back on an alarm.
+    ``snap_start``: the functions that Lambda restores from a snapshot instead of a cold start (docs/releases.md).
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "strict": True}

@@ -174,7 +174,7 @@ class Settings:
     )
     dualtrack_thinking_tokens: int = setting(
         8_000,
-        "room for thinking on top of an agent's `max_tokens`, for models that think by default",
+        "room for thinking on top of an agent's `max_tokens`",
         used_by=(*MODEL, "api", "schedule", "stream"),
         least=0,
         # with the largest `max_tokens` of a profile, the most that a model of generation 5 may write
@@ -182,7 +182,7 @@ class Settings:
     )
     dualtrack_max_cost: float = setting(
         0.0,
-        "[US dollars that a chat may cost](credits.md#what-a-chat-may-cost) before it has to answer; 0: no cap",
+        "[US dollars that a chat may cost](credits.md#what-a-chat-may-cost); 0: no cap",
         used_by=("turn", "api", "schedule", "stream"),
         least=0,
         most=1_000,
@@ -285,7 +285,7 @@ class Settings:
     )
     otel_exporter_otlp_endpoint: str = setting(
         "",
-        "the collector that gets [each ended chat as OpenTelemetry spans](explain.md#opentelemetry)",
+        "the collector of [chats as OpenTelemetry spans](explain.md#opentelemetry)",
         used_by=("summarise", "abort"),
         check="dualtrack.runtime.otlp:checked_endpoint",
         example="https://collector.example",
@@ -299,7 +299,7 @@ class Settings:
     )
     allowed_origins: tuple[str, ...] = setting(
         (),
-        "pages of other origins that may call the API, separated by commas",
+        "pages of other origins that may call the API",
         used_by=("api", "stream"),
         unset="the stack's own page alone",
         or_else="page_url",
@@ -310,23 +310,21 @@ class Settings:
     # API keys
     dualtrack_user_headers: tuple[str, ...] = setting(
         (),
-        "headers that may name a service's [end user](keys.md#end-users) besides `X-Dualtrack-User`, separated by"
-        " commas",
+        "headers, beside `X-Dualtrack-User`, that may name a service's [end user](keys.md#end-users)",
         used_by=("api", "stream"),
         check="dualtrack.checked_settings:header_names",
         example="X-OpenWebUI-User-Id",
     )
     dualtrack_task_headers: tuple[str, ...] = setting(
         (),
-        "headers with which [clients of OpenAI's API](clients.md#small-tasks) name a small task besides"
-        " `X-Dualtrack-Task`, separated by commas",
+        "headers, beside `X-Dualtrack-Task`, that name a [small task](clients.md#small-tasks)",
         used_by=("stream",),
         check="dualtrack.checked_settings:header_names",
         example="X-OpenWebUI-Task",
     )
     dualtrack_key_requests: int = setting(
         6_000,
-        "requests a minute of a [key that acts for end users](keys.md#end-users), all of them together",
+        "requests a minute of a [key that acts for end users](keys.md#end-users), together",
         used_by=("api", "stream"),
         least=1,
         most=1_000_000,
@@ -335,8 +333,7 @@ class Settings:
     # Clients of OpenAI's API
     dualtrack_open_streams: int = setting(
         0,
-        "[streams that all users together may have open](clients.md#time-and-errors): each is an execution of"
-        " Lambda for as long as it lasts",
+        "[streams that all users together may have open](clients.md#time-and-errors)",
         used_by=("stream",),
         least=0,
         most=1_000_000,
@@ -344,8 +341,7 @@ class Settings:
     )
     dualtrack_conversation_headers: tuple[str, ...] = setting(
         (),
-        "headers in which [clients of OpenAI's API](clients.md#open-webui-and-librechat) name a conversation by"
-        " an id of their own, separated by commas",
+        "headers in which [clients of OpenAI's API](clients.md#open-webui-and-librechat) name a conversation",
         used_by=("stream",),
         check="dualtrack.checked_settings:header_names",
         example="X-Chat-Id",
@@ -354,14 +350,13 @@ class Settings:
     # Webhooks
     dualtrack_webhook_loopback: bool = setting(
         False,
-        "`on`: [webhooks](webhooks.md) may lead to this machine; on the local stack alone",
+        "`on`: [webhooks](webhooks.md) may lead to this machine; local stack alone",
         used_by=("api", "deliver"),
         is_local=True,
     )
     dualtrack_event_bus: str = setting(
         "",
-        "the EventBridge bus of the account that gets a [copy of each event](webhooks.md#copies-on-eventbridge), by"
-        " its name, such as `default`",
+        "the EventBridge bus that gets a [copy of each event](webhooks.md#copies-on-eventbridge), such as `default`",
         used_by=("api", "stream", "schedule", "deliver"),
         unset="no copies",
         form=r"[A-Za-z0-9._-]{1,256}",
@@ -385,8 +380,7 @@ class Settings:
     )
     domain: str = setting(
         "",
-        "the stage's own host name. Lead it to the output `DomainTarget` (CNAME or alias). The sign-in may lead"
-        " back there at once",
+        "the stage's own host name. Lead it to the output `DomainTarget` (CNAME or alias)",
         table="way in",
         form=_HOST,
         expects="a host name such as chat.example.org",
@@ -408,10 +402,10 @@ class Settings:
     )
     waf: str = setting(
         "off",
-        "`on`: AWS WAF on the API's stage, about $9 a month and $0.60 a million requests: rate and reputation block,"
-        " rules over bodies only count, because they take code and texts over 8 KB for attacks. Its console samples"
-        " requests of the last three hours; with `log` everything blocked or counted is also in the log group"
-        " `aws-waf-logs-dualtrack-<stage>` for a month, without the token",
+        "`on`: AWS WAF on the API, about $9 a month and $0.60 a million requests. Rate and reputation block; rules"
+        " over bodies only count, because they take code for attacks. Its console samples the last three hours. `log`:"
+        " what was blocked or counted is also in the log group `aws-waf-logs-dualtrack-<stage>` for a month, without"
+        " the token",
         table="way in",
         form="on|log|off",
         expects="on, log or off",
@@ -419,7 +413,7 @@ class Settings:
     )
     oidc_issuer: str = setting(
         "",
-        "an OpenID Connect provider. Its redirect address: `https://SIGN_IN_DOMAIN/oauth2/idpresponse`",
+        "an OpenID Connect provider; it redirects to `https://SIGN_IN_DOMAIN/oauth2/idpresponse`",
         table="way in",
         form=_HTTPS,
         expects="an https address",
@@ -456,7 +450,7 @@ class Settings:
     )
     ses_from: str = setting(
         "",
-        "Cognito's mail comes from this address over SES. Without it Cognito sends 50 mails a day itself",
+        "Cognito's mail comes from this address over SES; without it Cognito sends 50 a day",
         table="way in",
         form=_ADDRESS,
         expects="one e-mail address",
@@ -479,8 +473,8 @@ class Settings:
     )
     alarm_topic_arn: str = setting(
         "",
-        "another SNS topic of the same region that every alarm also notifies: a chat room's, a pager's. Its policy"
-        " must let `cloudwatch.amazonaws.com` publish",
+        "an SNS topic of the region that every alarm notifies too; its policy must let `cloudwatch.amazonaws.com`"
+        " publish",
         table="alarms",
         form=_TOPIC,
         expects="the ARN of a standard SNS topic",
@@ -488,8 +482,7 @@ class Settings:
     )
     alarm_daily_dollars: float = setting(
         0.0,
-        "an alarm once models have cost so many dollars within a day, by the price table: turns, searches and"
-        " summaries",
+        "an alarm once models have cost so many dollars within a day: turns, searches and summaries",
         table="alarms",
         unset="no alarm",
         least=0,
@@ -497,8 +490,8 @@ class Settings:
     )
     alarm_key_percent: int = setting(
         0,
-        "an alarm while an [API key](../keys.md#when-a-cap-is-near) has used or holds so many percent of one of its"
-        " caps, or a chat does not fit one",
+        "an alarm while an [API key](../keys.md#when-a-cap-is-near) has used or holds so many percent of a cap, or a"
+        " chat does not fit one",
         used_by=("api",),
         table="alarms",
         unset="no alarm",
@@ -522,8 +515,8 @@ class Settings:
     )
     dualtrack_idle_seconds: int = setting(
         600,
-        "how long [the stack that a command has started](terminal.md#the-stack-behind-it) stays unused before it ends;"
-        " 0: it ends with the last command",
+        "how long an unused [stack that a command has started](terminal.md#the-stack-behind-it) stays; 0: it ends with"
+        " the last command",
         table="commands",
         in_file=False,
         least=0,
@@ -531,8 +524,7 @@ class Settings:
     )
     dualtrack_drop: tuple[str, ...] = setting(
         (),
-        "settings of the last deployment that [this one may drop](aws/settings.md), separated by commas; `all` skips"
-        " the check",
+        "settings of the last deployment that [this one may drop](aws/settings.md); `all` skips the check",
         table="commands",
         in_file=False,
     )
