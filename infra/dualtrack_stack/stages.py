@@ -23,13 +23,12 @@ class StageSettings:
     ``encrypted_transport``: storage refuses plain HTTP, which is all that the emulator speaks (local).
     ``request_rate``, ``request_burst``: the gateway's limits, requests a second for all users together.
     ``reserved_concurrency``: executions that Lambda reserves for a function, which are its limit too:
-    ``{"abort": 5, "sweep": 2, "api": 50}`` keeps streams from using up what ends and answers chats. Empty by default:
-    Lambda refuses to leave an account less than 100 unreserved, and a new account often has 10 in all.
+    ``{"abort": 5, "sweep": 2, "api": 50}`` keeps streams from using up what ends and answers chats. Lambda refuses to
+    leave an account less than 100 unreserved.
     ``token_hours``: how long an ID token is valid.
     ``ledger_retention_days``: how long the ledger of an erased user is kept, without the person (docs/privacy.md).
     ``alarms``: raise alarms to the stack's topic.
-    ``page``: CloudFront in front of the page and the API, which then share one origin. Without it the API has its own
-    address; CloudFront refuses accounts that AWS has not verified yet.
+    ``page``: CloudFront in front of the page and the API. It refuses accounts that AWS has not verified yet.
     ``callback_urls``: addresses to which the sign-in may lead back, besides the page's own.
     ``empties_buckets``: a bucket is emptied when its stack is deleted, else the deletion fails.
     ``password_sign_in``: a client may send a user's password to Cognito, as scripts and tests do; otherwise sign-in is
@@ -38,11 +37,10 @@ class StageSettings:
     ``error_details``: a user whose chat the model's service refused is shown its message and the setting to check.
     ``upgrade_message``: what a 402 says about getting more (``upgrade.message``), with ``{user}`` for the user's id;
     empty for the prices of plan and pack.
-    ``release``, ``release_percent``, ``release_minutes``: how new chats move to a new release (docs/releases.md). With
-    ``in_place`` the machines have no versions and executions call the functions' aliases (local, because the emulator
-    has nothing else). With ``at_once`` a version's alias moves at once. With ``canary`` the new version gets
-    ``release_percent`` of the chats for ``release_minutes`` and then all, with ``linear`` as much more every
-    ``release_minutes``; both go back on an alarm.
+    ``release``, ``release_percent``, ``release_minutes``: how new chats move to a new release (docs/releases.md):
+    ``in_place``, without versions (local); ``at_once``; ``canary``, ``release_percent`` of the chats for
+    ``release_minutes`` and then all; ``linear``, as much more every ``release_minutes``. The last two go back on an
+    alarm.
     ``snap_start``: the functions that Lambda restores from a snapshot instead of a cold start (docs/releases.md).
     """
 
