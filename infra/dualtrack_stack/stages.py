@@ -20,7 +20,7 @@ class StageSettings:
     protected against deletion, and tables have point-in-time recovery.
     ``built_layers``: uv builds the dependency layers for Lambda; otherwise the machine has the dependencies (local).
     ``log_retention_days``, ``log_level``: how long logs are kept, and from which level on lines are written.
-    ``encrypted_transport``: storage refuses plain HTTP, which is all that the emulator speaks (local).
+    ``encrypted_transport``: storage refuses plain HTTP, which the emulator speaks (local).
     ``request_rate``, ``request_burst``: the gateway's limits, requests a second for all users together.
     ``reserved_concurrency``: executions that Lambda reserves for a function, which are its limit too:
     ``{"abort": 5, "sweep": 2, "api": 50}`` keeps streams from using up what ends and answers chats. Lambda refuses to

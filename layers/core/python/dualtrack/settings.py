@@ -299,7 +299,7 @@ class Settings:
     )
     allowed_origins: tuple[str, ...] = setting(
         (),
-        "pages of other origins that may call the API",
+        "[pages of other origins](architecture.md#who-may-talk-to-the-local-stack) that may call the API",
         used_by=("api", "stream"),
         unset="the stack's own page alone",
         or_else="page_url",
