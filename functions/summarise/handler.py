@@ -12,10 +12,9 @@ with collecting_later():
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.summarise import summarise
     from dualtrack.knowledge.local_embedder import open_local_embedder
-    from dualtrack.memory.summaries import SummarySettings
+    from dualtrack.memory.summaries import summary_settings
     from dualtrack.models.open_model import open_model
     from dualtrack.models.prices import dollars
-    from dualtrack.models.thinking import Thinking
     from dualtrack.requests import chat_ref
     from dualtrack.runtime.metrics import MODEL_DOLLARS, count
     from dualtrack.runtime.secrets import secret
@@ -32,11 +31,7 @@ if TYPE_CHECKING:
 logger = Logger()
 settings = settings_from()
 stores = open_stores(settings)
-summaries = SummarySettings(
-    settings.dualtrack_summary_model,
-    Thinking(settings.dualtrack_thinking_tokens, settings.dualtrack_effort),
-    settings.dualtrack_summary_characters,
-)
+summaries = summary_settings(settings)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
@@ -49,7 +44,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         partial(open_model, settings),
         summaries,
         settings.dualtrack_provider,
-        _count_summaries,
+        _count_calls,
         embedder=_embedder,
     )
     if settings.otel_exporter_otlp_endpoint:
@@ -64,7 +59,7 @@ def _embedder() -> LocalEmbedder | None:
     return None if secret(settings.voyage_secret) else open_local_embedder(settings.embed_function)
 
 
-def _count_summaries(spent: SideCalls) -> None:
+def _count_calls(spent: SideCalls) -> None:
     if spent.calls:
         count(MODEL_DOLLARS, dollars(spent.model, spent.usage, spent.calls), MetricUnit.NoUnit)
     if spent.missing:

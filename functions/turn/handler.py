@@ -13,7 +13,7 @@ with collecting_later():
     from dualtrack.chat.agent import AgentDeployment
     from dualtrack.chat.run_turn import run_turn
     from dualtrack.chat.turn_attempt import TurnCallbacks, TurnSettings
-    from dualtrack.memory.summaries import SummarySettings
+    from dualtrack.memory.summaries import summary_settings
     from dualtrack.models.open_model import open_model
     from dualtrack.models.prices import dollars
     from dualtrack.models.thinking import Thinking
@@ -39,7 +39,7 @@ stores = open_stores(settings)
 thinking = Thinking(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
 turns = TurnSettings(
     AgentDeployment(settings.dualtrack_model, thinking, settings.dualtrack_provider),
-    SummarySettings(settings.dualtrack_summary_model, thinking, settings.dualtrack_summary_characters),
+    summary_settings(settings),
     settings.dualtrack_max_cost,
     ErrorDetails(settings.error_details, settings.dualtrack_provider, settings.anthropic_secret),
 )

@@ -133,7 +133,7 @@ def _model(line: ReceiptLine) -> str:
 
 
 def _side(line: ReceiptLine) -> str:
-    name = "summaries" if line["kind"] == "summary" else "digest"
+    name = {"summary": "summaries", "fold": "digest"}.get(line["kind"], line["kind"])
     missing = f", {line['missing']} missing" if line.get("missing") else ""
     return f"{name}{_took(line)}{_tries(line)}{missing}\n{_tokens(line['usage'])}"
 
@@ -188,6 +188,7 @@ _WHAT: Final[Mapping[LineKind, Callable[[ReceiptLine], str]]] = {
     "pause": _pause,
     "summary": _side,
     "fold": _side,
+    "title": _side,
     "tool": _tool,
     "tool_model": _asked,
     "embedding": _asked,

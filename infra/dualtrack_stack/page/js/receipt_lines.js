@@ -1,8 +1,13 @@
 /** The rows of a chat's receipt. Pure. */
 
-const NAMES = { summary: "Summaries", fold: "Digest of older questions", chat: "The chat itself" };
+const NAMES = {
+  summary: "Summaries",
+  fold: "Digest of older questions",
+  title: "Title of the conversation",
+  chat: "The chat itself",
+};
 
-const TIMED = ["model", "wait", "tool", "summary", "fold"];
+const TIMED = ["model", "wait", "tool", "summary", "fold", "title"];
 
 /** A line's displayed name. */
 export function nameOf(line) {
@@ -24,7 +29,7 @@ export function timeline({ created_at: created, lines }) {
   const spent = done.reduce((sum, line) => sum + line.dollars, 0);
   const rows = done.map((line) => ({
     name: nameOf(line),
-    kind: line.kind === "fold" ? "summary" : line.kind,
+    kind: ["fold", "title"].includes(line.kind) ? "summary" : line.kind,
     seconds: line.seconds ?? null,
     from:
       line.seconds === null || line.seconds === undefined || begins(line) === null

@@ -279,16 +279,28 @@ class Tokens(TypedDict):
 
 TokenKind = Literal["fresh", "cache_write", "cache_read", "output"]
 LineKind = Literal[
-    "chat", "model", "wait", "pause", "tool", "tool_model", "embedding", "summary", "fold", "ledger", "aws"
+    "chat",
+    "model",
+    "wait",
+    "pause",
+    "tool",
+    "tool_model",
+    "embedding",
+    "summary",
+    "fold",
+    "title",
+    "ledger",
+    "aws",
 ]
 
 
 class ReceiptLine(TypedDict):
     """A line of a receipt. Lines of kind `chat` and `tool` have the credits charged, those of kind `ledger` the credits
-    moved. Dollars are for the model in `model`, `summary` and `fold`, for models that the tool call `call` used in
-    `tool_model` and `embedding`, and for AWS in `aws`. A `wait` is a turn's waits for a busy model: `tries` calls that
-    it refused, and the `seconds` waited after them. A `pause` is the `seconds` that `calls` of a turn waited for
-    decisions, and `by` whom it ended. Figures that were not recorded are null, or estimated if `estimated` is set."""
+    moved. Dollars are for the model in `model`, `summary`, `fold` and `title`, for models that the tool call `call`
+    used in `tool_model` and `embedding`, and for AWS in `aws`. A `wait` is a turn's waits for a busy model: `tries`
+    calls that it refused, and the `seconds` waited after them. A `pause` is the `seconds` that `calls` of a turn waited
+    for decisions, and `by` whom it ended. Figures that were not recorded are null, or estimated if `estimated` is
+    set."""
 
     kind: Annotated[LineKind, "Its kind"]
     at: Annotated[Time | None, "When it began; null if not recorded"]
@@ -391,7 +403,7 @@ class Conversation(TypedDict):
     """
 
     conversation_id: Annotated[str, "The conversation"]
-    title: Annotated[str, "The user's title, else the beginning of its first query"]
+    title: Annotated[str, "The user's title, else the model's, else the beginning of its first query"]
     profile: Annotated[str, "Its agent"]
     created_at: Annotated[Time, "When it was created"]
     updated_at: Annotated[Time, "When it was last changed"]

@@ -158,6 +158,15 @@ class Settings:
         used_by=("turn", "summarise", "api", "schedule", "stream"),
         or_else="dualtrack_model",
     )
+    dualtrack_titles: str = setting(
+        "query",
+        "a new conversation's title: `query`, the beginning of its first query; `model`,"
+        " [a call after its answer](contract.md#conversations) by `DUALTRACK_SUMMARY_MODEL`",
+        used_by=("summarise", "api", "schedule", "stream"),
+        form="query|model",
+        expects="query or model",
+        example="model",
+    )
     dualtrack_summary_characters: int = setting(
         350,
         "the characters that a summary may have",

@@ -3,6 +3,7 @@
     turns       the chat's cost cap, or what a first and a last call may cost if that is more
     summaries   one call over everything that the chat has sent, with room for the most summaries
     digest      one call over as much, with the room of a digest
+    title       one call over the beginnings of query and answer, if the model may give the conversation its title
 
 A chat can cost more than that by one call alone: the cost cap is checked before each call, with an estimate of its
 cost, and a call that is cut and made again is no longer made once all is spent.
@@ -19,15 +20,17 @@ from dualtrack.chat.turn_request import call_fields
 from dualtrack.credits.keys import NANO
 from dualtrack.memory.digest_writing import DIGEST_CALL_TOKENS
 from dualtrack.memory.joint_summaries import MOST_AT_ONCE
-from dualtrack.memory.summaries import SummarySettings, summary_tokens
+from dualtrack.memory.summaries import SummarySettings, summary_settings, summary_tokens
+from dualtrack.memory.titles import TITLE_PROMPT_TOKENS, TITLE_TOKENS
 from dualtrack.models.cost_cap import CostHold, lowest_cap, most_of_a_call, most_of_a_single_call
-from dualtrack.models.thinking import Thinking, short_fields, turn_fields
+from dualtrack.models.thinking import short_fields, turn_fields
 from dualtrack.text import cautious_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dualtrack.memory.summaries import SummaryRequest
+    from dualtrack.models.thinking import Thinking
     from dualtrack.profiles import Profile
     from dualtrack.settings import Settings
 
@@ -47,20 +50,17 @@ class CostSettings:
 
 def cost_settings(settings: Settings) -> CostSettings:
     """Those of a deployment."""
-    thinking = Thinking(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
-    summaries = SummarySettings(
-        settings.dualtrack_summary_model, thinking, settings.dualtrack_summary_characters
-    )
-    return CostSettings(settings.dualtrack_model, summaries, settings.dualtrack_max_cost)
+    return CostSettings(settings.dualtrack_model, summary_settings(settings), settings.dualtrack_max_cost)
 
 
-def cost_hold(profile: Profile, settings: CostSettings) -> CostHold:
-    """What a chat of this profile holds."""
+def cost_hold(profile: Profile, settings: CostSettings, *, titled: bool = False) -> CostHold:
+    """What a chat of this profile holds. ``titled``: the model may give its conversation a title."""
     model, summaries = profile.model or settings.model, settings.summaries
     call = most_of_turn(model, profile, summaries.thinking)
     turns = _nano(max(lowest_cap(profile.max_cost, settings.max_cost) or CHAT_DOLLARS, 2 * call))
+    title = _nano(_most_of_title(model, summaries)) if titled and summaries.titles else 0
     if not profile.history.is_summarised:
-        return CostHold(turns)
+        return CostHold(turns, title=title)
     room = MOST_AT_ONCE * summary_tokens(summaries.characters)
     asked = turn_fields(model, room, summaries.thinking)["max_tokens"]
     digest = short_fields(summaries.model or model, DIGEST_CALL_TOKENS, summaries.thinking)["max_tokens"]
@@ -68,7 +68,14 @@ def cost_hold(profile: Profile, settings: CostSettings) -> CostHold:
         turns,
         _nano(most_of_a_call(model, profile.context_tokens, asked)),
         _nano(most_of_a_single_call(summaries.model or model, profile.context_tokens, digest)),
+        title,
     )
+
+
+def _most_of_title(model: str, settings: SummarySettings) -> float:
+    model = settings.model or model
+    written = short_fields(model, TITLE_TOKENS, settings.thinking)["max_tokens"]
+    return most_of_a_single_call(model, TITLE_PROMPT_TOKENS, written)
 
 
 def most_of_turn(model: str, profile: Profile, thinking: Thinking) -> float:

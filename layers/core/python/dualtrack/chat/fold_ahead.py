@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.chat.move_credits import charge_aside
 from dualtrack.chat.past import track_budget
 from dualtrack.clock import iso
 from dualtrack.credits.account import AccountChange, Cost
 from dualtrack.errors import ModelRefused, ModelUnavailable
 from dualtrack.memory.digest_writing import digest_call, written_by_model
 from dualtrack.memory.digests import Past, digest_of, to_fold_ahead
-from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.models.receipt_data import SideCalls
 from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.ledger import with_account
@@ -24,7 +25,6 @@ from dualtrack.storage.past_writes import write_ahead
 
 if TYPE_CHECKING:
     from dualtrack.credits.account import Account
-    from dualtrack.memory.digests import Digest
     from dualtrack.memory.summaries import SummarySettings
     from dualtrack.models.protocol import Model
     from dualtrack.profiles import Profile
@@ -60,24 +60,13 @@ def fold_ahead(
             ConditionFailed
         ):  # another run wrote it, or the conversation is being deleted
             seconds = round(time.monotonic() - clock, 3)
-            _write(stores, chat, written, SideCalls(at, settings.model, seconds, 1, 1, usage))
-
-
-def _write(stores: PaidStores, chat: Chat, digest: Digest, fold: SideCalls) -> None:
-    """Write the digest, and charge it to the chat's key."""
-    if not chat.key_id:
-        write_ahead(stores, chat, digest, fold)
-        return
-
-    def commit(account: Account, charged: AccountChange) -> None:
-        write_ahead(stores, chat, digest, fold, stores.ledger.actions(account, charged))
-
-    now, cost = stores.clock(), Cost(side_nanodollars(fold), chat.key_id)
-    with_account(stores.ledger, chat.payer, lambda account: account.charge(chat.chat_id, now, cost), commit)
+            fold = SideCalls(at, settings.model, seconds, 1, 1, usage)
+            kept = chat.costs.title if chat.costs else 0
+            charge_aside(stores, chat, fold, partial(write_ahead, stores, chat, written, fold), kept)
 
 
 def free_rest(stores: PaidStores, chat: Chat) -> None:
-    """End what a chat by a key still holds for a digest that was not written."""
+    """End what a chat by a key still holds for a digest or a title that was not written."""
 
     def free(account: Account) -> AccountChange:
         is_held = chat.chat_id in account.holds

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from dualtrack.credits.account import AccountChange, Cost, HoldRefusal
+from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.storage.ledger import with_account
 
 if TYPE_CHECKING:
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
 
     from dualtrack.credits.account import Account
     from dualtrack.events import Event, StoredEvent
+    from dualtrack.models.receipt_data import SideCalls
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
+    from dualtrack.storage.dynamo import Action
     from dualtrack.storage.event_log import EventLog
     from dualtrack.storage.ledger import Ledger
+    from dualtrack.storage.stores import PaidStores
 
     StepWrites = tuple[Sequence[Event], Sequence[Write]]
     """The events of a step, and what else it writes."""
@@ -35,10 +39,30 @@ def lines_of(decision: AccountChange, chat_id: str) -> tuple[int, ...]:
 
 
 def cost_of(chat: Chat, nanodollars: int, *, is_answered: bool = True) -> Cost:
-    """What the chat's turns have cost as it ends. An answered one goes on holding dollars for its summaries and its
-    digest under its key."""
+    """What the chat's turns have cost as it ends. An answered one goes on holding dollars under its key for the calls
+    that come then."""
     kept = chat.costs.aside if chat.costs and is_answered else 0
     return Cost(nanodollars, chat.key_id, kept)
+
+
+def charge_aside(
+    stores: PaidStores,
+    chat: Chat,
+    call: SideCalls,
+    write: Callable[[Sequence[Action]], None],
+    kept: int = 0,
+) -> None:
+    """Write a call that was made after the chat's end, with what it costs the chat's key, if it has one: that goes on
+    holding the 10⁻⁹ dollars ``kept``. Raises `ConditionFailed` if ``write`` does, and `Contended`."""
+    if not chat.key_id:
+        write(())
+        return
+    now, cost = stores.clock(), Cost(side_nanodollars(call), chat.key_id, kept)
+
+    def commit(account: Account, charged: AccountChange) -> None:
+        write(stores.ledger.actions(account, charged))
+
+    with_account(stores.ledger, chat.payer, lambda account: account.charge(chat.chat_id, now, cost), commit)
 
 
 D = TypeVar("D", bound=AccountChange | HoldRefusal)

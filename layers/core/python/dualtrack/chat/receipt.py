@@ -4,7 +4,7 @@
               ─► wait      the waits of a turn for a busy model
               ─► pause     its calls' wait for decisions
     records   ─► tool      seconds, credits, whether it failed; tool_model, embedding: its own model calls
-    chat      ─► chat      the credits of the chat itself; summary, fold: model calls outside the turns
+    chat      ─► chat      the credits of the chat itself; summary, fold, title: model calls outside the turns
     ledger    ─► ledger    credit movements
     all       ─► aws       states, GB-seconds, units: an estimate, by the formula of `dualtrack aws cost`
 
@@ -163,7 +163,8 @@ _TOKENS: Final[Mapping[TokenKind, str]] = MappingProxyType(
 _INSIDE: Final = ("tool_model", "embedding")
 _SPENT: Final = ("model", *_INSIDE)
 """Model calls that are known when a chat is settled."""
-_ASKED: Final = (*_SPENT, "summary", "fold")
+_ASIDE: Final = ("summary", "fold", "title")
+_ASKED: Final = (*_SPENT, *_ASIDE)
 """All model calls."""
 
 
@@ -262,7 +263,7 @@ def _pause_lines(chat: Chat) -> Iterator[ReceiptLine]:
 
 
 def _side_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
-    """The calls for summaries and for a digest."""
+    """The calls for summaries, a digest and the conversation's title."""
     spent = evidence.chat.spent
     if spent.summaries and spent.summaries.tries:
         yield {**_side("summary", spent.summaries), "missing": spent.summaries.missing}
@@ -270,6 +271,8 @@ def _side_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
         yield _unknown_summaries(evidence)
     if evidence.chat.fold:
         yield _side("fold", evidence.chat.fold)
+    if evidence.chat.titling:
+        yield _side("title", evidence.chat.titling)
 
 
 def _side(kind: LineKind, side: SideCalls) -> ReceiptLine:
@@ -393,7 +396,7 @@ def work_of(evidence: Evidence, lines: Sequence[ReceiptLine]) -> AwsUse:
     for call in ran:
         times, before = functions.get(call.fn, (0, 0.0))
         functions[call.fn] = (times + 1, before + seconds[call.id] + STEP_SECONDS)
-    side = sum(line["seconds"] or 0.0 for line in lines if line["kind"] in ("summary", "fold"))
+    side = sum(line["seconds"] or 0.0 for line in lines if line["kind"] in _ASIDE)
     if chat.status == "done":
         functions["summarise"] = (1, side + STEP_SECONDS)
     rounds = sum(1 for turn in evidence.turns if turn.runnable)

@@ -1,7 +1,7 @@
 """A chat as OpenTelemetry spans, made of its receipt once it has ended. Pure.
 
     chat                    ─► invoke_agent <profile>    the root; the chat's tokens, its stop, its error
-    model, summary, fold    ─► chat <model>              a child; tokens, tries, seconds to the first piece
+    model, summary, fold, title ─► chat <model>          a child; tokens, tries, seconds to the first piece
     tool                    ─► execute_tool <name>       a child of the root
     tool_model              ─► chat <model>              a child of its tool: the tool's own model calls
     embedding               ─► embeddings <model>        a child of its tool
@@ -37,7 +37,7 @@ _ERROR: Final = 2
 """Span.SpanKind and Status.StatusCode (opentelemetry/proto/trace/v1/trace.proto)."""
 
 _ROOT: Final = "chat"
-_OWN: Final = ("model", "summary", "fold")
+_OWN: Final = ("model", "summary", "fold", "title")
 _INSIDE: Final = ("tool_model", "embedding")
 _EMBEDDER: Final = "voyage_ai"
 """The conventions have no well-known value for this provider."""

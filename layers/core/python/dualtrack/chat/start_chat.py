@@ -254,12 +254,13 @@ def _admission(
     existing = _conversation(stores, new)
     now = stores.clock()
     conversation = existing or _new_conversation(new, now)
-    tools = _tools(stores, new, conversation)
+    tools, query_no = _tools(stores, new, conversation), conversation.queries + 1
+    titled = conversation.is_titled_after(query_no)
     chat = Chat(
         user=new.user,
         chat_id=new_chat_id(),
         conversation_id=conversation.conversation_id,
-        query=conversation.queries + 1,
+        query=query_no,
         profile=conversation.profile,
         created_at=iso(now),
         deadline=int(now) + CHAT_SECONDS,
@@ -269,7 +270,7 @@ def _admission(
         key_id=new.key_id,
         schedule_id=new.schedule_id,
         tells=stores.webhooks.tells(new.payer or new.user) and not new.is_task,
-        costs=cost_hold(profile_of(conversation.profile), costs) if new.key_id else None,
+        costs=cost_hold(profile_of(conversation.profile), costs, titled=titled) if new.key_id else None,
         memory=ChatMemory(conversation.costs_so_far),
         instructed=bool(new.instructions),
         ancestry=conversation.ancestry,
@@ -374,6 +375,7 @@ def _new_conversation(new: NewChat, now: float) -> Conversation:
         created_at=at,
         updated_at=at,
         latest="" if new.is_task else list_position(at, conversation_id),
+        title_after=0 if new.is_task else 1,
         key_id=new.key_id,
     )
 

@@ -1,5 +1,5 @@
-"""The step after the answer: all summaries of the query at once, then `done`, then perhaps a digest and a block of the
-search index (DESIGN 2.6).
+"""The step after the answer: all summaries of the query at once, then `done`, then perhaps a digest, the conversation's
+title and a block of the search index (DESIGN 2.6).
 
 It cannot turn a delivered answer into a failure: a record that the model does not summarise in time gets
 a mechanical extract.
@@ -11,12 +11,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dualtrack.chat.agent import AgentDeployment, agent_of
 from dualtrack.chat.cost_hold import affordable
 from dualtrack.chat.end_chat import finish
 from dualtrack.chat.fold_ahead import fold_ahead, free_rest
+from dualtrack.chat.make_title import make_title
 from dualtrack.chat.regroup import regroup
 from dualtrack.chat.summarise_jointly import joint_request, joint_summaries, new_mark
 from dualtrack.chat.summary_plan import SummaryPlan, plan_of, write_batch
@@ -46,8 +48,8 @@ T = TypeVar("T")
 SUMMARIES_SECONDS: Final = 80.0
 _CALL_SECONDS: Final = 40.0
 _JOINT_SECONDS: Final = 60.0
-_REGROUPED_BEFORE: Final = 85.0
-"""Seconds after which the step has no time to regroup the search index."""
+_GOES_ON_BEFORE: Final = 85.0
+"""Seconds after which the step has no time for a title, nor to regroup the search index."""
 
 _ATTEMPTS: Final = 3
 _PARALLEL: Final = 8
@@ -102,7 +104,7 @@ def summarise(
     No model is asked for a track that a follow-up has made final, or that is never sent: other policies than
     `dual_track` send records. Where queries wait for their summaries, those of earlier queries may be made here, too,
     or none (`when_they_pay`). ``serve`` opens the model of a provider; ``provider``: the deployment's; ``made`` is
-    called with what the summaries took, by the run that has recorded them. ``embedder``: see `regroup`.
+    called with what the summaries took, and the title, by the run that has recorded it. ``embedder``: see `regroup`.
     """
     chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None or chat.status != "answered":
@@ -110,7 +112,8 @@ def summarise(
             free_rest(stores, chat)  # a run before this one may have died in between
         return {}
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
-    agent = _agent_if_summarised(stores, chat, AgentDeployment(settings.model, settings.thinking, provider))
+    pinned = _agent(stores, chat, AgentDeployment(settings.model, settings.thinking, provider))
+    agent = pinned if pinned and pinned.profile.history.is_summarised else None
     model = serve(agent.provider) if agent else None
     is_final = stores.history.track(chat.user, chat.conversation_id, chat.query) is not None
     at, clock, tries = iso(stores.clock()), time.monotonic(), _Tries(sleep)
@@ -126,7 +129,7 @@ def summarise(
         len(requests) - sum(map(bool, found.texts.values())),
     )
     spent = SideCalls(at, found.model, seconds, found.calls, tries.count, found.usage, missing)
-    kept = chat.costs.digest if chat.costs and agent else 0
+    kept = chat.costs.digest + chat.costs.title if chat.costs and pinned else 0
     summaries = {record_id: fitted(text, settings.characters) for record_id, text in found.texts.items()}
     try:
         track, also = write_batch(stores, chat, records, plan, summaries, whole)
@@ -136,20 +139,21 @@ def summarise(
     made(spent)
     if agent and model:
         fold_ahead(stores, chat, agent.profile, model, settings)
+    if pinned and time.monotonic() - clock < _GOES_ON_BEFORE:
+        make_title(stores, chat, records, partial(serve, pinned.provider), settings, made)
     if kept:
         free_rest(stores, chat)
-    if time.monotonic() - clock < _REGROUPED_BEFORE:
+    if time.monotonic() - clock < _GOES_ON_BEFORE:
         regroup(stores, chat, embedder)
     return {}
 
 
-def _agent_if_summarised(stores: QueryStores, chat: Chat, deployed: AgentDeployment) -> Agent | None:
-    """The chat's agent, if its policy sends summaries; None also if the agent no longer exists."""
+def _agent(stores: QueryStores, chat: Chat, deployed: AgentDeployment) -> Agent | None:
+    """The chat's agent; None if it no longer exists."""
     try:
-        agent = agent_of(stores.agents, chat, deployed)
+        return agent_of(stores.agents, chat, deployed)
     except Gone:
         return None
-    return agent if agent.profile.history.is_summarised else None
 
 
 def _jointly(

@@ -24,6 +24,8 @@ from dualtrack.text import clean, neutralise, one_line, strip_echoes
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dualtrack.settings import Settings
+
 LONG_QUERY: Final = 2_000
 """Up to this length a query is sent unchanged in the summarised track (CONTRACT 6)."""
 
@@ -55,11 +57,23 @@ NO_ANSWER: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class SummarySettings:
-    """How a deployment makes summaries record by record, and digests. ``characters``: maximum length of a summary."""
+    """How a deployment makes summaries record by record, and digests. ``characters``: maximum length of a summary;
+    ``titles``: whether the model gives conversations their titles, too."""
 
     model: str = ""
     thinking: Thinking = field(default_factory=Thinking)
     characters: int = DEFAULTS.dualtrack_summary_characters
+    titles: bool = False
+
+
+def summary_settings(settings: Settings) -> SummarySettings:
+    """Those of a deployment."""
+    return SummarySettings(
+        settings.dualtrack_summary_model,
+        Thinking(settings.dualtrack_thinking_tokens, settings.dualtrack_effort),
+        settings.dualtrack_summary_characters,
+        settings.dualtrack_titles == "model",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class CostHold:
     turns: int
     summaries: int = 0
     digest: int = 0
+    title: int = 0
 
     @property
     def in_all(self) -> int:
@@ -37,7 +38,7 @@ class CostHold:
     @property
     def aside(self) -> int:
         """What an answered chat goes on holding."""
-        return self.summaries + self.digest
+        return self.summaries + self.digest + self.title
 
 
 def lowest_cap(*caps: float) -> float:
@@ -61,7 +62,7 @@ def cut_dollars(model: str, lost: Sequence[LostCall]) -> float:
 
 
 def side_nanodollars(side: SideCalls) -> int:
-    """10⁻⁹ dollars of the calls for summaries or for a digest."""
+    """10⁻⁹ dollars of the calls for summaries, a digest or a title."""
     return nanodollars(side.model, side.usage, side.calls)
 
 

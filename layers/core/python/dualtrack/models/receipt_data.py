@@ -6,7 +6,7 @@
                 `LostCall`       calls of a turn that were begun and never recorded
                 `ModelWait`     its waits for a busy model
                 `EndedPause`     its pauses
-                `SideCalls`       calls for the summaries of its query, and for a digest
+                `SideCalls`       calls for the summaries of its query, for a digest and a title
                 ledger       the numbers of its lines in its user's ledger
 
 All of it but `Heard` is written in the transaction that records what it belongs to, so it cannot be recorded twice.

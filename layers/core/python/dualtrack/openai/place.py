@@ -207,7 +207,7 @@ class Placing:
     def _imported(self, prompt: Prompt, behind: Conversation | None, exchanges: Sequence[Exchange]) -> str:
         """The conversation with the newest of these exchanges as its last queries; a new one unless it is given."""
         kept = exchanges[-IMPORTED:]
-        conversation = behind or self._new(prompt.model, kept[0])
+        conversation = behind or self._new(prompt.model, kept)
         now = iso(self.stores.clock())
         writes = [
             write
@@ -220,16 +220,17 @@ class Placing:
         import_records(self.stores, conversation, writes, len(kept))
         return conversation.conversation_id
 
-    def _new(self, profile: str, first: Exchange) -> Conversation:
+    def _new(self, profile: str, kept: Sequence[Exchange]) -> Conversation:
         conversation_id, now = new_conversation_id(), iso(self.stores.clock())
         conversation = Conversation(
             user=self.identity.user,
             conversation_id=conversation_id,
-            title=title_of(first.user or _NOTHING),
+            title=title_of(kept[0].user or _NOTHING),
             profile=profile,
             created_at=now,
             updated_at=now,
             latest=list_position(now, conversation_id),
+            title_after=len(kept) + 1,
             key_id=self.identity.key_id,
         )
         self.stores.conversations.create(conversation)

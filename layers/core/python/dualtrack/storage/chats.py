@@ -158,6 +158,8 @@ class Chat:
     """Whether the client's program says something to its query alone (`ChatStore.instructions`)."""
     fold: Annotated[SideCalls | None, TEXT] = None
     """The call for the digest that was written after it."""
+    titling: Annotated[SideCalls | None, TEXT] = None
+    """The call for its conversation's title."""
     output: str = ""
     """The body of the JSON Schema that its request brought for the answer, by pointer."""
     misfit: str = ""
@@ -365,12 +367,12 @@ class ChatStore:
             "answered", self.table, key, "#status = :was", {":was": "answered"}, {"#status": "status"}
         )
 
-    def fold_action(self, chat: Chat, fold: SideCalls) -> Action:
-        """Store the usage of the digest written after the chat, on condition that the chat exists: then its
+    def aside_action(self, chat: Chat, name: Literal["fold", "titling"], call: SideCalls) -> Action:
+        """Store the usage of a call that was made after the chat, once, on condition that the chat exists: then its
         conversation is not being deleted."""
-        key = {"pk": chat.pk, "sk": "STATE"}
-        values = {":fold": dump(fold)}
-        return update("there", self.table, key, "SET fold = :fold", "attribute_exists(pk)", values)
+        key, values = {"pk": chat.pk, "sk": "STATE"}, {":call": dump(call)}
+        condition = f"attribute_exists(pk) AND attribute_not_exists({name})"
+        return update("there", self.table, key, f"SET {name} = :call", condition, values)
 
     def hear(self, chat: Chat, heard: Heard) -> None:
         """Note the first byte of an answer. Raises `Superseded` if the chat has ended, or the turn is recorded."""

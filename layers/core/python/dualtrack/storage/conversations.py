@@ -1,6 +1,8 @@
 """The conversations of a user, in the history table: one item each, with its lease.
 
     pk USER#<user>   sk CONV#<conversation>   title, profile, times, number of queries
+                                              title_after: the query after whose answer the model may give it
+                                              its title; gone once it has one that the model or its user gave
                                               lease, lease_until: the chat that runs in it, until when
                                               ancestry, forked_from: of a fork (memory/ancestry.py)
                                               forks: how many forks have shared its queries so far (forks.py)
@@ -89,6 +91,8 @@ class Conversation:
     forked_from: str = ""
     forks: int = 0
     asked: Annotated[QueryStarts, TEXT] = ()
+    title_after: int = 0
+    """The query after whose answer the model may give it its title; 0: it has the user's, or the model's."""
     key_id: str = ""
     """The API key that began it."""
     sums: Annotated[MemorySums, TEXT] = field(default_factory=MemorySums)
@@ -112,6 +116,10 @@ class Conversation:
     def is_being_deleted(self) -> bool:
         """Whether its deletion has begun: then its lease is never free again."""
         return self.lease == DELETING
+
+    def is_titled_after(self, query: int) -> bool:
+        """Whether the model may give it its title after the answer to this next query."""
+        return not self.title or self.title_after == query
 
     def running_chat(self, now: float) -> str:
         """The id of the chat that runs in it at ``now`` (epoch s); empty if none does."""
@@ -163,6 +171,20 @@ def aside_of(client: DynamoDBClient, table: str, user: str, conversation_id: str
     """What the conversation's summaries and digests have cost so far, in 10⁻⁹ dollars."""
     item = get(client, table, conversation_key(user, conversation_id))
     return int(item.get("aside", 0)) if item else 0
+
+
+def title_action(table: str, user: str, conversation_id: str, query: int, title: str) -> Action:
+    """Set the title that the model has given it after this query, as long as it has none that its user gave, and is not
+    being deleted."""
+    key, change = conversation_key(user, conversation_id), "SET title = :title REMOVE title_after"
+    values = {":title": title, ":query": query, ":deleting": DELETING}
+    return update("title", table, key, change, f"title_after = :query AND {ALIVE}", values)
+
+
+def title_after(client: DynamoDBClient, table: str, user: str, conversation_id: str) -> int:
+    """Its `Conversation.title_after`; 0 once it is gone."""
+    item = get(client, table, conversation_key(user, conversation_id))
+    return int(item.get("title_after", 0)) if item else 0
 
 
 def allowed_in(client: DynamoDBClient, table: str, user: str, conversation_id: str) -> Mapping[str, str]:
@@ -252,10 +274,10 @@ class ConversationStore:
     def take_action(self, conversation: Conversation, chat: Chat, title: str, asked: QueryStarts) -> Action:
         """Take the lease for this chat and count its query; ``title`` if it has none yet; ``asked`` with the query.
 
-        The two halves of the condition: the lease is free ──── and no query came in since the conversation was read
+        The parts of the condition: the lease is free ──── no query came in since the conversation was read ──── nor a
+        title, if it had none
         """
-        is_free = "attribute_not_exists(lease)"
-        no_query_since = "queries = :before"
+        condition = "attribute_not_exists(lease) AND queries = :before"
         values: dict[str, Any] = {
             ":before": conversation.queries,
             ":query": chat.query,
@@ -269,9 +291,10 @@ class ConversationStore:
         change = "SET queries = :query, lease = :chat, lease_until = :until, updated_at = :now"
         change += f", asked = :asked, {LISTED_INDEX} = :user, latest = :latest"
         if not conversation.title:
-            change += ", title = :title"
-            values[":title"] = title
-        return self._update(conversation, change, f"{is_free} AND {no_query_since}", values)
+            change += ", title = :title, title_after = :query"
+            condition += " AND title = :untitled"
+            values |= {":title": title, ":untitled": ""}
+        return self._update(conversation, change, condition, values)
 
     def extend_action(self, conversation: Conversation, queries: int) -> Action:
         """Count queries that were imported, on condition that none came in since the conversation was read."""
@@ -324,10 +347,10 @@ class ConversationStore:
         return self._update(conversation, change, f"queries = :queries AND ({free})", values)
 
     def rename(self, conversation: Conversation, title: str, now: str) -> None:
-        """Change the title. Raises `ConditionFailed` if the conversation is deleted or being deleted."""
-        change = "SET title = :title, updated_at = :now"
+        """Change the title for good. Raises `ConditionFailed` if the conversation is deleted or being deleted."""
+        change = "SET title = :title, updated_at = :now REMOVE title_after"
         values = {":title": title, ":now": now, ":deleting": DELETING}
-        exists = "attribute_exists(pk) AND (attribute_not_exists(lease) OR lease <> :deleting)"
+        exists = f"attribute_exists(pk) AND {ALIVE}"
         transact(self.client, [self._update(conversation, change, exists, values)])
 
     def find_all(self, user: str, conversation_ids: Sequence[str]) -> dict[str, Conversation]:

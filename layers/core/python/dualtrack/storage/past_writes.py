@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.errors import ChatClosed
 from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.storage.bodies import StoredBody
-from dualtrack.storage.conversations import alive_check, aside_action, held_check
+from dualtrack.storage.conversations import alive_check, aside_action, held_check, title_action
 from dualtrack.storage.dynamo import ConditionFailed, transact
 from dualtrack.storage.forks import PARENT
 
@@ -107,4 +107,21 @@ def write_ahead(
     the digest's number is taken."""
     put = stores.digests.put_action(chat.user, chat.conversation_id, digest)
     added = aside_action(stores.history.table, chat.user, chat.conversation_id, side_nanodollars(fold))
-    transact(stores.chats.client, [stores.chats.fold_action(chat, fold), put, added, *paid])
+    transact(stores.chats.client, [stores.chats.aside_action(chat, "fold", fold), put, added, *paid])
+
+
+def write_title(
+    stores: ToolStores, chat: Chat, title: str, call: SideCalls, paid: Sequence[Action] = ()
+) -> None:
+    """Write the model's title for the conversation of a chat that has ended, the usage of its ``call``, and what is
+    ``paid`` for it. If the user has named the conversation meanwhile, or the call gave no title, the usage alone.
+    Raises `ConditionFailed` if the chat is gone or has its call."""
+    used = [stores.chats.aside_action(chat, "titling", call), *paid]
+    history = stores.history
+    named = title_action(history.table, chat.user, chat.conversation_id, chat.query, title)
+    try:
+        transact(history.client, [named, *used] if title else used)
+    except ConditionFailed as lost:
+        if named.name not in lost.items:
+            raise
+        transact(history.client, used)
