@@ -25,9 +25,11 @@ from tests.drivers.crash_world import (
     QUESTION,
     READ,
     READ_FILE,
+    RENAMED,
     SEARCH,
     SHORT_FILE,
     TEXT_FILE,
+    TITLE,
     UNKNOWN,
     Scenario,
     World,
@@ -139,6 +141,8 @@ SCENARIOS: Final = (
     Scenario("told of a failure", status="failed", stop="", charged=0, refused_by_model=True, told="at once"),
     Scenario("cancelled, told of its pause alone", rounds=((NOTE,),), status="cancelled", stop="cancelled", asks=(NOTE.tool,), decided="cancel", told="at once"),
     Scenario("scheduled", scheduled=True, told="at once"),
+    Scenario("titled by the model, by an API key", by_api_key=True, titled="by the model"),
+    Scenario("renamed while the model writes its title, before a follow-up", titled="by the user meanwhile", follow_up="after"),
     Scenario("searched in a fork that must fold", earlier=30, forked=True, rounds=((SEARCH,),), charged=7, always_asks=True),
 )  # fmt: skip
 
@@ -250,6 +254,7 @@ def judge(world: World, case: Case) -> list[str]:
     wrong += _summaries(case, stores, chats)
     wrong += _repeats(world, chats)
     wrong += _unattended(case, world, chats)
+    wrong += _titles(world, chats)
     following = world.ask_again()
     wrong += [f"next query: {fault}" for fault in chat_faults(stores, following)]
     if (following.status, following.stop) not in (("done", "complete"), ("done", "insufficient_credits")):
@@ -271,6 +276,17 @@ def _unattended(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:
     if case.scenario.scheduled:
         schedule = stores.schedules.find(world.user, world.schedule.schedule_id)
         yield from faults_in_schedule(schedule, chats, noted=world.noted)
+
+
+def _titles(world: World, chats: list[Chat]) -> Iterator[str]:
+    """The user's title stays, else the model's once its call is on record, else the beginning of the query."""
+    stores = world.look()
+    for chat in chats if world.scenario.titled else ():
+        conversation = stores.conversations.find(world.user, chat.conversation_id)
+        called = any(other.titling for other in chats)
+        wanted = RENAMED if world.renamed else TITLE if called else SAID
+        if conversation and not conversation.title.startswith(wanted):
+            yield f"its title is {conversation.title!r}, not {wanted!r}"
 
 
 def _ends(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import anthropic
 import httpx2
+from dualtrack.api.conversations import rename_conversation
 from dualtrack.chat.agent import AgentDeployment
 from dualtrack.chat.attached_files import File
 from dualtrack.chat.cancel_chat import cancel_chat
@@ -98,6 +99,8 @@ if TYPE_CHECKING:
 MODEL: Final = "claude-haiku-4-5-20251001"
 INSIDE_TOKENS: Final = 1_000
 """Tokens of the model that a documentation search takes."""
+TITLE: Final = "A title by the model"
+RENAMED: Final = "A title by the user"
 PROMPT: Final = 100
 """Tokens of each prompt, by the service's count."""
 USER: Final = "ann"
@@ -264,6 +267,9 @@ class Scenario:
     scheduled: bool = False
     """A schedule asks the first query."""
 
+    titled: Literal["", "by the model", "by the user meanwhile"] = ""
+    """The deployment has the model give titles; the user may rename the conversation while it does."""
+
     decided: Literal["approve", "decline", "edit", "allow", "one by one", "cancel", "nobody"] = "approve"
     """What becomes of each pause; "allow": its tools run from then on; "nobody" decides until it ends."""
 
@@ -348,6 +354,8 @@ class World:
         self.receiver = Receiver(fails_first=self.scenario.told == "in the end")
         self.noted = False
         """Whether a run of the schedule came to its end."""
+        self.renamed = False
+        """Whether the user has renamed the conversation."""
         self._prepare()
 
     def _prepare(self) -> None:
@@ -440,11 +448,24 @@ class World:
         self.note_tracks()
         if is_summary_request(request):
             text = str(getattr(request.messages[-1].content[0], "text", ""))
+            if any("as its title" in block.text for block in request.system):
+                return "title", self._name
             about = text.split("\n", 1)[0]
             return f"summary {about}", lambda: self._sum_up(about)
         query, turn = _position_of(request)
         self._note_start(query, json.loads(raw))
         return f"turn {turn}", lambda: self._say(process, request, query, turn)
+
+    def _name(self) -> httpx2.Response:
+        """The title; the user may rename the conversation while it is written."""
+        stores, chat = self.look(), self.chats()[0]
+        if chat.titling:
+            self.complaints.append("the title was on record, and the model was asked for it again")
+        if self.scenario.titled == "by the user meanwhile":
+            with contextlib.suppress(ApiError):
+                rename_conversation(stores, self.user, chat.conversation_id, RENAMED)
+                self.renamed = True
+        return _json_response(Reply(({"type": "text", "text": TITLE},)))
 
     def _sum_up(self, about: str) -> httpx2.Response:
         if self.scenario.follow_up == "during":
@@ -935,10 +956,15 @@ class World:
                 new = NewChat(self.user, message, conversation_id, profile, files, self.user, key_id)
                 output = SCHEMA if self.scenario.output else None
                 new = replace(new, tools=self.scenario.tools, output=output)
-                start_chat(stores, executions, new, repeat, costs=CostSettings(MODEL, SummarySettings(MODEL)))
+                start_chat(stores, executions, new, repeat, costs=CostSettings(MODEL, self.summaries))
         except ApiError as error:
             return error.status
         return 202
+
+    @property
+    def summaries(self) -> SummarySettings:
+        """What the deployment sets for the calls after an answer."""
+        return SummarySettings(MODEL, titles=bool(self.scenario.titled))
 
     def deployed(self) -> AgentDeployment:
         """The deployment: its profiles ask for the scenario's tools."""
@@ -969,7 +995,7 @@ class World:
     def summarise(self, ref: ChatRef, process: Process) -> Any:
         """One delivery of the state behind the answer."""
         stores, model = self.stores(process), self.claude(process)
-        return summarise(ref, stores, lambda _: model, SummarySettings(MODEL), sleep=self.clock.sleep)
+        return summarise(ref, stores, lambda _: model, self.summaries, sleep=self.clock.sleep)
 
     def end(self, ref: ChatRef, error: str, number: int, process: Process) -> Any:
         """One delivery to `abort`, for an execution."""
@@ -1012,7 +1038,7 @@ class World:
 
     def run_schedules(self, process: Process) -> None:
         """One delivery to `schedule`."""
-        starting = Starting(self.executions(process), CostSettings(MODEL, SummarySettings(MODEL)))
+        starting = Starting(self.executions(process), CostSettings(MODEL, self.summaries))
         report = run_schedules(self.stores(process), starting, lambda: True)
         self.noted = True
         self.responses += [503] * report.waiting

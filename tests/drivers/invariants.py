@@ -97,22 +97,22 @@ def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str
 
 
 def _key_faults(stores: Stores, chat: Chat, lines: Sequence[Movement]) -> Iterator[str]:
-    """A chat by an API key is charged its summaries and its digest as well, and every line names the key."""
+    """A chat by an API key is charged the calls after its answer as well, and every line names the key."""
     if {line.key_id for line in lines} - {chat.key_id}:
         yield f"{chat.chat_id}: its lines name {[line.key_id for line in lines]}, not {chat.key_id!r}"
     charged = sum(line.nanodollars for line in lines if line.kind == "cost")
-    sides = [side for side in (chat.spent.summaries, chat.fold) if side and chat.key_id]
+    sides = [side for side in (chat.spent.summaries, chat.fold, chat.titling) if side and chat.key_id]
     cost = sum(map(side_nanodollars, sides))
     if charged != cost:
-        yield f"{chat.chat_id}: its summaries and digest took {cost} (10⁻⁹ dollars), {charged} by the ledger"
+        yield f"{chat.chat_id}: the calls after its answer took {cost} (10⁻⁹ dollars), {charged} by the ledger"
     under = [part.nanodollars for line in lines if line.kind != "hold" for part in line.key_parts]
     if chat.key_id and sum(under) != sum(line.nanodollars for line in lines):
         yield f"{chat.chat_id}: its key was charged {under}"
 
 
 def conversation_faults(stores: Stores, chats: Sequence[Chat]) -> list[str]:
-    """Where a conversation's sums are not those of its chats, summaries and digests included; only of the conversations
-    all of whose queries are among ``chats``."""
+    """Where a conversation's sums are not those of its chats, summaries and digests included, and where it was given a
+    title more than once; only of the conversations all of whose queries are among ``chats``."""
     faults = []
     by_id = {chat.conversation_id: chat for chat in chats}
     for conversation_id, one in by_id.items():
@@ -124,6 +124,9 @@ def conversation_faults(stores: Stores, chats: Sequence[Chat]) -> list[str]:
             continue
         loaded = [chat for mine in own if (chat := stores.chats.load(mine.user, mine.chat_id))]
         costs = sum(_own_cost(chat) for chat in loaded)
+        titled = [chat.query for chat in loaded if chat.titling]
+        if len(titled) > 1:
+            faults.append(f"{conversation_id}: a title after each of {titled}")
         sums = conversation.costs_so_far
         if costs != sums.costs.own + sums.aside:
             faults.append(f"{conversation_id} says {sums}, its chats took {costs} (10⁻⁹ dollars)")

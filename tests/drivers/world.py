@@ -114,6 +114,8 @@ class World:
     executions: NoExecutions = field(default_factory=NoExecutions)
     model_name: str = "claude-haiku-4-5-20251001"
     summary_model: str = ""
+    titles: bool = False
+    """Whether the model gives conversations their titles."""
     max_cost: float = 0.0
     thinking: Thinking = field(default_factory=Thinking)
     tools: Mapping[str, Callable[[Running], ToolResult]] = field(default_factory=lambda: MappingProxyType({}))
@@ -125,7 +127,8 @@ class World:
     @property
     def summaries(self) -> SummarySettings:
         """How summaries are made."""
-        return SummarySettings(self.summary_model or self.model_name, self.thinking)
+        model = self.summary_model or self.model_name
+        return SummarySettings(model, self.thinking, titles=self.titles)
 
     def take_turn(
         self,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from dualtrack.memory.titles import start_of, title_of
+from dualtrack.memory.titles import TITLE_PROMPT_TOKENS, start_of, title_by_model, title_call, title_of
+from dualtrack.models.thinking import Thinking
+from dualtrack.text import cautious_tokens
 
 
 @pytest.mark.parametrize(
@@ -32,3 +34,34 @@ def test_a_title_is_the_first_sentence_without_markup(message: str, title: str) 
 
 def test_the_first_100_characters_of_a_query_are_searched() -> None:
     assert start_of("a" * 99 + "bc") == "a" * 99 + "b"
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("OAuth for X ads", "OAuth for X ads"),
+        ('"OAuth for **X** ads."', "OAuth for X ads"),
+        ("# OAuth\n\n- for `X` ads\n", "OAuth for X ads"),
+        ("[OAuth](https://evil.test) for X\tads", "OAuth for X ads"),
+        ("„Anmeldung bei X“", "Anmeldung bei X"),
+        ("「ログインの方法」", "ログインの方法"),
+        ("OAuth\u202e for\x00 X\x1b[31m ads\ud800\ue000\u200b", "OAuth for X [31m ads"),
+        ("👩\u200d💻 at work", "👩\u200d💻 at work"),
+        ("What is it?", "What is it?"),
+        ("x" * 60, "x" * 60),
+        ("x" * 61, ""),
+        ("word " * 100_000, ""),
+        ("", ""),
+        ("**…**", ""),
+    ],
+)
+def test_a_title_by_the_model_is_one_clean_line_or_none(said: str, title: str) -> None:
+    assert title_by_model(said) == title
+
+
+def test_the_call_for_a_title_has_a_bound() -> None:
+    call = title_call("問" * 100_000, "答" * 100_000, "claude-haiku-5-5", Thinking())
+    (block,) = call["messages"][0]["content"]
+    assert block["text"].count("問") == block["text"].count("答") == 2_000
+    assert cautious_tokens(call["system"] + block["text"]) <= TITLE_PROMPT_TOKENS
+    assert call["max_tokens"] == 32
