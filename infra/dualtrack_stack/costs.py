@@ -20,6 +20,8 @@ from dualtrack.credits.aws_cost import (
     LOG_KILOBYTES,
     STEP_SECONDS,
     STREAM_READ_UNITS,
+    TITLE_READS,
+    TITLE_WRITES,
     AwsUse,
     Line,
     work_lines,
@@ -52,6 +54,7 @@ MODEL_SECONDS: Final = 4.0
 
 TOOL_SECONDS: Final = 1.5
 SUMMARY_SECONDS: Final = MODEL_SECONDS / 2
+TITLE_SECONDS: Final = 1.0
 SCHEDULED_SECONDS: Final = 0.5
 JUNK: Final = 1_000_000
 REFUSAL_SECONDS: Final = 0.03
@@ -128,6 +131,26 @@ def chat_lines(chat: CountedChat, megabytes: Mapping[str, int], region: str = HO
     }
     work = AwsUse(functions, chat.seconds, chat.states, chat.writes, chat.reads)
     return work_lines(work, megabytes, prices(region))
+
+
+def title_lines(
+    templates: Iterable[StackTemplate], megabytes: Mapping[str, int], region: str = HOME
+) -> list[Line]:
+    """What is added in a new conversation if the stage has the model give it its title; else nothing."""
+    price = prices(region)
+    set_to = {
+        function.get("Environment", {}).get("Variables", {}).get("DUALTRACK_TITLES")
+        for template in templates
+        for function in _of_kind(template, "AWS::Lambda::Function")
+    }
+    if "model" not in set_to:
+        return []
+    gb_seconds = TITLE_SECONDS * megabytes["summarise"] / 1024
+    return [
+        Line("Lambda summarise, GB-seconds", gb_seconds, price["lambda_gb_second"]),
+        Line("DynamoDB, write units", TITLE_WRITES, price["dynamodb_write"]),
+        Line("DynamoDB, read units", TITLE_READS, price["dynamodb_read"]),
+    ]
 
 
 def cold_lines(chat: CountedChat, megabytes: Mapping[str, int], region: str = HOME) -> list[Line]:

@@ -22,6 +22,7 @@ from dualtrack_stack.costs import (
     runs_a_month,
     sizes,
     stream_lines,
+    title_lines,
     total,
     unpriced,
 )
@@ -118,6 +119,17 @@ def test_a_minute_of_a_stream_costs_what_the_documents_say() -> None:
     lines = stream_lines({spec.name: spec.memory for spec in SPECS.values()})
     for document in ("clients.md", "aws/costs.md"):
         assert f"{total(lines):.6f}" in (ROOT / "docs" / document).read_text()
+
+
+def test_a_stage_whose_model_gives_titles_has_their_bill() -> None:
+    def bill(titles: str) -> list[str]:
+        variables = {"POWERTOOLS_SERVICE_NAME": "summarise", "DUALTRACK_TITLES": titles}
+        function = {"MemorySize": 256, "Environment": {"Variables": variables}}
+        template = {"Resources": {"F": {"Type": "AWS::Lambda::Function", "Properties": function}}}
+        return [line.item for line in title_lines([template], sizes([template]))]
+
+    assert bill("query") == []
+    assert len(bill("model")) == 3
 
 
 def test_a_large_dashboard_is_on_the_bill() -> None:

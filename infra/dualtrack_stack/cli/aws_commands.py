@@ -138,6 +138,7 @@ def bills_of(templates: Sequence[StackTemplate], region: str) -> Mapping[str, li
         metric_lines,
         sizes,
         stream_lines,
+        title_lines,
         user_lines,
     )
 
@@ -150,6 +151,8 @@ def bills_of(templates: Sequence[StackTemplate], region: str) -> Mapping[str, li
             *bills[f"A chat, {name}"],
             *cold_lines(counted()[name], megabytes, region),
         ]
+    if titled := title_lines(templates, megabytes, region):
+        bills["The title of a new conversation (DUALTRACK_TITLES), without its model call"] = titled
     bills["A month without chats"] = without
     if alarms := [line for line in idle if line not in without]:
         bills["Alarms of the stage, a month"] = alarms

@@ -36,6 +36,8 @@ import { showSignIn } from "./sign_in_view.js";
 import { StoredFiles } from "./stored_files.js";
 import { applyTheme } from "./theme.js";
 
+const TITLED_MS = 3000; // after which a new conversation has the model's title, if the stage has it give one
+
 class Page {
   #api;
   #conversation;
@@ -79,6 +81,8 @@ class Page {
         this.#isOpen(conversation.conversation_id) && this.#setTitle(titleOf(conversation)),
       onDeleted: (id) => this.#deleted(id),
       onListed: (conversations) => {
+        const open = conversations.find(({ conversation_id: id }) => this.#isOpen(id));
+        if (open) this.#setTitle(titleOf(open));
         this.#relatives.learn(conversations);
         this.#showBranches();
         this.#pauses.retry();
@@ -423,7 +427,7 @@ class Page {
     this.#dropChatFromAddress();
   }
 
-  #ended({ calls }) {
+  #ended({ calls, messageId }) {
     if (Object.values(calls).some(isRefusedToken))
       this.#composer.notice(
         h(
@@ -440,6 +444,7 @@ class Page {
     this.#dropChatFromAddress();
     this.#showBranches();
     this.#sidebar.refresh();
+    if (messageId === "q1") setTimeout(() => this.#sidebar.refresh(), TITLED_MS);
     loadCredits(this.#api);
     if (!byId("memory-view").hidden) this.#memory.draw();
   }

@@ -21,7 +21,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.chat_view import answered_offline, memory_json
 from dualtrack.clock import epoch_of, iso
-from dualtrack.credits.aws_cost import STEP_SECONDS, AwsUse, states_of, work_lines
+from dualtrack.credits.aws_cost import (
+    STEP_SECONDS,
+    TITLE_READS,
+    TITLE_WRITES,
+    AwsUse,
+    states_of,
+    work_lines,
+)
 from dualtrack.credits.plans import chat_price, price_calls
 from dualtrack.ids import query_id
 from dualtrack.models.cost_cap import asked_dollars
@@ -384,7 +391,7 @@ def work_of(evidence: Evidence, lines: Sequence[ReceiptLine]) -> AwsUse:
     begun = max(len(model), chat.turn) + waits + is_refused
     waited = sum(line["seconds"] or 0.0 for line in model)
     flowing = sum((line["seconds"] or 0.0) - (line["first_seconds"] or 0.0) for line in model)
-    pauses = len(chat.spent.pauses)
+    pauses, titles = len(chat.spent.pauses), int(chat.titling is not None)
     entered, again = _work_of_pauses(evidence)
     decided = sum(pause.by not in ("expired", "cancelled") for pause in chat.spent.pauses)
     functions = {
@@ -412,8 +419,14 @@ def work_of(evidence: Evidence, lines: Sequence[ReceiptLine]) -> AwsUse:
         + len(ran) * _TOOL_WRITES
         + max(flowing, 0.0) / _WRITE_SECONDS
         + waits * _WAIT_WRITES
-        + pauses * _PAUSE_WRITES,
-        _FIXED_READS + of_rounds + len(ran) * _TOOL_READS + waits * _WAIT_READS + pauses * _PAUSE_READS,
+        + pauses * _PAUSE_WRITES
+        + titles * TITLE_WRITES,
+        _FIXED_READS
+        + of_rounds
+        + len(ran) * _TOOL_READS
+        + waits * _WAIT_READS
+        + pauses * _PAUSE_READS
+        + titles * TITLE_READS,
     )
 
 

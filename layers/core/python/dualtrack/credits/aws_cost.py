@@ -21,6 +21,10 @@ STREAM_READ_UNITS: Final = 4.5
 REQUESTS: Final = 2
 """Of a client that follows its chat: its question and one stream, each through CloudFront and the gateway."""
 
+TITLE_WRITES: Final = 4
+TITLE_READS: Final = 1
+"""DynamoDB units of a conversation's title by the model, counted as those of `bench.chat_cost`."""
+
 LOG_KILOBYTES: Final = 1.0
 """Log volume of an invocation: Lambda's start, end and report as JSON, and a line of ours; of a request: the gateway's
 and the function's."""
