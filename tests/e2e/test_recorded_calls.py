@@ -70,6 +70,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Asked], dic
             **model_settings(model),
             "CONTEXT7_BASE_URL": documents,
             "MCP_SERVERS": json.dumps([server]),
+            "DUALTRACK_TITLES": "model",
         }
         with LocalStack(state_dir, environment=environment) as stack:
             root = Root(stack, state_dir)
