@@ -37,8 +37,10 @@ DOOR_SETTINGS: Final = replace(
     state_machine_arn=MACHINE,
     dualtrack_user_headers=("X-OpenWebUI-User-Id", "X-LibreChat-User"),
     dualtrack_conversation_headers=("X-OpenWebUI-Chat-Id", "X-LibreChat-Conversation"),
+    dualtrack_titles="model",
 )
-"""With the headers of Open WebUI and LibreChat, as docs/clients.md sets them up."""
+"""With the headers of Open WebUI and LibreChat, as docs/clients.md sets them up; titles are held, and made where the
+world says so."""
 APP = Path(__file__).parents[2] / "functions" / "stream" / "app.py"
 
 

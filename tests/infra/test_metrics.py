@@ -165,9 +165,7 @@ def emitted() -> set[Metric]:
             side = SideCalls("2026-11-22T00:00:00Z", "voyage-3-large", 0.1, 1, 1, Usage(10))
             module._count(ToolResult("", left_out=PARTS), [ToolSideCalls("embedding", side)])
         with function("summarise", capture) as module:
-            module._count_summaries(
-                SideCalls("2026-11-22T00:00:00Z", "claude-haiku-5-5", 0.1, 1, 1, missing=2)
-            )
+            module._count_calls(SideCalls("2026-11-22T00:00:00Z", "claude-haiku-5-5", 0.1, 1, 1, missing=2))
         capture.setenv("POWERTOOLS_SERVICE_NAME", "api")
         KeyAlarm(80, ApiCaller("ann", "ann"), world.clock()).refused(ApiError("key_cap_reached", "No."))
         with function("deliver", capture) as module:

@@ -161,6 +161,24 @@ def test_a_foreign_history_is_imported_without_model_calls(door: Door) -> None:
     assert door.world.stores.ledger.load("flo").used_day == 10
 
 
+def test_an_imported_conversation_gets_its_title_after_the_first_answer_of_ours(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door.world, "titles", True)
+    key = door.key("ned")
+    door.world.model.script.add(ScriptedResponse(match="summary", text="Of ours", always=True))
+    answers(door, "Going on.", "And on.")
+    history = [user("First?"), assistant("One."), user("Second?"), assistant("Two."), user("Third?")]
+    door.post(key, history)
+    door.machine.wait()
+    (conversation,) = door.conversations("ned")
+    assert (conversation.title, conversation.queries, conversation.title_after) == ("Of ours", 3, 0)
+    door.post(key, [*history, assistant("Going on."), user("Fourth?")])
+    door.machine.wait()
+    asked = [body for body in (call.body for call in door.world.model.requests) if not body.get("stream")]
+    assert ["Third?" in str(body["messages"]) for body in asked] == [True], "one call, about that query"
+
+
 def test_a_foreign_history_may_say_the_same_again(door: Door) -> None:
     """Equal texts are one body, which one transaction may not write twice."""
     key, same = door.key("ivy"), "The very same. " * 400
