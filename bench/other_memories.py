@@ -110,7 +110,7 @@ class Service:
         self.largest = max(self.largest, total)
         used = self.cache.use(request)
         self.charges.append(
-            Charge(used.input_tokens, used.cache_written_5m, used.cache_read, estimate_tokens(output), loop)
+            Charge(used.input_tokens, used.cache_written, used.cache_read, estimate_tokens(output), loop)
         )
 
     def request(self, messages: Sequence[Mapping[str, Any]]) -> wire.Request:

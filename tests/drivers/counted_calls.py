@@ -127,7 +127,7 @@ class FullHistory:
         body = json.loads(json.dumps({**call.body, "messages": messages}))
         self._now = call.at
         used = self._cache.use(wire.Request.model_validate(body))
-        return price(used.input_tokens, used.cache_written_5m, used.cache_read, call.used[3])
+        return price(used.input_tokens, used.cache_written, used.cache_read, call.used[3])
 
 
 def _own(messages: Sequence[dict[str, Any]], number: int) -> list[dict[str, Any]]:

@@ -533,7 +533,7 @@ class World:
         return self._stream(Reply((said, *map(_tool_use, rounds[turn - 1])), "tool_use"))
 
     def _stream(self, reply: Reply) -> httpx2.Response:
-        usage = tokens.Usage(0, cache_written_5m=PROMPT) if self.scenario.caches else tokens.Usage(PROMPT)
+        usage = tokens.Usage(0, cache_written=PROMPT) if self.scenario.caches else tokens.Usage(PROMPT)
         events = sse.events(reply, fresh_id("msg"), MODEL, usage, 10_000)
         return httpx2.Response(
             200,

@@ -50,7 +50,7 @@ from dualtrack.tools.documentation import boundaries, chunking, markdown
 from dualtrack.tools.documentation.settings import Bounds
 from dualtrack.tools.documentation.values import LibraryMatch
 from dualtrack.tools.mcp.results import tool_result
-from dualtrack_stack.local.offline_model import answer, courses, prose, summary, tool_picking, transcript
+from dualtrack_stack.local.offline_model import answer, calls, prose, summary, transcript, values
 from dualtrack_stack.local.offline_model.transcript import AttachedText, Outcome, PastRecord, Transcript
 from mcp_types import CallToolResult, TextContent
 
@@ -179,22 +179,35 @@ def documents(content: str) -> None:
 def answered(content: str) -> None:
     """The offline model reads a result, an earlier record and a document."""
     outcome = Outcome("kit_echo", {}, content, is_error=False)
-    answer.write(Transcript("How do I set this up?", (), (outcome,)))
-    answer.write(Transcript("When?", (), (), files=(AttachedText("q1-f1", "a.txt", content),)))
-    answer.write(Transcript("Show the full code", (PastRecord("q1-r", content, whole=True),), ()))
+    answer.write(Transcript("How do I set this up?", (), (outcome,)), {}, content)
+    answer.write(Transcript("When?", (), (), files=(AttachedText("q1-f1", "a.txt", content),)), {}, "")
+    answer.write(Transcript("Show the full code", (PastRecord("q1-r", content, whole=True),), ()), {}, "")
+    values.chosen({}, f"<question>{content}")
 
 
 def picked(content: str) -> None:
     """The offline model reads a question, which has at most 32,000 characters."""
-    offered: dict[str, dict[str, Any]] = {
-        RETRIEVE_FULL_CONTEXT: {"type": "object"},
-        "retrieve_documentation": {"type": "object"},
-        "github_search_code": {"type": "object"},
-        "github_get_file_contents": {"type": "object"},
-        "kit_echo": {"required": ["a"], "properties": {"a": {"type": "integer"}}},
-    }
-    question = f"kit_echo octo/hello github repo file {content}"[:32_000]
-    tool_picking.pick(Transcript(question, (), ()), offered)
+    named = (
+        "count_related_by_name",
+        "list_related_by_name",
+        "get_node_connections",
+        "count_breakdown",
+        "find_path",
+    )
+    courses = ("get_course_outline", "search_course_content", "retrieve_documentation", RETRIEVE_FULL_CONTEXT)
+    offered: dict[str, dict[str, Any]] = {name: {} for name in (*named, *courses)}
+    offered["kit_echo"] = {"required": ["a"], "properties": {"a": {"type": "integer"}}}
+    for start in SAMPLE_QUESTIONS:
+        question = start + content
+        calls.pick(Transcript(question[:32_000], (), ()), offered)
+        # the same words again and again, where each may begin a name
+        calls.pick(Transcript((start * (len(content) // 20))[:32_000], (), ()), offered)
+
+
+SAMPLE_QUESTIONS: Final = (
+    "kit_echo a=", "how many assets in ", "list assets in ", "what is connected to ", "breakdown of ", "path from ",
+    "path from a to ", "how is ", "outline of the course on ", "lesson 3 of ", "another course ", "list them",
+)  # fmt: skip
 
 
 COURSES: Final = build_index((Course("A course about lessons", "", "", ()),), ())
@@ -205,18 +218,6 @@ def course_document(content: str) -> None:
     for text_of_document in (content, f"Course Title: {content}", f"Course Title: A\nLesson 1: {content}"):
         with contextlib.suppress(DocumentRefused):
             parse(text_of_document)
-
-
-def course_question(content: str) -> None:
-    """The offline model's rules, before and after tools have run."""
-    for question in (content, "lesson 1 of ".join(content[:200_000].split("x")), f"the course on {content}"):
-        asked = f"Answer this question about course materials: {question}"
-        courses.next_calls(Transcript(asked, (), ()))
-        outcomes = (
-            Outcome(courses.OUTLINE, {}, f"Course: A\n{content}", False),
-            Outcome(courses.SEARCH, {}, content, False),
-        )
-        courses.answer_from(Transcript(asked, (), outcomes))
 
 
 READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
@@ -260,7 +261,6 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "chunks of a course": lambda content: list(pieces(content)),
         "the words of chunks": lambda content: postings_of([content]),
         "a course's name": lambda content: resolve(COURSES, content),
-        "offline: a question about courses": course_question,
         "offline: without_ids": transcript.without_ids,
         "offline: sections": prose.sections,
         "offline: sentences": prose.sentences,

@@ -90,12 +90,10 @@ class Outside:
             )
         return "" if self._region() else "DUALTRACK_PROVIDER=bedrock needs AWS_REGION, or BEDROCK_BASE_URL."
 
-    def stand_ins(self) -> tuple[tuple[str, ...], ...]:
-        """(name, module, options …) of the servers that have to run here."""
-        samples = self.documents == "samples"
-        model = (MODEL, _STAND_INS[MODEL], *(["--only-samples"] if samples else []))
-        wanted = ((model, self.mode == "offline"), ((DOCUMENTS, _STAND_INS[DOCUMENTS]), samples))
-        return tuple(server for server, needed in wanted if needed)
+    def stand_ins(self) -> tuple[tuple[str, str], ...]:
+        """(name, module) of the servers that have to run here."""
+        wanted = ((MODEL, self.mode == "offline"), (DOCUMENTS, self.documents == "samples"))
+        return tuple((name, _STAND_INS[name]) for name, needed in wanted if needed)
 
     def with_stand_ins(self, urls: Mapping[str, str]) -> Outside:
         """The same with the stand-ins' addresses."""

@@ -488,10 +488,9 @@ class LocalStack:
     def _start_stand_ins(self, outside: Outside, ports: _Ports) -> dict[str, str]:
         """The offline model and the sample documents, for services without a key or an address."""
         urls: dict[str, str] = {}
-        for name, module, *options in outside.stand_ins():
+        for name, module in outside.stand_ins():
             port = ports.of(name)
-            arguments = (*options, "--port", str(port))
-            self._now.children.start(name, module, *arguments, environment=self._clean_environment())
+            self._now.children.start(name, module, "--port", str(port), environment=self._clean_environment())
             urls[name] = f"http://{HOST}:{port}"
         return urls
 

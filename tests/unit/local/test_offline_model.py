@@ -6,8 +6,9 @@ import json
 from typing import Any, Final
 
 import pytest
-from dualtrack_stack.local.offline_model import prose, reply, structured, tool_picking, wire
-from dualtrack_stack.local.offline_model.answer import MARK
+from dualtrack.profiles import all_profiles
+from dualtrack_stack.local.offline_model import prose, reply, values, wire
+from dualtrack_stack.local.offline_model.answer import MARK, without_notes
 from dualtrack_stack.local.offline_model.summary import extract
 from dualtrack_stack.local.sample_docs import catalogue
 from jsonschema import Draft202012Validator
@@ -15,7 +16,7 @@ from jsonschema import Draft202012Validator
 MODEL = "claude-haiku-4-5-20251001"
 
 
-def tool(name: str, **properties: Any) -> dict[str, Any]:
+def tool(name: str, /, **properties: Any) -> dict[str, Any]:
     schema = {"type": "object", "properties": properties, "required": list(properties)}
     return {"name": name, "input_schema": schema}
 
@@ -24,10 +25,9 @@ TEXT = {"type": "string"}
 CONTEXT = tool("retrieve_full_context", id=TEXT)
 DOCS = tool("retrieve_documentation", query=TEXT)
 GITHUB = [
-    tool("github_search_repositories", query=TEXT),
-    tool("github_get_file_contents", owner=TEXT, repo=TEXT, path=TEXT),
     tool("github_list_issues", owner=TEXT, repo=TEXT),
     tool("github_search_issues", query=TEXT),
+    tool("github_get_me"),
 ]
 ALL = [CONTEXT, DOCS, *GITHUB]
 PAST: list[tuple[str, list[str]]] = [
@@ -102,7 +102,6 @@ def test_documentation_for_a_technical_question() -> None:
     [
         ("[ID:q3] Show me the full code for Twitter OAuth from earlier", "q1-r"),
         ("[ID:q3] Say that about the cat again", "q2-r"),
-        ("[ID:q3] What did the documentation result on OAuth say before?", "q1-t1"),
         ("[ID:q3] Show q1-t1", "q1-t1"),
     ],
 )
@@ -110,56 +109,8 @@ def test_a_record_for_a_question_about_earlier(question: str, record: str) -> No
     assert calls(question, past=PAST) == [("retrieve_full_context", {"id": record})]
 
 
-def test_a_search_for_what_was_said_and_has_no_id() -> None:
-    question = "What did we say about the gateway earlier?"
-    search = tool("search_conversation", query=TEXT)
-    assert calls(f"[ID:q3] {question}", past=PAST, tools=[CONTEXT, search, DOCS]) == [
-        ("search_conversation", {"query": question})
-    ]
-    assert calls("[ID:q3] What did you say in q1-r?", past=PAST, tools=[CONTEXT, search]) == [
-        ("retrieve_full_context", {"id": "q1-r"})
-    ]
-
-
 def test_nothing_to_fetch_without_a_past() -> None:
     assert calls("[ID:q1] Say that about the cat again") == []
-
-
-@pytest.mark.parametrize(
-    ("question", "expected"),
-    [
-        (
-            "Find GitHub repositories with Twitter ads examples",
-            [("github_search_repositories", {"query": "Twitter ads examples"})],
-        ),
-        (
-            "What are the open issues of acme/ads-client?",
-            [("github_list_issues", {"owner": "acme", "repo": "ads-client"})],
-        ),
-        (
-            "Show README.md in github.com/acme/ads-client",
-            [("github_get_file_contents", {"owner": "acme", "repo": "ads-client", "path": "README.md"})],
-        ),
-        ("Compare TCP/IP and OSI, and/or 12/7", []),
-        ("Tell me a joke", []),
-    ],
-)
-def test_the_github_tool_fits_the_question(question: str, expected: list[Any]) -> None:
-    assert calls(f"[ID:q1] {question}") == expected
-
-
-def test_several_tools_are_called_in_parallel() -> None:
-    question = (
-        "[ID:q1] How do I set up OAuth for Twitter ads? Also find example repositories on GitHub, "
-        "and list the open issues of acme/ads-client."
-    )
-    assert [name for name, _ in calls(question)] == [
-        "retrieve_documentation",
-        "github_list_issues",
-        "github_search_repositories",
-    ]
-    single = calls(question, tool_choice={"type": "auto", "disable_parallel_tool_use": True})
-    assert len(single) == 1
 
 
 def test_tools_named_in_the_message_with_their_input() -> None:
@@ -193,6 +144,9 @@ WEATHER: Final = {
         ('weather dates=["1.1."] city=7 days=soon', {"dates": ["1.1."], "city": "7", "days": "soon"}),
         ('weather {"city": "Ottawa"}', {"city": "Ottawa"}),
         ("weather days=2 wind=3 city=Ottawa", {"days": 2}),
+        ("weather city=Ottawa, days=2; thanks", {"city": "Ottawa", "days": 2}),
+        ("weather", {}),
+        ("weather {}", {}),
         ("How is the weather in Ottawa?", None),
         ("weather wind=3", None),
         ("weather city=", None),
@@ -206,6 +160,19 @@ def test_a_tool_is_called_with_the_values_written_behind_its_name(
     """A word of a sentence is no call."""
     wanted = [] if expected is None else [("weather", expected)]
     assert calls(f"[ID:q1] {question}", tools=[WEATHER]) == wanted
+
+
+def test_several_calls_in_one_message() -> None:
+    question = "weather city=Ottawa, weather city=Rome days=2 and github_get_me"
+    assert calls(f"[ID:q1] {question}", tools=[WEATHER, *GITHUB]) == [
+        ("weather", {"city": "Ottawa"}),
+        ("weather", {"city": "Rome", "days": 2}),
+        ("github_get_me", {}),
+    ]
+
+
+def test_a_name_alone_is_no_call_of_a_tool_that_requires_input() -> None:
+    assert calls("[ID:q1] What does github_list_issues do?") == []
 
 
 def test_only_offered_tools_and_none_twice() -> None:
@@ -229,56 +196,140 @@ def test_commands_in_tool_results_are_not_followed() -> None:
     assert calls("[ID:q3] How do I set up OAuth?", results=done) == []
 
 
-def test_a_forced_tool_gets_an_input_that_fits_its_schema() -> None:
-    odd = tool(
-        "odd_tool", n={"type": "integer"}, kind={"enum": ["a", "b"]}, text=TEXT, list={"type": "array"}
+LABEL = {"name": TEXT, "target_label": TEXT}
+LESSON = {"query": TEXT, "course_name": TEXT, "lesson_number": {"type": "integer"}}
+SAMPLES = [
+    tool("count_related_by_name", **LABEL),
+    tool("list_related_by_name", **LABEL),
+    tool("get_node_connections", name=TEXT),
+    tool("count_breakdown", **LABEL),
+    tool("count_by_category", scope=TEXT, target_label=TEXT),
+    tool("find_path", **{"from": TEXT, "to": TEXT}),
+    tool("get_course_outline", course_name=TEXT),
+]
+COURSES = [*SAMPLES, tool("search_course_content", **LESSON)]
+
+
+@pytest.mark.parametrize(
+    ("question", "called", "arguments"),
+    [
+        (
+            "How many assets in Biofilter 11?",
+            "count_related_by_name",
+            {"name": "Biofilter 11", "target_label": "Asset"},
+        ),
+        ("What is connected to Biofilter 11?", "get_node_connections", {"name": "Biofilter 11"}),
+        ("Give me a breakdown of Biofilter Hall B.", "count_breakdown", {"name": "Biofilter Hall B"}),
+        (
+            "How many assets are there per location category?",
+            "count_by_category",
+            {"scope": "location", "target_label": "Asset"},
+        ),
+        (
+            "Find the path from Biofilter 11 to the Control Room.",
+            "find_path",
+            {"from": "Biofilter 11", "to": "Control Room"},
+        ),
+        (
+            "How is the archive connected with the control room?",
+            "find_path",
+            {"from": "archive", "to": "control room"},
+        ),
+        (
+            "Give me the outline of the course on retrieval and vector search.",
+            "get_course_outline",
+            {"course_name": "retrieval and vector search"},
+        ),
+    ],
+)
+def test_a_sample_s_words_are_the_arguments_of_its_tool(
+    question: str, called: str, arguments: dict[str, Any]
+) -> None:
+    assert calls(f"[ID:q1] {question}", tools=SAMPLES) == [(called, arguments)]
+    assert calls(f"[ID:q1] {question}", tools=[DOCS]) == [], "without the tool it is a question like others"
+
+
+def test_a_question_that_has_a_sample_s_form_twice_gets_both() -> None:
+    question = "How many assets in Biofilter 11, and how many assets in Pump Room?"
+    found = calls(f"[ID:q1] {question}", tools=SAMPLES)
+    assert [arguments["name"] for _, arguments in found] == ["Biofilter 11", "Pump Room"]
+
+
+def test_list_them_lists_what_was_counted() -> None:
+    past = [("user", ["[ID:q1] How many assets in Biofilter 11?"]), ("assistant", ["[ID:q1-r] 23."])]
+    assert calls("[ID:q2] List them", tools=SAMPLES, past=past) == [
+        ("list_related_by_name", {"name": "Biofilter 11", "target_label": "Asset"})
+    ]
+    assert calls("[ID:q1] List them", tools=SAMPLES) == []
+
+
+def test_course_materials_are_searched_for_any_other_question() -> None:
+    asked = "[ID:q1] Answer this question about course materials: "
+    assert calls(f"{asked}What is prompt caching?", tools=COURSES) == [
+        ("search_course_content", {"query": "What is prompt caching?"})
+    ]
+    lesson = "What does lesson 3 of Serverless Applications on AWS teach?"
+    assert calls(f"{asked}{lesson}", tools=COURSES) == [
+        (
+            "search_course_content",
+            {"query": lesson, "course_name": "Serverless Applications on AWS", "lesson_number": 3},
+        )
+    ]
+    assert calls(f"{asked}Hello!", tools=COURSES) == []
+
+
+def test_another_course_is_found_by_the_title_in_an_outline() -> None:
+    question = "Is there another course about what lesson 4 of Making Tables teaches?"
+    first = ("get_course_outline", {"course_name": "Making Tables"})
+    assert calls(f"[ID:q3] {question}", tools=COURSES) == [first]
+    outline = (*first, "Course: Making Tables\nLesson 4: Varnish\nLesson 44: Legs", False)
+    assert calls(f"[ID:q3] {question}", tools=COURSES, results=[outline]) == [
+        ("search_course_content", {"query": "Varnish"})
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "is_searched"),
+    [
+        ("How do I set up OAuth for Twitter ads?", True),
+        ("What does dualtrack keep?", True),
+        ("How do I use React hooks in Python?", False),
+        ("Search the docs for React hooks", True),
+        ("Write me a Python function", False),
+        ("Thanks!", False),
+    ],
+)
+def test_documentation_is_searched_only_for_what_the_samples_contain(
+    question: str, is_searched: bool
+) -> None:
+    """A search of a few samples that cannot find anything would be charged; one that is asked for is made."""
+    expected = [("retrieve_documentation", {"query": question})] if is_searched else []
+    assert calls(f"[ID:q1] {question}") == expected
+
+
+# The prompt
+
+
+def test_an_agent_s_own_prompt_shows_in_its_answer() -> None:
+    said = reply.decide(
+        request("[ID:q1] Hello", system="You sell boats. You rhyme. Always answer in French.")
     )
-    choice = {"type": "tool", "name": "odd_tool"}
-    ((name, arguments),) = calls("[ID:q1] Hello 7", tools=[odd, *GITHUB], tool_choice=choice)
-    assert (name, arguments["n"]) == ("odd_tool", 7)
-    Draft202012Validator(odd["input_schema"]).validate(arguments)
+    text = said.content[0]["text"]
+    assert text.startswith(MARK)
+    assert text.endswith(
+        "*(Sent with this prompt of 51 characters: “You sell boats.” … “Always answer in French.”)*"
+    )
+    assert "boats" not in without_notes(text)
+    edited = reply.decide(
+        request("[ID:q1] Hello", system="You sell boats. You sing. Always answer in French.")
+    )
+    assert edited.content[0]["text"] != text
 
 
-@pytest.mark.parametrize(
-    ("question", "samples", "any_docs"),
-    [
-        ("How do I set up OAuth for Twitter ads?", 1, 1),
-        ("What does dualtrack keep?", 1, 0),
-        ("How do I paginate a query?", 1, 1),
-        ("What is OAuth?", 1, 1),
-        ("How do I use React hooks in Python?", 0, 1),
-        ("Search the docs for React hooks", 1, 1),
-        ("Write me a Python function", 0, 0),
-        ("Write a Python script that lists Twitter ads", 1, 0),
-        ("Run it!", 0, 0),
-        ("Thanks!", 0, 0),
-        ("What can you do?", 0, 0),
-        ("Compare DynamoDB and Lanternfish", 2, 2),
-        ("What is the difference between DynamoDB and Redis queries?", 1, 2),
-    ],
-)
-def test_samples_are_searched_only_for_what_they_contain(question: str, samples: int, any_docs: int) -> None:
-    """A search of a few samples that cannot find anything would be charged."""
-    for only_samples, expected in ((True, samples), (False, any_docs)):
-        decided = reply.decide(request(f"[ID:q1] {question}", tools=ALL), only_samples=only_samples)
-        called = [block["name"] for block in decided.content if block["type"] == "tool_use"]
-        assert called == ["retrieve_documentation"] * expected, only_samples
-
-
-@pytest.mark.parametrize(
-    ("question", "said"),
-    [
-        ("What can you do?", "Lanternfish"),
-        ("What can you do?", "`courses`: Answers questions about course materials"),
-        ("hello there", "How do I set up OAuth for the X Ads API?"),
-        ("thanks a lot, great!", "You are welcome."),
-        ("Write me a function that adds", "I am no language model"),
-        ("How do I use React hooks?", "sample documents about dualtrack, DynamoDB"),
-    ],
-)
-def test_a_question_that_no_tool_fits_is_answered_honestly(question: str, said: str) -> None:
-    decided = reply.decide(request(f"[ID:q1] {question}", tools=ALL), only_samples=True)
-    assert said in decided.content[0]["text"]
+@pytest.mark.parametrize("system", ["", *[profile.system for profile in all_profiles().values()]])
+def test_the_prompts_that_come_with_dualtrack_are_not_quoted(system: str) -> None:
+    said = reply.decide(request("[ID:q1] Hello", **({"system": system} if system else {})))
+    assert "prompt of" not in said.content[0]["text"]
 
 
 # Answers
@@ -341,15 +392,19 @@ def test_the_full_code_of_a_record_is_returned() -> None:
     assert said.count(MARK) == 1
 
 
-def test_json_results_become_a_list() -> None:
-    repositories = json.dumps(
-        {"total": 6, "items": [{"full_name": f"a/r{n}", "html_url": f"https://x.y/{n}"} for n in range(6)]}
-    )
+def test_json_results_become_lines() -> None:
+    found = {"total": 60, "items": [{"name": f"r{n}", "at": {"x": n}} for n in range(60)], "tags": []}
+    said = answer(("find", {"query": "x"}, json.dumps(found), False), question="[ID:q3] Find repos")
+    assert "`find` returned:\n\n- total: 60\n- items:\n  - name r0, at x 0\n" in said
+    assert "  - name r49, at x 49\n  - … (10 more)\n- tags: none" in said
+
+
+def test_course_passages_are_shown_with_their_lesson() -> None:
+    passages = "[Boats - Lesson 5]\nEpoxy glues oak. It dries.\n\n[Tables - Lesson 2]\nVarnish is for oak."
     said = answer(
-        ("github_search_repositories", {"query": "x"}, repositories, False), question="[ID:q3] Find repos"
+        ("search_course_content", {"query": "oak"}, passages, False), question="[ID:q3] What is oak?"
     )
-    assert "- [a/r0](https://x.y/0)" in said
-    assert "(1 more.)" in said
+    assert "**Boats - Lesson 5**\n\nEpoxy glues oak. It dries.\n\n**Tables - Lesson 2**" in said
 
 
 def test_a_short_result_is_shown_whole() -> None:
@@ -408,64 +463,15 @@ def test_a_summary_is_never_empty_and_never_long(text: str) -> None:
 # Structured output
 
 
-@pytest.mark.parametrize(
-    ("question", "expected"),
-    [
-        ("How do I set up OAuth for Twitter ads?", ("Twitter ads", "set up OAuth")),
-        ("set up OAuth for the X Ads API", ("X Ads API", "set up OAuth")),
-        ("How to paginate a query in DynamoDB?", ("DynamoDB", "paginate a query")),
-        ("Next.js middleware auth", ("Next.js", "middleware auth")),
-    ],
-)
-def test_library_and_topic(question: str, expected: tuple[str, str]) -> None:
-    assert structured.split_request(question) == expected
+def filled(prompt: str, **properties: Any) -> Any:
+    return values.chosen({"type": "object", "properties": properties}, prompt)
 
 
-@pytest.mark.parametrize(
-    "product", ["the X Ads API", "DynamoDB", "Lanternfish", "Next.js", "requests", "dynamodb"]
-)
-@pytest.mark.parametrize(
-    "way",
-    [
-        "How do I use {} in Python?",
-        "How can I use {} with Python 3.12?",
-        "how to use {} from a Node.js script",
-        "Show me how to use {} in TypeScript or JavaScript.",
-        "In Go, how do I use {}?",
-        "How do I use {} on Linux using C++?",
-    ],
-)
-def test_the_programming_language_is_not_the_product(product: str, way: str) -> None:
-    library, topic = structured.split_request(way.format(product))
-    assert library == product.removeprefix("the ")
-    assert topic
-
-
-@pytest.mark.parametrize(
-    ("question", "library"),
-    [
-        ("How do I authenticate with OAuth in the X Ads API using Python?", "X Ads API"),
-        ("What is the best way to paginate in the Twitter Ads API for Java?", "Twitter Ads API"),
-        ("how do i set up oauth for twitter ads in python", "twitter ads"),
-        ("How do I post a form with httpx in Python?", "httpx"),
-        ("How do I use C# with DynamoDB?", "DynamoDB"),
-        ("Write a Python script that lists X Ads campaigns.", "X Ads"),
-        ("How do I read a file in Python?", "Python"),
-        ("How do I call an API in Python?", "Python"),
-        ("How do I parse JSON in Go?", "Go"),
-    ],
-)
-def test_a_language_is_the_product_if_no_other_is_named(question: str, library: str) -> None:
-    assert structured.split_request(question)[0] == library
-
-
-def test_such_a_question_is_found_in_the_sample_documents() -> None:
-    """Not "unknown library Python"."""
+def test_the_product_of_a_question_is_the_question_which_names_it() -> None:
+    """The topic is left to the search's own rules."""
     question = "How do I use the X Ads API in Python?"
-    fields = structured.fill(
-        {"type": "object", "properties": {"library": {"type": "string"}, "topic": {"type": "string"}}},
-        f"<question>\n{question}\n</question>",
-    )
+    fields = filled(f"<question>\n{question}\n</question>", library=TEXT, topic=TEXT)
+    assert fields == {"library": question, "topic": ""}
     assert [entry.id for entry in catalogue.search(fields["library"], question)][:1] == ["/sample/x-ads-api"]
 
 
@@ -475,8 +481,7 @@ def test_a_choice_among_listed_ids() -> None:
         '<library id="/sample/x-ads-api" trust="9">\nX Ads API: advertising\n</library>\n'
         '<library id="/sample/dynamodb" trust="5">\nDynamoDB basics: queries\n</library>'
     )
-    schema = {"type": "object", "properties": {"library_id": {"type": "string"}}}
-    assert structured.fill(schema, prompt) == {"library_id": "/sample/dynamodb"}
+    assert filled(prompt, library_id=TEXT) == {"library_id": "/sample/dynamodb"}
 
 
 def test_an_order_of_numbered_excerpts() -> None:
@@ -486,8 +491,7 @@ def test_an_order_of_numbered_excerpts() -> None:
         '<excerpt number="2">\nRetries: a task that fails is retried, with retries in between\n</excerpt>\n'
         '<excerpt number="3">\nTimeouts and retries\n</excerpt>\n\nRank the best 6.'
     )
-    schema = {"type": "object", "properties": {"ranking": {"type": "array", "items": {"type": "integer"}}}}
-    assert structured.fill(schema, prompt) == {"ranking": [2, 3, 1]}
+    assert filled(prompt, ranking={"type": "array", "items": {"type": "integer"}}) == {"ranking": [2, 3, 1]}
 
 
 def test_any_other_schema_gets_a_valid_value() -> None:
@@ -513,15 +517,12 @@ def test_any_other_schema_gets_a_valid_value() -> None:
             }
         },
     }
-    filled = structured.fill(schema, "Is it green?\n\n1. first\n2. second")
-    Draft202012Validator(schema).validate(filled)
-    assert filled["c"] == "green"
+    Draft202012Validator(schema).validate(values.chosen(schema, "Is it green?"))
 
 
 def test_words_match_across_their_forms() -> None:
     assert prose.stem("repositories") == prose.stem("repository")
     assert prose.overlap(frozenset(prose.words("retrying requests")), "a retry of one request") >= 2
-    assert tool_picking.QUERY_LIMIT == 500
 
 
 def test_sections_end_at_separators_but_not_inside_code() -> None:
@@ -572,9 +573,7 @@ def test_a_text_without_a_word_of_the_question_is_reported_as_such() -> None:
     assert "matches the question. It begins: Bread." in asked_with_file("Bread. Butter.")
 
 
-@pytest.mark.parametrize(
-    "question", ["What does plan.txt say?", "And in the file I attached?", "Read q1-f1."]
-)
+@pytest.mark.parametrize("question", ["What does plan.txt say?", "Read q1-f1."])
 def test_an_earlier_text_is_fetched_by_its_id(question: str) -> None:
     query = '[ID:q1] Keep it.\n(Attached file 1: "plan.txt", text/plain, 90 bytes, record q1-f1.)'
     past = [("user", [query]), ("assistant", ["[ID:q1-r-sum, ref:q1-r] Kept."])]

@@ -16,20 +16,16 @@ from .service import Settings
 @click.option("--port-file", type=click.Path(dir_okay=False, path_type=Path), help="Write the port here.")
 @click.option("--chunk-delay", default=0.015, show_default=True, help="Seconds before each piece of text.")
 @click.option("--control", is_flag=True, help="Offer /control/… for scripts and recorded requests.")
-@click.option("--only-samples", is_flag=True, help="Documentation is the sample documents: search no others.")
 @click.option("--context-window", type=int, help="Tokens, in place of the models' own windows.")
 def main(
     port: int,
     port_file: Path | None,
     chunk_delay: float,
     control: bool,
-    only_samples: bool,
     context_window: int | None,
 ) -> None:
     """Serve the Messages API by fixed rules: for the quick start and for tests, no language model."""
-    settings = Settings(
-        chunk_delay=chunk_delay, control=control, only_samples=only_samples, context_window=context_window
-    )
+    settings = Settings(chunk_delay=chunk_delay, control=control, context_window=context_window)
     serve_in_foreground(create_app(settings), port, port_file)
 
 

@@ -31,7 +31,7 @@ _CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 """Of a pixel, by PNG's colour type."""
 
 
-def check_media(request: wire.Countable) -> None:
+def check_media(request: wire.Request) -> None:
     """Raise `RefusalError` for the first image or PDF that is none."""
     blocks = tuple(_media(request))
     images = sum(isinstance(block, wire.Image) for _, block in blocks)
@@ -40,11 +40,11 @@ def check_media(request: wire.Countable) -> None:
     for path, block in blocks:
         if isinstance(block.source, wire.Base64Image):
             _check_image(f"{path}.image.source.base64", block.source, are_many=images > MANY_IMAGES)
-        elif isinstance(block.source, wire.Base64Pdf):
+        else:
             _check_pdf(f"{path}.pdf.source.base64", block.source)
 
 
-def _media(request: wire.Countable) -> Iterator[tuple[str, wire.Image | wire.Document]]:
+def _media(request: wire.Request) -> Iterator[tuple[str, wire.Image | wire.Document]]:
     """Every image and document with its path."""
     for number, message in enumerate(request.messages):
         for index, block in enumerate(message.content):

@@ -22,7 +22,6 @@ class Limits:
     thinking: frozenset[str]
     thinks: bool
     effort: bool
-    system_messages: bool
 
 
 _CURRENT = Limits(
@@ -32,7 +31,6 @@ _CURRENT = Limits(
     thinking=frozenset({"adaptive", "between_tools", "disabled"}),
     thinks=True,
     effort=True,
-    system_messages=True,
 )
 _NEVER_OFF = replace(_CURRENT, thinking=frozenset({"adaptive", "between_tools"}))
 _BY_PREFIX = (
@@ -42,10 +40,9 @@ _BY_PREFIX = (
             max_output=64_000,
             context_window=200_000,
             cache_minimum=4096,
-            thinking=frozenset({"enabled", "disabled"}),
+            thinking=frozenset({"disabled"}),
             thinks=False,
             effort=False,
-            system_messages=False,
         ),
     ),
     (
@@ -54,10 +51,9 @@ _BY_PREFIX = (
             max_output=64_000,
             context_window=1_000_000,
             cache_minimum=1024,
-            thinking=frozenset({"enabled", "adaptive", "disabled"}),
+            thinking=frozenset({"adaptive", "disabled"}),
             thinks=False,
             effort=True,
-            system_messages=False,
         ),
     ),
     ("claude-opus-4", replace(_CURRENT, thinking=frozenset({"adaptive", "disabled"}), thinks=False)),

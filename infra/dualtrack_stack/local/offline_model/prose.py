@@ -20,6 +20,7 @@ _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*")
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
 _HEADING = re.compile(r"^(#{1,6})\s+(.*)$")
+_PLACE = re.compile(r"^\[([^\[\]]{1,400})\]$")
 _SEPARATOR = re.compile(r"^-{32}$")
 _URL = re.compile(r"https?://[^\s<>)\]}\"'`]+")
 _LINK = re.compile(r"\[([^\[\]]{1,300}+)\]\((https?://[^)\s]{1,2000}+)\)")
@@ -95,7 +96,8 @@ class _Builder:
 
 
 def sections(text: str) -> tuple[Section, ...]:
-    """A document cut at its headings and at lines of exactly 32 dashes, never inside a code fence."""
+    """A document cut at its headings, at lines in brackets (a course and lesson) and at lines of exactly 32 dashes,
+    never inside a code fence."""
     collected: list[Section] = []
     current = _Builder()
     lines = iter(text.splitlines())
@@ -106,6 +108,9 @@ def sections(text: str) -> tuple[Section, ...]:
         elif heading or _SEPARATOR.match(line.strip()):
             collected.append(current.section())
             current = _next(current, heading)
+        elif place := _PLACE.match(line):
+            collected.append(current.section())
+            current = _Builder(title=place[1])
         else:
             _add_line(current, line)
     collected.append(current.section())

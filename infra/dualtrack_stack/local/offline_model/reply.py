@@ -7,14 +7,14 @@ import secrets
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from . import answer, signing, structured, summary, tool_picking, transcript, wire
+from . import answer, calls, signing, summary, transcript, values, wire
 from .models import limits_of
-from .smallest import smallest
 from .tokens import estimate
-from .tool_picking import Call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
+
+    from .calls import Call
 
 Blocks = tuple[dict[str, Any], ...]
 
@@ -49,105 +49,63 @@ def fresh_id(prefix: str) -> str:
     return f"{prefix}_01{secrets.token_hex(11)}"
 
 
-def decide(request: wire.Request, *, only_samples: bool = False) -> Reply:
-    """The offline model's own reply to a valid request. ``only_samples``: documentation is the sample documents."""
-    if request.max_tokens == 0:
-        # Pre-warming: the cache is filled and nothing is generated.
-        return Reply((), "max_tokens")
-    return fitted(request, _unlimited(request, only_samples=only_samples))
+def decide(request: wire.Request) -> Reply:
+    """The offline model's own reply to a valid request, cut at its ``max_tokens``."""
+    return fitted(request, _unlimited(request))
 
 
-def _unlimited(request: wire.Request, *, only_samples: bool) -> Reply:
-    if request.output_config and request.output_config.format and not request.stream:
-        return _text(request, _structured(request, request.output_config.format))
+def _unlimited(request: wire.Request) -> Reply:
+    if request.is_structured:
+        assert request.output_config
+        assert request.output_config.format
+        return _text(request, _json(_chosen(request, request.output_config.format.schema_)))
     if summary.is_summary_request(request):
         return _text(request, summary.summarise(request))
     seen = transcript.read(request)
-    calls = _calls(request, seen, only_samples=only_samples)
-    thinking = _thinking(request, calls)
-    if not calls and seen.schema is not None:
-        return _text(request, json.dumps(smallest(seen.schema), ensure_ascii=False))
-    if not calls:
-        offered = [tool.name for tool in request.tools if isinstance(tool, wire.Tool)]
-        text = answer.write(seen, offered, only_samples=only_samples)
-        return Reply((*thinking, {"type": "text", "text": text}))
-    interim = {"type": "text", "text": answer.interim(tuple(call.tool for call in calls))}
-    return Reply((*thinking, interim, *_search(request, calls), *map(_tool_use, calls)), "tool_use")
+    offered = {tool.name: tool.input_schema for tool in request.tools}
+    wanted = _calls(request, seen, offered)
+    if not wanted and seen.schema is not None:
+        return _text(request, _json(values.smallest(seen.schema)))
+    if not wanted:
+        return _text(request, answer.write(seen, offered, transcript.prompt_of(request)))
+    interim = {"type": "text", "text": answer.interim(tuple(call.tool for call in wanted))}
+    return Reply((*_thinking(request, wanted), interim, *map(_tool_use, wanted)), "tool_use")
 
 
 def _text(request: wire.Request, text: str) -> Reply:
     return Reply((*_thinking(request, ()), {"type": "text", "text": text}))
 
 
-def _structured(request: wire.Request, wanted: wire.JsonFormat) -> str:
-    return json.dumps(structured.fill(wanted.schema_, _prompt(request)), ensure_ascii=False)
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
-def _prompt(request: wire.Request) -> str:
-    return transcript.without_ids("\n\n".join(transcript.texts(request.messages[-1].content)))
+def _chosen(request: wire.Request, schema: Mapping[str, Any]) -> Any:
+    return values.chosen(schema, "\n\n".join(transcript.texts(request.messages[-1].content)))
 
 
-def _calls(request: wire.Request, seen: transcript.Transcript, *, only_samples: bool) -> tuple[Call, ...]:
+def _calls(
+    request: wire.Request, seen: transcript.Transcript, offered: Mapping[str, Any]
+) -> tuple[Call, ...]:
     choice = request.tool_choice
-    if isinstance(choice, wire.ToolChoiceNone):
-        return ()
-    offered = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, wire.Tool)}
-    if isinstance(choice, wire.ToolChoiceTool) and len(offered) == 1:
-        # structured output for a service without it: the input of the only tool is the answer
-        return (Call(choice.name, structured.fill(offered[choice.name], _prompt(request))),)
     if isinstance(choice, wire.ToolChoiceTool):
-        return (tool_picking.forced(choice.name, seen, offered[choice.name]),)
-    calls = tool_picking.pick(seen, offered, only_samples=only_samples)
-    if isinstance(choice, wire.ToolChoiceAny) and not calls:
-        first = next(iter(offered))
-        calls = (tool_picking.forced(first, seen, offered[first]),)
-    return calls[:1] if choice and choice.disable_parallel_tool_use else calls
+        # structured output for a service without it: the input of the tool is the answer
+        return (calls.Call(choice.name, _chosen(request, offered[choice.name])),)
+    return () if isinstance(choice, wire.ToolChoiceNone) else calls.pick(seen, offered)
 
 
 def _tool_use(call: Call) -> dict[str, Any]:
     return {"type": "tool_use", "id": fresh_id("toolu"), "name": call.tool, "input": dict(call.input)}
 
 
-def _search(request: wire.Request, calls: Iterable[Call]) -> Blocks:
-    """The tool search tool loads a deferred tool before its first call in a conversation."""
-    searcher = next((tool.name for tool in request.tools if not isinstance(tool, wire.Tool)), None)
-    deferred = {tool.name for tool in request.tools if tool.defer_loading}
-    hidden = [call.tool for call in calls if call.tool in deferred - _already_loaded(request)]
-    if searcher is None or not hidden:
+def _thinking(request: wire.Request, wanted: tuple[Call, ...]) -> Blocks:
+    """What models think that think by default; not yet signed (`signed`)."""
+    config = request.thinking
+    if not limits_of(request.model).thinks or not isinstance(config, wire.ThinkingAdaptive | None):
         return ()
-    use_id = fresh_id("srvtoolu")
-    key, query = ("pattern", "|".join(hidden)) if searcher.endswith("regex") else ("query", " ".join(hidden))
-    content = {
-        "type": "tool_search_tool_search_result",
-        "tool_references": [{"type": "tool_reference", "tool_name": name} for name in hidden],
-    }
-    return (
-        {"type": "server_tool_use", "id": use_id, "name": searcher, "input": {key: query}},
-        {"type": "tool_search_tool_result", "tool_use_id": use_id, "content": content},
-    )
-
-
-def _already_loaded(request: wire.Request) -> set[str]:
-    return {
-        reference.tool_name
-        for message in request.messages
-        for block in message.content
-        if isinstance(block, wire.ToolSearchResult)
-        for reference in block.content.tool_references
-    }
-
-
-def _thinking(request: wire.Request, calls: tuple[Call, ...]) -> Blocks:
-    """Not yet signed for models that sign it together with all that precedes it (`signed`)."""
-    config, thinks = request.thinking, limits_of(request.model).thinks
-    if not isinstance(config, wire.ThinkingAdaptive | wire.ThinkingEnabled) and not (thinks and not config):
-        return ()
-    thought = f"Rules applied: {', '.join(call.tool for call in calls) or 'answer from what is there'}."
-    display = getattr(config, "display", None) or ("omitted" if thinks else "summarized")
-    if display == "omitted":
-        signature = "" if thinks else signing.sign_omitted(thought)
-        return ({"type": "thinking", "thinking": "", "signature": signature},)
-    return ({"type": "thinking", "thinking": thought, "signature": "" if thinks else signing.sign(thought)},)
+    thought = f"Rules applied: {', '.join(call.tool for call in wanted) or 'answer from what is there'}."
+    is_shown = config is not None and config.display == "summarized"
+    return ({"type": "thinking", "thinking": thought if is_shown else "", "signature": ""},)
 
 
 def signed(request: wire.Request, reply: Reply) -> Reply:
@@ -165,15 +123,10 @@ def _signed_alone(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def fitted(request: wire.Request, reply: Reply) -> Reply:
-    """The reply cut at a stop sequence or at ``max_tokens``, with that stop reason."""
+    """The reply cut at ``max_tokens``, with that stop reason."""
     room = request.max_tokens
     kept: list[dict[str, Any]] = []
     for block in reply.content:
-        stopped = _stopped(block, request.stop_sequences)
-        if stopped is not None:
-            text, sequence = stopped
-            kept.extend([{**block, "text": text}] if text else [])
-            return replace(reply, content=tuple(kept), stop_reason="stop_sequence", stop_sequence=sequence)
         size = estimate(_visible(block))
         if size > room:
             if block["type"] == "text" and room:
@@ -182,15 +135,3 @@ def fitted(request: wire.Request, reply: Reply) -> Reply:
         kept.append(block)
         room -= size
     return reply
-
-
-def _stopped(block: Mapping[str, Any], sequences: tuple[str, ...]) -> tuple[str, str] | None:
-    if block["type"] != "text":
-        return None
-    positions = [
-        (block["text"].find(sequence), sequence) for sequence in sequences if sequence in block["text"]
-    ]
-    if not positions:
-        return None
-    position, sequence = min(positions)
-    return block["text"][:position], sequence

@@ -1,52 +1,114 @@
-"""Topics of the sample documents, so that no search for anything else is paid for."""
+"""The questions that documents and page show, and the tool that answers each. Other tools are called by their names."""
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
+from dualtrack.profiles import PLACEHOLDER, all_profiles
 from dualtrack_stack.local.sample_docs.catalogue import libraries
 
 from .prose import words
 
-ENOUGH = 0.6
-"""The share of a question's words that a section's title must have, if no library is named."""
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
 
-DISTINCT = 5
-"""Letters of a word that alone identifies a question's topic: "What is OAuth?", but not "Run it!"."""
+    from .transcript import Transcript
+
+DOCUMENTATION = "retrieve_documentation"
+COURSES = "search_course_content"
+OUTLINE = "get_course_outline"
+QUERY_LIMIT = 500
+"""Characters of a search query (the documentation tool takes no more)."""
+
+_END = r"(?=[?!,;\n]|\.\s|\.?\Z| teach)"
+_THING = r"(?:the )?(?P<{}>[^\s?!,;][^?!,;\n]{{0,200}}?)"
 
 
-def titles() -> tuple[str, ...]:
-    """The sample libraries' titles."""
-    return tuple(library.title for library in libraries())
+def _pattern(text: str, *things: str) -> re.Pattern[str]:
+    """``…`` stands for the name of a thing, in order of ``things``."""
+    for thing in things:
+        text = text.replace("…", _THING.format(thing), 1)
+    return re.compile(text + _END, re.IGNORECASE)
 
 
-def cover(question: str) -> bool:
-    """Whether a sample library is named, or the title of one of its sections has most of the words."""
-    if _names().search(question):
-        return True
-    wanted = frozenset(words(question))
-    if len(wanted) == 1 and len(*wanted) < DISTINCT:
-        return False
-    hits = max((len(wanted & title) for title in _sections()), default=0)
-    return hits >= min(2, len(wanted)) and hits >= ENOUGH * len(wanted) > 0
+_SAMPLES = (
+    ("count_related_by_name", _pattern(r"\bhow many (?P<target_label>\w+) (?:are )?in …", "name")),
+    ("list_related_by_name", _pattern(r"\blist (?P<target_label>\w+) (?:are )?in …", "name")),
+    ("get_node_connections", _pattern(r"\bwhat is connected to …", "name")),
+    ("count_breakdown", _pattern(r"\bbreakdown of …", "name")),
+    ("find_path", _pattern(r"\bpath from … to …", "from", "to")),
+    ("find_path", _pattern(r"\bhow is … connected (?:with|to) …", "from", "to")),
+    (
+        "count_by_category",
+        _pattern(r"\bhow many (?P<target_label>\w+) are there per (?P<scope>location|system) category"),
+    ),
+    (OUTLINE, _pattern(r"\boutline of (?:the course on )?…", "course_name")),
+    (COURSES, _pattern(r"\blesson (?P<lesson_number>\d{1,4}) of …", "course_name")),
+)
+"""Tool and question; the groups are the tool's arguments."""
+
+_THEM = re.compile(r"\A\W*list them\b", re.IGNORECASE)
+_ELSEWHERE = _pattern(
+    r"\b(?:another|a) course\b[^\n]{0,100}\blesson (?P<number>\d{1,4}) of (?:course )?…", "course_name"
+)
+_ASKED = all_profiles()["courses"].query_template.partition(PLACEHOLDER)[0]
+
+
+def calls(
+    seen: Transcript, offered: Mapping[str, Mapping[str, Any]]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Tools and inputs for a question."""
+    question = seen.question.removeprefix(_ASKED)
+    if _THEM.match(question) and seen.past:
+        question = seen.past[-1].question.replace("How many", "List")
+    if COURSES in offered and (match := _ELSEWHERE.search(question)):
+        yield OUTLINE, {"course_name": match["course_name"]}
+        for outcome in seen.outcomes:
+            title = re.search(rf"^Lesson {match['number']}: (.+)$", outcome.text, re.MULTILINE)
+            yield from [(COURSES, {"query": title[1]})] if title else []
+        return
+    for tool, pattern in _SAMPLES:
+        found = list(pattern.finditer(question)) if tool in offered else []
+        yield from ((tool, _arguments(match, question, offered[tool])) for match in found)
+        if found:
+            return
+    query = {"query": " ".join(question.split())[:QUERY_LIMIT]}
+    if seen.files:
+        return
+    if COURSES in offered and words(question):
+        yield COURSES, query
+    elif DOCUMENTATION in offered and _topics().search(question):
+        yield DOCUMENTATION, query
+
+
+def _arguments(match: re.Match[str], question: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties") or {}
+    taken = {name: typed(text, properties.get(name) or {}) for name, text in match.groupdict().items()}
+    if "target_label" in taken:
+        taken["target_label"] = taken["target_label"].rstrip("s").capitalize()
+    return {"query": question, **taken} if "query" in properties else taken
+
+
+def typed(text: str, schema: Mapping[str, Any]) -> Any:
+    """A value that is written in a message, as its schema has it."""
+    if schema.get("type") == "string" and not text.startswith('"'):
+        return text
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 @cache
-def _names() -> re.Pattern[str]:
+def _topics() -> re.Pattern[str]:
+    """What the sample documents are about: no search for anything else is paid for, unless one is asked for."""
     names = {
         name.strip().lower()
         for library in libraries()
         for name in (*library.aliases, *re.split(r"[()]", library.title))
         if name.strip()
     }
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))})\b", re.IGNORECASE)
-
-
-@cache
-def _sections() -> tuple[frozenset[str], ...]:
-    return tuple(
-        frozenset(words(f"{snippet.title} {snippet.page}"))
-        for library in libraries()
-        for snippet in library.snippets
-    )
+    return re.compile(rf"\b(?:docs|documentation|{'|'.join(map(re.escape, sorted(names)))})\b", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""JSON Schemas of structured output: which ones the API refuses, and how references are resolved."""
+"""JSON Schemas of structured output: which ones the API refuses."""
 
 from __future__ import annotations
 
@@ -18,17 +18,6 @@ _UNSUPPORTED = {
 """Keywords that structured outputs do not support (the SDK moves them into descriptions)."""
 
 
-def resolve(node: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema behind a ``$ref`` into ``$defs`` of the same document."""
-    reference = node.get("$ref")
-    if not isinstance(reference, str):
-        return node
-    target: Any = root
-    for step in reference.removeprefix("#/").split("/"):
-        target = target.get(step, {}) if isinstance(target, dict) else {}
-    return resolve(target, root) if isinstance(target, dict) else {}
-
-
 def _walk(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if not isinstance(node, dict):
         return
@@ -42,8 +31,12 @@ def _walk(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield from _walk(node.get("items"), f"{path}.items")
 
 
-def check_closed(schema: Mapping[str, Any], where: str) -> None:
-    """Refuse what grammar-constrained output does not support: open objects and some keywords."""
+def check_output(schema: Mapping[str, Any]) -> None:
+    """Refuse, as ``output_config.format``, what grammar-constrained output does not support: open objects and some
+    keywords."""
+    where = "output_config.format.schema"
+    if not schema:
+        raise RefusalError(f"{where}: must be a JSON schema")
     for path, node in _walk(schema, where):
         kind = node.get("type")
         if kind == "object" and node.get("additionalProperties") is not False:
@@ -59,11 +52,3 @@ def check_closed(schema: Mapping[str, Any], where: str) -> None:
             raise RefusalError(
                 f"{path}: For 'array' type, 'minItems' values other than 0 or 1 are not supported"
             )
-
-
-def check_output(schema: Mapping[str, Any]) -> None:
-    """The schema of ``output_config.format``."""
-    where = "output_config.format.schema"
-    if not schema:
-        raise RefusalError(f"{where}: must be a JSON schema")
-    check_closed(schema, where)

@@ -85,7 +85,7 @@ def _completed(block: dict[str, Any]) -> dict[str, Any]:
 
 def kind_of(request: wire.Request) -> Kind:
     """The kind of a request, by its contents."""
-    if request.output_config and request.output_config.format and not request.stream:
+    if request.is_structured:
         return "structured"
     return "summary" if summary.is_summary_request(request) else "turn"
 

@@ -1,4 +1,4 @@
-"""The HTTP surface: POST /v1/messages and /v1/messages/count_tokens, and a control for tests.
+"""The HTTP surface: POST /v1/messages, and a control for tests.
 
 ``create_app`` makes the ASGI app; ``serve_offline_model`` runs it in a thread during a ``with`` block. The control
 routes exist only if they are switched on.
@@ -20,10 +20,10 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from . import reply as replies
-from . import sse, tokens, wire
+from . import sse, tokens
 from .refusal import RefusalError, error_body
 from .script import Script, ScriptedResponse
-from .service import MAX_BODY_BYTES, Body, Settings, State, parsed
+from .service import MAX_BODY_BYTES, Settings, State, parsed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
@@ -46,7 +46,6 @@ def create_app(
     app = Starlette(
         routes=[
             Route("/v1/messages", _messages, methods=["POST"]),
-            Route("/v1/messages/count_tokens", _count_tokens, methods=["POST"]),
             Route("/health", _health),
             *(_control_routes() if settings.control else ()),
         ],
@@ -70,8 +69,8 @@ def _state(http: HttpRequest) -> State:
 
 
 async def _messages(http: HttpRequest) -> Response:
-    request = await _accepted(http, wire.Request)
     state = _state(http)
+    request = state.accepted(http.url.path, http.headers, await _read_body(http))
     scripted = state.script.take(request)
     step = scripted or _PLAIN
     if step.delay_first:
@@ -84,15 +83,6 @@ async def _messages(http: HttpRequest) -> Response:
     delay = state.settings.chunk_delay if step.delay_chunk is None else step.delay_chunk
     events = delivery.events(step.chunk or state.settings.chunk)
     return _EventStream(_paced(events, step, delay), drops=_drops(step))
-
-
-async def _count_tokens(http: HttpRequest) -> Response:
-    request = await _accepted(http, wire.Countable)
-    return JSONResponse({"input_tokens": tokens.count(request)}, headers=_request_id())
-
-
-async def _accepted(http: HttpRequest, shape: type[Body]) -> Body:
-    return _state(http).accepted(http.url.path, http.headers, await _read_body(http), shape)
 
 
 async def _health(http: HttpRequest) -> Response:

@@ -9,7 +9,7 @@ import json
 import math
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from dualtrack.models.prices import OFFLINE
 from pydantic import ValidationError
@@ -29,8 +29,7 @@ MAX_BODY_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 128
 """Nesting of a body, the limit of serde_json. The API's own is not documented; common limits are 128 and more."""
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie"})
-_ROLES = ("user", "assistant", "system")
-Body = TypeVar("Body", bound=wire.Countable)
+_ROLES = ("user", "assistant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Settings:
     """``chunk`` characters a text delta, ``chunk_delay`` seconds before each.
 
     ``control`` switches the control routes on; ``cache_minimum`` and ``context_window`` (tokens) replace the
-    models' own. ``only_samples``: the documentation that the tools search is the sample documents.
+    models' own.
     """
 
     chunk: int = 20
@@ -46,7 +45,6 @@ class Settings:
     control: bool = False
     cache_minimum: int | None = None
     context_window: int | None = None
-    only_samples: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +91,14 @@ class State:
             with self.lock:
                 self.recorded.append(entry)
 
-    def accepted(self, path: str, headers: Mapping[str, str], raw: bytes, shape: type[Body]) -> Body:
+    def accepted(self, path: str, headers: Mapping[str, str], raw: bytes) -> wire.Request:
         """The request, checked as the real API checks it; `RefusalError` otherwise. It is recorded either way."""
         kept = {name: value for name, value in headers.items() if name not in _SECRET_HEADERS}
         body: Any = None
         try:
             _check_headers(headers)
             body = parsed(raw)
-            request = _validated(shape, body)
+            request = _validated(body)
             rules.check(request, self.is_paused)
             _check_fits(request, self.settings.context_window)
         except RefusalError as refusal:
@@ -111,8 +109,7 @@ class State:
 
     def deliver(self, request: wire.Request, scripted: ScriptedResponse | None) -> Delivery:
         """The scripted message, else that of the rules; the request is in the prompt cache then."""
-        only_samples = self.settings.only_samples
-        response = scripted.reply() if scripted else replies.decide(request, only_samples=only_samples)
+        response = scripted.reply() if scripted else replies.decide(request)
         reply = replies.signed(request, response)
         if reply.stop_reason == "pause_turn":
             self.paused.add(_fingerprint(_as_sent_back(reply.content)))
@@ -193,9 +190,9 @@ def _check_depth(value: Any, levels: int) -> None:
         _check_depth(child, levels - 1)
 
 
-def _validated(shape: type[Body], body: Any) -> Body:
+def _validated(body: Any) -> wire.Request:
     try:
-        return shape.model_validate(body)
+        return wire.Request.model_validate(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         path = ".".join(_shown_path(first["loc"]))
@@ -209,8 +206,8 @@ def _shown_path(location: tuple[int | str, ...]) -> list[str]:
     return [str(part) for part in location]
 
 
-def _check_fits(request: wire.Countable, context_window: int | None) -> None:
+def _check_fits(request: wire.Request, context_window: int | None) -> None:
     window = limits_of(request.model).context_window if context_window is None else context_window
     total = tokens.count(request)
-    if isinstance(request, wire.Request) and total > window:
+    if total > window:
         raise RefusalError(f"prompt is too long: {total} tokens > {window} maximum")

@@ -27,20 +27,9 @@ def sign(thinking: str) -> str:
     return base64.b64encode(b"offline:" + digest).decode()
 
 
-def sign_omitted(thinking: str) -> str:
-    """The signature of a thinking block whose text is not shown (``display: omitted``)."""
-    return base64.b64encode(b"omitted:" + hashlib.sha256(thinking.encode()).digest()).decode()
-
-
 def is_signed(thinking: str, signature: str) -> bool:
     """Whether this model returned exactly this block."""
-    if hmac.compare_digest(signature, sign(thinking)):
-        return True
-    try:
-        decoded = base64.b64decode(signature, validate=True)
-    except ValueError:
-        return False
-    return not thinking and decoded.startswith(b"omitted:")
+    return hmac.compare_digest(signature, sign(thinking))
 
 
 def bind(request: wire.Request, content: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
@@ -58,7 +47,7 @@ def bind(request: wire.Request, content: Iterable[Mapping[str, Any]]) -> tuple[d
     return tuple(blocks)
 
 
-def valid(request: wire.Countable) -> Iterator[bool]:
+def valid(request: wire.Request) -> Iterator[bool]:
     """For each thinking block, whether this model made it and nothing before it has changed since."""
     prompt = _Prompt(request)
     for message in request.messages:
@@ -75,7 +64,7 @@ def _as_sent_back(block: dict[str, Any]) -> Any:
 class _Prompt:
     """All that precedes a block: tools and system, then what is added."""
 
-    def __init__(self, request: wire.Countable) -> None:
+    def __init__(self, request: wire.Request) -> None:
         self._digest = hmac.new(_CONTEXT, digestmod=hashlib.sha256)
         for tool in request.tools:
             self.add("tools", tool)

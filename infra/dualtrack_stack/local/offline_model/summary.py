@@ -6,9 +6,9 @@ import json
 import re
 
 from . import digest, wire
-from .answer import MARK
+from .answer import without_notes
 from .prose import sections, sentences
-from .transcript import texts, without_ids
+from .transcript import prompt_of, texts, without_ids
 
 MAX_SENTENCE = 220
 _FACT = re.compile(
@@ -16,53 +16,50 @@ _FACT = re.compile(
 )
 _CALL = re.compile(r"^Tool: (\S+)\nInput: (.*)(?:\n|$)(The call failed\.)?\s*(?:Result:\s*)?")
 _LANGUAGE = re.compile(r"^[ \t]*```([a-z]+)", re.MULTILINE)
-_COUNT = re.compile(r"\b(\d)\s*(?:[–-]\s*(\d)\s*)?sentences?", re.IGNORECASE)
+_COUNT = re.compile(r"\b([1-3]) sentences?\b")
 _MARKUP = re.compile(
     r"^[^\S\n]*+(?:#{1,6}|[-*+>]|\d+\.)\s++|\*\*|^(?:From `[^`]+`:|Sources:.*)$", re.MULTILINE
 )
 _FORM = re.compile(r"^\[(\S+) ID\]", re.MULTILINE)
 _LISTED = re.compile(r"^(q\d+[\w-]*):", re.MULTILINE)
 _RESULT = re.compile(r"\[ID:([^\]\n,]++)\]\s?+")
-_NUMBER_WORDS = {"one": "1", "two": "2", "three": "3"}
 
 
-def is_summary_request(request: wire.Countable) -> bool:
+def is_summary_request(request: wire.Request) -> bool:
     """Whether this is a request to summarise a record, with "Summarise …" as the system prompt and no tools, or the
     records of a conversation, with such a last message.
     """
-    system = " ".join(block.text for block in request.system).lstrip()
-    return _is_joint(request) or (not request.tools and system.lower().startswith(("summarise", "summarize")))
+    return _is_joint(request) or (not request.tools and prompt_of(request).startswith("Summarise"))
 
 
-def _is_joint(request: wire.Countable) -> bool:
+def _is_joint(request: wire.Request) -> bool:
     """A user's own words would follow their id."""
     return request.messages[-1].role == "user" and _asked(request).startswith("Summarise the records")
 
 
-def _asked(request: wire.Countable) -> str:
+def _asked(request: wire.Request) -> str:
     return "\n\n".join(texts(request.messages[-1].content))
 
 
-def summarise(request: wire.Countable) -> str:
+def summarise(request: wire.Request) -> str:
     """At most as many sentences as the system prompt allows (two if it names no number)."""
     if _is_joint(request):
         return _jointly(request)
-    system = " ".join(block.text for block in request.system)
-    record = "\n\n".join(texts(request.messages[-1].content))
+    system, record = prompt_of(request), _asked(request)
     if digest.is_asked_for(system):
         return digest.written(record, extract)
-    allowed = _allowed(system)
-    call = _CALL.match(record)
-    if call:
-        return _of_call(call, record[call.end() :], allowed)
-    body = re.sub(r"^(?:Response|Message|Record):\s*", "", record)
+    count = _COUNT.search(system)
+    allowed = int(count[1]) if count else 2
+    if call := _CALL.match(record):
+        return _of_call(call[1], call[2], call[3], record[call.end() :])
+    body = re.sub(r"^(?:Response|Message):\s*", "", record)
     languages = list(dict.fromkeys(_LANGUAGE.findall(body)))
     if languages and allowed > 1:
         return f"{extract(body, allowed - 1)} It contains code in {', '.join(languages)}."
     return extract(body, allowed)
 
 
-def _jointly(request: wire.Countable) -> str:
+def _jointly(request: wire.Request) -> str:
     """A part for each listed record, in the requested form."""
     ask = _asked(request)
     form, results = _FORM.search(ask), _results(request)
@@ -76,7 +73,7 @@ def _jointly(request: wire.Countable) -> str:
     return "\n\n".join(parts)
 
 
-def _results(request: wire.Countable) -> dict[str, str]:
+def _results(request: wire.Request) -> dict[str, str]:
     """Summaries of the conversation's tool calls, by the ids at the beginning of their results."""
     summaries, calls = {}, {}
     for message in request.messages:
@@ -85,25 +82,19 @@ def _results(request: wire.Countable) -> dict[str, str]:
                 calls[block.id] = block
             elif isinstance(block, wire.ToolResult) and block.tool_use_id in calls:
                 use, text = calls[block.tool_use_id], "\n\n".join(texts(block.content))
-                record = _RESULT.match(text)
-                failed = "The call failed." if block.is_error else ""
-                arguments = json.dumps(use.input, ensure_ascii=False)
-                call = _CALL.match(f"Tool: {use.name}\nInput: {arguments}\n{failed}")
-                if record and call:
-                    summaries[record[1]] = _of_call(call, text[record.end() :], 2)
+                if record := _RESULT.match(text):
+                    arguments = json.dumps(use.input, ensure_ascii=False)
+                    summaries[record[1]] = _of_call(use.name, arguments, block.is_error, text[record.end() :])
     return summaries
 
 
-def _of_call(call: re.Match[str], result: str, allowed: int) -> str:
-    """The call, then its result: the titles of the sections, else the result's own sentences."""
-    failed = " and failed" if call[3] else ""
-    text = f"{call[1]} was called with {_clipped(call[2])}{failed}."
-    if allowed == 1:
-        return text
+def _of_call(tool: str, arguments: str, failed: object, result: str) -> str:
+    """The call, then its result: the titles of the sections, else the result's own first sentence."""
+    text = f"{tool} was called with {_clipped(arguments)}{' and failed' if failed else ''}."
     titles = list(dict.fromkeys(section.title for section in sections(result) if section.title))
     if titles:
         return f"{text} It found: {_clipped('; '.join(titles))}."
-    return f"{text} {extract(result, allowed - 1)}"
+    return f"{text} {extract(result, 1)}"
 
 
 def _clipped(text: str) -> str:
@@ -111,16 +102,9 @@ def _clipped(text: str) -> str:
     return plain if len(plain) <= MAX_SENTENCE else plain[: MAX_SENTENCE - 1].rstrip() + "…"
 
 
-def _allowed(system: str) -> int:
-    for word, digit in _NUMBER_WORDS.items():
-        system = re.sub(rf"\b{word}\b", digit, system, flags=re.IGNORECASE)
-    match = _COUNT.search(system)
-    return min(max(int(match[2] or match[1]), 1), 3) if match else 2
-
-
 def extract(record: str, count: int) -> str:
     """The first sentence and those with the most facts, in their order; never empty."""
-    body = without_ids(_without_code(record.replace(MARK, " ")))
+    body = without_ids(_without_code(without_notes(record)))
     lines = sentences(_MARKUP.sub("", body))
     if not lines:
         return " ".join(record.split())[:MAX_SENTENCE] or "(empty record)"

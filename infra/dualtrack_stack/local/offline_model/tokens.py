@@ -19,10 +19,10 @@ from . import wire
 from .models import limits_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 LOOKBACK_BLOCKS = 20
-_TTL_SECONDS = {"5m": 300.0, "1h": 3600.0}
+_TTL_SECONDS = 300.0
 _IMAGE_TOKENS = 1_500
 _PDF_TOKENS = 3_000
 
@@ -34,45 +34,44 @@ def estimate(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Input tokens of one request: uncached, read from the cache, written to it (by lifetime)."""
+    """Input tokens of one request: uncached, read from the cache, written to it."""
 
     input_tokens: int
     cache_read: int = 0
-    cache_written_5m: int = 0
-    cache_written_1h: int = 0
+    cache_written: int = 0
 
     @property
     def total(self) -> int:
         """All input tokens."""
-        return self.input_tokens + self.cache_read + self.cache_written_5m + self.cache_written_1h
+        return self.input_tokens + self.cache_read + self.cache_written
 
     def to_wire(self) -> dict[str, Any]:
         """The input half of the API's usage object."""
         return {
             "input_tokens": self.input_tokens,
-            "cache_creation_input_tokens": self.cache_written_5m + self.cache_written_1h,
+            "cache_creation_input_tokens": self.cache_written,
             "cache_read_input_tokens": self.cache_read,
             "cache_creation": {
-                "ephemeral_5m_input_tokens": self.cache_written_5m,
-                "ephemeral_1h_input_tokens": self.cache_written_1h,
+                "ephemeral_5m_input_tokens": self.cache_written,
+                "ephemeral_1h_input_tokens": 0,
             },
         }
 
 
 @dataclass(frozen=True, slots=True)
 class _Prefix:
-    """The prompt up to one block: its key, its tokens, the lifetime of its breakpoint if it has one."""
+    """The prompt up to one block: its key, its tokens, whether it ends with a breakpoint."""
 
     key: str
     tokens: int
-    ttl: str = ""
+    is_marked: bool
 
 
 def block_tokens(block: Any) -> int:
     """The estimate of one block; a flat figure for media, since base64 says nothing about their tokens."""
     if isinstance(block, wire.Image):
         return _IMAGE_TOKENS
-    if isinstance(block, wire.Document) and isinstance(block.source, wire.Base64Pdf | wire.UrlSource):
+    if isinstance(block, wire.Document):
         return _PDF_TOKENS
     if isinstance(block, wire.ToolResult):
         return 4 + sum(block_tokens(part) for part in block.content)
@@ -94,14 +93,13 @@ def _without_marks(value: Any) -> Any:
     return value
 
 
-def _ttl(block: Any) -> str:
-    """The lifetime in a block's breakpoint; one inside a tool result counts at the result's end."""
+def _is_marked(block: Any) -> bool:
+    """Whether a block has a breakpoint; one inside a tool result counts at the result's end."""
     inner = [block, *block.content] if isinstance(block, wire.ToolResult) else [block]
-    marks = [getattr(part, "cache_control", None) for part in inner]
-    return next((mark.ttl for mark in reversed(marks) if mark), "")
+    return any(getattr(part, "cache_control", None) for part in inner)
 
 
-def _prefixes(request: wire.Countable) -> list[_Prefix]:
+def _prefixes(request: wire.Request) -> list[_Prefix]:
     digest = hashlib.sha256(request.model.encode())
     tokens = 0
     prefixes: list[_Prefix] = []
@@ -110,12 +108,10 @@ def _prefixes(request: wire.Countable) -> list[_Prefix]:
         nonlocal tokens
         digest.update(f"\0{where}\0{canonical(block)}".encode())
         tokens += block_tokens(block)
-        prefixes.append(_Prefix(digest.hexdigest(), tokens, _ttl(block)))
+        prefixes.append(_Prefix(digest.hexdigest(), tokens, _is_marked(block)))
 
     for tool in request.tools:
-        # A deferred tool is not in the prefix: the model sees it when tool search finds it.
-        if not tool.defer_loading:
-            add("tools", tool)
+        add("tools", tool)
     for block in request.system:
         add("system", block)
     choice = request.tool_choice.model_dump_json() if request.tool_choice else ""
@@ -126,12 +122,10 @@ def _prefixes(request: wire.Countable) -> list[_Prefix]:
         tokens += 3
         for part in message.content:
             add(message.role, part)
-    if request.cache_control and prefixes:
-        prefixes[-1] = _Prefix(prefixes[-1].key, prefixes[-1].tokens, request.cache_control.ttl)
     return prefixes
 
 
-def count(request: wire.Countable) -> int:
+def count(request: wire.Request) -> int:
     """All input tokens of a request, by estimate."""
     prefixes = _prefixes(request)
     return prefixes[-1].tokens if prefixes else 0
@@ -151,21 +145,23 @@ class PromptCache:
         with self._lock:
             self._expiry.clear()
 
-    def use(self, request: wire.Countable) -> Usage:
+    def use(self, request: wire.Request) -> Usage:
         """Read and write the cache for one request."""
         prefixes = _prefixes(request)
         total = prefixes[-1].tokens if prefixes else 0
         minimum = limits_of(request.model).cache_minimum if self._minimum is None else self._minimum
         marked = [
-            index for index, prefix in enumerate(prefixes) if prefix.ttl and prefix.tokens >= max(minimum, 1)
+            index
+            for index, prefix in enumerate(prefixes)
+            if prefix.is_marked and prefix.tokens >= max(minimum, 1)
         ]
         with self._lock:
             now = self._now()
             self._expiry = {key: until for key, until in self._expiry.items() if until > now}
             read = self._longest(prefixes, marked)
-            for index in marked:
-                self._keep(prefixes[index], now)
-        return _usage(prefixes, marked, read, total)
+            self._expiry |= {prefixes[index].key: now + _TTL_SECONDS for index in marked}
+        covered = max((prefixes[index].tokens for index in marked), default=0)
+        return Usage(total - max(covered, read), read, max(covered - read, 0))
 
     def _longest(self, prefixes: list[_Prefix], marked: list[int]) -> int:
         """Tokens of the longest stored prefix that a breakpoint can see."""
@@ -174,17 +170,3 @@ class PromptCache:
                 if prefixes[back].key in self._expiry:
                     return prefixes[back].tokens
         return 0
-
-    def _keep(self, prefix: _Prefix, now: float) -> None:
-        until = now + _TTL_SECONDS[prefix.ttl]
-        self._expiry[prefix.key] = max(until, self._expiry.get(prefix.key, 0.0))
-
-
-def _usage(prefixes: list[_Prefix], marked: list[int], read: int, total: int) -> Usage:
-    written: Mapping[str, int] = {"5m": 0, "1h": 0}
-    covered = read
-    for index in marked:
-        more = max(prefixes[index].tokens - covered, 0)
-        written = {**written, prefixes[index].ttl: written[prefixes[index].ttl] + more}
-        covered += more
-    return Usage(total - covered, read, written["5m"], written["1h"])

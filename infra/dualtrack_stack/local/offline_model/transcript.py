@@ -75,12 +75,17 @@ def without_ids(text: str) -> str:
     return _ANY_ID_LINE.sub("", text)
 
 
+def prompt_of(request: wire.Request) -> str:
+    """The system prompt."""
+    return "\n\n".join(block.text for block in request.system)
+
+
 def texts(content: tuple[wire.Block, ...] | tuple[Any, ...]) -> list[str]:
     """The text blocks of a message or a tool result, in order."""
     return [block.text for block in content if isinstance(block, wire.Text)]
 
 
-def read(request: wire.Countable) -> Transcript:
+def read(request: wire.Request) -> Transcript:
     """The transcript: the running query is the last block ``[ID:qN]``, else the last user text."""
     start, question = _running(request.messages)
     media = sum(isinstance(block, wire.Image | wire.Document) for block in request.messages[start].content)

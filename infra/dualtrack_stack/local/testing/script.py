@@ -106,7 +106,7 @@ class ItemsScript(Script):
             return f"The script has no item left, and the model was called once more. It was sent: {_last_message(request)}"
         item = self._items[0]
         called = [part for part in item if isinstance(part, Calls)] if isinstance(item, tuple) else []
-        offered = [tool.name for tool in request.tools if isinstance(tool, wire.Tool)]
+        offered = [tool.name for tool in request.tools]
         unknown = next((call for call in called if call.tool not in offered), None)
         if unknown:
             return f"{unknown}: this agent has no such tool; it has {', '.join(offered) or 'none'}."
@@ -173,7 +173,7 @@ class _InProcess:
 
     def __call__(self, http: httpx2.Request) -> httpx2.Response:
         try:
-            request = self.model.accepted(http.url.path, http.headers, http.read(), wire.Request)
+            request = self.model.accepted(http.url.path, http.headers, http.read())
         except RefusalError as refused:
             return _error(refused.status, refused.message)
         if kind_of(request) == "turn":

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
+
+from .prose import overlap, words
 
 _FORMATS = {
     "date": "2026-01-01",
@@ -14,13 +17,36 @@ _FORMATS = {
     "uri": "https://example.com/",
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
+_TEXT = "text"
 _DEEP = 6
 """Levels below which only what is required is written, so that a schema that names itself ends."""
+
+
+_LISTED = re.compile(r"<(?:library id|excerpt number)=\"([^\"\n]{1,300})\"")
+_ASKED = re.compile(r"<question>\s*([^<]{1,2000}?)\s*</question>")
 
 
 def smallest(schema: Mapping[str, Any]) -> Any:
     """The value. Patterns, `not`, `if` and `allOf` of more than one part are beyond it."""
     return _value(schema, schema, 0)
+
+
+def chosen(schema: Mapping[str, Any], prompt: str) -> Any:
+    """The answer to a question of the documentation search: of what is listed, the ids or numbers of what shares most
+    words with the user's question; else the question as the product that it names, and no topic."""
+    asked = _ASKED.search(prompt)
+    question = asked[1] if asked else ""
+    wanted, parts = frozenset(words(question)), _LISTED.split(prompt)[1:]
+    listed = sorted(zip(parts[::2], parts[1::2], strict=True), key=lambda item: -overlap(wanted, item[1]))
+    texts = iter((listed[0][0] if listed else question,))
+
+    def told(value: Any) -> Any:
+        if value == _TEXT:
+            return next(texts, "")
+        return [int(key) for key, _ in listed] if value == [0] else value
+
+    value = smallest(schema)
+    return {name: told(item) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def _value(part: Any, root: Mapping[str, Any], level: int) -> Any:
@@ -65,7 +91,7 @@ def _of_type(kind: str, part: Mapping[str, Any], root: Mapping[str, Any], level:
     if kind in ("integer", "number"):
         return _number(part, whole=kind == "integer")
     if kind == "string":
-        text = _FORMATS.get(part.get("format", ""), "text")
+        text = _FORMATS.get(part.get("format", ""), _TEXT)
         return text.ljust(int(part.get("minLength", 0)), ".")[: int(part.get("maxLength", 10_000))]
     return False if kind == "boolean" else None
 
