@@ -12,7 +12,7 @@ from dualtrack.models.forced_output import forced_schema
 from dualtrack.output_check import misfit, written_json
 from dualtrack.output_schema import MAX_BYTES, refused_schema
 from dualtrack_stack.local.offline_model.schemas import check_output
-from dualtrack_stack.local.offline_model.smallest import smallest
+from dualtrack_stack.local.offline_model.values import smallest
 
 TREE = {
     "type": "object",

@@ -395,8 +395,8 @@ def test_the_full_code_of_a_record_is_returned() -> None:
 def test_json_results_become_lines() -> None:
     found = {"total": 60, "items": [{"name": f"r{n}", "at": {"x": n}} for n in range(60)], "tags": []}
     said = answer(("find", {"query": "x"}, json.dumps(found), False), question="[ID:q3] Find repos")
-    assert "`find` returned:\n\n- total: 60\n- items:\n  - name r0, at x 0\n" in said
-    assert "  - name r49, at x 49\n  - … (10 more)\n- tags: none" in said
+    assert "`find` returned:\n\n- total: 60\n- items:\n  - name r0, at (x 0)\n" in said
+    assert "  - name r49, at (x 49)\n  - … (10 more)\n- tags: none" in said
 
 
 def test_course_passages_are_shown_with_their_lesson() -> None:

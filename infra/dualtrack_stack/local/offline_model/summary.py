@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
 
-from . import digest, wire
+from . import digest
 from .answer import without_notes
 from .prose import sections, sentences
-from .transcript import prompt_of, texts, without_ids
+from .transcript import prompt_of, results, texts, without_ids
+
+if TYPE_CHECKING:
+    from . import wire
 
 MAX_SENTENCE = 220
 _FACT = re.compile(
@@ -62,30 +66,24 @@ def summarise(request: wire.Request) -> str:
 def _jointly(request: wire.Request) -> str:
     """A part for each listed record, in the requested form."""
     ask = _asked(request)
-    form, results = _FORM.search(ask), _results(request)
+    form, of_calls = _FORM.search(ask), _results(request)
     question = "\n\n".join(texts(request.messages[-2].content))
     blocks = (text for message in request.messages for text in texts(message.content))
     records = {match[1]: text[match.end() :] for text in blocks if (match := _RESULT.match(text))}
     parts = []
     for record_id in _LISTED.findall(ask.partition("Records:")[2]):
-        summary = results.get(record_id) or extract(records.get(record_id, question), 3)
+        summary = of_calls.get(record_id) or extract(records.get(record_id, question), 3)
         parts.append(f"[{form[1] if form else ''} {record_id}] {summary}")
     return "\n\n".join(parts)
 
 
 def _results(request: wire.Request) -> dict[str, str]:
     """Summaries of the conversation's tool calls, by the ids at the beginning of their results."""
-    summaries, calls = {}, {}
-    for message in request.messages:
-        for block in message.content:
-            if isinstance(block, wire.ToolUse):
-                calls[block.id] = block
-            elif isinstance(block, wire.ToolResult) and block.tool_use_id in calls:
-                use, text = calls[block.tool_use_id], "\n\n".join(texts(block.content))
-                if record := _RESULT.match(text):
-                    arguments = json.dumps(use.input, ensure_ascii=False)
-                    summaries[record[1]] = _of_call(use.name, arguments, block.is_error, text[record.end() :])
-    return summaries
+    return {
+        record[1]: _of_call(use.name, json.dumps(use.input, ensure_ascii=False), failed, text[record.end() :])
+        for use, text, failed in results(request.messages)
+        if (record := _RESULT.match(text))
+    }
 
 
 def _of_call(tool: str, arguments: str, failed: object, result: str) -> str:

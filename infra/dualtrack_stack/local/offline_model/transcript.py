@@ -86,7 +86,7 @@ def texts(content: tuple[wire.Block, ...] | tuple[Any, ...]) -> list[str]:
 
 
 def read(request: wire.Request) -> Transcript:
-    """The transcript: the running query is the last block ``[ID:qN]``, else the last user text."""
+    """The transcript: the running query is the last block ``[ID:qN]``, else the first message."""
     start, question = _running(request.messages)
     media = sum(isinstance(block, wire.Image | wire.Document) for block in request.messages[start].content)
     return Transcript(
@@ -114,18 +114,11 @@ def _files(sent: list[str]) -> Iterator[AttachedText]:
 
 
 def _running(messages: tuple[wire.Message, ...]) -> tuple[int, str]:
-    fallback: tuple[int, str] | None = None
     for index in range(len(messages) - 1, -1, -1):
-        message = messages[index]
-        if message.role != "user":
-            continue
-        for text in reversed(texts(message.content)):
-            if _QUERY.match(text):
+        for text in reversed(texts(messages[index].content)):
+            if messages[index].role == "user" and _QUERY.match(text):
                 return index, text
-        answers_tools = any(isinstance(block, wire.ToolResult) for block in message.content)
-        if fallback is None and texts(message.content) and not answers_tools:
-            fallback = index, "\n".join(texts(message.content))
-    return fallback or (0, "\n".join(texts(messages[0].content)))
+    return 0, "\n".join(texts(messages[0].content))
 
 
 def _past(messages: tuple[wire.Message, ...]) -> tuple[PastRecord, ...]:
@@ -150,14 +143,18 @@ def _past(messages: tuple[wire.Message, ...]) -> tuple[PastRecord, ...]:
 
 
 def _outcomes(messages: tuple[wire.Message, ...]) -> tuple[Outcome, ...]:
+    return tuple(
+        Outcome(use.name, use.input, without_ids(text).strip(), is_error)
+        for use, text, is_error in results(messages)
+    )
+
+
+def results(messages: tuple[wire.Message, ...]) -> Iterator[tuple[wire.ToolUse, str, bool]]:
+    """Each tool call with the text of its result, and whether that is an error."""
     calls: dict[str, wire.ToolUse] = {}
-    outcomes = []
     for message in messages:
         for block in message.content:
             if isinstance(block, wire.ToolUse):
                 calls[block.id] = block
             elif isinstance(block, wire.ToolResult) and block.tool_use_id in calls:
-                use = calls[block.tool_use_id]
-                text = without_ids("\n\n".join(texts(block.content))).strip()
-                outcomes.append(Outcome(use.name, use.input, text, block.is_error))
-    return tuple(outcomes)
+                yield calls[block.tool_use_id], "\n\n".join(texts(block.content)), block.is_error
