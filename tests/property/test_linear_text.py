@@ -12,6 +12,7 @@ import contextlib
 import inspect
 import time
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -182,11 +183,10 @@ def answered(content: str) -> None:
     answer.write(Transcript("How do I set this up?", (), (outcome,)), {}, content)
     answer.write(Transcript("When?", (), (), files=(AttachedText("q1-f1", "a.txt", content),)), {}, "")
     answer.write(Transcript("Show the full code", (PastRecord("q1-r", content, whole=True),), ()), {}, "")
-    values.chosen({}, f"<question>{content}")
 
 
-def picked(content: str) -> None:
-    """The offline model reads a question, which has at most 32,000 characters."""
+def picked(content: str, start: str = "kit_echo a=") -> None:
+    """The offline model reads a question of at most 32,000 characters: such a start once, and again and again."""
     named = (
         "count_related_by_name",
         "list_related_by_name",
@@ -197,16 +197,13 @@ def picked(content: str) -> None:
     courses = ("get_course_outline", "search_course_content", "retrieve_documentation", RETRIEVE_FULL_CONTEXT)
     offered: dict[str, dict[str, Any]] = {name: {} for name in (*named, *courses)}
     offered["kit_echo"] = {"required": ["a"], "properties": {"a": {"type": "integer"}}}
-    for start in SAMPLE_QUESTIONS:
-        question = start + content
+    for question in (start + content, start * (len(content) // 20)):
         calls.pick(Transcript(question[:32_000], (), ()), offered)
-        # the same words again and again, where each may begin a name
-        calls.pick(Transcript((start * (len(content) // 20))[:32_000], (), ()), offered)
 
 
 SAMPLE_QUESTIONS: Final = (
-    "kit_echo a=", "how many assets in ", "list assets in ", "what is connected to ", "breakdown of ", "path from ",
-    "path from a to ", "how is ", "outline of the course on ", "lesson 3 of ", "another course ", "list them",
+    "how many assets in ", "list assets in ", "what is connected to ", "breakdown of ", "path from a to ", "how is ",
+    "outline of the course on ", "lesson 3 of ", "another course ",
 )  # fmt: skip
 
 
@@ -268,6 +265,8 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "offline: extract": lambda content: summary.extract(content, 3),
         "offline: answer": answered,
         "offline: tools": picked,
+        "offline: the documentation's questions": lambda content: values.chosen({}, f"<question>{content}"),
+        **{f"offline: {start}": partial(picked, start=start) for start in SAMPLE_QUESTIONS},
     }
 )
 

@@ -4,6 +4,7 @@ the page's samples show. By words, never by understanding.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ _EARLIER = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"[a-zA-Z0-9_-]{3,128}")
+_JSON = re.compile(r"[ \t\n`:(]*+\{")
 _PAIR = re.compile(r'\s+(\w+)=("(?:[^"\\]|\\.)*"|[^\s"]\S*)')
 
 
@@ -51,38 +53,28 @@ def _named(question: str, offered: Mapping[str, Mapping[str, Any]]) -> Iterator[
 
     A name alone is a call if it is the whole message or no English word, and the tool requires no input.
     """
-    for match in _NAME.finditer(question):
-        name = match[0]
+    place = 0
+    while match := _NAME.search(question, place):
+        name, place = match[0], match.end()
         if name not in offered:
             continue
-        rest, schema = question[match.end() :], offered[name]
-        arguments = _json_after(rest)
-        if arguments is None:
-            arguments = _pairs_after(rest, schema.get("properties") or {})
+        schema = offered[name]
+        arguments, place = _written(question, place, schema.get("properties") or {})
         is_alone = (name == question or "_" in name or "-" in name) and not schema.get("required")
-        if arguments or is_alone or rest.lstrip().startswith("{"):
-            yield Call(name, arguments)
+        if arguments is not None or is_alone:
+            yield Call(name, arguments or {})
 
 
-def _json_after(text: str) -> dict[str, Any] | None:
-    trimmed = text.lstrip(" \t\n`:(")
-    if not trimmed.startswith("{"):
-        return None
-    try:
-        value, _ = json.JSONDecoder().raw_decode(trimmed)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _pairs_after(text: str, properties: Mapping[str, Any]) -> dict[str, Any]:
-    """``city="New York" days=2`` as far as the keys are parameters of the tool."""
+def _written(question: str, place: int, properties: Mapping[str, Any]) -> tuple[dict[str, Any] | None, int]:
+    """The input that begins here, as far as ``city="New York" days=2`` names parameters of the tool, and its end."""
+    if json_at := _JSON.match(question, place):
+        with contextlib.suppress(ValueError, RecursionError):
+            return json.JSONDecoder().raw_decode(question, json_at.end() - 1)
     found: dict[str, Any] = {}
-    place = 0
-    while (pair := _PAIR.match(text, place)) and pair[1] in properties:
+    while (pair := _PAIR.match(question, place)) and pair[1] in properties:
         found[pair[1]] = samples.typed(pair[2].rstrip(",;"), properties[pair[1]])
         place = pair.end()
-    return found
+    return found or None, place
 
 
 def _read_back(seen: Transcript, offered: Mapping[str, Any]) -> Iterator[Call]:

@@ -23,7 +23,7 @@ _DEEP = 6
 
 
 _LISTED = re.compile(r"<(?:library id|excerpt number)=\"([^\"\n]{1,300})\"")
-_ASKED = re.compile(r"<question>\s*([^<]{1,2000}?)\s*</question>")
+_ASKED = re.compile(r"<question>([^<]{1,2000})</question>")
 
 
 def smallest(schema: Mapping[str, Any]) -> Any:
@@ -35,7 +35,7 @@ def chosen(schema: Mapping[str, Any], prompt: str) -> Any:
     """The answer to a question of the documentation search: of what is listed, the ids or numbers of what shares most
     words with the user's question; else the question as the product that it names, and no topic."""
     asked = _ASKED.search(prompt)
-    question = asked[1] if asked else ""
+    question = asked[1].strip() if asked else ""
     wanted, parts = frozenset(words(question)), _LISTED.split(prompt)[1:]
     listed = sorted(zip(parts[::2], parts[1::2], strict=True), key=lambda item: -overlap(wanted, item[1]))
     texts = iter((listed[0][0] if listed else question,))
