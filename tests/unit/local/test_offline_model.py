@@ -328,7 +328,7 @@ def test_an_agent_s_own_prompt_shows_in_its_answer() -> None:
 
 @pytest.mark.parametrize("system", ["", *[profile.system for profile in all_profiles().values()]])
 def test_the_prompts_that_come_with_dualtrack_are_not_quoted(system: str) -> None:
-    said = reply.decide(request("[ID:q1] Hello", **({"system": system} if system else {})))
+    said = reply.decide(request("[ID:q1] Hello", system=system))
     assert "prompt of" not in said.content[0]["text"]
 
 

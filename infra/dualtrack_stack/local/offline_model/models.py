@@ -12,8 +12,7 @@ from .refusal import RefusalError
 class Limits:
     """``max_output`` and ``context_window`` in tokens; ``cache_minimum``: shorter prefixes are not cached.
 
-    ``thinking``: the accepted types; ``thinks``: thinks by default, and its thinking is valid only after the exact
-    prompt that it belongs to.
+    ``thinking``: the accepted types; ``thinks``: thinks by default.
     """
 
     max_output: int

@@ -19,11 +19,8 @@ was way we were what when where which who why will with without would you your
 _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*")
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
-_HEADING = re.compile(r"^(#{1,6})\s+(.*)$")
-_PLACE = re.compile(r"^\[([^\[\]]{1,400})\]$")
-_SEPARATOR = re.compile(r"^-{32}$")
+_TITLE = re.compile(r"#{1,6}\s+(?P<heading>.*)$|\[(?P<place>[^\[\]]{1,400})\]$|\s*-{32}\s*$")
 _URL = re.compile(r"https?://[^\s<>)\]}\"'`]+")
-_LINK = re.compile(r"\[([^\[\]]{1,300}+)\]\((https?://[^)\s]{1,2000}+)\)")
 _SOURCE_LINE = re.compile(r"^\W*(?:source|sources|url)\b\W*", re.IGNORECASE)
 _TAG_LINE = re.compile(r"^</?documents?\b[^>]*>$", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'`(\[])")
@@ -86,7 +83,6 @@ class Section:
 @dataclass
 class _Builder:
     title: str = ""
-    level: int = 0
     url: str = ""
     prose: list[str] = field(default_factory=list)
     code: list[str] = field(default_factory=list)
@@ -102,15 +98,11 @@ def sections(text: str) -> tuple[Section, ...]:
     current = _Builder()
     lines = iter(text.splitlines())
     for line in lines:
-        heading = _HEADING.match(line)
         if _FENCE.match(line):
             current.code.append(_fenced(line, lines))
-        elif heading or _SEPARATOR.match(line.strip()):
+        elif title := _TITLE.match(line):
             collected.append(current.section())
-            current = _next(current, heading)
-        elif place := _PLACE.match(line):
-            collected.append(current.section())
-            current = _Builder(title=place[1])
+            current = _Builder(title=(title["heading"] or title["place"] or "").rstrip("# "))
         else:
             _add_line(current, line)
     collected.append(current.section())
@@ -126,18 +118,6 @@ def _fenced(first: str, rest: Iterator[str]) -> str:
         if line.strip().startswith(mark) and not line.strip().strip(mark[0]):
             return "\n".join(lines)
     return "\n".join((*lines, mark))
-
-
-def _next(before: _Builder, heading: re.Match[str] | None) -> _Builder:
-    if heading is None:
-        return _Builder()
-    level = len(heading[1])
-    text = heading[2].rstrip().rstrip("#").rstrip()
-    link = _LINK.search(text)
-    title = _LINK.sub(r"\1", text)
-    # A heading below the one with the source belongs to the same page.
-    inherited = before.url if level > before.level > 0 else ""
-    return _Builder(title=title, level=level, url=link[2] if link else inherited)
 
 
 def _add_line(current: _Builder, line: str) -> None:

@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from . import answer, calls, signing, summary, transcript, values, wire
+from . import answer, calls, summary, transcript, values, wire
 from .models import limits_of
 from .tokens import estimate
 
@@ -99,27 +99,13 @@ def _tool_use(call: Call) -> dict[str, Any]:
 
 
 def _thinking(request: wire.Request, wanted: tuple[Call, ...]) -> Blocks:
-    """What models think that think by default; not yet signed (`signed`)."""
+    """What models think that think by default; not yet signed."""
     config = request.thinking
     if not limits_of(request.model).thinks or not isinstance(config, wire.ThinkingAdaptive | None):
         return ()
     thought = f"Rules applied: {', '.join(call.tool for call in wanted) or 'answer from what is there'}."
     is_shown = config is not None and config.display == "summarized"
     return ({"type": "thinking", "thinking": thought if is_shown else "", "signature": ""},)
-
-
-def signed(request: wire.Request, reply: Reply) -> Reply:
-    """The reply with its thinking signed as by the model: some sign all that precedes it too."""
-    if not limits_of(request.model).thinks:
-        blocks = tuple(_signed_alone(block) for block in reply.content)
-        return replace(reply, content=blocks)
-    return replace(reply, content=signing.bind(request, reply.content))
-
-
-def _signed_alone(block: dict[str, Any]) -> dict[str, Any]:
-    if block["type"] != "thinking" or block.get("signature"):
-        return block
-    return {**block, "signature": signing.sign(block["thinking"])}
 
 
 def fitted(request: wire.Request, reply: Reply) -> Reply:

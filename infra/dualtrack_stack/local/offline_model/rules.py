@@ -193,20 +193,13 @@ def _check_tool_choice(request: wire.Request) -> None:
 
 def _check_thinking(request: wire.Request) -> None:
     limits = limits_of(request.model)
-    if not all(signing.valid(request) if limits.thinks else _signed_alone(request)):
+    if not all(signing.valid(request)):
         raise RefusalError("messages: Invalid `signature` in `thinking` block")
     if request.output_config and request.output_config.effort and not limits.effort:
         raise RefusalError("output_config.effort is not supported on this model")
     config = request.thinking
     if config and config.type not in limits.thinking:
         raise RefusalError(f"thinking.type: '{config.type}' is not supported on this model")
-
-
-def _signed_alone(request: wire.Request) -> Iterator[bool]:
-    """For each thinking block, whether this model made it, whatever precedes it."""
-    for block in blocks_of(request):
-        if isinstance(block, wire.Thinking):
-            yield signing.is_signed(block.thinking, block.signature)
 
 
 def _check_limits(request: wire.Request) -> None:

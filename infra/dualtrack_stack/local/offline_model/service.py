@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import math
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.models.prices import OFFLINE
 from pydantic import ValidationError
 
 from . import reply as replies
-from . import rules, sse, tokens, wire
+from . import rules, signing, sse, tokens, wire
 from .models import limits_of
 from .refusal import RefusalError
 
@@ -110,7 +110,7 @@ class State:
     def deliver(self, request: wire.Request, scripted: ScriptedResponse | None) -> Delivery:
         """The scripted message, else that of the rules; the request is in the prompt cache then."""
         response = scripted.reply() if scripted else replies.decide(request)
-        reply = replies.signed(request, response)
+        reply = replace(response, content=signing.bind(request, response.content))
         if reply.stop_reason == "pause_turn":
             self.paused.add(_fingerprint(_as_sent_back(reply.content)))
         return Delivery(reply, replies.fresh_id("msg"), self.cache.use(request))

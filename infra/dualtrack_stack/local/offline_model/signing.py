@@ -1,7 +1,7 @@
 """Signatures of thinking blocks: a block that was changed on its way back is refused, as by the real API.
 
-From generation 5 on a signature is valid only after the exact prompt of the block: tools, system and messages before
-it. So a client that sends thinking back must only append to a conversation.
+A signature is valid only after the exact prompt of the block, as from generation 5 on: tools, system and messages
+before it. So a client that sends thinking back must only append to a conversation.
 """
 
 from __future__ import annotations
@@ -19,17 +19,6 @@ if TYPE_CHECKING:
 
 # Not a secret: it only makes signatures of this model recognisable across restarts of the local stack.
 _CONTEXT = b"dualtrack offline model: thinking"
-
-
-def sign(thinking: str) -> str:
-    """The signature of a thinking text: base64, the same for the same text."""
-    digest = hmac.digest(_CONTEXT, thinking.encode(), hashlib.sha256)
-    return base64.b64encode(b"offline:" + digest).decode()
-
-
-def is_signed(thinking: str, signature: str) -> bool:
-    """Whether this model returned exactly this block."""
-    return hmac.compare_digest(signature, sign(thinking))
 
 
 def bind(request: wire.Request, content: Iterable[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:

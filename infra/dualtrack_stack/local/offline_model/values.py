@@ -43,7 +43,7 @@ def chosen(schema: Mapping[str, Any], prompt: str) -> Any:
     def told(value: Any) -> Any:
         if value == _TEXT:
             return next(texts, "")
-        return [int(key) for key, _ in listed] if value == [0] else value
+        return [int(key) for key, _ in listed if key.isdecimal()] if value == [0] else value
 
     value = smallest(schema)
     return {name: told(item) for name, item in value.items()} if isinstance(value, dict) else value
