@@ -154,6 +154,7 @@ def test_the_offline_model_calls_the_project_s_tool(project: Project, url: str) 
     assert "weather" in said
     assert "-12 °C, snow" in said
     assert "7 credits" in said
+    assert "You answer questions about the weather" in said, "the project's prompt is quoted"
 
 
 def test_the_page_is_served(url: str) -> None:

@@ -145,6 +145,7 @@ WEATHER: Final = {
         ('weather {"city": "Ottawa"}', {"city": "Ottawa"}),
         ("weather days=2 wind=3 city=Ottawa", {"days": 2}),
         ("weather city=Ottawa, days=2; thanks", {"city": "Ottawa", "days": 2}),
+        ('weather city="New York", days=2', {"city": "New York", "days": 2}),
         ("weather", {}),
         ("weather {}", {}),
         ("How is the weather in Ottawa?", None),

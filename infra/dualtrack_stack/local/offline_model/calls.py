@@ -27,7 +27,7 @@ _EARLIER = re.compile(
 )
 _NAME = re.compile(r"[a-zA-Z0-9_-]{3,128}")
 _JSON = re.compile(r"[ \t\n`:(]*+\{")
-_PAIR = re.compile(r'\s+(\w+)=("(?:[^"\\]|\\.)*"|[^\s"]\S*)')
+_PAIR = re.compile(r'\s+(\w+)=("(?:[^"\\]|\\.)*"[,;]?|[^\s"]\S*)')
 
 
 @dataclass(frozen=True, slots=True)
