@@ -424,9 +424,14 @@ def test_every_result_is_in_the_answer() -> None:
 
 
 def test_a_record_that_is_sent_whole_is_used_directly() -> None:
-    past = [("user", ["[ID:q1] Name?"]), ("assistant", ["[ID:q1-r] The secret name is Rumpelstilzchen."])]
+    past = [
+        ("user", ["[ID:q1] Name?"]),
+        ("assistant", [f"[ID:q1-r] {MARK}\n\nThe secret name is Rumpelstilzchen."]),
+    ]
     said = reply.decide(request("[ID:q2] What is the secret name?", past=past))
     assert "Rumpelstilzchen" in said.content[0]["text"]
+    about_the_model = reply.decide(request("[ID:q2] Offline language model rules?", past=past))
+    assert "Rumpelstilzchen" not in about_the_model.content[0]["text"]
 
 
 # Summaries

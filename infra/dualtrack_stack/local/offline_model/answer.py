@@ -205,8 +205,9 @@ def _from_file(file: AttachedText, wanted: frozenset[str]) -> str:
 
 def _whole_record(seen: Transcript, wanted: frozenset[str]) -> PastRecord | None:
     """A short record that is in the conversation in full."""
-    whole = [record for record in seen.past if record.whole and overlap(wanted, record.text) >= 2]
-    return max(whole, key=lambda record: overlap(wanted, record.text)) if whole else None
+    shared = {record: overlap(wanted, without_notes(record.text)) for record in seen.past if record.whole}
+    best = max(shared, key=shared.__getitem__, default=None)
+    return best if best and shared[best] >= 2 else None
 
 
 def _shortened(text: str, limit: int) -> str:
