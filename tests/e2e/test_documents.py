@@ -29,9 +29,11 @@ FIRST: Final = "docs/first-hour.md"
 RECIPES: Final = "docs/extend.md"
 """Followed by tests/unit/test_extend.py."""
 
-SHOWN: Final = ("retrieve_full_context", "[q1-r]", "[q1-r-sum]", "turn 1", '"status":', "-12 °C")
+SHOWN: Final = (
+    "retrieve_full_context", "[q1-r]", "[q1-r-sum]", "turn 1", '"status":', "-12 °C", "“You answer questions about the weather",
+)  # fmt: skip
 """Words of these commands, in what they print: the follow-up, a record, the summarised track, a receipt, the API, the
-answer of a project's own tool."""
+answer of a project's own tool, the prompt of its own agent."""
 
 
 @pytest.fixture(scope="module")
