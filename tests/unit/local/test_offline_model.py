@@ -308,6 +308,17 @@ def test_documentation_is_searched_only_for_what_the_samples_contain(
     assert calls(f"[ID:q1] {question}") == expected
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [("Hello.", "That is no question, so"), ("Write me a function", "I know nothing about that, so")],
+)
+def test_what_no_tool_fits_is_answered_by_how_tools_are_called(question: str, said: str) -> None:
+    text = reply.decide(request(f"[ID:q1] {question}", tools=[WEATHER, *ALL])).content[0]["text"]
+    assert said in text
+    assert "- `weather city=… days=… dates=…`\n- `retrieve_full_context id=…`" in text
+    assert "- `" not in reply.decide(request(f"[ID:q1] {question}")).content[0]["text"]
+
+
 # The prompt
 
 

@@ -175,15 +175,16 @@ def _without_tools(seen: Transcript, wanted: frozenset[str], offered: Mapping[st
     if seen.files:
         return "\n\n".join(_from_file(file, wanted) for file in seen.files)
     attached = f"It came with {seen.media} attachment(s), which I cannot read. " if seen.media else ""
-    return attached + _nothing_known(offered)
+    about = "I know nothing about that" if wanted else "That is no question"
+    return f"{attached}{about}, so I called no tool.{_how_to_call(offered)}"
 
 
-def _nothing_known(offered: Mapping[str, Mapping[str, Any]]) -> str:
+def _how_to_call(offered: Mapping[str, Mapping[str, Any]]) -> str:
     tools = [" ".join((name, *_parameters(schema))) for name, schema in islice(offered.items(), MAX_ITEMS)]
-    how = "" if not tools else " I call a tool that a message names, with values behind the name:\n\n"
+    how = " I call a tool that a message names, with values behind the name:\n\n" if tools else ""
     listed = "\n".join(f"- `{tool}`" for tool in tools)
     real = "For answers of a language model set `ANTHROPIC_API_KEY` and start dualtrack again."
-    return f"I know nothing about that, so I called no tool.{how}{listed}\n\n{real}"
+    return f"{how}{listed}\n\n{real}"
 
 
 def _parameters(schema: Mapping[str, Any]) -> Iterator[str]:
