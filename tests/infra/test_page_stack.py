@@ -52,9 +52,15 @@ def only(kind: str, of: Template | None = None) -> dict[str, Any]:
     return properties
 
 
-def policy_of(of: Template) -> dict[str, Any]:
-    config: dict[str, Any] = only("AWS::CloudFront::ResponseHeadersPolicy", of)["ResponseHeadersPolicyConfig"]
-    return config
+def headers_of(of: Template, path: str = "") -> dict[str, Any]:
+    """The headers that CloudFront adds to the page's files, or to the one at a path."""
+    config = only("AWS::CloudFront::Distribution", of)["DistributionConfig"]
+    found = [each for each in config["CacheBehaviors"] if each["PathPattern"] == path]
+    (behaviour,) = found if path else [config["DefaultCacheBehavior"]]
+    policies = of.find_resources("AWS::CloudFront::ResponseHeadersPolicy")
+    policy = policies[behaviour["ResponseHeadersPolicyId"]["Ref"]]
+    headers: dict[str, Any] = policy["Properties"]["ResponseHeadersPolicyConfig"]
+    return headers
 
 
 def directives(policy: str) -> dict[str, str]:
@@ -97,7 +103,7 @@ def test_the_policy_lets_the_page_call_only_its_origin_sign_in_and_bucket() -> N
         client_id="client-1",
         uploads_bucket=BUCKET,
     )
-    security = policy_of(Template.from_stack(stack))["SecurityHeadersConfig"]
+    security = headers_of(Template.from_stack(stack))["SecurityHeadersConfig"]
     policy = directives(security["ContentSecurityPolicy"]["ContentSecurityPolicy"])
     assert policy["default-src"] == "'none'"
     assert policy["script-src"] == policy["style-src"] == "'self'"
@@ -110,14 +116,35 @@ def test_the_policy_lets_the_page_call_only_its_origin_sign_in_and_bucket() -> N
     assert policy["frame-ancestors"] == "'none'"
     assert policy["require-trusted-types-for"] == "'script'"
     assert policy["trusted-types"].split() == ["dompurify", "workers"]
-    assert policy["worker-src"] == "'self'"
+    assert policy["worker-src"] == policy["frame-src"] == "'self'"
     assert security["StrictTransportSecurity"]["AccessControlMaxAgeSec"] == 365 * 24 * 3600
     assert security["FrameOptions"]["FrameOption"] == "DENY"
 
 
+def test_the_frame_for_diagrams_alone_may_be_framed_and_has_an_origin_of_its_own() -> None:
+    security = headers_of(template(), f"/{web.DIAGRAM}")["SecurityHeadersConfig"]
+    policy = directives(security["ContentSecurityPolicy"]["ContentSecurityPolicy"])
+    assert policy == {
+        "sandbox": "allow-scripts",
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'unsafe-inline'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'self'",
+    }
+    assert security["FrameOptions"]["FrameOption"] == "SAMEORIGIN"
+    assert web.DIAGRAM in web.files()
+
+
 def behaviours() -> dict[str, dict[str, Any]]:
+    """Those of the API."""
     behaviors = only("AWS::CloudFront::Distribution")["DistributionConfig"]["CacheBehaviors"]
-    return {behavior["PathPattern"]: behavior for behavior in behaviors}
+    return {
+        behavior["PathPattern"]: behavior
+        for behavior in behaviors
+        if behavior["PathPattern"] != f"/{web.DIAGRAM}"
+    }
 
 
 def test_the_api_is_called_at_its_own_host_and_stage() -> None:

@@ -34,7 +34,7 @@ class _Files(StaticFiles):
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
-        response.headers.update(web.headers())
+        response.headers.update(web.headers(path))
         return response
 
 

@@ -91,7 +91,6 @@ _HOP_BY_HOP: Final = frozenset(
         "upgrade",
     }
 )
-_PAGE_HEADERS: Final = web.headers()
 
 
 class Anything(PathConvertor):
@@ -317,7 +316,7 @@ class Front:
         if path not in web.files():  # the file system is not asked about a name from outside
             return error(404, "not_found", "Not found.")
         response = await StaticFiles(directory=web.FOLDER).get_response(path, request.scope)
-        response.headers.update(_PAGE_HEADERS)
+        response.headers.update(web.headers(path))
         return response
 
 

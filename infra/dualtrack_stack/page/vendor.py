@@ -29,6 +29,9 @@ class Copy:
 
 HIGHLIGHT: Final = "@highlightjs/cdn-assets@11.12.0"
 KATEX: Final = "katex@0.19.1"
+MERMAID: Final = "@mermaid-js/tiny@12.0.0"
+"""Mermaid by its own makers in one file, without mind maps, architecture diagrams, formulas and the ELK layout, which
+are half of its size."""
 
 LANGUAGES: Final = {
     "bash": "7db1758fe6f04cd410760c29879812a3774edc54edcc91323511a24efc0b9e61",
@@ -177,6 +180,18 @@ COPIES: Final = (
         "katex.LICENSE",
         "766ccc1f306c885aa45542a9846bbd0a505b27a0374f146778171c2254ce18e3",
     ),
+    Copy(
+        MERMAID,
+        "dist/mermaid.tiny.js",
+        "mermaid.js",
+        "9f2807e402479d2864bfd9a95052076fc69d0ff45a0b25148b84b70fc33425b9",
+    ),
+    Copy(
+        MERMAID,
+        "LICENSE",
+        "mermaid.LICENSE",
+        "ec9fb67dcb25eccc416ed56e1aab819222c805a2a4bfe4cb19e7556bf2ffde80",
+    ),
     *(
         Copy(HIGHLIGHT, f"es/languages/{name}.min.js", f"highlight/{name}.js", digest)
         for name, digest in LANGUAGES.items()
@@ -184,7 +199,7 @@ COPIES: Final = (
     *(Copy(KATEX, f"dist/fonts/{name}", f"katex/fonts/{name}", digest) for name, digest in FONTS.items()),
 )
 """Markdown (MIT), sanitising (Apache-2.0 or MPL-2.0), server-sent events (MIT), typeface (OFL-1.1), colours of code
-(BSD-3-Clause), formulas (MIT)."""
+(BSD-3-Clause), formulas (MIT), diagrams (MIT)."""
 
 
 def without_source_map(content: bytes) -> bytes:

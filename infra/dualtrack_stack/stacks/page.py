@@ -63,6 +63,9 @@ class PageStack(Stack):
         self._stage = stage
         self._edge = edge
         self.files = self._bucket()
+        self._origin = origins.S3BucketOrigin.with_origin_access_control(
+            self.files, origin_access_control=self._reader()
+        )
         self.distribution = self._distribution(
             api_url, sign_in_url, *_bucket_origins(uploads_bucket, self.region)
         )
@@ -93,17 +96,11 @@ class PageStack(Stack):
             "Distribution",
             comment=f"Page and API of {self._stage.prefix}",
             default_root_object="index.html",
-            default_behavior=cloudfront.BehaviorOptions(
-                origin=origins.S3BucketOrigin.with_origin_access_control(
-                    self.files, origin_access_control=self._reader()
-                ),
-                viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
-                allowed_methods=cloudfront.AllowedMethods.ALLOW_GET_HEAD,
-                cache_policy=cloudfront.CachePolicy.CACHING_OPTIMIZED,
-                response_headers_policy=self._headers(*called),
-                compress=True,
-            ),
-            additional_behaviors=dict.fromkeys(_API_PATHS, _to_api(api_url, self._key_door())),
+            default_behavior=self._files_with(self._page_headers(*called)),
+            additional_behaviors={
+                f"/{web.DIAGRAM}": self._files_with(self._diagram_headers()),
+                **dict.fromkeys(_API_PATHS, _to_api(api_url, self._key_door())),
+            },
             **self._domain(),
             http_version=cloudfront.HttpVersion.HTTP2_AND_3,
             price_class=cloudfront.PriceClass.PRICE_CLASS_100,
@@ -125,6 +122,16 @@ class PageStack(Stack):
             "CloudFront's own certificate brings its own TLS policy; a custom domain sets one.",
         )
         return distribution
+
+    def _files_with(self, headers: cloudfront.ResponseHeadersPolicy) -> cloudfront.BehaviorOptions:
+        return cloudfront.BehaviorOptions(
+            origin=self._origin,
+            viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
+            allowed_methods=cloudfront.AllowedMethods.ALLOW_GET_HEAD,
+            cache_policy=cloudfront.CachePolicy.CACHING_OPTIMIZED,
+            response_headers_policy=headers,
+            compress=True,
+        )
 
     def _key_door(self) -> cloudfront.Function:
         """Leads requests with an API key to their own door; its name must be unique in the account."""
@@ -153,22 +160,31 @@ class PageStack(Stack):
             "minimum_protocol_version": cloudfront.SecurityPolicyProtocol.TLS_V1_2_2021,
         }
 
-    def _headers(self, *called: str) -> cloudfront.ResponseHeadersPolicy:
+    def _page_headers(self, *called: str) -> cloudfront.ResponseHeadersPolicy:
+        return self._headers(
+            "Headers", "page", web.content_security_policy(*called), cloudfront.HeadersFrameOption.DENY
+        )
+
+    def _diagram_headers(self) -> cloudfront.ResponseHeadersPolicy:
+        return self._headers(
+            "DiagramHeaders", "diagram", web.DIAGRAM_POLICY, cloudfront.HeadersFrameOption.SAMEORIGIN
+        )
+
+    def _headers(
+        self, construct_id: str, name: str, policy: str, framed: cloudfront.HeadersFrameOption
+    ) -> cloudfront.ResponseHeadersPolicy:
         return cloudfront.ResponseHeadersPolicy(
             self,
-            "Headers",
+            construct_id,
             # unique in the account, like the reader's name
-            response_headers_policy_name=f"{self._stage.prefix}-page-{self.region}",
-            comment=f"Security headers of the page of {self._stage.prefix}",
+            response_headers_policy_name=f"{self._stage.prefix}-{name}-{self.region}",
+            comment=f"Security headers of the {name} of {self._stage.prefix}",
             security_headers_behavior=cloudfront.ResponseSecurityHeadersBehavior(
                 content_security_policy=cloudfront.ResponseHeadersContentSecurityPolicy(
-                    content_security_policy=web.content_security_policy(*called),
-                    override=True,
+                    content_security_policy=policy, override=True
                 ),
                 content_type_options=cloudfront.ResponseHeadersContentTypeOptions(override=True),
-                frame_options=cloudfront.ResponseHeadersFrameOptions(
-                    frame_option=cloudfront.HeadersFrameOption.DENY, override=True
-                ),
+                frame_options=cloudfront.ResponseHeadersFrameOptions(frame_option=framed, override=True),
                 referrer_policy=cloudfront.ResponseHeadersReferrerPolicy(
                     referrer_policy=cloudfront.HeadersReferrerPolicy.NO_REFERRER, override=True
                 ),

@@ -39,8 +39,9 @@ class Files:
 
 
 def on_demand(files: Files) -> list[str]:
-    """The loaded files for colours and formulas."""
-    return [path for path in files.loaded if path.startswith(("lib/highlight/", "lib/katex/", "js/colour"))]
+    """The loaded files for colours, formulas and diagrams."""
+    of_them = ("lib/highlight/", "lib/katex/", "js/colour", "lib/mermaid", "js/diagram", "diagram")
+    return [path for path in files.loaded if path.startswith(of_them)]
 
 
 def test_the_page_is_light_until_the_first_answer_and_loads_only_what_it_shows(
@@ -62,7 +63,7 @@ def test_the_page_is_light_until_the_first_answer_and_loads_only_what_it_shows(
     done = reader.ask(script.question())
     done.locator(".hljs-keyword").first.wait_for()
     assert {"lib/highlight/core.js", "lib/highlight/python.js"} <= set(on_demand(files))
-    assert not [path for path in on_demand(files) if "katex" in path]
+    assert not [path for path in on_demand(files) if "katex" in path or "diagram" in path]
 
 
 def test_a_slow_first_load_is_not_blank(visit: Callable[..., Reader]) -> None:

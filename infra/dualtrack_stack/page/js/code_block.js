@@ -1,5 +1,5 @@
 /**
- * Code in a frame: its language, a button that copies it, and colours once `colourCode` is called.
+ * Code in a frame: its language, a button that copies it, and colours or a diagram once they are asked for.
  */
 import { h, icon } from "./dom.js";
 import { grammarOf } from "./languages.js";
@@ -32,4 +32,36 @@ export function colourCode(element, most) {
       () => {},
     );
   return blocks.length;
+}
+
+const MARGIN = "200px"; // so far ahead of the reader a diagram is drawn
+
+const inSight = new IntersectionObserver(
+  (changes) => {
+    const near = changes.filter((change) => change.isIntersecting);
+    near.sort((one, other) => one.boundingClientRect.top - other.boundingClientRect.top);
+    for (const { target } of near) {
+      inSight.unobserve(target);
+      import("./diagrams.js").then(
+        ({ drawDiagram }) => drawDiagram(target),
+        () => {}, // it stays code
+      );
+    }
+  },
+  { rootMargin: MARGIN },
+);
+
+/** Draws an element's Mermaid diagrams, up to a limit, once the reader is near. Returns their number. */
+export function drawDiagrams(element, most) {
+  const blocks = [...element.querySelectorAll(".code code[data-language=mermaid i]")].map((code) =>
+    code.closest(".code"),
+  );
+  for (const block of blocks.slice(0, most)) inSight.observe(block);
+  for (const block of blocks.slice(most)) note(block, "too many");
+  return Math.min(blocks.length, most);
+}
+
+/** Says in a word why a diagram stays code. */
+export function note(block, why) {
+  block.querySelector(".code-head span").append(`, ${why}`);
 }

@@ -3,12 +3,12 @@
  *
  * Nothing is loaded automatically (an image's address can carry data away): images become links.
  * `MarkdownView` redraws only the blocks that changed, so text can stream into it; a complete block gets its
- * colours and formulas, whose modules are loaded only then.
+ * colours, formulas and diagrams, whose modules are loaded only then.
  */
 import { Marked, Tokenizer } from "../lib/marked.js";
 import "../lib/purify.js";
 import * as blocks from "./blocks.js";
-import { codeBlock, colourCode } from "./code_block.js";
+import { codeBlock, colourCode, drawDiagrams } from "./code_block.js";
 import { h } from "./dom.js";
 import * as math from "./math_syntax.js";
 
@@ -71,6 +71,7 @@ const LONGEST = 60_000; // characters
 const MOST_BLOCKS = 3000;
 const MOST_SIGNS = 1000; // of emphasis in a passage: marked's time grows with their square
 const MOST_CODE = 100; // coloured blocks of an answer
+const MOST_DIAGRAMS = 20;
 const MOST_TEX = 20_000; // characters of an answer's drawn formulas
 
 const headings = { shift: 0 };
@@ -175,6 +176,7 @@ export class MarkdownView {
   #element;
   #blocks = []; // {key, nodes, ended}
   #code = MOST_CODE;
+  #diagrams = MOST_DIAGRAMS;
   #tex = MOST_TEX;
 
   constructor(element) {
@@ -213,6 +215,7 @@ export class MarkdownView {
 
   #finish(element) {
     this.#code -= colourCode(element, this.#code);
+    this.#diagrams -= drawDiagrams(element, this.#diagrams);
     const formulas = [element, ...element.querySelectorAll(".math")].filter((candidate) => {
       if (!candidate.matches(".math") || candidate.textContent.length > this.#tex) return false;
       this.#tex -= candidate.textContent.length;

@@ -1,0 +1,89 @@
+/**
+ * Diagrams by Mermaid, one at a time, each in a frame of its own that is gone once its picture is there.
+ *
+ * What comes back is shown as an image, which runs no script, loads nothing and has no links. The source stays:
+ * on request, as the image's text, and alone where no picture can be made.
+ */
+import { note } from "./code_block.js";
+import { h } from "./dom.js";
+import { start } from "./format.js";
+
+const FRAME = new URL("../diagram.html", import.meta.url).href;
+
+const PATIENCE = 5000; // milliseconds for a diagram, after its frame has loaded
+const LONGEST = 5000; // characters of a diagram
+const LARGEST = 1_000_000; // characters of its picture
+const LONGEST_SIDE = 10_000; // pixels
+const ALTERNATIVE = 500; // characters of the source as the image's text
+
+let last = Promise.resolve();
+
+/** Draws the diagram of a code block, after those before it. */
+export function drawDiagram(block) {
+  last = last.then(async () => {
+    if (!block.isConnected) return;
+    const source = block.querySelector("code").textContent;
+    const picture = source.length > LONGEST ? { problem: "too large" } : await pictureOf(source);
+    if (picture.problem) note(block, picture.problem);
+    else show(block, source, picture);
+  });
+}
+
+/** `{svg, width, height}` or `{problem}`. */
+function pictureOf(source) {
+  const frame = h("iframe", {
+    class: "diagram-frame",
+    src: FRAME,
+    sandbox: "allow-scripts",
+    title: "Diagram",
+    tabindex: "-1",
+    "aria-hidden": "true",
+  });
+  return new Promise((resolve) => {
+    let timer = 0;
+    const end = (picture) => {
+      clearTimeout(timer);
+      frame.remove();
+      resolve(picture);
+    };
+    const begin = () => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = ({ data }) => end(checked(data));
+      timer = setTimeout(end, PATIENCE, { problem: "too slow" });
+      frame.contentWindow.postMessage(source, "*", [port2]); // its origin has no name
+    };
+    frame.addEventListener("load", begin, { once: true });
+    document.body.append(frame);
+  });
+}
+
+function checked(answer) {
+  const { svg, width, height, problem } = Object(answer);
+  if (typeof svg !== "string") return { problem: problem === "too large" ? problem : "invalid" };
+  const isSide = (side) => Number.isFinite(side) && side > 0 && side <= LONGEST_SIDE;
+  return svg.length <= LARGEST && isSide(width) && isSide(height)
+    ? { svg, width, height }
+    : { problem: "too large" };
+}
+
+function show(block, source, { svg, width, height }) {
+  const address = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+  const code = block.querySelector("pre");
+  const image = h("img", {
+    src: address,
+    alt: `Diagram: ${start(source, ALTERNATIVE)}`,
+    width: Math.ceil(width),
+    height: Math.ceil(height),
+  });
+  image.style.setProperty("--natural", `${width}px`);
+  // an address that is gone cannot be opened apart, where the picture would be a document
+  for (const event of ["load", "error"]) image.addEventListener(event, () => URL.revokeObjectURL(address));
+  const toggle = h("button", { type: "button", class: "copy", "aria-expanded": "false" }, "Source");
+  toggle.addEventListener("click", () => {
+    code.hidden = !code.hidden;
+    toggle.setAttribute("aria-expanded", String(!code.hidden));
+  });
+  code.hidden = true;
+  code.before(h("div", { class: "picture", role: "group", "aria-label": "Diagram", tabindex: "0" }, image));
+  block.querySelector(".copy").before(toggle);
+}
