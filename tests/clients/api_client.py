@@ -59,6 +59,7 @@ BODIES: dict[type, dict[str, Any]] = {
     models.KeyChangeBody: {"name": "cron", "caps": {"credits_total": None}},
     models.WebhookBody: {"url": "https://hooks.example.com/", "events": ["chat.done"], "profiles": []},
     models.RotationBody: {"overlap": 0},
+    models.TimesBody: {"cron": "0 8 * * *", "timezone": "Europe/Berlin"},
     models.ScheduleBody: {"message": "Hello.", "rate": "1 hour", "timezone": "Europe/Berlin"},
     models.ScheduleChangeBody: {"paused": True},
     models.DecisionsBody: {"decisions": [{"id": "q1-t1", "approve": True}]},

@@ -74,6 +74,7 @@ def _story_of_ann(samples: Collector, ann: Person, script: Script) -> None:
 def _schedules_of_ann(samples: Collector, ann: Person) -> None:
     """A schedule, made, listed, paused and deleted."""
     made = {"message": "What is new?", "name": "morning", "cron": "0 8 * * 1-5", "timezone": "Europe/Berlin"}
+    samples.call(ann, "POST", "/v1/schedules/next", {"cron": made["cron"], "timezone": made["timezone"]})
     where = f"/v1/schedules/{samples.call(ann, 'POST', '/v1/schedules', made).json()['schedule_id']}"
     samples.call(ann, "GET", "/v1/schedules")
     samples.call(ann, "PATCH", where, {"paused": True})

@@ -1,4 +1,4 @@
-"""``dualtrack schedules create | list | show | pause | resume | delete`` (docs/schedules.md)."""
+"""``dualtrack schedules next | create | list | show | pause | resume | delete`` (docs/schedules.md)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from dualtrack_stack.cli.target import TargetOptions, open_target
 from dualtrack_stack.cli.transcript import one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dualtrack import answers
 
 schedule_argument = click.argument("schedule_id", metavar="SCHEDULE", callback=id_types.SCHEDULE)
@@ -22,12 +24,38 @@ def schedule_commands() -> None:
     """Messages that become chats at their times, with nobody waiting."""
 
 
+def times_options(command: Callable[..., None]) -> Callable[..., None]:
+    """When it is due."""
+    for option in (
+        click.option(
+            "--timezone", default="UTC", show_default=True, help="Of --cron and --at: Europe/Berlin."
+        ),
+        click.option("--at", help="Once: 2027-01-01T08:00:00, or with an offset."),
+        click.option("--rate", help="How often: '15 minutes', '2 hours', '1 day'."),
+        click.option("--cron", help="Minute, hour, day, month, weekday: '0 8 * * 1-5'."),
+    ):
+        command = option(command)
+    return command
+
+
+@schedule_commands.command("next")
+@times_options
+@stack_options
+@json_option
+def next_(*, stack: TargetOptions, as_json: bool, **wanted: str | None) -> None:
+    """Show when a schedule would be due. Nothing is made."""
+    body = {name: text for name, text in wanted.items() if text}
+    with exit_codes(), open_target(stack, report) as target, target.client() as client:
+        answer: answers.DueTimes = client.call("POST", "/v1/schedules/next", body=body)
+        if as_json:
+            print_json(answer)
+        else:
+            click.echo("\n".join(answer["next"]))
+
+
 @schedule_commands.command()
 @click.argument("message")
-@click.option("--cron", help="Minute, hour, day, month, weekday: '0 8 * * 1-5'.")
-@click.option("--rate", help="How often: '15 minutes', '2 hours', '1 day'.")
-@click.option("--at", help="Once: 2027-01-01T08:00:00, or with an offset.")
-@click.option("--timezone", default="UTC", show_default=True, help="Of --cron and --at: Europe/Berlin.")
+@times_options
 @click.option("--name", default="", help="Shown wherever it is listed.")
 @click.option("--profile", help="The agent; by default the conversation's, else `assistant`.")
 @click.option("--conversation", help="The conversation to continue; by default a new one each time.")

@@ -402,7 +402,9 @@ def test_a_diagram_runs_nothing_and_loads_nothing(sheet: Sheet, attack: str) -> 
     own = sheet.page.url.removesuffix("parts")
     assert [url for url in asked if not url.startswith((own, f"blob:{own}"))] == []
     assert answer.locator("a, svg:not(.icon), script, foreignObject, iframe, object").count() == 0
-    sheet.errors[:] = [error for error in sheet.errors if "violates the following Content Security" not in error]
+    sheet.errors[:] = [
+        error for error in sheet.errors if "violates the following Content Security" not in error
+    ]
 
 
 REACH = """async () => {
@@ -429,7 +431,9 @@ def test_the_frame_has_no_origin_and_reaches_nothing(sheet: Sheet) -> None:
     sheet.page.goto(f"{own}diagram.html")
     assert sheet.page.evaluate(REACH) == ["null", 0, []]
     sheet.page.goto(f"{own}parts")
-    with sheet.page.expect_event("framenavigated", lambda frame: frame.url.endswith("diagram.html")) as framed:
+    with sheet.page.expect_event(
+        "framenavigated", lambda frame: frame.url.endswith("diagram.html")
+    ) as framed:
         sheet.page.evaluate(
             "document.body.append(Object.assign(document.createElement('iframe'), {src: '/diagram.html'}))"
         )
@@ -446,7 +450,9 @@ def test_the_frame_has_no_origin_and_reaches_nothing(sheet: Sheet) -> None:
     sheet.errors.clear()
 
 
-@pytest.mark.parametrize("answer", [7, None, {"svg": 7}, {"svg": "<svg/>", "width": 1e9, "height": 1}, {"problem": "<b>x</b>"}])
+@pytest.mark.parametrize(
+    "answer", [7, None, {"svg": 7}, {"svg": "<svg/>", "width": 1e9, "height": 1}, {"problem": "<b>x</b>"}]
+)
 def test_what_the_frame_says_is_checked(sheet: Sheet, answer: object) -> None:
     """A frame that was taken over can send anything: no more than a word of the page's own is shown."""
     told = f"addEventListener('message', ({{ ports: [port] }}) => port.postMessage({json.dumps(answer)}))"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.api import models
 from dualtrack.chat.run_schedules import Starting, run_schedules
 
 if TYPE_CHECKING:
@@ -45,6 +47,37 @@ def test_a_schedule_is_made_listed_paused_and_deleted(api: Api) -> None:
     assert api.call("GET", "/v1/schedules").json == {"schedules": []}
 
 
+@pytest.mark.parametrize(
+    ("body", "due"),
+    [
+        (
+            {"cron": "30 2 * * *", "timezone": "Europe/Berlin"},
+            ["2027-03-27T02:30:00+01:00", "2027-03-28T03:00:00+02:00", "2027-03-29T02:30:00+02:00"],
+        ),
+        ({"at": "2027-03-27T00:00:00Z", "timezone": "Asia/Tokyo"}, ["2027-03-27T09:00:00+09:00"]),
+        (
+            {"rate": "2 days"},
+            ["2027-03-28T12:00:00+00:00", "2027-03-30T12:00:00+00:00", "2027-04-01T12:00:00+00:00"],
+        ),
+    ],
+)
+def test_due_times_are_shown_in_their_zone_before_anything_is_made(
+    api: Api, body: dict[str, Any], due: list[str]
+) -> None:
+    """Over the change to summer time too."""
+    api.world.clock.now = datetime(2027, 3, 26, 12, tzinfo=UTC).timestamp()
+    assert api.call("POST", "/v1/schedules/next", body).json == {"next": due}
+    assert api.call("GET", "/v1/schedules").json == {"schedules": []}
+
+
+def test_a_conversation_that_a_schedule_began_names_it(api: Api) -> None:
+    schedule = made(api)
+    api.world.ask("Hello?", api.user)
+    run(api, 3_600)
+    listed = api.call("GET", "/v1/conversations").json["conversations"]
+    assert [each.get("schedule_id") for each in listed] == [schedule["schedule_id"], None]
+
+
 def test_its_runs_have_their_chats_their_ends_and_their_costs(api: Api) -> None:
     schedule = made(api)
     run(api, 3_600)
@@ -79,6 +112,9 @@ def test_what_is_no_schedule_is_refused_and_stores_nothing(api: Api, body: dict[
     assert answer.status == 400
     assert word in answer.json["error"]["message"]
     assert api.call("GET", "/v1/schedules").json == {"schedules": []}
+    times = {name: text for name, text in body.items() if name in models.TimesBody.model_fields}
+    if times == body:
+        assert api.call("POST", "/v1/schedules/next", times).json == answer.json, "in the same words"
 
 
 def test_its_conversation_must_be_there_and_have_its_agent(api: Api) -> None:

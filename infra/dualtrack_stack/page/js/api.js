@@ -265,6 +265,11 @@ export class Api {
     return this.#json("GET", `/v1/schedules/${scheduleId}`);
   }
 
+  /** Resolves to `{next}`, the due times that a schedule of these times would have. */
+  dueTimes(times) {
+    return this.#json("POST", "/v1/schedules/next", { body: times });
+  }
+
   makeSchedule(body) {
     return this.#json("POST", "/v1/schedules", { body });
   }

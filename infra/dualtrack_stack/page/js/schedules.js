@@ -2,6 +2,7 @@
 import { agentName, agentsOf } from "./agents.js";
 import { close, show } from "./dialogs.js";
 import { announce, h } from "./dom.js";
+import { showDueTimes } from "./due_times.js";
 import { moment, start } from "./format.js";
 import { action, focusIn, sending, sure } from "./panel.js";
 import { KINDS, outcomeOf, ruleOf, stateOf, timesOf } from "./schedule_words.js";
@@ -189,7 +190,7 @@ function maker(view) {
     await redraw(view, made.schedule_id);
     announce(`Made. It is due next at ${moment(made.next[0])}.`);
   };
-  return h(
+  const details = h(
     "details",
     { class: "agent-details" },
     h("summary", {}, "Make a schedule"),
@@ -207,6 +208,8 @@ function maker(view) {
       h("button", { class: "button primary" }, "Make the schedule"),
     ),
   );
+  showDueTimes(view.api, details);
+  return details;
 }
 
 const agentField = (agents) =>
@@ -279,7 +282,7 @@ function whenFields() {
       "When",
       h(
         "select",
-        { name: "kind", onchange: (event) => choose(event.target.value) },
+        { name: "kind", oninput: (event) => choose(event.target.value) },
         Object.entries(KINDS).map(([value, { label }]) => h("option", { value }, label)),
       ),
     ),

@@ -214,6 +214,14 @@ export class Sidebar {
   #titled(conversation) {
     return [
       this.#running(conversation),
+      conversation.schedule_id
+        ? h(
+            "span",
+            { class: "scheduled-mark" },
+            icon("clock"),
+            h("span", { class: "visually-hidden" }, "Scheduled: "),
+          )
+        : "",
       titleOf(conversation),
       this.#namesAgents ? h("span", { class: "agent-of" }, agentName(conversation.profile)) : "",
     ];

@@ -410,6 +410,7 @@ class Conversation(TypedDict):
     listed_at: Annotated[Time, "When its last query began, else when it was created"]
     allowed: Annotated[Sequence[str], "Tools that its user lets run in it without being asked again"]
     running_chat_id: NotRequired[Annotated[str, "The chat that is running in it; absent if none is"]]
+    schedule_id: NotRequired[Annotated[str, "The schedule that began it, which may be deleted"]]
     forked_from: NotRequired[Annotated[str, "The conversation that it was forked from, which may be deleted"]]
     forked_before: NotRequired[Annotated[str, "The first query that it does not share with `forked_from`"]]
 
@@ -650,6 +651,12 @@ class Schedule(TypedDict):
     created_at: Annotated[Time, "When it was made"]
     key_id: Annotated[str | None, "The API key that made it, under which it runs; null: none"]
     runs: Annotated[Sequence[ScheduledRun], "The newest first, at most 20"]
+
+
+class DueTimes(TypedDict):
+    """When a schedule would be due."""
+
+    next: Annotated[Sequence[Time], "Its next due times, at most three, with the offset of its time zone"]
 
 
 class Schedules(TypedDict):

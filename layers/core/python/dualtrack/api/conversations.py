@@ -65,6 +65,8 @@ def conversation_json(conversation: Conversation, now: float) -> answers.Convers
     }
     if running := conversation.running_chat(now):
         shown["running_chat_id"] = running
+    if conversation.schedule_id:
+        shown["schedule_id"] = conversation.schedule_id
     if conversation.forked_from:
         shown["forked_from"] = conversation.forked_from
         shown["forked_before"] = query_id(conversation.ancestry.through + 1)

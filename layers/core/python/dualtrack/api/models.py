@@ -353,18 +353,9 @@ class RotationBody(RequestBody):
     ] = OVERLAP_SECONDS
 
 
-class ScheduleBody(RequestBody):
-    """A message that becomes a chat again and again, or once: `cron`, `rate` or `at`."""
+class TimesBody(RequestBody):
+    """When it is due, again and again, or once: `cron`, `rate` or `at`."""
 
-    message: Annotated[
-        Text, Field(min_length=1, max_length=SCHEDULED_CHARACTERS, description="What is asked each time.")
-    ]
-    name: Annotated[Text, Field(max_length=100, description="Shown wherever the schedule is listed.")] = ""
-    profile: OptionalProfile = None
-    conversation_id: Annotated[
-        ConversationId | None,
-        Field(description="The conversation to continue; by default a new one each time."),
-    ] = None
     cron: Annotated[
         Text | None,
         Field(
@@ -396,6 +387,20 @@ class ScheduleBody(RequestBody):
         if sum(given is not None for given in (self.cron, self.rate, self.at)) != 1:
             raise ValueError("a schedule has either cron, rate or at")
         return self
+
+
+class ScheduleBody(TimesBody):
+    """A message that becomes a chat again and again, or once."""
+
+    message: Annotated[
+        Text, Field(min_length=1, max_length=SCHEDULED_CHARACTERS, description="What is asked each time.")
+    ]
+    name: Annotated[Text, Field(max_length=100, description="Shown wherever the schedule is listed.")] = ""
+    profile: OptionalProfile = None
+    conversation_id: Annotated[
+        ConversationId | None,
+        Field(description="The conversation to continue; by default a new one each time."),
+    ] = None
 
 
 class ScheduleChangeBody(RequestBody):

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.api.conversations import find_conversation
-from dualtrack.chat.due_times import NeverDueError, check_times, due_after
+from dualtrack.chat.due_times import NeverDueError, check_times, due_after, in_zone
 from dualtrack.chat.run_schedules import next_time
 from dualtrack.clock import iso
 from dualtrack.errors import invalid_request
@@ -19,7 +19,7 @@ from dualtrack.storage.schedules import MISSED, Schedule, Times
 if TYPE_CHECKING:
     from dualtrack import answers
     from dualtrack.api.identity import ApiCaller
-    from dualtrack.api.models import ScheduleBody
+    from dualtrack.api.models import ScheduleBody, TimesBody
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.schedules import ScheduleRun
     from dualtrack.storage.stores import ScheduleStores
@@ -31,11 +31,7 @@ SHOWN_TIMES: Final = 3
 def make_schedule(stores: ScheduleStores, identity: ApiCaller, body: ScheduleBody) -> Schedule:
     """A new schedule. Raises 400, 404 for a conversation that does not exist."""
     now = int(stores.clock())
-    times = Times(body.cron or "", body.rate or "", body.at or "", body.timezone, since=now)
-    try:
-        check_times(times, now)
-    except NeverDueError as error:
-        raise invalid_request(str(error)) from None
+    times = _times(body, now)
     _check_conversation(stores, identity.user, body)
     schedule = Schedule(
         new_schedule_id(),
@@ -53,6 +49,22 @@ def make_schedule(stores: ScheduleStores, identity: ApiCaller, body: ScheduleBod
     schedule = next_time(schedule, now)
     stores.schedules.create(schedule)
     return schedule
+
+
+def due_times(body: TimesBody, now: int) -> answers.DueTimes:
+    """When a schedule that is made now would be due. Raises 400."""
+    times = _times(body, now)
+    coming = islice(due_after(times, now), SHOWN_TIMES)
+    return {"next": [in_zone(due, times.timezone) for due in coming]}
+
+
+def _times(body: TimesBody, now: int) -> Times:
+    times = Times(body.cron or "", body.rate or "", body.at or "", body.timezone, since=now)
+    try:
+        check_times(times, now)
+    except NeverDueError as error:
+        raise invalid_request(str(error)) from None
+    return times
 
 
 def _check_conversation(stores: ScheduleStores, user: str, body: ScheduleBody) -> None:

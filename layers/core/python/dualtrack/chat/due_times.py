@@ -54,6 +54,11 @@ def due_after(times: Times, moment: int) -> Iterator[int]:
     return _of_cron(times.cron, times.timezone, moment)
 
 
+def in_zone(moment: int, timezone: str) -> str:
+    """The moment as the time zone's clocks show it, with their offset: ``2026-12-01T08:00:00+01:00``."""
+    return datetime.fromtimestamp(moment, _zone(timezone)).isoformat()
+
+
 def latest_due(times: Times, first: int, now: int, most: int) -> tuple[int, ...]:
     """The due times from ``first``, itself one, to ``now``: the latest ``most``, the newest first."""
     if times.at:

@@ -377,6 +377,7 @@ def _new_conversation(new: NewChat, now: float) -> Conversation:
         latest="" if new.is_task else list_position(at, conversation_id),
         title_after=0 if new.is_task else 1,
         key_id=new.key_id,
+        schedule_id=new.schedule_id,
     )
 
 

@@ -42,6 +42,18 @@ def _shown(request: Request, schedule: Schedule, runs: int = MOST_RUNS) -> answe
 
 
 @Route(
+    "post",
+    f"{SCHEDULES}/next",
+    "Show when a schedule would be due",
+    models.TimesBody,
+    scopes=("chat",),
+    description="Nothing is made. What is never due is refused in the words of making it.",
+)
+def post_due_times(request: Request) -> Ok[answers.DueTimes]:
+    return Ok(schedules.due_times(request.body(models.TimesBody), int(request.stores.clock())))
+
+
+@Route(
     "get", SCHEDULES, "List the schedules", scopes=("read", "chat"), description="With their next due times."
 )
 def get_schedules(request: Request) -> Ok[answers.Schedules]:
