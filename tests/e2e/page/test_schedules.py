@@ -35,7 +35,8 @@ def test_a_schedule_is_made_by_keyboard_runs_is_paused_and_deleted(
     panel.get_by_text("There is none yet.").wait_for()
     panel.get_by_text("Make a schedule").focus()
     page.keyboard.press("Enter")
-    panel.get_by_label("What to ask").fill(script.question("What is new?"))
+    asked = script.question("What is new?")
+    panel.get_by_label("What to ask").fill(asked)
     panel.get_by_label("Name, if you like").fill("Morning")
     panel.get_by_label("Time zone").fill("Asia/Tokyo")
     next_times = panel.get_by_role("status")
@@ -66,7 +67,7 @@ def test_a_schedule_is_made_by_keyboard_runs_is_paused_and_deleted(
     line.get_by_role("link", name="Chat of").click()
     reader.shows("Nothing is new.")
     page.reload()
-    page.get_by_role("link", name="Scheduled: What is new?").wait_for()
+    page.get_by_role("link", name=f"Scheduled: {asked}").wait_for()
 
     page.get_by_role("button", name="Schedules").click()
     line.get_by_role("button", name="Pause Morning").click()
