@@ -188,6 +188,10 @@ def schedule_pictures(url: str) -> None:
             panel.get_by_label("When").select_option("By a cron expression")
             panel.get_by_label("Minute, hour, day, month, weekday").fill(cron)
             panel.get_by_label("Time zone").fill("Europe/Berlin")
+            panel.get_by_role("status").get_by_text("Next, in Europe/Berlin").wait_for()
+            panel.get_by_role("button", name="Make the schedule").scroll_into_view_if_needed()
+            if name == "Morning":
+                _webp(desk, "page-schedule-times")
             panel.get_by_role("button", name="Make the schedule").click()
             panel.locator("li").filter(has_text=name).wait_for()
         wait_for(lambda: receiver.of("/ok"), 300)  # of the first run
