@@ -1,4 +1,4 @@
-"""The pictures of README and docs/terminal.md, and of branches in docs/page.md, of a real run.
+"""The pictures of README and docs/terminal.md, and most of docs/page.md, of a real run.
 
 Beside ``uv run dualtrack dev --reset``:
 ``uv run --with pyte --with pillow python -m tests.drivers.pictures http://127.0.0.1:8000``.
@@ -156,6 +156,30 @@ def branch_pictures(url: str) -> None:
         _webp(phone.page, "page-branch-phone")
 
 
+def detail_pictures(url: str) -> None:
+    """The receipt of an answer, dollars and credits, the settings in the dark, the list on a phone."""
+    with chromium() as browser:
+        desk = _reader(browser, url, "light", 1280, 800)
+        for question in (QUESTION, FOLLOW_UP, OTHER, FOLLOW_UP):
+            desk.ask(question)
+        address = desk.page.url
+        desk.page.get_by_role("button", name="Receipt").first.click()
+        desk.page.get_by_text("What was done, in order").wait_for()
+        _webp(desk.page, "page-receipt")
+        desk.page.keyboard.press("Escape")
+        desk.page.get_by_role("button", name="Memory").click()
+        desk.page.get_by_text("Dollars and credits by question").wait_for()
+        _webp(desk.page, "page-usage")
+        dark = _reader(browser, url, "dark", 1280, 800, address).page
+        dark.get_by_role("button", name="Settings").click()
+        dark.locator(".tool-table").first.wait_for()
+        _webp(dark, "page-settings-dark")
+        phone = _reader(browser, url, "light", 390, 844).page
+        phone.get_by_role("button", name="Conversations", exact=True).click()
+        phone.get_by_role("link", name=QUESTION).first.wait_for()
+        _webp(phone, "page-list-phone")
+
+
 def approval_pictures(url: str) -> None:
     """An order of the support desk that waits for its customer."""
     with chromium() as browser:
@@ -221,7 +245,9 @@ def schedule_pictures(url: str) -> None:
 
 
 def _reader(browser: Browser, url: str, scheme: Any, width: int, height: int, address: str = "") -> Reader:
-    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+    page = browser.new_page(
+        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+    )
     reader = Reader(page, "", url)
     page.goto(address or url)
     page.get_by_role("button", name="Sign in").click()
@@ -260,3 +286,4 @@ if __name__ == "__main__":
         terminal_pictures()
         page_pictures(sys.argv[1])
         branch_pictures(sys.argv[1])
+        detail_pictures(sys.argv[1])

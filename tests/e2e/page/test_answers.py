@@ -439,7 +439,7 @@ def test_the_frame_has_no_origin_and_reaches_nothing(sheet: Sheet) -> None:
         )
     framed.value.wait_for_load_state()
     assert framed.value.evaluate(REACH) == ["null", 0, []]
-    with sheet.page.expect_console_message(lambda said: "frame-src" in said.text):
+    with sheet.page.expect_console_message(lambda said: 'directive: "frame-src' in said.text):
         sheet.page.evaluate(
             "document.body.append(Object.assign(document.createElement('iframe'), {src: 'https://evil.example/'}))"
         )
