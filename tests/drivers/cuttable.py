@@ -68,8 +68,7 @@ class Relay:
                 self._open |= {near, far}
             return self._whole
 
-    @staticmethod
-    def _pass(source: socket.socket, sink: socket.socket) -> None:
+    def _pass(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65_536):
                 sink.sendall(data)

@@ -1,4 +1,6 @@
 /** An answer's text. The Markdown modules are loaded with the first answer; until then the text is plain. */
+import { load } from "./patience.js";
+
 let drawing = null; // the module, once loaded
 let loading = null;
 
@@ -6,7 +8,7 @@ const SHARE = 4; // pause after a drawing, as a multiple of its time
 
 /** Resolves when answers can be drawn at once, or when loading has failed. */
 export function ready() {
-  loading ??= import("./markdown.js").then(
+  loading ??= load(() => import("./markdown.js")).then(
     (module) => {
       drawing = module;
     },

@@ -1,5 +1,7 @@
 /** The HTTP API: a method for each use case; every failure is a `Refusal` or an `Unreachable`. */
 
+import { patiently } from "./patience.js";
+
 /** An error of the API: its `code` and `message`; `detail` is the whole error. */
 export class Refusal extends Error {
   constructor(status, detail) {
@@ -72,13 +74,18 @@ export class Api {
     }
   }
 
-  async #json(method, path, options) {
-    const response = await this.open(method, path, options);
-    return response.status === 204 ? null : response.json();
+  /** What is read, or has a key, is asked for again after a lost connection: nothing is done twice. */
+  #json(method, path, { key, ...options } = {}) {
+    const headers = key && { "Idempotency-Key": key };
+    const ask = async () => {
+      const response = await this.open(method, path, { ...options, headers });
+      return response.status === 204 ? null : whole(() => response.json(), options.signal);
+    };
+    return key || method === "GET" ? patiently(ask, isPassing) : ask();
   }
 
   startChat(body, key) {
-    return this.#json("POST", "/v1/chats", { body, headers: { "Idempotency-Key": key } });
+    return this.#json("POST", "/v1/chats", { body, key });
   }
 
   chat(chatId, signal) {
@@ -143,7 +150,7 @@ export class Api {
   fork(conversationId, before, key) {
     return this.#json("POST", `/v1/conversations/${conversationId}/fork`, {
       body: { before },
-      headers: { "Idempotency-Key": key },
+      key,
     });
   }
 
@@ -173,10 +180,11 @@ export class Api {
     const path = `/v1/conversations/${conversationId}/records/${encodeURIComponent(recordId)}/attachments/${index}`;
     const parts = [];
     for (let offset = 0; offset < size; ) {
-      const response = await this.open("GET", `${path}?offset=${offset}`, {
-        headers: { Accept: "application/octet-stream" },
-      });
-      const part = await response.arrayBuffer();
+      const part = await patiently(async () => {
+        const headers = { Accept: "application/octet-stream" };
+        const response = await this.open("GET", `${path}?offset=${offset}`, { headers });
+        return whole(() => response.arrayBuffer());
+      }, isPassing);
       if (part.byteLength === 0) throw new Unreachable();
       parts.push(part);
       offset += part.byteLength;
@@ -325,6 +333,18 @@ export class Api {
     return this.#json("DELETE", "/v1/me");
   }
 }
+
+/** A response's body; the connection may be lost in the middle of it. */
+async function whole(read, signal) {
+  try {
+    return await read();
+  } catch (problem) {
+    if (signal?.aborted) throw problem;
+    throw new Unreachable();
+  }
+}
+
+const isPassing = (problem) => problem instanceof Unreachable || problem.status === 503;
 
 async function errorOf(response) {
   try {

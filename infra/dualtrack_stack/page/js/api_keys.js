@@ -1,7 +1,7 @@
 /** API keys in the settings: make one and copy it once, see what it uses, change its caps, rotate, revoke. */
 import { h } from "./dom.js";
 import { count, moment } from "./format.js";
-import { action, sending, shownOnce, sure } from "./panel.js";
+import { action, focusIn, sending, shownOnce, sure, wayBack } from "./panel.js";
 
 const SCOPES = {
   chat: "start chats, and read those",
@@ -23,7 +23,7 @@ const DAY = 86_400;
 
 /** `listed`: the API's keys; `admin`: whether the reader may give a key an administrator's scopes. */
 export function apiKeys(api, listed, admin) {
-  const section = h("section", { class: "api-keys" });
+  const section = h("section", { class: "api-keys", tabindex: "-1" });
   draw({ api, section, admin, keys: listed.keys });
   return section;
 }
@@ -60,7 +60,7 @@ async function changed(view, act) {
   const done = await act();
   view.keys = (await view.api.keys()).keys;
   draw(view, { made: done?.key ? done : null });
-  view.section.querySelector("[data-focus], h3")?.focus();
+  focusIn(view.section);
 }
 
 /** The same for an action without a form; what the API refuses is said above the list. */
@@ -71,22 +71,26 @@ function line(view, key) {
   const act = (text, onclick) => action(text, key.name, onclick);
   const item = h("li", {});
   const show = (...content) => item.replaceChildren(...head(key), ...content);
+  const instead = (asked) => {
+    show(asked(wayBack(item, actions)));
+    focusIn(item);
+  };
   const actions = () =>
     show(
       h(
         "p",
         { class: "notice-actions" },
-        act("Change", () => show(capsForm(view, key, actions))),
+        act("Change", () => instead((back) => capsForm(view, key, back))),
         act("Rotate", () =>
-          show(
-            sure("Make a new secret? The old one works for another 24 hours.", "Rotate", actions, () =>
+          instead((back) =>
+            sure("Make a new secret? The old one works for another 24 hours.", "Rotate", back, () =>
               change(view, () => api.rotateKey(key.key_id)),
             ),
           ),
         ),
         act("Revoke", () =>
-          show(
-            sure("Revoke it? Its next request is refused; this cannot be undone.", "Revoke", actions, () =>
+          instead((back) =>
+            sure("Revoke it? Its next request is refused; this cannot be undone.", "Revoke", back, () =>
               change(view, () => api.revokeKey(key.key_id)),
             ),
           ),
@@ -129,6 +133,8 @@ function spent(name, { caps, used, held }) {
 
 const amount = (name, value) => (name.startsWith("dollars") ? `$${Number(value.toFixed(4))}` : count(value));
 
+const nameField = (more) => h("input", { name: "key_name", required: true, maxlength: 100, ...more });
+
 const capFields = (caps = {}) =>
   Object.entries(CAPS).map(([name, label]) =>
     h(
@@ -162,7 +168,7 @@ function capsForm(view, key, back) {
   };
   return sending(
     save,
-    h("label", {}, "Name", h("input", { name: "key_name", required: true, maxlength: 100, value: key.name })),
+    h("label", {}, "Name", nameField({ value: key.name, "data-focus": true })),
     h("div", { class: "field-row" }, capFields(key.caps)),
     h(
       "div",
@@ -195,7 +201,7 @@ function maker(view) {
     h("summary", {}, "Make a key"),
     sending(
       make,
-      h("label", {}, "Name", h("input", { name: "key_name", required: true, maxlength: 100 })),
+      h("label", {}, "Name", nameField({})),
       h(
         "fieldset",
         { class: "choices" },

@@ -3,6 +3,7 @@
  */
 import { h, icon } from "./dom.js";
 import { grammarOf } from "./languages.js";
+import { load } from "./patience.js";
 
 /** `label`: the language written above the code. */
 export function codeBlock(text, label) {
@@ -25,7 +26,7 @@ export function colourCode(element, most) {
     .slice(0, most);
   // the module is loaded only if needed; if that fails, code stays plain
   if (blocks.length > 0)
-    import("./colours.js").then(
+    load(() => import("./colours.js")).then(
       ({ colour }) => {
         for (const code of blocks) colour(code, grammarOf(code.dataset.language));
       },

@@ -111,7 +111,12 @@ export class Composer {
     this.#stop.hidden = !running;
     this.#send.hidden = running;
     if (this.#told === ANSWERING) this.notice("");
-    if (focused && !this.#touch) this.focus(); // on a touch screen it would open the keyboard
+    if (focused) this.takeFocus();
+  }
+
+  /** After the control that had the focus is gone; not on a touch screen, where it would open the keyboard. */
+  takeFocus() {
+    if (!this.#touch) this.focus();
   }
 
   /** The conversation whose draft is shown; empty for a new one. */

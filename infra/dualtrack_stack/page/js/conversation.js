@@ -14,7 +14,6 @@ import { admitted, ask, fromRecords, isOpen, reduce, withChat } from "./exchange
 import { ExchangeView } from "./exchange_view.js";
 import { tick } from "./turn_view.js";
 
-const ATTEMPTS = 3;
 const TICK = 200;
 const CHATS_SHOWN = 20; // chat objects fetched for the figures of past answers
 const DECIDED = new Set(["already_decided", "not_paused", "expired"]); // refusals of a decision that came too late
@@ -28,12 +27,13 @@ export class Conversation {
   #list = byId("exchanges");
   #views = [];
   #running = null;
+  #unanswered = {}; // the request for a chat that has no answer, and its key
   #opened = new AbortController();
 
   /**
    * `listener`: onRunning(boolean), onAdmitted(chat), onAnswered(exchange), onEnded(exchange),
    * onCredits(number), onRefused(problem, message, conversationId), onEmpty(boolean),
-   * onPaused(), onDecided(conversationId), onAllowed(conversationId), describe(tool).
+   * onPaused(), onDecided(conversationId), onResumed(), onAllowed(conversationId), describe(tool).
    */
   constructor(api, files, listener) {
     this.#api = api;
@@ -146,7 +146,8 @@ export class Conversation {
   }
 
   /**
-   * Sends a message; after a lost connection it is sent again with the same key, so nothing is asked twice.
+   * Sends a message. Sent again after a lost connection, by the page or by the reader, it has the same key, so nothing
+   * is asked twice.
    *
    * `profile` is the agent of a new conversation; an existing one keeps its own.
    */
@@ -174,8 +175,17 @@ export class Conversation {
     }
   }
 
-  #admit(body) {
-    return patiently((key) => this.#api.startChat(body, key));
+  async #admit(body) {
+    const text = JSON.stringify(body);
+    if (this.#unanswered.text !== text) this.#unanswered = { text, key: crypto.randomUUID() };
+    try {
+      const chat = await this.#api.startChat(body, this.#unanswered.key);
+      this.#unanswered = {};
+      return chat;
+    } catch (problem) {
+      if (!(problem instanceof Unreachable)) this.#unanswered = {};
+      throw problem;
+    }
   }
 
   #takeBack(view) {
@@ -242,6 +252,7 @@ export class Conversation {
       this.#listener.onDecided(conversationId);
       if (decision.for && !signal.aborted) this.#listener.onAllowed(conversationId);
       if (chat.status === "paused") return view.update(withChat(view.exchange, chat));
+      if (!signal.aborted) this.#listener.onResumed();
     } catch (problem) {
       if (!DECIDED.has(problem.code)) throw problem;
     }
@@ -313,7 +324,7 @@ export class Conversation {
   }
 
   #fork(conversationId, number) {
-    return patiently((key) => this.#api.fork(conversationId, `q${number}`, key));
+    return this.#api.fork(conversationId, `q${number}`, crypto.randomUUID());
   }
 
   /** Starts a branch's first chat. If it is refused, the branch is deleted. */
@@ -365,22 +376,5 @@ export class Conversation {
     byId("next-branches").replaceChildren(
       ...(parting ? [branchLinks(next, parting), "This branch continues with your next question."] : []),
     );
-  }
-}
-
-/**
- * The result of `request(key)`; after a lost connection it is repeated with the same key, so nothing is done
- * twice.
- */
-async function patiently(request) {
-  const key = crypto.randomUUID();
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await request(key);
-    } catch (problem) {
-      const passing = problem instanceof Unreachable || problem.status === 503;
-      if (!passing || attempt === ATTEMPTS) throw problem;
-      await new Promise((resolve) => setTimeout(resolve, 400 * attempt));
-    }
   }
 }

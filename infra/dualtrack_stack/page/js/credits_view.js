@@ -1,7 +1,7 @@
 /** Credits: the balance and the movements; and the erasure of the account. Loaded when it is opened. */
 
 import { agentName } from "./agents.js";
-import { close, confirmWord, show } from "./dialogs.js";
+import { close, confirmWord, loading, show } from "./dialogs.js";
 import { h } from "./dom.js";
 import { compared, count, moment, plural, until } from "./format.js";
 import { movementsOf, sumsOf } from "./ledger_lines.js";
@@ -16,17 +16,17 @@ const ERASED =
 
 /** The account: credits and its erasure, after which `onErased` is called. */
 export async function openCredits(api, onErased) {
-  show("Credits", h("p", { class: "muted" }, "Loading…"));
+  const draw = loading("Credits");
   try {
     const [balance, ledger] = await Promise.all([api.credits(), api.ledger()]);
     const lines = movementsOf(ledger.entries);
     const movements = history(lines);
-    show("Credits", overview(balance), movements, erasure(api, onErased));
+    draw(overview(balance), movements, erasure(api, onErased));
     const { chats, questions, keys } = await detailsOf(api, lines).catch(() => NOTHING); // the figures say enough
     const detailed = h("div", {}, history(lines, questions), usage(lines, chats, keys));
     movements.replaceWith(detailed);
   } catch (problem) {
-    show("Credits", h("p", { class: "problem" }, problem.message));
+    draw(h("p", { class: "problem" }, problem.message));
   }
 }
 

@@ -2,6 +2,8 @@
 import { byId, h, icon } from "./dom.js";
 
 const dialog = byId("dialog");
+let opener = document.body; // what had the focus before
+let turn = 0; // counts what is shown and closed, so that what comes late is not shown
 
 byId("dialog-close").append(icon("close"));
 byId("dialog-close").addEventListener("click", () => dialog.close());
@@ -9,13 +11,45 @@ dialog.addEventListener("click", (event) => {
   if (event.target === dialog) dialog.close();
 });
 
+dialog.addEventListener("close", () => {
+  turn += 1;
+  giveBack();
+});
+
+/** The browser gives the focus back to the opener, unless that was drawn again meanwhile. */
+function giveBack() {
+  if (opener.isConnected || document.activeElement !== document.body) return;
+  const name = nameOf(opener);
+  const again = [...document.querySelectorAll(opener.localName)].find((element) => nameOf(element) === name);
+  (again ?? byId("title")).focus();
+}
+
+const nameOf = (element) => element.getAttribute("aria-label") ?? element.textContent;
+
 /** Shows content under a title; a second call replaces the first. */
 export function show(title, ...content) {
+  const body = byId("dialog-body");
+  turn += 1;
   byId("dialog-title").textContent = title;
-  byId("dialog-body").replaceChildren(...content.filter(Boolean));
-  if (!dialog.open) dialog.showModal();
-  byId("dialog-body").scrollTop = 0;
-  byId("dialog-body").querySelector("[autofocus]")?.focus();
+  body.replaceChildren(...content.filter(Boolean));
+  if (!dialog.open) {
+    opener = document.activeElement;
+    dialog.showModal();
+  }
+  body.scrollTop = 0;
+  body.querySelector("[autofocus]")?.focus();
+  if (!dialog.contains(document.activeElement)) body.focus(); // what had the focus was replaced
+}
+
+/** Shows that something is being read; the result shows it, unless the reader has closed the dialog or gone on. */
+export function loading(title) {
+  show(title, h("p", { class: "muted" }, "Loading…"));
+  let mine = turn;
+  return (...content) => {
+    if (turn !== mine) return;
+    show(title, ...content);
+    mine = turn;
+  };
 }
 
 export const close = () => dialog.close();

@@ -8,6 +8,7 @@ import { isOpen, writing } from "./exchange.js";
 import { piecesOf } from "./fences.js";
 import { fileChips } from "./file_chip.js";
 import { count, plural, soFar } from "./format.js";
+import { load } from "./patience.js";
 import { pauseCard } from "./pause_card.js";
 import { sourceList } from "./source_list.js";
 import { label, spinner, TurnView, thoughtFor } from "./turn_view.js";
@@ -185,9 +186,11 @@ export class ExchangeView {
 
   #drawPause() {
     const { pause } = this.#exchange;
+    const wasDecided = this.#pause.querySelector("[inert]") !== null;
     this.#pause.hidden = !pause;
     const decide = (decision) => this.#decisions.decide(this, decision);
     this.#pause.replaceChildren(pause ? pauseCard(pause, { ...this.#decisions, decide }) : "");
+    if (wasDecided) this.#pause.querySelector("button")?.focus(); // on to the next call
   }
 
   #drawAnswer() {
@@ -203,7 +206,7 @@ export class ExchangeView {
 
   /** An answer that is JSON is drawn as lists and tables, in place of its text. */
   async #drawValue(text) {
-    const value = /^\s*[[{]/.test(text) ? (await import("./json_value.js")).drawn(text) : null;
+    const value = /^\s*[[{]/.test(text) ? (await load(() => import("./json_value.js"))).drawn(text) : null;
     if (value && text !== this.#exchange.response) return; // a later answer is being drawn
     this.#value.replaceChildren(value ?? "");
     this.#value.hidden = !value;

@@ -25,6 +25,7 @@ import { claimDrafts, dropDrafts } from "./drafts.js";
 import { FollowText } from "./follow_text.js";
 import { MemoryPanel } from "./memory_panel.js";
 import { OpenTabs } from "./open_tabs.js";
+import { load } from "./patience.js";
 import { PausesList } from "./pauses_list.js";
 import { QuestionEditor } from "./question_editor.js";
 import { Relatives } from "./relatives.js";
@@ -99,6 +100,7 @@ class Page {
       onCredits: showCredits,
       onPaused: () => this.#paused(),
       onDecided: (conversationId) => this.#pauses.decided(conversationId),
+      onResumed: () => this.#composer.takeFocus(),
       onAllowed: (conversationId) => this.#allowed.refresh(conversationId),
       describe: (tool) => this.#agents.describe(tool),
       onRefused: (problem, message, conversationId) => this.#refused(problem, message, conversationId),
@@ -128,12 +130,12 @@ class Page {
     );
     byId("show-memory").addEventListener("click", () => this.#switchTo("memory"));
     byId("credits").addEventListener("click", async () => {
-      const { openCredits } = await import("./credits_view.js");
+      const { openCredits } = await load(() => import("./credits_view.js"));
       openCredits(this.#api, signOut);
     });
     byId("settings").addEventListener("click", () => this.#settings());
     byId("schedules").addEventListener("click", async () => {
-      const { openSchedules } = await import("./schedules.js");
+      const { openSchedules } = await load(() => import("./schedules.js"));
       openSchedules(this.#api, () => this.#sidebar.close());
     });
     listenForShortcuts({
@@ -184,7 +186,7 @@ class Page {
   }
 
   async #settings() {
-    const { openSettings } = await import("./settings_dialog.js");
+    const { openSettings } = await load(() => import("./settings_dialog.js"));
     openSettings(this.#api, this.#profile || this.#agents.chosen, !byId("corpora").hidden);
   }
 
@@ -219,7 +221,7 @@ class Page {
     const { title } = CORPORA[name];
     this.#setTitle(title);
     byId("corpus-view").setAttribute("aria-label", title);
-    const { CorpusView } = await import("./corpus_view.js");
+    const { CorpusView } = await load(() => import("./corpus_view.js"));
     if (addressOf(location.hash).corpus !== name) return;
     this.#corpus?.close();
     this.#corpus = new CorpusView(this.#api, byId("corpus-view"), name, (job) =>
@@ -537,12 +539,12 @@ class Page {
 
   async #record(recordId) {
     const conversationId = this.#openId; // another one may be open once the module is loaded
-    const { openRecord } = await import("./record_dialog.js");
+    const { openRecord } = await load(() => import("./record_dialog.js"));
     openRecord(this.#api, conversationId, recordId, (text) => this.#composer.fill(text));
   }
 
   async #receipt(chatId) {
-    const { openReceipt } = await import("./receipt_dialog.js");
+    const { openReceipt } = await load(() => import("./receipt_dialog.js"));
     openReceipt(this.#api, chatId);
   }
 

@@ -11,6 +11,7 @@ import * as blocks from "./blocks.js";
 import { codeBlock, colourCode, drawDiagrams } from "./code_block.js";
 import { h } from "./dom.js";
 import * as math from "./math_syntax.js";
+import { load } from "./patience.js";
 
 const { DOMPurify } = globalThis;
 
@@ -222,7 +223,7 @@ export class MarkdownView {
       return true;
     });
     if (formulas.length > 0)
-      import("./math.js").then(
+      load(() => import("./math.js")).then(
         ({ drawFormulas }) => drawFormulas(formulas),
         () => {},
       );

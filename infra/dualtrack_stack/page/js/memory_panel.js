@@ -1,5 +1,6 @@
 /** The view of a conversation's memory: both tracks, and their cost by question. Its drawing is loaded with it. */
 import { byId, h } from "./dom.js";
+import { load } from "./patience.js";
 
 export class MemoryPanel {
   #api;
@@ -17,8 +18,8 @@ export class MemoryPanel {
     const element = byId("memory-view");
     try {
       const [{ drawMemory }, chart, full, summarised, offered] = await Promise.all([
-        import("./memory_view.js"),
-        import("./usage_chart.js"),
+        load(() => import("./memory_view.js")),
+        load(() => import("./usage_chart.js")),
         this.#api.conversation(conversationId, "full"),
         this.#api.conversation(conversationId, "summarised"),
         this.#api.tools(),

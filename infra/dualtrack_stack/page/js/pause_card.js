@@ -1,6 +1,7 @@
 /** A chat that waits for the reader: what is about to happen, and the ways to decide. */
 import { h } from "./dom.js";
 import { moment } from "./format.js";
+import { wayBack } from "./panel.js";
 
 const ALLOW = "Allow in this conversation";
 
@@ -25,6 +26,7 @@ function waiting(call, actions) {
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
   const group = h("div", { class: "pause-call", role: "group", "aria-label": call.tool });
   const decide = async (decision) => {
+    const used = document.activeElement;
     group.inert = true;
     problem.hidden = true;
     try {
@@ -34,6 +36,7 @@ function waiting(call, actions) {
       problem.hidden = false;
     } finally {
       group.inert = false;
+      if (used.isConnected) used.focus();
     }
   };
   const show = { client_tool: ownTool, question }[call.kind] ?? approval;
@@ -54,6 +57,7 @@ function approval(call, { describe, decide }) {
       ),
     );
   const edit = () => {
+    const back = wayBack(body, choices);
     const field = h("textarea", { rows: 6, spellcheck: "false", class: "pause-input" });
     field.value = JSON.stringify(call.input, null, 2);
     const send = () => {
@@ -63,7 +67,7 @@ function approval(call, { describe, decide }) {
     };
     body.replaceChildren(
       h("label", {}, "Arguments", field),
-      buttons(button("Approve as edited", send, "primary", call), button("Back", choices, "", call)),
+      buttons(button("Approve as edited", send, "primary", call), button("Back", back, "", call)),
     );
     field.addEventListener("input", () => field.setCustomValidity(""));
     field.focus();
@@ -85,6 +89,7 @@ function ownTool(call, { decide }) {
       ),
     );
   const enter = () => {
+    const back = wayBack(body, choices);
     const field = h("textarea", { rows: 4, class: "pause-input" });
     const send = (more) => decide({ result: field.value, ...more });
     body.replaceChildren(
@@ -92,7 +97,7 @@ function ownTool(call, { decide }) {
       buttons(
         button("Send the result", () => send({}), "primary", call),
         button("Send as an error", () => send({ is_error: true }), "", call),
-        button("Back", choices, "", call),
+        button("Back", back, "", call),
       ),
     );
     field.focus();
@@ -129,8 +134,9 @@ function question(call, { decide }) {
   return [h("h3", { class: "pause-question" }, call.input.question), body];
 }
 
-/** Asks for a reason; `back` shows the other ways again. */
-function declining(call, body, decide, back) {
+/** Asks for a reason; `choices` shows the other ways again. */
+function declining(call, body, decide, choices) {
+  const back = wayBack(body, choices);
   const field = h("input", {
     maxlength: 500,
     placeholder: "Optional: it tells the model what to do instead",

@@ -1,17 +1,17 @@
 /** The receipt of a chat: its time and cost by step. Loaded when it is opened. */
-import { show } from "./dialogs.js";
+import { loading } from "./dialogs.js";
 import { h } from "./dom.js";
 import { compared, count, dollars, plural, seconds, soFar } from "./format.js";
 import { nameOf, timeline } from "./receipt_lines.js";
 import { s } from "./svg.js";
 
 export async function openReceipt(api, chatId) {
-  show("Receipt", h("p", { class: "muted" }, "Loading…"));
+  const show = loading("Receipt");
   try {
     const receipt = await api.receipt(chatId);
-    show("Receipt", totals(receipt), picture(receipt), aws(receipt), notes(receipt));
+    show(totals(receipt), picture(receipt), aws(receipt), notes(receipt));
   } catch (problem) {
-    show("Receipt", h("p", { class: "problem" }, problem.message));
+    show(h("p", { class: "problem" }, problem.message));
   }
 }
 

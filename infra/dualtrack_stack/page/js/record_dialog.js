@@ -1,6 +1,6 @@
 /** A record, whole, from its id. */
 import { AnswerText } from "./answer_text.js";
-import { close, show } from "./dialogs.js";
+import { close, loading } from "./dialogs.js";
 import { h, recordButton } from "./dom.js";
 import { isFile, partsOf } from "./exchange.js";
 import { fileChips, placed } from "./file_chip.js";
@@ -15,12 +15,12 @@ const KINDS = { tool_call: "Tool call", summary: "Summary", digest: "Digest" };
 
 /** `onAsk(text)`: the reader wants to ask this. */
 export async function openRecord(api, conversationId, recordId, onAsk) {
-  show(`Record ${recordId}`, h("p", { class: "muted" }, "Loading…"));
+  const show = loading(`Record ${recordId}`);
   try {
     const record = await api.record(conversationId, recordId);
-    show(`Record ${recordId}`, facts(record), ...[body(record, onAsk)].flat(), related(record));
+    show(facts(record), ...[body(record, onAsk)].flat(), related(record));
   } catch (problem) {
-    show(`Record ${recordId}`, h("p", { class: "problem" }, problem.message));
+    show(h("p", { class: "problem" }, problem.message));
   }
 }
 

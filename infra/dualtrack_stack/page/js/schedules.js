@@ -4,7 +4,7 @@ import { close, show } from "./dialogs.js";
 import { announce, h } from "./dom.js";
 import { showDueTimes } from "./due_times.js";
 import { moment, start } from "./format.js";
-import { action, focusIn, sending, sure } from "./panel.js";
+import { action, focusIn, sending, sure, wayBack } from "./panel.js";
 import { KINDS, outcomeOf, ruleOf, stateOf, timesOf } from "./schedule_words.js";
 
 const MOST = 20; // schedules of a user
@@ -95,7 +95,7 @@ function line(view, schedule) {
           ),
         action("Delete", nameOf(schedule), () => {
           place.replaceChildren(
-            sure("Delete it? Its chats stay.", "Delete", back, () =>
+            sure("Delete it? Its chats stay.", "Delete", wayBack(place, actions), () =>
               change(view, schedule, () => api.deleteSchedule(schedule.schedule_id), "Deleted."),
             ),
           );
@@ -103,10 +103,6 @@ function line(view, schedule) {
         }),
       ),
     );
-  const back = () => {
-    actions();
-    place.querySelector("button").focus();
-  };
   actions();
   return h(
     "li",

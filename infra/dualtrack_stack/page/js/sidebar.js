@@ -7,6 +7,7 @@ import { groupsOf } from "./date_groups.js";
 import { askText, confirm } from "./dialogs.js";
 import { announce, byId, h, icon } from "./dom.js";
 import { moment, plural } from "./format.js";
+import { load } from "./patience.js";
 
 const UNTITLED = "New conversation";
 const PAGE = 50; // conversations in a page of the list
@@ -15,6 +16,16 @@ const EMPTY_PAGES = 20; // pages of a search that are read before the reader has
 const RUNNING_MS = 5000; // how often the list is read again while a chat runs elsewhere
 
 export const titleOf = (conversation) => conversation.title || UNTITLED;
+
+/** A selector of the control in the list that has the focus, also after the list is drawn again; empty if none has. */
+function focusedIn(list) {
+  const focused = document.activeElement;
+  if (!list.contains(focused)) return "";
+  const { family, act } = focused.dataset;
+  if (family) return `[data-family="${family}"]`;
+  const link = focused.closest("li")?.querySelector("a")?.getAttribute("href");
+  return `li:has(> a[href="${link}"]) ${act ? `[data-act="${act}"]` : "a"}`;
+}
 
 export class Sidebar {
   #api;
@@ -148,10 +159,7 @@ export class Sidebar {
 
   #draw() {
     byId("older").hidden = this.#cursor === "";
-    const focused = document.activeElement?.closest?.("#conversations a, #conversations [data-family]");
-    const again = focused?.dataset.family
-      ? `[data-family="${focused.dataset.family}"]`
-      : `a[href="${focused?.getAttribute("href")}"]`;
+    const again = focusedIn(byId("conversations"));
     const groups = groupsOf(families(this.#items)).map(({ name, families: listed }) =>
       h(
         "section",
@@ -173,7 +181,7 @@ export class Sidebar {
           )
         : "";
     byId("conversations").replaceChildren(...groups, nothing);
-    if (focused) byId("conversations").querySelector(again)?.focus();
+    if (again) (byId("conversations").querySelector(again) ?? byId("new-conversation")).focus();
   }
 
   #family({ root, branches }) {
@@ -320,7 +328,7 @@ export class Sidebar {
   }
 
   async #export(conversation) {
-    const { openExport } = await import("./export_dialog.js");
+    const { openExport } = await load(() => import("./export_dialog.js"));
     openExport(this.#api, conversation.conversation_id, titleOf(conversation));
   }
 

@@ -1,7 +1,7 @@
 /**
  * Files of stored records: read with the token, shown from memory (object URLs) or in the dialog.
  */
-import { show } from "./dialogs.js";
+import { loading } from "./dialogs.js";
 import { h } from "./dom.js";
 import { nameOf } from "./file_chip.js";
 import { bytes } from "./format.js";
@@ -41,7 +41,7 @@ export class StoredFiles {
   /** Shows a file in the dialog: a picture or a text itself, a PDF as a link. */
   async open(conversationId, file) {
     const { type, name, size } = file;
-    show(name, h("p", { class: "muted" }, "Loading…"));
+    const show = loading(name);
     try {
       const { url, blob } = await this.#file(conversationId, file);
       const open =
@@ -54,13 +54,12 @@ export class StoredFiles {
         h("a", { class: "button", href: url, download: name }, "Download"),
       );
       show(
-        name,
         await shown(url, blob, type),
         h("p", { class: "fine muted" }, `${type}, ${bytes(Number(size))}`),
         buttons,
       );
     } catch (problem) {
-      show(name, h("p", { class: "problem" }, problem.message));
+      show(h("p", { class: "problem" }, problem.message));
     }
   }
 

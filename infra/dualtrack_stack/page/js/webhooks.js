@@ -2,7 +2,7 @@
 import { agentName } from "./agents.js";
 import { announce, h } from "./dom.js";
 import { moment, plural } from "./format.js";
-import { action, focusIn, sending, shownOnce, sure } from "./panel.js";
+import { action, focusIn, sending, shownOnce, sure, wayBack } from "./panel.js";
 
 const EVENTS = {
   "chat.done": "a chat is done",
@@ -73,7 +73,7 @@ function line(view, hook) {
   const place = h("div", {});
   const told = h("div", {});
   const ask = (question, verb, act) => {
-    place.replaceChildren(sure(question, verb, back, () => change(view, act)));
+    place.replaceChildren(sure(question, verb, wayBack(place, actions), () => change(view, act)));
     focusIn(place);
   };
   const actions = () =>
@@ -95,10 +95,6 @@ function line(view, hook) {
         ),
       ),
     );
-  const back = () => {
-    actions();
-    place.querySelector("button").focus();
-  };
   actions();
   return h("li", {}, head(hook), place, told);
 }

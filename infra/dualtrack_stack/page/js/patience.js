@@ -1,0 +1,18 @@
+/** What may be repeated after a lost connection. */
+const ATTEMPTS = 3;
+const PAUSE = 400; // milliseconds, longer each time
+
+/** The result of `request()`, which is repeated while its problem is `passing(problem)`. */
+export async function patiently(request, passing, attempts = ATTEMPTS) {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await request();
+    } catch (problem) {
+      if (!passing(problem) || attempt === attempts) throw problem;
+      await new Promise((resolve) => setTimeout(resolve, PAUSE * attempt));
+    }
+  }
+}
+
+/** A module of the page that is loaded when it is needed: `load(() => import("./name.js"))`. */
+export const load = (importing) => patiently(importing, () => true, 2 * ATTEMPTS);

@@ -1,0 +1,214 @@
+"""Every view and dialog at three sizes and in both themes: found without fault by axe, within the window, by keyboard.
+
+The list is `tests.drivers.page_views.VIEWS`. The short form looks at each view on a light desktop and at one other size
+and theme, which ``DUALTRACK_VIEW_SEED`` draws; the long form at all.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from dualtrack_stack.page import vendor
+
+from tests.clients.browser import axe_source
+from tests.clients.page_reader import PATIENCE_MS, Reader
+from tests.drivers.page_views import SIZES, THEMES, VIEWS, View, Walk
+from tests.e2e.conftest import Script
+from tests.long_forms import LONG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack_stack.local.offline_model.server import OfflineModel
+    from playwright.sync_api import Browser, Locator, Page
+
+    from tests.clients.stack_client import Root
+    from tests.servers.tool_server import ToolServer
+
+SEED: Final = os.environ.get("DUALTRACK_VIEW_SEED", "20261125")
+PAGE: Final = Path(vendor.__file__).parent
+LOOKS: Final = [(size, theme) for size in SIZES for theme in THEMES]
+
+WIDER = """() => {
+    const scrolls = "pre, textarea, .table-scroll, .result-table, .math, .docs-table";
+    const isWider = (element) => element.scrollWidth > element.clientWidth + 1 && element.checkVisibility()
+        && ["auto", "scroll"].includes(getComputedStyle(element).overflowX) && !element.matches(scrolls);
+    const wider = [...document.querySelectorAll("*")].filter(isWider).map((element) => element.outerHTML.slice(0, 120));
+    return document.documentElement.scrollWidth > innerWidth ? ["the page", ...wider] : wider;
+}"""
+"""What scrolls sideways and is neither code nor a table."""
+
+FOCUS = """() => {
+    const probe = document.createElement("i");
+    probe.style.color = "var(--accent)";
+    document.body.append(probe);
+    const accent = getComputedStyle(probe).color;
+    probe.remove();
+    const element = document.activeElement;
+    const isRing = (one) => {
+        const style = getComputedStyle(one);
+        return (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2) || style.stroke === accent
+            || (one.matches(".composer, .question-editor") && style.borderColor === accent);
+    };
+    const lines = [element, element.parentElement, element.parentElement?.parentElement].filter(Boolean);
+    const dialog = document.querySelector("dialog[open]");
+    window.stops ??= new WeakMap();
+    if (!window.stops.has(element)) window.stops.set(element, (window.lastStop = (window.lastStop ?? 0) + 1));
+    const box = element.getBoundingClientRect();
+    return {
+        stop: window.stops.get(element), isPage: element === document.body || element === dialog,
+        isInside: !dialog || dialog.contains(element), isRing: lines.some(isRing),
+        isSeen: box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
+        html: element.outerHTML.slice(0, 120),
+    };
+}"""
+"""What has the focus: a number of its own, whether it is seen, and whether it is inside an open dialog."""
+
+CONTROLS = """() => {
+    const root = document.querySelector("dialog[open]") ?? document;
+    const isControl = (element) => element.tabIndex >= 0 && !element.disabled && !element.closest("[inert]")
+        && element.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true })
+        && (element.type !== "radio" || element.checked);
+    return [...root.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")]
+        .filter(isControl).filter((element) => !window.stops?.has(element)).map((element) => element.outerHTML.slice(0, 120));
+}"""
+"""The controls that can be used and have not had the focus."""
+
+
+@pytest.fixture(scope="module")
+def walk(browser: Browser, root: Root, model: OfflineModel, tools: ToolServer) -> Iterator[Walk]:
+    """One page for all tests of this file."""
+    options: dict[str, Any] = {"reduced_motion": "reduce"}
+    context, outside = browser.new_context(**options), browser.new_context(**options)
+    reader = Reader(context.new_page(), f"reader-{uuid.uuid4().hex[:12]}", root.stack.url)
+    script = Script(model, f"marker-{uuid.uuid4().hex[:12]}")
+    walk = Walk(reader, outside.new_page(), root, script, tools)
+    walk.outside.set_default_timeout(PATIENCE_MS)
+    walk.prepare()
+    yield walk
+    reader.leave()
+    outside.close()
+    assert reader.errors == []
+
+
+def looks(view: View) -> list[tuple[str, str]]:
+    """The sizes and themes at which a view is looked at."""
+    first, *others = LOOKS
+    return LOOKS if LONG else [first, random.Random(f"{SEED} {view.name}").choice(others)]
+
+
+def findings(page: Page) -> list[Any]:
+    """What axe finds with all of its rules."""
+    if page.evaluate("window.axe === undefined"):
+        page.evaluate(axe_source())
+    report = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    return [
+        (violation["id"], [(node["html"], node["failureSummary"]) for node in violation["nodes"]])
+        for violation in report["violations"]
+    ]
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(walk: Walk, view: View) -> None:
+    for size, theme in looks(view):
+        where = f"{size}, {theme}, seed {SEED}"
+        walk.go(view, size)
+        walk.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        walk.open(view, lambda opener: opener.click())
+        assert findings(walk.page) == [], where
+        assert walk.page.evaluate(WIDER) == [], where
+
+
+def opened(opener: Locator) -> None:
+    """By keyboard."""
+    opener.focus()
+    opener.page.keyboard.press("Enter")
+
+
+@pytest.mark.parametrize("view", [view for view in VIEWS if view.opener], ids=lambda view: view.name)
+def test_it_opens_and_closes_by_keyboard_and_the_focus_comes_back(walk: Walk, view: View) -> None:
+    page = walk.page
+    for size in SIZES if LONG else ("desktop",):
+        walk.go(view, size)
+        walk.open(view, opened)
+        focus = page.evaluate(FOCUS)
+        assert focus["isInside"], f"{size}: the focus is behind the dialog: {focus['html']}"
+        assert focus["html"][:5] != "<body", f"{size}: the focus is lost"
+        if view.title:
+            page.dispatch_event("body", "visibilitychange")  # what is behind it is drawn again
+        if view.back:
+            opened(page.locator(view.back).first)
+        else:
+            page.keyboard.press("Escape")
+        page.wait_for_function("() => document.activeElement !== document.body")
+        opener = page.locator(view.opener).first
+        if opener.count():  # it is not part of the dialog that was left
+            assert opener.evaluate("element => element === document.activeElement"), page.evaluate(FOCUS)
+
+
+PLACES = {
+    view.place if not view.title else view.name: view for view in VIEWS if view.title or not view.opener
+}
+"""A view of each place, and every dialog."""
+
+
+@pytest.mark.parametrize("view", PLACES.values(), ids=lambda view: view.name)
+def test_the_tab_key_goes_round_every_control(walk: Walk, view: View) -> None:
+    """It reaches each, keeps none, shows where it is, and stays in an open dialog."""
+    walk.go(view, "desktop")
+    walk.open(view, opened)
+    page = walk.page
+    page.evaluate("() => { window.stops = undefined; window.lastStop = 0; document.activeElement.blur() }")
+    for _ in range(2_000):
+        page.keyboard.press("Tab")
+        before, focus = page.evaluate("window.lastStop"), page.evaluate(FOCUS)
+        if not focus["isPage"]:
+            assert focus["isInside"], f"behind the dialog: {focus['html']}"
+            assert focus["isSeen"], f"out of sight: {focus['html']}"
+            assert focus["isRing"], f"not marked: {focus['html']}"
+        if focus["stop"] <= before:
+            assert focus["isPage"] or focus["stop"] <= 2, f"a trap: {focus['html']}"
+            if focus["stop"] <= 2 and before > 2:
+                break
+    assert page.evaluate(CONTROLS) == []
+
+
+def test_every_view_and_dialog_is_on_the_list() -> None:
+    """By its module and its title, of which each call of `dialogs.js` names one."""
+    listed = {(view.module, view.title) for view in VIEWS}
+    modules = {path.stem: path.read_text(encoding="utf-8") for path in (PAGE / "js").glob("*.js")}
+    assert [name for name, text in modules.items() if re.search(r'showModal|h\("dialog"', text)] == [
+        "dialogs"
+    ]
+    missing = [
+        (name, title)
+        for name, text in modules.items()
+        for title in titles(text)
+        if not any(module == name and re.fullmatch(pattern(title), known) for module, known in listed)
+    ]
+    assert missing == []
+    markup = (PAGE / "index.html").read_text(encoding="utf-8")
+    views = {*re.findall(r'id="([a-z]+-view|sign-in)"', markup)}
+    views |= {path.name for path in PAGE.glob("*.html")} - {"index.html"}
+    assert views == {module for module, title in listed if module and not title}
+
+
+def titles(text: str) -> set[str]:
+    """The titles of the dialogs that a module opens, as its source writes them."""
+    imported = re.search(r'import \{([^}]*)\} from "\./dialogs\.js"', text)
+    names = [name.strip() for name in imported.group(1).split(",")] if imported else []
+    opening = "|".join(name for name in names if name and name != "close")
+    return set(re.findall(rf"(?<![\w.])(?:{opening})\(\s*([^,)]+?)\s*[,)]", text)) if opening else set()
+
+
+def pattern(title: str) -> str:
+    """The titles that a source can write."""
+    if title[0] not in '"`':
+        return ".+"
+    return ".+".join(map(re.escape, re.split(r"\$\{[^}]*\}", title[1:-1])))
