@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.chat.fork_conversation import fork_conversation
 
 from tests.clients.stack_client import Person
-from tests.long_forms import LONG
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +125,7 @@ class Walk:
         self.root.grant(identity.user_id)
         with contextlib.closing(Person(self.root.stack.url, identity)) as person:
             self._prepare_chats(person)
-            key = {"name": "Nightly report", "scopes": ["chat"], "caps": {"credits_day": 25}}
+            key = {"name": "N" * 60, "scopes": ["chat"], "caps": {"credits_day": 25}}
             hook = {"url": "https://example.com/hook", "events": ["chat.done"], "profiles": []}
             schedule = {"message": "What is new?", "name": "Morning", "cron": "0 8 * * *", "timezone": "UTC"}
             for path, body in (("keys", key), ("webhooks", hook), ("schedules", schedule)):
@@ -361,13 +360,13 @@ def unfold(walk: Walk) -> None:
     walk.page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
 
 
-def searching(words: str, shown: str) -> Callable[[Walk], None]:
+def searching(words: str, found: str) -> Callable[[Walk], None]:
     """Searches the list of conversations with Ctrl K."""
 
     def act(walk: Walk) -> None:
         walk.page.keyboard.press("Control+k")
         walk.page.keyboard.insert_text(words)
-        walk.page.locator("#conversations").locator(shown).first.wait_for()
+        walk.page.locator("#status").get_by_text(found).wait_for(state="attached")
 
     return act
 
@@ -430,11 +429,11 @@ CANCEL: Final = "dialog .boxed-list button:text-is('Cancel')"
 VIEWS: Final = (
     View("sign-in", "sign_in", module="sign-in"),
     View("sign-in, refused", "refused_sign_in"),
-    View("API", "docs", module="docs.html", more=unfold if LONG else None),
+    View("API", "docs", module="docs.html", more=unfold),
     View("new conversation", "new", more=unfold),
     View("list", "new", more=listing),
-    View("search", "new", more=searching("boat", "a, p")),
-    View("search without a hit", "new", more=searching("nothing like it", "p")),
+    View("search", "new", more=searching("boat", "1 conversation found.")),
+    View("search without a hit", "new", more=searching("nothing like it", "No conversation found.")),
     View("answer", "steps", module="chat-view"),
     View("failed chat", "failed"),
     View("running chat", "new", more=running),

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from dualtrack.profiles import all_profiles
 
-from tests.clients.browser import axe_source
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from playwright.sync_api import Locator
 
     from tests.clients.page_reader import Reader
     from tests.e2e.conftest import Script
 
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 OFFERED = """{
     tools: [{ name: "count_nodes", description: "Counts nodes.", price: 2 }, { name: "look_up", description: "Looks up.", price: 10 }],
@@ -118,21 +112,6 @@ def test_a_single_agent_is_not_shown(reader: Reader) -> None:
     alone = shown(reader, offered | {"profiles": offered["profiles"][1:]})
     assert (alone["several"], alone["hidden"], alone["tools"]) == (False, True, [])
     assert (alone["chosen"], alone["suggestions"]) == ("graph_chat", ["How many assets?", "List them"])
-
-
-@pytest.mark.parametrize("look", [{}, PHONE], ids=["wide", "phone"])
-def test_axe_finds_nothing_in_the_picker(visit: Callable[..., Reader], look: dict[str, Any]) -> None:
-    axe = axe_source()
-    reader = visit(reduced_motion="reduce", **look)
-    reader.sign_in()
-    picker(reader)
-    reader.page.locator("#agent-tools summary").click()
-    reader.page.evaluate(axe)
-    report = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    assert [
-        (violation["id"], [node["html"] for node in violation["nodes"]]) for violation in report["violations"]
-    ] == []
-    assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"
 
 
 SOURCES = """async () => {

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tests.clients.browser import axe_source
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -14,7 +12,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator
 
     from tests.clients.page_reader import Reader
-    from tests.clients.stack_client import Root
     from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
@@ -191,28 +188,3 @@ def test_an_export_goes_through_all_pages_and_pieces(reader: Reader) -> None:
     assert "cut and the rest" in seen["text"]
     assert seen["fence"] == "`````\na ```` b\n`````"
     assert seen["name"] == "Größe-10-a.md"
-
-
-def test_axe_finds_nothing_in_the_list_and_the_export(
-    visit: Callable[..., Reader], root: Root, script: Script
-) -> None:
-    axe = axe_source()
-    for look in ({}, {"color_scheme": "dark"}, PHONE):
-        reader = visit(reduced_motion="reduce", **look)
-        reader.sign_in()
-        script.says("Here.")
-        reader.field.fill(script.question())
-        reader.page.get_by_role("button", name="Send", exact=True).click()  # on a phone Enter begins a line
-        reader.exchange("done")
-        if look is PHONE:
-            reader.page.get_by_role("button", name="Conversations", exact=True).click()
-        reader.page.get_by_role("button", name="Export").first.click()
-        reader.page.get_by_role("dialog").get_by_role("button", name="JSON").wait_for()
-        for _ in range(2):  # with the dialog, and without it
-            reader.page.evaluate(axe)
-            report = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-            assert [
-                (violation["id"], [node["html"] for node in violation["nodes"]])
-                for violation in report["violations"]
-            ] == []
-            reader.page.keyboard.press("Escape")

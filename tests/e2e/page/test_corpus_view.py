@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
-
-import pytest
-
-from tests.clients.browser import axe_source
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,8 +11,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import FilePayload, Locator
 
     from tests.clients.page_reader import Reader
-
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
 def course(title: str, lesson: str) -> bytes:
@@ -139,18 +133,3 @@ def test_a_jobs_progress_is_shown_in_words(reader: Reader) -> None:
         "The job failed. It broke. What was published before is unchanged.",
         "Done: 1 refused, 1 removed, all else removed.",
     ]
-
-
-@pytest.mark.parametrize("look", [{}, PHONE, {"color_scheme": "dark"}], ids=["wide", "phone", "dark"])
-def test_axe_finds_nothing_in_the_corpus(visit: Callable[..., Reader], look: dict[str, Any]) -> None:
-    axe = axe_source()
-    reader = visit(reduced_motion="reduce", **look)
-    reader.sign_in(admin=True)
-    view = opened(reader)
-    take(view, file("bad.txt", b"\xff\xfe"), file("knots.txt", course("Knots for axe", "They hold.")))
-    reader.page.evaluate(axe)
-    report = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    assert [
-        (violation["id"], [node["html"] for node in violation["nodes"]]) for violation in report["violations"]
-    ] == []
-    assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"

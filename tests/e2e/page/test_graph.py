@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from tests.clients.browser import axe_source
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -16,7 +12,6 @@ if TYPE_CHECKING:
 
     from tests.clients.page_reader import Reader
 
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 SHAPE = """async (text) => {
     const { shapeOf } = await import("/js/graph_result.js");
@@ -89,27 +84,14 @@ def test_a_sample_of_many_neighbours_has_every_group(reader: Reader) -> None:
     assert max(map(len, long["lines"])) <= 12
 
 
-@pytest.mark.parametrize("look", [{}, PHONE], ids=["wide", "phone"])
-def test_a_node_is_drawn_with_its_neighbours_and_one_of_them_can_be_asked_about(
-    visit: Callable[..., Reader], look: dict[str, Any]
-) -> None:
-    axe = axe_source()
-    reader = visit(reduced_motion="reduce", **look)
-    reader.sign_in()
+def test_a_node_is_drawn_with_its_neighbours_and_one_of_them_can_be_asked_about(reader: Reader) -> None:
     reader.page.locator(".agent", has_text="Graph").click()
-    reader.field.fill("What is connected to Biofilter 11?")
-    reader.page.get_by_role("button", name="Send", exact=True).click()  # on a phone Enter is a new line
+    reader.send("What is connected to Biofilter 11?")
     reader.exchange("done").locator(".steps > summary").click()
     reader.page.get_by_role("button", name="Record q1-t1").first.click()
     drawing = reader.page.get_by_role("group", name="Biofilter 11 and its neighbours")
     drawing.wait_for()
     assert reader.page.get_by_role("region", name="connections").is_visible()
-    reader.page.evaluate(axe)
-    report = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-    assert [
-        (violation["id"], [each["html"] for each in violation["nodes"]]) for violation in report["violations"]
-    ] == []
-    assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"
     drawing.get_by_role("button", name="Biofilter 11 Valve Gallery").focus()
     reader.page.keyboard.press("Enter")
     assert reader.field.input_value() == "What is connected to Biofilter 11 Valve Gallery?"

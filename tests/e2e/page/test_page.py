@@ -5,14 +5,12 @@ from __future__ import annotations
 import base64
 import re
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pytest
 from dualtrack.credits.account import HoldRefusal
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.leases import STREAMS
 
-from tests.clients.browser import axe_source
 from tests.drivers.cuttable import relay
 
 if TYPE_CHECKING:
@@ -486,59 +484,3 @@ def test_the_page_comes_with_a_strict_policy_and_without_its_sources(reader: Rea
     assert "unsafe" not in policy
     for source in ("vendor.py", "web.py", "js/none.js", "../../pyproject.toml"):
         assert reader.page.request.get(f"{reader.url}/{source}").status == 404
-
-
-LOOKS: dict[str, dict[str, Any]] = {
-    "light": {"color_scheme": "light"},
-    "dark": {"color_scheme": "dark"},
-    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
-}
-
-
-@pytest.mark.parametrize("look", LOOKS)
-def test_axe_finds_nothing(visit: Callable[..., Reader], script: Script, look: str) -> None:
-    axe = axe_source()
-    reader = visit(reduced_motion="reduce", **LOOKS[look])
-
-    def check(where: str) -> None:
-        reader.page.evaluate(axe)
-        report = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        violations = [
-            (violation["id"], [node["html"] for node in violation["nodes"]])
-            for violation in report["violations"]
-        ]
-        assert violations == [], where
-
-    reader.page.goto(reader.url)
-    reader.page.get_by_role("button", name="Sign in").wait_for()
-    check("sign-in")
-    reader.sign_in()
-    check("welcome")
-    script.asks(("kit_fail", {"reason": "out of paper"}), ("kit_echo", {"text": "x" * 900}))
-    script.says(
-        "# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nprint(1)\n```\n\n> quoted\n\n- [link](https://example.com/)"
-    )
-    if look == "phone":
-        reader.field.fill(script.question())
-        reader.page.get_by_role("button", name="Send", exact=True).click()
-        done = reader.exchange("done")
-    else:
-        done = reader.ask(script.question())
-    done.locator(".steps > summary").click()
-    check("answer")
-    assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"
-    reader.page.get_by_role("button", name="Record q1-r", exact=True).click()
-    reader.page.get_by_role("dialog").locator("dl").wait_for()
-    check("record")
-    reader.page.keyboard.press("Escape")
-    reader.page.get_by_role("button", name="Memory").click()
-    reader.page.locator("table.tracks").wait_for()
-    check("memory")
-    reader.page.get_by_role("button", name=re.compile("credits left")).click()
-    reader.page.get_by_role("dialog").locator("table").wait_for()
-    check("credits")
-    if look == "phone":
-        reader.page.keyboard.press("Escape")
-        reader.page.get_by_role("button", name="Conversations").click()
-        reader.page.locator("#conversations").get_by_role("link").wait_for()
-        check("list")

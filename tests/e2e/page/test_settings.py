@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
-
-import pytest
-
-from tests.clients.browser import axe_source
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,7 +11,6 @@ if TYPE_CHECKING:
     from tests.clients.page_reader import Reader
     from tests.e2e.conftest import Script
 
-PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 PAPER = "getComputedStyle(document.body).backgroundColor"
 LIGHT, DARK = "rgb(250, 249, 246)", "rgb(23, 22, 20)"
 
@@ -47,15 +42,6 @@ def test_settings_show_the_agent_with_its_model_tools_and_prices(reader: Reader)
     documentation = shown.get_by_role("row", name="retrieve_documentation")
     assert "10 credits" in documentation.inner_text()
     assert dialog.get_by_role("heading", name="Keyboard").is_visible()
-
-
-def test_settings_fit_a_phone(visit: Callable[..., Reader]) -> None:
-    reader = visit(viewport={"width": 390, "height": 844})
-    reader.sign_in()
-    reader.page.keyboard.press("Alt+Shift+Comma")
-    reader.page.locator(".tool-table").first.wait_for()
-    width = reader.page.locator("#dialog-body").evaluate("body => [body.scrollWidth, body.clientWidth]")
-    assert width[0] == width[1]
 
 
 def test_a_github_token_is_connected_and_problems_are_shown(reader: Reader) -> None:
@@ -220,43 +206,6 @@ def test_a_session_ends_with_the_last_tab_and_a_refused_one_is_not_shared(reader
     third = context.new_page()
     third.goto(reader.url)
     third.get_by_label("Name").wait_for()
-
-
-@pytest.mark.parametrize("look", [{}, {"color_scheme": "dark"}, PHONE], ids=["light", "dark", "phone"])
-def test_axe_finds_nothing_in_settings_receipt_and_picture(
-    visit: Callable[..., Reader], script: Script, look: dict[str, Any]
-) -> None:
-    axe = axe_source()
-    reader = visit(reduced_motion="reduce", **look)
-    reader.sign_in()
-    script.asks(("kit_echo", {"text": "x"}))
-    script.says("Done.")
-    page = reader.page
-    reader.field.fill(script.question())
-    page.get_by_role("button", name="Send", exact=True).click()  # on a phone Enter begins a line
-    done = reader.exchange("done")
-
-    def is_clean() -> None:
-        page.evaluate(axe)
-        report = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        assert [
-            (violation["id"], [node["html"] for node in violation["nodes"]])
-            for violation in report["violations"]
-        ] == []
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"
-
-    done.get_by_role("button", name="Receipt of question 1").click()
-    page.locator(".receipt").wait_for()
-    is_clean()
-    page.keyboard.press("Escape")
-    page.keyboard.press("Alt+Shift+Comma")
-    page.locator(".agent-details").first.wait_for()
-    is_clean()
-    page.keyboard.press("Escape")
-    page.get_by_role("button", name="Memory").click()
-    page.locator(".usage-drawing").wait_for()
-    page.locator(".usage summary").click()
-    is_clean()
 
 
 def test_the_page_works_by_keyboard_alone(visit: Callable[..., Reader], script: Script) -> None:
