@@ -432,7 +432,7 @@ VIEWS: Final = (
     View("API", "docs", module="docs.html", more=unfold),
     View("new conversation", "new", more=unfold),
     View("list", "new", more=listing),
-    View("search", "new", more=searching("boat", "1 conversation found.")),
+    View("search", "new", more=searching("biofilter", "1 conversation found.")),
     View("search without a hit", "new", more=searching("nothing like it", "No conversation found.")),
     View("answer", "steps", module="chat-view"),
     View("failed chat", "failed"),

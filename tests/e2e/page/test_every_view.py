@@ -35,14 +35,17 @@ SEED: Final = os.environ.get("DUALTRACK_VIEW_SEED", "20261125")
 PAGE: Final = Path(vendor.__file__).parent
 LOOKS: Final = [(size, theme) for size in SIZES for theme in THEMES]
 
-WIDER = """() => {
+MISFITS = """() => {
     const scrolls = "pre, textarea, .table-scroll, .result-table, .math";
     const isWider = (element) => element.scrollWidth > element.clientWidth + 1 && element.checkVisibility()
         && ["auto", "scroll"].includes(getComputedStyle(element).overflowX) && !element.matches(scrolls);
     const wider = [...document.querySelectorAll("*")].filter(isWider).map((element) => element.outerHTML.slice(0, 120));
-    return document.documentElement.scrollWidth > innerWidth ? ["the page", ...wider] : wider;
+    const isSqueezed = (element) => element.clientHeight < 24 && element.scrollHeight > 24 && element.checkVisibility()
+        && ["auto", "scroll"].includes(getComputedStyle(element).overflowY);
+    const squeezed = [...document.querySelectorAll("*")].filter(isSqueezed).map((element) => element.outerHTML.slice(0, 120));
+    return [...(document.documentElement.scrollWidth > innerWidth ? ["the page"] : []), ...wider, ...squeezed];
 }"""
-"""What scrolls sideways and is neither code nor a table."""
+"""What scrolls sideways and is neither code nor a table, and what scrolls within less than a line."""
 
 NAMES = """() => {
     window.stops = new Map();
@@ -129,17 +132,17 @@ def findings(page: Page) -> list[Any]:
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
-def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(walk: Walk, view: View) -> None:
+def test_axe_finds_nothing_and_everything_fits(walk: Walk, view: View) -> None:
     for size, theme in looks(view):
         where = f"{size}, {theme}, seed {SEED}"
         walk.go(view, size)
         walk.page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
         walk.open(view, lambda opener: opener.click())
         assert findings(walk.page) == [], where
-        assert walk.page.evaluate(WIDER) == [], where
+        assert walk.page.evaluate(MISFITS) == [], where
     width, height = SIZES["phone"]
     walk.page.set_viewport_size({"width": width, "height": height})
-    assert walk.page.evaluate(WIDER) == []
+    assert walk.page.evaluate(MISFITS) == []
 
 
 def opened(opener: Locator) -> None:
