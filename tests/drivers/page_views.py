@@ -207,7 +207,7 @@ class Walk:
         page = self.reader.page
         search = page.locator("#conversation-search")
         if search.input_value():
-            search.fill("")
+            search.evaluate("field => { field.value = ''; field.dispatchEvent(new Event('input')) }")
         for _ in range(2):
             if page.locator("dialog[open]").count() or page.locator(".side-is-open").count():
                 page.keyboard.press("Escape")
