@@ -312,6 +312,7 @@ class Walk:
         """The settings, over a conversation."""
         self.talk()
         self.page.evaluate("document.getElementById('settings').click()")
+        self.dialog("Settings")
         self.page.locator("dialog .webhooks").wait_for()
         unfold(self)
 
@@ -319,7 +320,8 @@ class Walk:
         """The schedules, over a conversation."""
         self.talk()
         self.page.evaluate("document.getElementById('schedules').click()")
-        self.page.locator("dialog .boxed-list").wait_for()
+        self.dialog("Schedules")
+        self.page.locator("dialog .boxed-list").first.wait_for()
 
     def courses(self) -> None:
         """The corpus of courses, with an upload."""
