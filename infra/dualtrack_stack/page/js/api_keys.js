@@ -1,7 +1,7 @@
 /** API keys in the settings: make one and copy it once, see what it uses, change its caps, rotate, revoke. */
-import { h } from "./dom.js";
+import { h, wayBack } from "./dom.js";
 import { count, moment } from "./format.js";
-import { action, focusIn, sending, shownOnce, sure, wayBack } from "./panel.js";
+import { action, focusIn, sending, shownOnce, sure } from "./panel.js";
 
 const SCOPES = {
   chat: "start chats, and read those",

@@ -64,3 +64,17 @@ export function recordButton(recordId, label = recordId) {
 export function announce(text) {
   byId("status").textContent = text;
 }
+
+/**
+ * The way back to an item's actions from what is shown in their place: `draw()` shows them again, then the one that
+ * was used has the focus.
+ */
+export function wayBack(place, draw) {
+  const name = document.activeElement.getAttribute("aria-label");
+  return () => {
+    draw();
+    [...place.querySelectorAll("button")]
+      .find((button) => button.getAttribute("aria-label") === name)
+      ?.focus();
+  };
+}

@@ -6,20 +6,6 @@ import { h } from "./dom.js";
 export const action = (text, name, onclick) =>
   h("button", { type: "button", class: "link-button", "aria-label": `${text} ${name}`, onclick }, text);
 
-/**
- * The way back to an item's actions from what is shown in their place: `draw()` shows them again, then the one that
- * was used has the focus.
- */
-export function wayBack(place, draw) {
-  const name = document.activeElement.getAttribute("aria-label");
-  return () => {
-    draw();
-    [...place.querySelectorAll("button")]
-      .find((button) => button.getAttribute("aria-label") === name)
-      ?.focus();
-  };
-}
-
 /** Asks in the place of an item's actions whether to do something. */
 export function sure(text, verb, back, act) {
   return h(

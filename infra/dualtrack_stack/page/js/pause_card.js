@@ -1,7 +1,6 @@
 /** A chat that waits for the reader: what is about to happen, and the ways to decide. */
-import { h } from "./dom.js";
+import { h, wayBack } from "./dom.js";
 import { moment } from "./format.js";
-import { wayBack } from "./panel.js";
 
 const ALLOW = "Allow in this conversation";
 

@@ -1,10 +1,10 @@
 /** Schedules: what is asked at its times with nobody waiting, what became of it, and a form for another one. */
 import { agentName, agentsOf } from "./agents.js";
 import { close, show } from "./dialogs.js";
-import { announce, h } from "./dom.js";
+import { announce, h, wayBack } from "./dom.js";
 import { showDueTimes } from "./due_times.js";
 import { moment, start } from "./format.js";
-import { action, focusIn, sending, sure, wayBack } from "./panel.js";
+import { action, focusIn, sending, sure } from "./panel.js";
 import { KINDS, outcomeOf, ruleOf, stateOf, timesOf } from "./schedule_words.js";
 
 const MOST = 20; // schedules of a user

@@ -1,8 +1,8 @@
 /** Webhooks in the settings: which program is told of what, a test and what came back, a new secret, an end. */
 import { agentName } from "./agents.js";
-import { announce, h } from "./dom.js";
+import { announce, h, wayBack } from "./dom.js";
 import { moment, plural } from "./format.js";
-import { action, focusIn, sending, shownOnce, sure, wayBack } from "./panel.js";
+import { action, focusIn, sending, shownOnce, sure } from "./panel.js";
 
 const EVENTS = {
   "chat.done": "a chat is done",
