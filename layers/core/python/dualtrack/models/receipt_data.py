@@ -160,7 +160,8 @@ _WRITTEN: Final = ("thinking", "delta")
 
 
 def has_begun(newest: StoredEvent, turn: int) -> bool:
-    """Whether the newest event says that the turn was begun before and not recorded."""
+    """Whether the newest event says that the turn was begun before and not recorded. Every event that a turn writes
+    between `turn` and its record stands here; else the receipt loses a call when the turn is repeated."""
     return newest.event in ("turn", "thinking", "delta", "retrying") and newest.data["turn"] == turn
 
 
