@@ -255,7 +255,7 @@ TOOLS: dict[str, tuple[Write, str]] = {
             "tools/a.py": TOOL.replace("@tool", "@tool(price='booking')"),
             "dualtrack.toml": "[prices]\nroom = 1\n",
         },
-        "tools/a.py:4: tool 'ask': price is 'booking': write one of documentation, github, other, room",
+        f"tools/a.py:4: tool 'ask': price is 'booking': write one of {', '.join(sorted([*PRICE_CLASSES, 'room']))}",
     ),
     "our name": (
         {"tools/a.py": TOOL.replace("ask", "find_node")},
