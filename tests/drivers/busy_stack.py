@@ -77,7 +77,7 @@ class Crowd:
         for number in range(chats):
             time.sleep(max(0.0, began + arriving * number / chats - time.monotonic()))
             half = "odd" if number % 2 else "even"
-            asked = NewChat(self.user, f"{self.name} busy-{half}: Please call kit_echo.")
+            asked = NewChat(self.user, f"{self.name} busy-{half}: kit_echo text=hello")
             start_chat(self.root.stores(), self.root.executions(), asked, None)
 
     def wait(self) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.servers.tool_server import ToolServer
 
 SEED: Final = int(os.environ.get("DUALTRACK_LINE_SEED", "20261125"))
-SEEDS: Final = range(SEED, SEED + (25 if LONG else 3))
+SEEDS: Final = range(SEED, SEED + (6 if LONG else 2))
 SENDINGS: Final = 30
 """How often a reader presses Enter before giving up."""
 ANSWER: Final = "\n\n".join(f"Paragraph {number} says **{number}**." for number in range(1, 41))
