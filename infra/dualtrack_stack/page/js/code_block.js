@@ -43,8 +43,8 @@ const inSight = new IntersectionObserver(
     near.sort((one, other) => one.boundingClientRect.top - other.boundingClientRect.top);
     for (const { target } of near) {
       inSight.unobserve(target);
-      import("./diagrams.js").then(
-        ({ drawDiagram }) => drawDiagram(target),
+      load(() => import("./diagrams.js")).then(
+        ({ drawDiagram }) => drawDiagram(target, (problem) => note(target, problem)),
         () => {}, // it stays code
       );
     }
@@ -63,6 +63,6 @@ export function drawDiagrams(element, most) {
 }
 
 /** Says in a word why a diagram stays code. */
-export function note(block, why) {
+function note(block, why) {
   block.querySelector(".code-head span").append(`, ${why}`);
 }

@@ -4,7 +4,6 @@
  * What comes back is shown as an image, which runs no script, loads nothing and has no links. The source stays:
  * on request, as the image's text, and alone where no picture can be made.
  */
-import { note } from "./code_block.js";
 import { h } from "./dom.js";
 import { start } from "./format.js";
 
@@ -18,13 +17,13 @@ const ALTERNATIVE = 500; // characters of the source as the image's text
 
 let last = Promise.resolve();
 
-/** Draws the diagram of a code block, after those before it. */
-export function drawDiagram(block) {
+/** Draws the diagram of a code block, after those before it; `refuse` is told why there is none. */
+export function drawDiagram(block, refuse) {
   last = last.then(async () => {
     if (!block.isConnected) return;
     const source = block.querySelector("code").textContent;
     const picture = source.length > LONGEST ? { problem: "too large" } : await pictureOf(source);
-    if (picture.problem) note(block, picture.problem);
+    if (picture.problem) refuse(picture.problem);
     else show(block, source, picture);
   });
 }
