@@ -8,6 +8,7 @@ import { h } from "./dom.js";
 import { start } from "./format.js";
 
 const FRAME = new URL("../diagram.html", import.meta.url).href;
+const STYLES = new URL("../css/diagram.css", import.meta.url).href;
 
 const PATIENCE = 5000; // milliseconds for a diagram, after its frame has loaded
 const LONGEST = 5000; // characters of a diagram
@@ -15,7 +16,11 @@ const LARGEST = 1_000_000; // characters of its picture
 const LONGEST_SIDE = 10_000; // pixels
 const ALTERNATIVE = 500; // characters of the source as the image's text
 
-let last = Promise.resolve();
+let last = new Promise((resolve) => {
+  const styles = h("link", { rel: "stylesheet", href: STYLES });
+  for (const event of ["load", "error"]) styles.addEventListener(event, resolve, { once: true });
+  document.head.append(styles);
+});
 
 /** Draws the diagram of a code block, after those before it; `refuse` is told why there is none. */
 export function drawDiagram(block, refuse) {
