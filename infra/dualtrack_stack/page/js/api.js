@@ -74,7 +74,7 @@ export class Api {
     }
   }
 
-  /** What is read, or has a key, is asked for again after a lost connection: nothing is done twice. */
+  /** What is read, or has a key, is asked again after a lost connection. */
   #json(method, path, { key, ...options } = {}) {
     const headers = key && { "Idempotency-Key": key };
     const ask = async () => {

@@ -146,8 +146,7 @@ export class Conversation {
   }
 
   /**
-   * Sends a message. Sent again after a lost connection, by the page or by the reader, it has the same key, so nothing
-   * is asked twice.
+   * Sends a message, after a lost connection under the same key, so nothing is asked twice.
    *
    * `profile` is the agent of a new conversation; an existing one keeps its own.
    */

@@ -3,7 +3,7 @@ import { byId, h, icon } from "./dom.js";
 
 const dialog = byId("dialog");
 let opener = document.body; // what had the focus before
-let turn = 0; // counts what is shown and closed, so that what comes late is not shown
+let turn = 0; // so that what comes late is not shown
 
 byId("dialog-close").append(icon("close"));
 byId("dialog-close").addEventListener("click", () => dialog.close());
@@ -16,7 +16,7 @@ dialog.addEventListener("close", () => {
   giveBack();
 });
 
-/** The browser gives the focus back to the opener, unless that was drawn again meanwhile. */
+/** The focus goes to what the opener was drawn again as. */
 function giveBack() {
   if (opener.isConnected || document.activeElement !== document.body) return;
   const name = nameOf(opener);
@@ -41,7 +41,7 @@ export function show(title, ...content) {
   if (!dialog.contains(document.activeElement)) body.focus(); // what had the focus was replaced
 }
 
-/** Shows that something is being read; the result shows it, unless the reader has closed the dialog or gone on. */
+/** Shows that something is read; the result shows it, unless the dialog was closed. */
 export function loading(title) {
   show(title, h("p", { class: "muted" }, "Loading…"));
   let mine = turn;

@@ -65,10 +65,7 @@ export function announce(text) {
   byId("status").textContent = text;
 }
 
-/**
- * The way back to an item's actions from what is shown in their place: `draw()` shows them again, then the one that
- * was used has the focus.
- */
+/** Back to an item's actions: `draw()` shows them, then the one that was used has the focus. */
 export function wayBack(place, draw) {
   const name = document.activeElement.getAttribute("aria-label");
   return () => {

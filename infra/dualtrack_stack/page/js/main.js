@@ -37,7 +37,7 @@ import { showSignIn } from "./sign_in_view.js";
 import { StoredFiles } from "./stored_files.js";
 import { applyTheme } from "./theme.js";
 
-const TITLED_MS = 3000; // after which a new conversation has the model's title, if the stage has it give one
+const TITLED_MS = 3000; // until a title by the model is there
 
 class Page {
   #api;

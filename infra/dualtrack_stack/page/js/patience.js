@@ -14,5 +14,5 @@ export async function patiently(request, passing, attempts = ATTEMPTS) {
   }
 }
 
-/** A module of the page that is loaded when it is needed: `load(() => import("./name.js"))`. */
+/** A module that is needed later: `load(() => import("./name.js"))`. */
 export const load = (importing) => patiently(importing, () => true, 2 * ATTEMPTS);

@@ -17,7 +17,7 @@ const RUNNING_MS = 5000; // how often the list is read again while a chat runs e
 
 export const titleOf = (conversation) => conversation.title || UNTITLED;
 
-/** A selector of the control in the list that has the focus, also after the list is drawn again; empty if none has. */
+/** A selector of what has the focus in the list, also when drawn again; empty for none. */
 function focusedIn(list) {
   const focused = document.activeElement;
   if (!list.contains(focused)) return "";
