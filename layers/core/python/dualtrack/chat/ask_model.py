@@ -60,10 +60,12 @@ class ModelAnswer:
 
 
 def is_forced_to_fit(run: TurnAttempt) -> bool:
+    """Whether this is the second answer, forced to fit its schema."""
     return run.limit == SECOND_ANSWER and run.is_forced
 
 
 def delta_writer(run: TurnAttempt) -> DeltaWriter:
+    """What writes the turn's text as events, until a newer run of the turn begins."""
     return DeltaWriter(run.log, run.number, no_other_run, partial(_hear, run))
 
 
