@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from playwright.sync_api import ConsoleMessage, Locator, Page, Request
 
-PATIENCE_MS = 45_000
+PATIENCE_MS = 120_000
 """Milliseconds after which a test gives up; far more than a working page needs."""
 
 _REFUSALS = ("Failed to load resource",)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dualtrack_stack.local.stack import LocalStack
     from dualtrack_stack.local.tokens import SignedInUser
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 """Seconds after which a test gives up waiting; far more than a working stack needs."""
 
 KEYS = {

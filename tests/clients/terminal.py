@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Self
 
 _ROOT: Final = Path(__file__).parents[2]
-_SECONDS: Final = 20.0
+_SECONDS: Final = 120.0
 _OWN: Final = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 """Makes standard input the controlling terminal, so that Ctrl-C works, then executes the command."""
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.drivers.memory_aws import MemoryAws
 
-PATIENCE: Final = 20.0
+PATIENCE: Final = 120.0
 """Seconds after which a run counts as hanging; far more than any run needs."""
 
 WRITES: Final = frozenset(

@@ -40,12 +40,12 @@ checks.positive_data_acceptance.enabled = false
 
 
 def test_the_document_is_valid_openapi_3_1_and_open_to_everybody(root: Root) -> None:
-    response = httpx.get(f"{root.stack.url}/openapi.json", timeout=30)
+    response = httpx.get(f"{root.stack.url}/openapi.json", timeout=240)
     assert response.status_code == 200
     document = response.json()
     assert document["openapi"].startswith("3.1.")
     validate(document, cls=OpenAPIV31SpecValidator)
-    assert httpx.get(f"{root.stack.url}/health", timeout=30).json() == {"status": "ok"}
+    assert httpx.get(f"{root.stack.url}/health", timeout=240).json() == {"status": "ok"}
 
 
 def test_no_generated_request_causes_a_server_error_or_an_undocumented_answer(

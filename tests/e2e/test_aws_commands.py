@@ -67,7 +67,7 @@ class Command:
             assert process.stdout is not None
             said = any(line in output for output in process.stdout)
             process.send_signal(signal.SIGKILL)
-            assert said, process.communicate(timeout=60)
+            assert said, process.communicate(timeout=240)
 
 
 @pytest.fixture(scope="module")

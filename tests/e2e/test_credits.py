@@ -151,6 +151,6 @@ def _audit(root: Root, person: Person) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "dualtrack_stack.cli.main", *command],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )

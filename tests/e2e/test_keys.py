@@ -45,7 +45,7 @@ def test_a_key_works_until_it_is_revoked_and_its_secret_is_nowhere(
     root: Root, ann: Person, script: Script
 ) -> None:
     service = made(ann, "chat", "read", "erase", acts_for="any", caps={"credits_total": 12})
-    rotated = ann.http.post(f"/v1/keys/{service['key_id']}/rotate", json={"overlap": 60}).json()
+    rotated = ann.http.post(f"/v1/keys/{service['key_id']}/rotate", json={"overlap": 3600}).json()
     keys = [service["key"], rotated["key"]]
     seen = []
     for key in keys:

@@ -122,7 +122,7 @@ def test_conformance(scenario: str) -> None:
         },
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=240,
         check=False,
     )
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"

@@ -27,7 +27,7 @@ def _command(root: Root, person: Person, *args: str) -> dict[str, Any]:
     command = Path(sys.executable).with_name("dualtrack")
     options = ["--json", "--url", root.stack.url, "--token", person.identity.token]
     done = subprocess.run(
-        [str(command), "chat", *options, *args], capture_output=True, text=True, timeout=120, check=False
+        [str(command), "chat", *options, *args], capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))

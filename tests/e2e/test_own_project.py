@@ -145,7 +145,7 @@ def url(project: Project, unchanged: None) -> Iterator[str]:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGTERM)
-            running.wait(timeout=60)
+            running.wait(timeout=240)
 
 
 def test_the_offline_model_calls_the_project_s_tool(project: Project, url: str) -> None:

@@ -302,7 +302,7 @@ def test_a_command_waits_until_the_stack_has_taken_up_what_is_saved(dev: Dev, pe
     def command() -> None:
         told: list[str] = []
         with shared_stack(dev.state_dir, told.append) as url:
-            tools = httpx.get(f"{url}/v1/tools", headers=headers, timeout=60)
+            tools = httpx.get(f"{url}/v1/tools", headers=headers, timeout=240)
         helper = [p["description"] for p in tools.json()["profiles"] if p["name"] == "helper"]
         answers.append((helper, told))
 

@@ -51,7 +51,7 @@ def _ended_in_the_middle(
         try:
             assert runner.stdout is not None
             url = runner.stdout.readline().removeprefix("ready ").strip()
-            token = httpx.get(f"{url}/dev/token", params={"user": "ann"}, timeout=30).json()
+            token = httpx.get(f"{url}/dev/token", params={"user": "ann"}, timeout=240).json()
             ann = Person(url, SignedInUser(token["token"], token["user_id"]))
             script.says("Kept over the night.")
             kept = ann.ask(script.question())

@@ -30,7 +30,7 @@ def test_smoke_passes_on_the_local_stack_and_leaves_nothing(root: Root, tmp_path
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr

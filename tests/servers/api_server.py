@@ -161,6 +161,7 @@ def conversation(conversation_id: str, title: str = "How?") -> answers.Conversat
         "created_at": AT,
         "updated_at": AT,
         "listed_at": AT,
+        "queries": 1,
         "allowed": [],
     }
 
@@ -178,6 +179,7 @@ def _fork(parent: str) -> dict[str, Any]:
         "created_at": AT,
         "updated_at": AT,
         "listed_at": AT,
+        "queries": 6,
         "forked_from": parent,
         "forked_before": "q7",
     }

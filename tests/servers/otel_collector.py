@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 INSTALL: Final = "bash .ci/install_otel_collector.sh"
-PATIENCE: Final = 30.0
+PATIENCE: Final = 120.0
 
 _CONFIG: Final = """
 receivers:

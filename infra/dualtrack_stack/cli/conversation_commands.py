@@ -140,23 +140,24 @@ def _cost(client: ApiClient, shown: answers.ConversationRecords) -> Iterator[str
 
 def latest(client: ApiClient) -> str:
     """The id of the conversation with the latest query; raises `Missing` if there is none."""
-    listed = client.call("GET", "/v1/conversations", params={"limit": "1"})["conversations"]
-    if not listed:
+    return _latest(client)["conversation_id"]
+
+
+def _latest(client: ApiClient) -> answers.Conversation:
+    page: answers.Conversations = client.call("GET", "/v1/conversations", params={"limit": "1"})
+    if not page["conversations"]:
         raise Missing("There is no conversation yet: start one with `dualtrack chat`.")
-    return str(listed[0]["conversation_id"])
+    return page["conversations"][0]
 
 
 def latest_chat(client: ApiClient) -> str:
     """The id of the latest conversation's last chat, which may still run; raises `Missing` if there is none."""
-    conversation = latest(client)
-    # what the model is sent of it: bounded, however long the conversation is
-    shown = whole_conversation(client, conversation, "summarised")
-    if running := shown.get("running_chat_id"):
-        return str(running)
-    chats = [record["chat_id"] for record in shown["records"] if record.get("chat_id")]
-    if not chats:
+    conversation = _latest(client)
+    path = f"{_path(conversation['conversation_id'])}/records/q{conversation['queries']}"
+    chat = client.call("GET", path).get("chat_id", "") if conversation["queries"] else ""
+    if not chat:  # or it was imported
         raise Missing("Nothing was asked yet in the latest conversation.")
-    return chats[-1]
+    return str(chat)
 
 
 def _parts(what: str) -> tuple[str, str]:

@@ -9,14 +9,13 @@ import pytest
 from dualtrack_stack.page import vendor
 
 from tests.clients.browser import axe_source
+from tests.clients.page_reader import PATIENCE_MS
 from tests.servers.page_parts import serve_page_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Browser, Locator, Page, Request
-
-PATIENCE_MS = 20_000
 
 DRAW = """async ([text, whole, question]) => {
     const { ask } = await import("/js/exchange.js");

@@ -15,6 +15,8 @@ from tests.clients.terminal import Terminal
 from tests.servers.api_server import AT, CHAT_ID, Script, answered, api_server, chat_object, conversation
 
 if TYPE_CHECKING:
+    from dualtrack import answers
+
     from tests.servers.api_server import Refusal
 
 RESULT = "a result \x1b[2J" + "r" * 2_500
@@ -202,28 +204,37 @@ class TestCancel:
 class TestLatest:
     """Without an id the commands mean the chat that was started last."""
 
-    @pytest.mark.parametrize("running", [False, True])
     @pytest.mark.parametrize("command", ["watch", "cancel", "explain"])
-    def test_it_is_the_last_one_of_the_latest_conversation(self, command: str, running: bool) -> None:
-        started = {} if running else {"chat_id": CHAT_ID}
-        latest = conversation("cv_00000000000000000000000007", "How far is it?")
-        if running:
-            latest |= {"running_chat_id": CHAT_ID}  # type: ignore[typeddict-item]
-        records = [{**RECORDS[0], "chat_id": "ch_00000000000000000000000008"}, {**RECORDS[-1], **started}]
+    def test_it_is_the_last_one_of_the_latest_conversation(self, command: str) -> None:
+        """Read from its query, which is there from its start; its summary comes after its answer."""
+        latest: answers.Conversation = {
+            **conversation("cv_00000000000000000000000007", "How far is it?"),
+            "queries": 2,
+        }
+        query = {"type": "message", "role": "user", "content": "How far?"}
+        records = [
+            {**query, "record_id": "q1", "chat_id": "ch_00000000000000000000000008"},
+            {**query, "record_id": "q2", "chat_id": CHAT_ID},
+        ]
         served = script(
-            events=answered(), conversations=[latest], records={latest["conversation_id"]: records}
+            events=answered(),
+            conversations=[latest],
+            records={"cv_00000000000000000000000007": records},
         )
         run(served, command)
         asked = [path for _, path, _ in served.requests if path.startswith("/v1/chats/")]
         assert asked
         assert all(path.startswith(f"/v1/chats/{CHAT_ID}") for path in asked)
-        assert next(path for _, path, _ in served.requests if "track=" in path).endswith("track=summarised")
+        assert [path for _, path, _ in served.requests if "/v1/conversations/" in path] == [
+            "/v1/conversations/cv_00000000000000000000000007/records/q2"
+        ]
 
     @pytest.mark.parametrize("command", ["watch", "cancel", "explain"])
     def test_without_a_chat_there_is_none(self, command: str) -> None:
         empty = run(script(conversations=[], records={}), command)
         assert (empty.exit_code, "There is no conversation yet" in empty.stderr) == (2, True)
-        unasked = run(script(records={"cv_00000000000000000000000007": []}), command)
+        new: answers.Conversation = {**conversation("cv_00000000000000000000000007"), "queries": 0}
+        unasked = run(script(conversations=[new], records={}), command)
         assert (unasked.exit_code, "Nothing was asked yet" in unasked.stderr) == (2, True)
 
 

@@ -408,6 +408,7 @@ class Conversation(TypedDict):
     created_at: Annotated[Time, "When it was created"]
     updated_at: Annotated[Time, "When it was last changed"]
     listed_at: Annotated[Time, "When its last query began, else when it was created"]
+    queries: Annotated[int, "How many it has; the last one is the record q<queries>"]
     allowed: Annotated[Sequence[str], "Tools that its user lets run in it without being asked again"]
     running_chat_id: NotRequired[Annotated[str, "The chat that is running in it; absent if none is"]]
     schedule_id: NotRequired[Annotated[str, "The schedule that began it, which may be deleted"]]

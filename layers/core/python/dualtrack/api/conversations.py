@@ -61,6 +61,7 @@ def conversation_json(conversation: Conversation, now: float) -> answers.Convers
         "created_at": conversation.created_at,
         "updated_at": conversation.updated_at,
         "listed_at": conversation.latest.partition("#")[0],
+        "queries": conversation.queries,
         "allowed": [*conversation.allowed],
     }
     if running := conversation.running_chat(now):
