@@ -46,14 +46,19 @@ APP = Path(__file__).parents[2] / "functions" / "stream" / "app.py"
 
 @dataclass
 class Machine:
-    """Step Functions: an execution runs in a thread of its own; while it is `held`, once it is released."""
+    """Step Functions: an execution runs in a thread of its own; while it is `held`, once it is released. A second start
+    of a name starts nothing."""
 
     world: World
     held: bool = False
     waiting: queue.Queue[Chat] = field(default_factory=queue.Queue)
     running: list[threading.Thread] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
 
-    def start_execution(self, *, input: str, **_: Any) -> dict[str, Any]:  # noqa: A002 - boto3's name
+    def start_execution(self, *, name: str, input: str, **_: Any) -> dict[str, Any]:  # noqa: A002 - boto3's name
+        if name in self.names:
+            return {}
+        self.names.add(name)
         ref = json.loads(input)
         chat = self.world.stores.chats.load(ref["user"], ref["chat_id"])
         assert chat is not None

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from playwright.sync_api import Locator
+    from playwright.sync_api import Locator, Route
 
     from tests.clients.page_reader import Reader
     from tests.e2e.conftest import Script
@@ -55,6 +55,27 @@ def test_the_latest_conversation_comes_first(reader: Reader, script: Script) -> 
     reader.ask(script.question("More apples."))
     reader.follow_up("address => document.querySelector('#conversations a').hash === `#${address}`", first)
     assert reader.page.locator("#conversations h2").all_inner_texts() == ["Today"]
+
+
+def test_a_title_that_the_model_makes_after_the_answer_is_shown(reader: Reader, script: Script) -> None:
+    """Here it is in the list from the second time that this is read with the ended chat."""
+    read = 0
+
+    def titled(route: Route) -> None:
+        nonlocal read
+        answer = route.fetch()
+        listed = answer.json()
+        read += any("running_chat_id" not in conversation for conversation in listed["conversations"])
+        for conversation in listed["conversations"] if read > 1 else ():
+            conversation["title"] = "Boats of the model"
+        route.fulfill(response=answer, json=listed)
+
+    reader.page.route("**/v1/conversations?*", titled)
+    script.says("The red one.")
+    reader.ask(script.question("Which boat?"))
+    titles(reader).filter(has_text="Boats of the model").wait_for()
+    reader.page.locator("#title", has_text="Boats of the model").wait_for()
+    reader.page.unroute("**/v1/conversations?*")
 
 
 def test_a_search_finds_questions_and_answers_and_keeps_up_with_typing(

@@ -54,6 +54,48 @@ IS_INSIDE = """() => {
 }"""
 """Whether what has the focus is inside an open dialog."""
 
+WATCH = """() => {
+    window.nameOf = (element) => [
+        element.localName, element.id, element.name, element.getAttribute("aria-label"), element.getAttribute("href"),
+        element.textContent.trim().slice(0, 80),
+    ].join(" ");
+    if (!window.reached) document.addEventListener("focusin", (event) => window.reached.add(nameOf(event.target)));
+    window.reached = new Set();
+    document.activeElement.blur();
+}"""
+"""Notes what gets the focus, by a name that it keeps when it is drawn again."""
+
+IS_MARKED = """() => {
+    const probe = document.createElement("i");
+    probe.style.color = "var(--accent)";
+    document.body.append(probe);
+    const accent = getComputedStyle(probe).color;
+    probe.remove();
+    const element = document.activeElement;
+    const dialog = document.querySelector("dialog[open]");
+    if (element === document.body || element === dialog) return true;
+    const isRing = (one) => {
+        const style = getComputedStyle(one);
+        return (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2) || style.stroke === accent
+            || (one.matches(".composer, .question-editor") && style.borderColor === accent);
+    };
+    const lines = [element, element.parentElement, element.parentElement?.parentElement].filter(Boolean);
+    const box = element.getBoundingClientRect();
+    return (!dialog || dialog.contains(element)) && lines.some(isRing)
+        && box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
+}"""
+"""Whether what has the focus is in sight, marked, and inside an open dialog."""
+
+MISSED = """() => {
+    const root = document.querySelector("dialog[open]") ?? document;
+    const isControl = (element) => element.tabIndex >= 0 && !element.disabled && !element.closest("[inert]")
+        && element.checkVisibility({ visibilityProperty: true, contentVisibilityAuto: true })
+        && (element.type !== "radio" || element.checked);
+    return [...root.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")]
+        .filter(isControl).filter((element) => !window.reached.has(nameOf(element))).map((element) => element.outerHTML.slice(0, 160));
+}"""
+"""The controls that can be used and have not had the focus."""
+
 
 @pytest.fixture(scope="module")
 def walk(browser: Browser, root: Root, model: OfflineModel, tools: ToolServer) -> Iterator[Walk]:
@@ -129,6 +171,37 @@ def test_it_opens_and_closes_by_keyboard_and_the_focus_comes_back(walk: Walk, vi
         opener = page.locator(view.opener).first
         if opener.count():  # it is not part of the dialog that was left
             expect(opener).to_be_focused(timeout=PATIENCE_MS)
+
+
+PRESSES: Final = 20
+"""Further presses of Tab for each control: a field for a time has several parts, and a list may be drawn anew."""
+PLACES: Final = {
+    view.place if not view.title else view.name: view
+    for view in VIEWS
+    if (view.title or not view.opener) and (LONG or view.place != "docs")
+}
+"""A view of each place, and every dialog."""
+
+
+@pytest.mark.parametrize("view", PLACES.values(), ids=lambda view: view.name)
+def test_the_tab_key_reaches_every_control(walk: Walk, view: View) -> None:
+    """It shows where it is each time, and stays in an open dialog."""
+    from playwright.sync_api import TimeoutError as Late
+
+    walk.go(view, "desktop")
+    walk.open(view, opened)
+    page = walk.page
+    page.evaluate(WATCH)
+    left = PRESSES
+    while (missed := page.evaluate(MISSED)) and left:
+        before = len(missed)
+        page.keyboard.press("Tab")
+        try:
+            page.wait_for_function(IS_MARKED)
+        except Late:
+            pytest.fail(f"not marked, or out of sight: {page.evaluate('document.activeElement.outerHTML')[:300]}")
+        left = PRESSES if len(page.evaluate(MISSED)) < before else left - 1
+    assert missed == []
 
 
 def test_every_view_and_dialog_is_on_the_list() -> None:

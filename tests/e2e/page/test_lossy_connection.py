@@ -95,3 +95,15 @@ def test_a_chat_over_a_line_that_loses_packets_ends_as_the_api_has_it(
         assert names == [name.strip() for name in reader.page.locator(".call .tool").all_text_contents()], (
             where
         )
+
+
+def test_a_part_of_the_page_that_cannot_be_loaded_is_told_and_loads_later(reader: Reader) -> None:
+    page = reader.page
+    page.route("**/js/credits_view.js", lambda route: route.abort())
+    page.locator("#credits").click()
+    reader.sees("Part of the page could not be loaded.")
+    assert [error for error in reader.errors if "could not be loaded" not in error] == []
+    reader.errors.clear()
+    page.unroute("**/js/credits_view.js")
+    page.locator("#credits").click()
+    page.locator("dialog .ledger").first.wait_for()

@@ -152,6 +152,7 @@ class Page {
     document.addEventListener("click", (event) => this.#clicked(event));
     window.addEventListener("hashchange", () => this.#show());
     document.addEventListener("visibilitychange", () => this.#lookAgain());
+    window.addEventListener("unhandledrejection", ({ reason }) => this.#composer.notice(reason.message));
   }
 
   /** What was decided elsewhere while this tab was hidden. */
