@@ -18,11 +18,11 @@ format:
 test +PATHS:
     uv run --group test pytest -n 0 {{ PATHS }}
 
-# all tests, in their short forms
+# most tests, in their short forms
 test-all:
     uv run --group test pytest
 
-# what CI runs: outside tools, long forms, no skips
+# what CI runs: outside tools, all tests, no skips
 ci:
     bash .ci/run
 

@@ -104,6 +104,7 @@ def test_a_search_finds_questions_and_answers_and_keeps_up_with_typing(
     titles(reader).filter(has_text="Apples").wait_for()
     reader.follow_up("() => document.querySelectorAll('#conversations a').length === 1")
     reader.page.keyboard.press("Enter")  # to the first hit, which the next one opens
+    reader.follow_up("() => document.activeElement.closest('#conversations a')")
     reader.page.keyboard.press("Enter")
     reader.sees("A kumquat is small.")
 

@@ -199,7 +199,9 @@ def test_the_tab_key_reaches_every_control(walk: Walk, view: View) -> None:
         try:
             page.wait_for_function(IS_MARKED)
         except Late:
-            pytest.fail(f"not marked, or out of sight: {page.evaluate('document.activeElement.outerHTML')[:300]}")
+            pytest.fail(
+                f"not marked, or out of sight: {page.evaluate('document.activeElement.outerHTML')[:300]}"
+            )
         left = PRESSES if len(page.evaluate(MISSED)) < before else left - 1
     assert missed == []
 

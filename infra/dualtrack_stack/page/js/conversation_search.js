@@ -7,7 +7,7 @@
 export class ConversationSearch {
   #field;
   #search;
-  #busy = false;
+  #running = null;
 
   /** `search(text)`: shows the results; returns a promise. Enter and arrow down go to the first link in `results`. */
   constructor(field, results, search) {
@@ -29,9 +29,10 @@ export class ConversationSearch {
     this.#field.select();
   }
 
-  #leave(event, results) {
+  async #leave(event, results) {
     if (event.isComposing) return;
     event.preventDefault();
+    await this.#running; // what is listed may be an earlier text's
     results.querySelector("a")?.focus();
   }
 
@@ -42,17 +43,17 @@ export class ConversationSearch {
     this.#run();
   }
 
-  async #run() {
-    if (this.#busy) return;
-    this.#busy = true;
-    try {
-      let searched;
-      do {
-        searched = this.text;
-        await this.#search(searched);
-      } while (searched !== this.text);
-    } finally {
-      this.#busy = false;
-    }
+  #run() {
+    this.#running ??= this.#searchAll().finally(() => {
+      this.#running = null;
+    });
+  }
+
+  async #searchAll() {
+    let searched;
+    do {
+      searched = this.text;
+      await this.#search(searched);
+    } while (searched !== this.text);
   }
 }

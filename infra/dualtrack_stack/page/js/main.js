@@ -1,10 +1,4 @@
-/**
- * The page: signs in, then shows the conversation that the address names.
- *
- * `#cv_…` is a conversation, `#cv_…/ch_…` one with that running chat, `#cv_…/q3` one of its questions,
- * `#cv_…/memory` its two tracks; `#courses` and `#graph` are the corpora with these names, `#courses/jb_…`
- * one with a running job.
- */
+/** The page: signs in, then shows what the address names (`address.js`). */
 
 import { addressOf } from "./address.js";
 import { Agents, agentName } from "./agents.js";

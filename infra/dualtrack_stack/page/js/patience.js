@@ -14,8 +14,8 @@ export async function patiently(request, passing, attempts = ATTEMPTS) {
   }
 }
 
-/** A module that is needed later: `load(() => import("./name.js"))`. */
+/** A module, later: `load(() => import("./name.js"))`. */
 export const load = (importing) =>
   patiently(importing, () => true, 2 * ATTEMPTS).catch(() => {
-    throw new Error("Part of the page could not be loaded. Try again.");
+    throw new Error("Part of the page did not load. Try again.");
   });
