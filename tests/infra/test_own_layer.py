@@ -60,8 +60,9 @@ def test_the_projects_versions_win_over_ours(tmp_path: Path) -> None:
 
 
 def test_without_dependencies_it_is_the_layer_of_every_function(tmp_path: Path) -> None:
+    bare = project(tmp_path)
     base = layers.build(layers.ROLES["base"])
-    assert packaging.build_layer(project(tmp_path)) == base
+    assert packaging.build_layer(bare) == base
     assert not packaging.has_packages(Project(tmp_path))
     (tmp_path / "pyproject.toml").unlink()
     assert packaging.build_layer(Project(tmp_path)) == base
