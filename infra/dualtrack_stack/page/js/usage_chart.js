@@ -10,7 +10,7 @@ const SHOWN = 60; // the newest questions
 const STEP = 28;
 const TALL = 120;
 const CREDITS = 44;
-const LEFT = 56;
+const LEFT = 72;
 
 /** `[{query, own, full, credits}]` of chat objects in order, the newest `SHOWN`. Pure. */
 export function usageOf(chats) {
