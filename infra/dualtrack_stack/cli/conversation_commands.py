@@ -153,11 +153,11 @@ def _latest(client: ApiClient) -> answers.Conversation:
 def latest_chat(client: ApiClient) -> str:
     """The id of the latest conversation's last chat, which may still run; raises `Missing` if there is none."""
     conversation = _latest(client)
-    path = f"{_path(conversation['conversation_id'])}/records/q{conversation['queries']}"
-    chat = client.call("GET", path).get("chat_id", "") if conversation["queries"] else ""
-    if not chat:  # or it was imported
-        raise Missing("Nothing was asked yet in the latest conversation.")
-    return str(chat)
+    if last := conversation["queries"]:
+        query = whole_record(client, conversation["conversation_id"], f"q{last}")
+        if chat := query.get("chat_id"):  # none if it was imported
+            return chat
+    raise Missing("Nothing was asked yet in the latest conversation.")
 
 
 def _parts(what: str) -> tuple[str, str]:

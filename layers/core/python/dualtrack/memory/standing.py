@@ -180,8 +180,8 @@ def _quoted(wanted: Instruction, asked: Mapping[int, Sequence[str]]) -> Iterator
 
 def _sentences(text: str) -> Iterator[str]:
     """The sentences of a text on one line each, without code, quoted lines, and what is too long for a line."""
-    for sentence in _SENTENCE.split(_PASTED.sub("\n", clean(text))):
-        said = one_line(neutralise(sentence))
+    for sentence in _SENTENCE.split(_PASTED.sub("\n", text)):
+        said = one_line(neutralise(clean(sentence)))
         if 0 < len(said) <= LINE_LIMIT:
             yield said
 
