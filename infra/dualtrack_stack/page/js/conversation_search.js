@@ -32,7 +32,7 @@ export class ConversationSearch {
   async #leave(event, results) {
     if (event.isComposing) return;
     event.preventDefault();
-    await this.#running; // what is listed may be an earlier text's
+    await this.#running; // the list may be an earlier text's
     results.querySelector("a")?.focus();
   }
 

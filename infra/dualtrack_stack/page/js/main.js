@@ -19,7 +19,7 @@ import { claimDrafts, dropDrafts } from "./drafts.js";
 import { FollowText } from "./follow_text.js";
 import { MemoryPanel } from "./memory_panel.js";
 import { OpenTabs } from "./open_tabs.js";
-import { load } from "./patience.js";
+import { load, NotLoaded } from "./patience.js";
 import { PausesList } from "./pauses_list.js";
 import { QuestionEditor } from "./question_editor.js";
 import { Relatives } from "./relatives.js";
@@ -146,7 +146,9 @@ class Page {
     document.addEventListener("click", (event) => this.#clicked(event));
     window.addEventListener("hashchange", () => this.#show());
     document.addEventListener("visibilitychange", () => this.#lookAgain());
-    window.addEventListener("unhandledrejection", ({ reason }) => this.#composer.notice(reason.message));
+    window.addEventListener("unhandledrejection", ({ reason }) => {
+      if (reason instanceof NotLoaded) this.#composer.notice(reason.message);
+    });
   }
 
   /** What was decided elsewhere while this tab was hidden. */
@@ -185,9 +187,7 @@ class Page {
     openSettings(this.#api, this.#profile || this.#agents.chosen, !byId("corpora").hidden);
   }
 
-  /**
-   * Loads the agents. Without them the page works with the server's default, so an error is not shown.
-   */
+  /** Loads the agents. Without them the server's default answers, so an error is not shown. */
   async #loadAgents() {
     try {
       this.#agents.offered = await this.#api.tools();

@@ -14,8 +14,12 @@ export async function patiently(request, passing, attempts = ATTEMPTS) {
   }
 }
 
-/** A module, later: `load(() => import("./name.js"))`. */
+export class NotLoaded extends Error {
+  message = "Part of the page did not load. Try again.";
+}
+
+/** A module, later: `load(() => import("./name.js"))`; throws NotLoaded. */
 export const load = (importing) =>
   patiently(importing, () => true, 2 * ATTEMPTS).catch(() => {
-    throw new Error("Part of the page did not load. Try again.");
+    throw new NotLoaded();
   });
