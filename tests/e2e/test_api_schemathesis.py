@@ -11,6 +11,7 @@ import httpx
 from dualtrack.api.table import ROUTES
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate
 
+from tests.clients.stack_client import PATIENCE
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
@@ -40,12 +41,12 @@ checks.positive_data_acceptance.enabled = false
 
 
 def test_the_document_is_valid_openapi_3_1_and_open_to_everybody(root: Root) -> None:
-    response = httpx.get(f"{root.stack.url}/openapi.json", timeout=240)
+    response = httpx.get(f"{root.stack.url}/openapi.json", timeout=PATIENCE)
     assert response.status_code == 200
     document = response.json()
     assert document["openapi"].startswith("3.1.")
     validate(document, cls=OpenAPIV31SpecValidator)
-    assert httpx.get(f"{root.stack.url}/health", timeout=240).json() == {"status": "ok"}
+    assert httpx.get(f"{root.stack.url}/health", timeout=PATIENCE).json() == {"status": "ok"}
 
 
 def test_no_generated_request_causes_a_server_error_or_an_undocumented_answer(

@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from tests.clients.sse_reader import Reader
+from tests.clients.stack_client import PATIENCE
 from tests.drivers.images import png
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def test_a_forged_token_is_refused(root: Root, ann: Person) -> None:
     headers |= {"without a scheme": token, "another scheme": f"Token {token}"}
     for name, header in headers.items():
         for path in ("/v1/credits", f"/v1/admin/users/{ann.id}/credits", f"/v1/chats/{CHAT}/events"):
-            response = httpx.get(root.stack.url + path, headers={"Authorization": header}, timeout=240)
+            response = httpx.get(root.stack.url + path, headers={"Authorization": header}, timeout=PATIENCE)
             assert (response.status_code, response.json()["error"]["code"]) == (401, "unauthorized"), (
                 name,
                 path,
@@ -71,7 +72,7 @@ def test_a_forged_token_is_refused(root: Root, ann: Person) -> None:
 def test_an_unknown_path_is_a_404_from_the_gateway_too(ann: Person, target: str) -> None:
     parts = urlsplit(ann.url)
     assert parts.hostname
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=240)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE)
     with contextlib.closing(connection):
         connection.request("GET", target, headers={"Authorization": f"Bearer {ann.identity.token}"})
         response = connection.getresponse()
@@ -105,14 +106,14 @@ def test_a_browser_may_send_and_read_across_origins(root: Root, ann: Person, pat
             "Access-Control-Request-Method": "GET",
             "Access-Control-Request-Headers": "authorization",
         },
-        timeout=240,
+        timeout=PATIENCE,
     )
     assert preflight.status_code in (200, 204)
     assert preflight.headers["Access-Control-Allow-Origin"] in ("*", origin["Origin"])
     assert "authorization" in preflight.headers["Access-Control-Allow-Headers"].lower()
     for response in (
         ann.http.get(path, headers=origin),
-        httpx.get(root.stack.url + path, headers=origin, timeout=240),
+        httpx.get(root.stack.url + path, headers=origin, timeout=PATIENCE),
     ):
         assert response.headers["Access-Control-Allow-Origin"] in ("*", origin["Origin"])
 
@@ -171,11 +172,11 @@ def test_curl_follows_a_chat_and_resumes_after_a_repeated_turn(ann: Person, scri
         "curl", "-sN", "--max-time", "120", "-H", f"Authorization: Bearer {ann.identity.token}",
         ann.url + started["events_url"],
     ]  # fmt: skip
-    whole = subprocess.run(curl, capture_output=True, timeout=240, check=True).stdout
+    whole = subprocess.run(curl, capture_output=True, timeout=PATIENCE, check=True).stdout
     reader = Reader()
     reader.take(whole[: len(whole) // 2])
     resume = ["-H", f"Last-Event-ID: {reader.last_id}"]
-    reader.take(subprocess.run([*curl, *resume], capture_output=True, timeout=240, check=True).stdout)
+    reader.take(subprocess.run([*curl, *resume], capture_output=True, timeout=PATIENCE, check=True).stdout)
     assert [number for number, _, _ in reader.events] == list(range(1, len(reader.events) + 1))
     assert reader.events[-1][1] == "done"
     assert [kind for _, kind, _ in reader.events].count("turn") == 2

@@ -18,6 +18,7 @@ from dualtrack_stack.cli.aws.questions import Person, Steps
 from dualtrack_stack.cli.aws.up import Up, Wishes
 from dualtrack_stack.local.offline_model.server import serve_offline_model
 
+from tests.clients.stack_client import PATIENCE
 from tests.drivers.emulated_account import (
     EmulatedAccount,
     assembly,
@@ -67,7 +68,7 @@ class Command:
             assert process.stdout is not None
             said = any(line in output for output in process.stdout)
             process.send_signal(signal.SIGKILL)
-            assert said, process.communicate(timeout=240)
+            assert said, process.communicate(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")

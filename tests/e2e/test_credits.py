@@ -15,6 +15,8 @@ from dualtrack.credits.audit import audit
 from dualtrack.storage.dynamo import to_wire
 from dualtrack.storage.ledger import account_item, with_account
 
+from tests.clients.stack_client import PATIENCE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -151,6 +153,6 @@ def _audit(root: Root, person: Person) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "dualtrack_stack.cli.main", *command],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE,
         check=False,
     )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from dualtrack_stack.node import node
 
-from tests.clients.stack_client import wait_for
+from tests.clients.stack_client import PATIENCE, wait_for
 from tests.servers.cutting_proxy import cutting
 from tests.servers.webhook_receiver import receiving
 
@@ -44,7 +44,12 @@ def _ask(name: str, url: str, question: str, token: str = "") -> subprocess.Comp
     if token:
         environment["DUALTRACK_TOKEN"] = token
     return subprocess.run(
-        [*_command(name), question], env=environment, capture_output=True, text=True, timeout=240, check=False
+        [*_command(name), question],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
 
 
@@ -149,7 +154,7 @@ def test_a_report_is_written_with_its_costs(root: Root, script: Script, tmp_path
     program = [sys.executable, str(CLIENTS.parent / "nightly" / "report.py"), str(questions)]
     for _ in range(2):
         run = subprocess.run(
-            program, env=environment, capture_output=True, text=True, timeout=240, check=False
+            program, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
         )
         assert run.returncode == 0, run
     written = questions.with_suffix(".md").read_text()

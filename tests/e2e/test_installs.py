@@ -20,7 +20,7 @@ from dualtrack import __version__
 from dualtrack.tools.registry import MODULES
 from dualtrack_stack.local.runner import KEEPER_FILE, is_locked
 
-from tests.clients.stack_client import wait_for
+from tests.clients.stack_client import PATIENCE, wait_for
 from tests.drivers.documents import ROOT, copy_project
 from tests.drivers.import_graph import is_there, outside_imports
 from tests.drivers.installs import Installed, built_wheel, client_of, synced
@@ -96,7 +96,7 @@ def run(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE,
         check=False,
     )
 

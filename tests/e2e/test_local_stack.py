@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
+from tests.clients.stack_client import PATIENCE
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def test_state_survives_a_restart_and_no_process_survives_the_end(running: Runne
     first = httpx.get(f"{url}/dev/token", params={"user": "ann"}).json()
     headers = {"Authorization": f"Bearer {first['token']}"}
     created = httpx.post(
-        f"{url}/v1/conversations", json={"title": "Kept"}, headers=headers, timeout=240
+        f"{url}/v1/conversations", json={"title": "Kept"}, headers=headers, timeout=PATIENCE
     ).json()
     known = json.loads((running.state_dir / "dev.json").read_text())
     assert known["url"] == url
@@ -127,7 +128,7 @@ def test_state_survives_a_restart_and_no_process_survives_the_end(running: Runne
         second = httpx.get(f"{url}/dev/token", params={"user": "ann"}).json()
         assert second["user_id"] == first["user_id"]
         headers = {"Authorization": f"Bearer {second['token']}"}
-        listed = httpx.get(f"{url}/v1/conversations", headers=headers, timeout=240).json()
+        listed = httpx.get(f"{url}/v1/conversations", headers=headers, timeout=PATIENCE).json()
         assert [c["conversation_id"] for c in listed["conversations"]] == [created["conversation_id"]]
     finally:
         assert again.end(signal.SIGINT) == 0
@@ -152,7 +153,7 @@ def test_only_the_owner_can_read_what_it_stores(tmp_path: Path) -> None:
         url = runner.ready()
         token = httpx.get(f"{url}/dev/token", params={"user": "ann"}).json()["token"]
         headers = {"Authorization": f"Bearer {token}"}
-        httpx.post(f"{url}/v1/conversations", json={"title": "Mine"}, headers=headers, timeout=240)
+        httpx.post(f"{url}/v1/conversations", json={"title": "Mine"}, headers=headers, timeout=PATIENCE)
         assert readable(state_dir) == []
     finally:
         runner.end()
@@ -164,7 +165,9 @@ def account(keys: Path) -> subprocess.CompletedProcess[str]:
     """The account's answer to a shell that has sourced the file of keys."""
     identity = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
     command = f'. "{keys}" && exec "{sys.executable}" -c "{identity}"'
-    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=240, check=False)
+    return subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
 
 
 def test_the_file_of_keys_opens_the_account_for_one_run(running: Runner) -> None:
@@ -278,7 +281,7 @@ def test_commands_share_a_stack_that_stays(tmp_path: Path, monkeypatch: pytest.M
         name = httpx.get(f"{url}/dev/status").json()["user"]
         assert own["user_id"] == httpx.get(f"{url}/dev/token", params={"user": name}).json()["user_id"]
         headers = {"Authorization": f"Bearer {own['token']}"}
-        ledger = httpx.get(f"{url}/v1/credits/ledger", headers=headers, timeout=240).json()["entries"]
+        ledger = httpx.get(f"{url}/v1/credits/ledger", headers=headers, timeout=PATIENCE).json()["entries"]
         grants = [entry for entry in ledger if entry["kind"] == "grant"]
         assert [grant["amount"] for grant in grants] == [1000], (
             "a second start with the same state grants nothing"

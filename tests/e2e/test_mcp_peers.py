@@ -18,6 +18,7 @@ from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.specs import specs_of
 from dualtrack_stack.node import node
 
+from tests.clients.stack_client import PATIENCE
 from tests.drivers.node import npm_script
 from tests.servers.processes import free_port
 
@@ -122,7 +123,7 @@ def test_conformance(scenario: str) -> None:
         },
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE,
         check=False,
     )
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.clients.stack_client import PATIENCE
 from tests.servers.tool_server import big_text
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def _command(root: Root, person: Person, *args: str) -> dict[str, Any]:
     command = Path(sys.executable).with_name("dualtrack")
     options = ["--json", "--url", root.stack.url, "--token", person.identity.token]
     done = subprocess.run(
-        [str(command), "chat", *options, *args], capture_output=True, text=True, timeout=240, check=False
+        [str(command), "chat", *options, *args], capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))

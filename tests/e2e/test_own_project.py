@@ -20,7 +20,7 @@ import httpx
 import pytest
 from dualtrack_stack.stacks.function_specs import SPECS
 
-from tests.clients.stack_client import wait_for
+from tests.clients.stack_client import PATIENCE, wait_for
 from tests.drivers.documents import ROOT
 from tests.drivers.installs import Installed, built_wheel, client_of
 
@@ -145,7 +145,7 @@ def url(project: Project, unchanged: None) -> Iterator[str]:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGTERM)
-            running.wait(timeout=240)
+            running.wait(timeout=PATIENCE)
 
 
 def test_the_offline_model_calls_the_project_s_tool(project: Project, url: str) -> None:

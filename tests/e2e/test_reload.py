@@ -15,7 +15,7 @@ from dualtrack_stack.local.shared import shared_stack
 from dualtrack_stack.local.stack import LocalStack
 from dualtrack_stack.profiles import LIBRARY
 
-from tests.clients.stack_client import KEYS, Person, wait_for
+from tests.clients.stack_client import KEYS, PATIENCE, Person, wait_for
 from tests.servers.provider import model_settings
 from tests.servers.tool_server import NAME
 
@@ -302,7 +302,7 @@ def test_a_command_waits_until_the_stack_has_taken_up_what_is_saved(dev: Dev, pe
     def command() -> None:
         told: list[str] = []
         with shared_stack(dev.state_dir, told.append) as url:
-            tools = httpx.get(f"{url}/v1/tools", headers=headers, timeout=240)
+            tools = httpx.get(f"{url}/v1/tools", headers=headers, timeout=PATIENCE)
         helper = [p["description"] for p in tools.json()["profiles"] if p["name"] == "helper"]
         answers.append((helper, told))
 

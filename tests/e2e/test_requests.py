@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 from dualtrack.chat.start_chat import NewChat, start_chat
 
-from tests.clients.stack_client import wait_for
+from tests.clients.stack_client import PATIENCE, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -111,7 +111,7 @@ def test_without_a_valid_token_every_request_is_refused(root: Root, ann: Person)
     for token in ("", "Bearer", f"Bearer {ann.identity.token[:-6]}AAAAAA", "Basic YTpi"):
         for path in ("/v1/credits", f"/v1/chats/{UNKNOWN_CHAT}/events"):
             headers = {"Authorization": token} if token else {}
-            response = httpx.get(root.stack.url + path, headers=headers, timeout=240)
+            response = httpx.get(root.stack.url + path, headers=headers, timeout=PATIENCE)
             assert code(response) == (401, "unauthorized"), (token[:10], path)
     assert code(ann.http.get(f"/v1/admin/users/{ann.id}/credits")) == (403, "forbidden")
 

@@ -13,7 +13,7 @@ import pytest
 from dualtrack_stack.local.stack import LocalStack
 from dualtrack_stack.local.tokens import SignedInUser
 
-from tests.clients.stack_client import Person, Root, wait_for
+from tests.clients.stack_client import PATIENCE, Person, Root, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +51,7 @@ def _ended_in_the_middle(
         try:
             assert runner.stdout is not None
             url = runner.stdout.readline().removeprefix("ready ").strip()
-            token = httpx.get(f"{url}/dev/token", params={"user": "ann"}, timeout=240).json()
+            token = httpx.get(f"{url}/dev/token", params={"user": "ann"}, timeout=PATIENCE).json()
             ann = Person(url, SignedInUser(token["token"], token["user_id"]))
             script.says("Kept over the night.")
             kept = ann.ask(script.question())

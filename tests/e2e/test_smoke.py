@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from tests.clients.stack_client import PATIENCE
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -30,7 +32,7 @@ def test_smoke_passes_on_the_local_stack_and_leaves_nothing(root: Root, tmp_path
         ],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=PATIENCE,
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr

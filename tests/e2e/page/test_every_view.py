@@ -157,7 +157,7 @@ def test_it_opens_and_closes_by_keyboard_and_the_focus_comes_back(walk: Walk, vi
     from playwright.sync_api import expect
 
     page = walk.page
-    for size in SIZES if LONG else ("desktop",):
+    for size in SIZES:
         walk.go(view, size)
         walk.open(view, opened)
         page.wait_for_function("() => document.activeElement !== document.body")
@@ -177,9 +177,7 @@ def test_it_opens_and_closes_by_keyboard_and_the_focus_comes_back(walk: Walk, vi
 PRESSES: Final = 20
 """Further presses of Tab for each control: a field for a time has several parts, and a list may be drawn anew."""
 PLACES: Final = {
-    view.place if not view.title else view.name: view
-    for view in VIEWS
-    if (view.title or not view.opener) and (LONG or view.place != "docs")
+    view.name if view.title else view.place: view for view in VIEWS if view.title or not view.opener
 }
 """A view of each place, and every dialog."""
 
@@ -194,9 +192,8 @@ def test_the_tab_key_reaches_every_control(walk: Walk, view: View) -> None:
     walk.open(view, opened)
     page = walk.page
     page.evaluate(WATCH)
-    left = PRESSES
-    while (missed := page.evaluate(MISSED)) and left:
-        before = len(missed)
+    left, missed = PRESSES, page.evaluate(MISSED)
+    while missed and left:
         page.keyboard.press("Tab")
         try:
             page.wait_for_function(IS_MARKED)
@@ -204,7 +201,8 @@ def test_the_tab_key_reaches_every_control(walk: Walk, view: View) -> None:
             pytest.fail(
                 f"not marked, or out of sight: {page.evaluate('document.activeElement.outerHTML')[:300]}"
             )
-        left = PRESSES if len(page.evaluate(MISSED)) < before else left - 1
+        before, missed = len(missed), page.evaluate(MISSED)
+        left = PRESSES if len(missed) < before else left - 1
     assert missed == []
 
 
