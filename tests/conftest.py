@@ -24,7 +24,11 @@ from tests.long_forms import IN_CI, IS_CI, LONG
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from xdist.workermanage import WorkerController
+
 __all__ = ["pytest_xdist_make_scheduler"]
+
+_FOR_CI = frozenset(Path(__file__).parents[1] / path for path in IN_CI)
 
 # No test fails because the machine is slow.
 hypothesis.settings.register_profile("dualtrack", deadline=None, max_examples=100 if LONG else 20)
@@ -84,27 +88,29 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         gc.enable()
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Workers get their paths from this process, and do not know whether somebody has named them."""
-    if not IS_CI and config.args_source is pytest.Config.ArgsSource.TESTPATHS:
-        os.environ["DUALTRACK_NEWCOMER"] = "1"
+def _leaves_out(config: pytest.Config) -> bool:
+    """Whether this is a run without a path outside of CI. A worker is given its paths by the run's own process, which
+    alone knows whether somebody has named them."""
+    if hasattr(config, "workerinput"):
+        return bool(config.workerinput["leaves_out"])
+    return not IS_CI and config.args_source is pytest.Config.ArgsSource.TESTPATHS
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """A run without a path leaves out what is for CI (`tests.long_forms`)."""
-    is_left_out = os.environ.get("DUALTRACK_NEWCOMER") and _below_tests(collection_path) in IN_CI
-    return True if is_left_out else None
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    """Tell a worker."""
+    node.workerinput["leaves_out"] = _leaves_out(node.config)
 
 
-def pytest_report_header() -> str | None:
-    """What such a run leaves out."""
-    left_out = f"left out: {len(IN_CI)} files that .ci/run adds (tests/long_forms.py); a path runs any"
-    return left_out if os.environ.get("DUALTRACK_NEWCOMER") else None
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Such a run leaves out what is for CI."""
+    return True if collection_path in _FOR_CI and _leaves_out(config) else None
 
 
-def _below_tests(path: Path) -> str:
-    folder = Path(__file__).parent
-    return path.relative_to(folder).as_posix() if path.is_relative_to(folder) else ""
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say so."""
+    told = f"left out: {len(IN_CI)} files that .ci/run adds (tests/long_forms.py); a path runs any"
+    return told if _leaves_out(config) else None
 
 
 def pytest_xdist_auto_num_workers() -> int:
