@@ -322,9 +322,13 @@ def _print_spending(answer: answers.Spending) -> None:
             "dollars": sum(entry["dollars"] for entry in days),
         }
     )
-    for key in answer["keys"]:
-        click.echo(f"\nunder the API key {one_line(key['key_id'], 40)}")
-        for entry in key["days"]:
+    parts = [
+        *((f"under the API key {key['key_id']}", key["days"]) for key in answer["keys"]),
+        *((f"with {own['profile']}", own["days"]) for own in answer["profiles"]),
+    ]
+    for name, own_days in parts:
+        click.echo(f"\n{one_line(name, 60)}")
+        for entry in own_days:
             _print_day(entry)
     if not answer["complete"]:
         click.echo("Not all movements were read: the oldest day may be incomplete. Ask for fewer days.")

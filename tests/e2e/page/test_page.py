@@ -349,11 +349,16 @@ def test_files_of_past_queries_and_of_results_open_again_after_a_reload(
     sent = [block.get("text", "") for block in request["messages"][0]["content"]]
     assert sent[1].startswith('[ID:q1-f1] (data from the file "plan.md")\n# Plan\n')
 
+    limited = {"error": {"code": "rate_limited", "message": "Too many requests.", "retry_after": 1}}
+    reader.page.route("**/attachments/**", lambda route: route.fulfill(status=429, json=limited), times=2)
     reader.page.reload()
     done = reader.exchange("done")
     drawn = "selector => [...document.querySelectorAll(selector)].every(image => image.naturalWidth > 0)"
     done.locator(".question .file img[src]").wait_for()
     reader.follow_up(drawn, ".question .file img")
+    done.get_by_role("button", name="Edit question 1").click()
+    done.get_by_role("button", name="Cancel").click()  # which draws the question again
+    assert reader.page.evaluate(drawn, ".question .file img")
     done.locator(".steps > summary").click()
     done.locator(".call .file img[src]").wait_for()
     reader.follow_up(drawn, ".call .file img")
@@ -424,16 +429,19 @@ def test_past_answers_keep_their_steps_sources_and_figures(reader: Reader, scrip
     assert "1 tool in 1 round, 2 model calls" in again.locator(".steps > summary").inner_text()
     assert "15 credits" in again.locator(".figures").inner_text()
     reader.page.get_by_role("button", name=re.compile("35 credits left")).click()
-    ledger = reader.page.get_by_role("dialog").locator("table")
-    ledger.get_by_role("link", name="(q1)").wait_for()
-    rows = [row.locator("td").all_inner_texts()[1:] for row in ledger.locator("tbody tr").all()]
-    assert len(rows) == 1
-    assert re.fullmatch(r"Charged: .+ \(q1\)", rows[0][0])
-    assert rows[0][1:] == ["15", "35"]
-    usage = reader.page.get_by_role("dialog").locator("section", has_text="Of these movements").locator("dd")
-    agent, key, day, memory = usage.all_inner_texts()
-    assert (agent, key) == ("Assistant: 15 credits", "Signed in: 15 credits")
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d: 15 credits", day)
+    dialog = reader.page.get_by_role("dialog")
+    dialog.get_by_role("link", name="(q1)").wait_for()
+    movements, days = (
+        [row.locator("td").all_inner_texts() for row in table.locator("tbody tr").all()]
+        for table in dialog.locator("table").all()
+    )
+    assert len(movements) == len(days) == 1
+    assert re.fullmatch(r"Charged: .+ \(q1\)", movements[0][1])
+    assert movements[0][2:] == ["15", "35"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d 1 chat 15 \$0\.\d+", " ".join(days[0]))
+    sums = dialog.locator("section", has_text="Chats of the last 30 days").locator("dd").all_inner_texts()
+    assert sums == ["Assistant: 15 credits", "Signed in: 15 credits"]
+    memory = dialog.get_by_text("Memory, in these chats: ").inner_text()
     assert re.search(r"with the full history \$\S+: .+, estimated", memory)
 
 

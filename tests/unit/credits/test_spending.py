@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from dualtrack.credits.account import Movement
-from dualtrack.credits.spending import Spending, first_moment, spending_by_day, spending_by_key
+from dualtrack.credits.spending import (
+    Spending,
+    first_moment,
+    spending_by_day,
+    spending_by_key,
+    spending_by_profile,
+)
 
 if TYPE_CHECKING:
     from dualtrack.vocabulary import MovementKind
@@ -55,6 +61,19 @@ def test_a_key_has_its_own_days_with_what_its_summaries_cost() -> None:
         "k_2": (Spending("2026-11-21", 1, 0, 20),),
     }
     assert spending_by_day(lines)[0] == Spending("2026-11-21", 3, 16, 325)
+
+
+def test_an_agent_has_its_own_days_and_lines_without_one_are_in_none() -> None:
+    lines = (
+        replace(line("settle", 7, NOON, 300), profile="graph"),
+        replace(line("hold", 5, NOON), profile="graph"),
+        replace(line("release", 5, NOON, 2), profile="assistant"),
+        line("settle", 9, NOON, 1),
+    )
+    assert spending_by_profile(lines) == {
+        "assistant": (Spending("2026-11-21", 1, 0, 2),),
+        "graph": (Spending("2026-11-21", 1, 7, 300),),
+    }
 
 
 @pytest.mark.parametrize("days", [1, 2, 30])

@@ -75,13 +75,13 @@ export class Api {
   }
 
   /** What is read, or has a key, is asked again after a lost connection. */
-  #json(method, path, { key, ...options } = {}) {
+  #json(method, path, { key, passing = isPassing, ...options } = {}) {
     const headers = key && { "Idempotency-Key": key };
     const ask = async () => {
       const response = await this.open(method, path, { ...options, headers });
       return response.status === 204 ? null : whole(() => response.json(), options.signal);
     };
-    return key || method === "GET" ? patiently(ask, isPassing) : ask();
+    return key || method === "GET" ? patiently(ask, passing) : ask();
   }
 
   startChat(body, key) {
@@ -89,7 +89,7 @@ export class Api {
   }
 
   chat(chatId, signal) {
-    return this.#json("GET", `/v1/chats/${chatId}`, { signal });
+    return this.#json("GET", `/v1/chats/${chatId}`, { signal, passing: isPassingOrLimited });
   }
 
   cancelChat(chatId) {
@@ -184,7 +184,7 @@ export class Api {
         const headers = { Accept: "application/octet-stream" };
         const response = await this.open("GET", `${path}?offset=${offset}`, { headers });
         return whole(() => response.arrayBuffer());
-      }, isPassing);
+      }, isPassingOrLimited);
       if (part.byteLength === 0) throw new Unreachable();
       parts.push(part);
       offset += part.byteLength;
@@ -198,6 +198,10 @@ export class Api {
 
   credits() {
     return this.#json("GET", "/v1/credits");
+  }
+
+  spending(days) {
+    return this.#json("GET", `/v1/credits/spending?days=${days}`);
   }
 
   ledger() {
@@ -345,6 +349,9 @@ async function whole(read, signal) {
 }
 
 const isPassing = (problem) => problem instanceof Unreachable || problem.status === 503;
+
+/** Of what nobody waits for: figures and pictures come when there may be requests again. */
+const isPassingOrLimited = (problem) => isPassing(problem) || problem.code === "rate_limited";
 
 async function errorOf(response) {
   try {

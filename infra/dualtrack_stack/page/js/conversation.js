@@ -8,7 +8,7 @@ import { askedIn } from "./asked_instead.js";
 import { encoded } from "./attachments.js";
 import { branchLinks } from "./branch_links.js";
 import { numberOf } from "./branches.js";
-import { byId } from "./dom.js";
+import { byId, redraw } from "./dom.js";
 import { follow } from "./events.js";
 import { admitted, ask, fromRecords, isOpen, reduce, withChat } from "./exchange.js";
 import { ExchangeView } from "./exchange_view.js";
@@ -372,7 +372,8 @@ export class Conversation {
     const { next } = this;
     const parting = branchesByNumber.get(next);
     byId("next-branches").hidden = !parting || this.#running !== null;
-    byId("next-branches").replaceChildren(
+    redraw(
+      byId("next-branches"),
       ...(parting ? [branchLinks(next, parting), "This branch continues with your next question."] : []),
     );
   }

@@ -4,7 +4,7 @@
 import { CORPORA, heading, overview } from "./corpora.js";
 import { isRunning, progressOf, rowsOf, stateText, uploadAll, withJob } from "./corpus_upload.js";
 import { confirm } from "./dialogs.js";
-import { announce, h, icon } from "./dom.js";
+import { announce, h, icon, redraw } from "./dom.js";
 import { bytes, count, moment, plural } from "./format.js";
 
 const POLL = 1000;
@@ -85,8 +85,8 @@ export class CorpusView {
       return;
     }
     const facts = [["Version", version], ...this.#kind.facts(corpus), ["Published", moment(updated)]];
-    const focused = this.#published.contains(document.activeElement);
-    this.#published.replaceChildren(
+    redraw(
+      this.#published,
       h("p", { class: "overview-line" }, overview(this.#kind, documents.length, counts)),
       h(
         "dl",
@@ -115,7 +115,6 @@ export class CorpusView {
         ),
       ),
     );
-    if (focused) this.#published.focus(); // the element with the focus may have been removed
   }
 
   #document(entry) {

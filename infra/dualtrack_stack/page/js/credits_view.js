@@ -2,12 +2,14 @@
 
 import { agentName } from "./agents.js";
 import { close, confirmWord, loading, show } from "./dialogs.js";
-import { h } from "./dom.js";
-import { compared, count, moment, plural, until } from "./format.js";
-import { movementsOf, sumsOf } from "./ledger_lines.js";
+import { h, redraw } from "./dom.js";
+import { compared, count, dollars, moment, plural, until } from "./format.js";
+import { movementsOf } from "./ledger_lines.js";
 import { titleOf } from "./sidebar.js";
 import { chatsOfAll } from "./usage_chart.js";
 
+const DAYS = 30;
+const KINDS = ["moment", "", "number", "number"]; // of a table's columns
 const NOTHING = { chats: [], questions: new Map(), keys: new Map() };
 
 const ERASED =
@@ -18,13 +20,12 @@ const ERASED =
 export async function openCredits(api, onErased) {
   const draw = loading("Credits");
   try {
-    const [balance, ledger] = await Promise.all([api.credits(), api.ledger()]);
+    const [balance, ledger, spending] = await Promise.all([api.credits(), api.ledger(), api.spending(DAYS)]);
     const lines = movementsOf(ledger.entries);
-    const movements = history(lines);
+    const movements = h("div", {}, history(lines));
     draw(overview(balance), movements, erasure(api, onErased));
-    const { chats, questions, keys } = await detailsOf(api, lines).catch(() => NOTHING); // the figures say enough
-    const detailed = h("div", {}, history(lines, questions), usage(lines, chats, keys));
-    movements.replaceWith(detailed);
+    const { chats, questions, keys } = await detailsOf(api, lines, spending).catch(() => NOTHING); // the figures say enough
+    redraw(movements, history(lines, questions), memory(chats), spent(spending, keys));
   } catch (problem) {
     draw(h("p", { class: "problem" }, problem.message));
   }
@@ -54,13 +55,12 @@ function overview({ plan, available, held, daily, monthly, pack }) {
  * The chats of the lines, `questions`: `Map(chat id → {href, title})` without those of deleted conversations, and the
  * names of `keys` by id.
  */
-async function detailsOf(api, lines) {
+async function detailsOf(api, lines, spending) {
   const ids = lines.map((line) => line.chatId).filter(Boolean);
-  if (ids.length === 0) return NOTHING;
   const [chats, { conversations }, { keys }] = await Promise.all([
     chatsOfAll(api, ids),
     api.conversations(),
-    lines.some((line) => line.keyId) ? api.keys() : { keys: [] },
+    spending.keys.length > 0 ? api.keys() : { keys: [] },
   ]);
   const titles = new Map(
     conversations.map((conversation) => [conversation.conversation_id, titleOf(conversation)]),
@@ -76,34 +76,49 @@ async function detailsOf(api, lines) {
   return { chats, questions, keys: new Map(keys.map(({ key_id: id, name }) => [id, name])) };
 }
 
-/** What these lines cost by agent, by key and by day, and what memory has saved or cost in their chats. */
-function usage(lines, chats, keys) {
-  const agents = new Map(chats.map(({ chat_id: id, profile }) => [id, agentName(profile)]));
+/** What memory has saved or cost in these chats. */
+const memory = (chats) =>
+  chats.length > 0 ? h("p", { class: "fine" }, `Memory, in these chats: ${memoryOf(chats)}`) : "";
+
+/** What chats have cost by agent, by key and by day. */
+function spent({ complete, days, keys, profiles }, names) {
+  if (days.length === 0) return "";
   const sums = [
-    ["By agent", sumsOf(lines, ({ chatId }) => agents.get(chatId) ?? "Running or deleted")],
-    ["By key", sumsOf(lines, ({ keyId }) => (keyId ? (keys.get(keyId) ?? "A deleted key") : "Signed in"))],
-    ["By day (UTC)", sumsOf(lines, ({ at }) => at.slice(0, 10))],
+    ["By agent", partsOf(profiles, ({ profile }) => agentName(profile), "Earlier chats", days)],
+    ["By key", partsOf(keys, ({ key_id: id }) => names.get(id) ?? "A deleted key", "Signed in", days)],
   ];
-  if (chats.length === 0) return "";
   return h(
     "section",
     {},
-    h("h3", {}, "Of these movements"),
+    h("h3", {}, `Chats of the last ${DAYS} days`),
+    !complete &&
+      h("p", { class: "fine muted" }, "There were too many to read all: earlier days are missing."),
     h(
       "dl",
       { class: "facts" },
-      sums.map(([name, parts]) =>
-        h(
-          "div",
-          {},
-          h("dt", {}, name),
-          h("dd", {}, parts.map(([part, credits]) => `${part}: ${plural(credits, "credit")}`).join(" · ")),
-        ),
-      ),
-      h("div", {}, h("dt", {}, "Memory"), h("dd", {}, memoryOf(chats))),
+      sums.map(([name, parts]) => h("div", {}, h("dt", {}, name), h("dd", {}, parts))),
     ),
+    table("By day (UTC)", ["Day", "Chats", "Credits", "Dollars"], days, (day) => [
+      day.day,
+      plural(day.chats, "chat"),
+      count(day.credits),
+      dollars(day.dollars),
+    ]),
   );
 }
+
+/** `Assistant: 20 credits · Graph: 4 credits`, the most first; what no part has is the `rest`. */
+function partsOf(parts, nameOf, rest, days) {
+  const named = parts.map((part) => [nameOf(part), creditsOf(part.days)]);
+  const left = creditsOf(days) - named.reduce((sum, [, credits]) => sum + credits, 0);
+  return [...named, [rest, left]]
+    .filter(([, credits]) => credits > 0)
+    .sort(([, one], [, other]) => other - one)
+    .map(([name, credits]) => `${name}: ${plural(credits, "credit")}`)
+    .join(" · ");
+}
+
+const creditsOf = (days) => days.reduce((sum, { credits }) => sum + credits, 0);
 
 /** `$0.0041, with the full history $0.0037: +11 %, estimated` over these chats. */
 function memoryOf(chats) {
@@ -114,42 +129,49 @@ function memoryOf(chats) {
 
 function history(lines, questions = new Map()) {
   if (lines.length === 0) return h("p", { class: "muted" }, "No movements yet.");
-  const heads = ["When", "What", "Credits", "Left"];
-  return h(
+  return table(
+    "Latest movements",
+    ["When", "What", "Credits", "Left"],
+    lines,
+    ({ at, what, credits, left, chatId }) => {
+      const question = questions.get(chatId);
+      const asked = question && [": ", h("a", { href: question.href, onclick: close }, question.title)];
+      return [moment(at), [what, asked], count(credits), count(left)];
+    },
+  );
+}
+
+/** Rows of a time, a text and numbers. */
+const table = (name, heads, all, cells) =>
+  h(
     "div",
-    { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Latest movements" },
+    { class: "table-scroll", tabindex: "0", role: "region", "aria-label": name },
     h(
       "table",
       { class: "ledger" },
-      h("caption", {}, "Latest movements"),
+      h("caption", {}, name),
       h(
         "thead",
         {},
         h(
           "tr",
           {},
-          heads.map((name) => h("th", { scope: "col" }, name)),
+          heads.map((head) => h("th", { scope: "col" }, head)),
         ),
       ),
       h(
         "tbody",
         {},
-        lines.map((line) => movement(line, questions.get(line.chatId))),
+        all.map((one) =>
+          h(
+            "tr",
+            {},
+            cells(one).map((cell, index) => h("td", { class: KINDS[index] }, cell)),
+          ),
+        ),
       ),
     ),
   );
-}
-
-function movement({ at, what, credits, left }, question) {
-  return h(
-    "tr",
-    {},
-    h("td", { class: "moment" }, moment(at)),
-    h("td", {}, what, question && [": ", h("a", { href: question.href, onclick: close }, question.title)]),
-    h("td", { class: "number" }, count(credits)),
-    h("td", { class: "number" }, count(left)),
-  );
-}
 
 function erasure(api, onErased) {
   const erase = async () => {

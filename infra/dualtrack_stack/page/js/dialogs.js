@@ -1,5 +1,5 @@
 /** The one dialog of the page: records, credits, questions. The browser keeps the focus inside it. */
-import { byId, h, icon } from "./dom.js";
+import { again, byId, h, icon } from "./dom.js";
 
 const dialog = byId("dialog");
 let opener = document.body; // what had the focus before
@@ -18,13 +18,10 @@ dialog.addEventListener("close", () => {
 
 /** The focus goes to what the opener was drawn again as. */
 function giveBack() {
-  if (opener.isConnected || document.activeElement !== document.body) return;
-  const name = nameOf(opener);
-  const again = [...document.querySelectorAll(opener.localName)].find((element) => nameOf(element) === name);
-  (again ?? byId("title")).focus();
+  const focused = document.activeElement; // what is in the dialog can have it for a moment longer
+  if (opener.isConnected || (focused !== document.body && !dialog.contains(focused))) return;
+  (again(opener) ?? byId("title")).focus();
 }
-
-const nameOf = (element) => element.getAttribute("aria-label") ?? element.textContent;
 
 /** Shows content under a title; a second call replaces the first. */
 export function show(title, ...content) {

@@ -65,13 +65,25 @@ export function announce(text) {
   byId("status").textContent = text;
 }
 
+const nameOf = (element) => element.getAttribute("aria-label") ?? element.textContent;
+
+/** What an element was drawn again as, by its name. */
+export const again = (element, root = document) =>
+  [...root.querySelectorAll(element.localName)].find((other) => nameOf(other) === nameOf(element));
+
+/** Draws a part again. What had the focus there has it again, or else the part. */
+export function redraw(part, ...content) {
+  const focused = document.activeElement;
+  const hadFocus = part.contains(focused);
+  part.replaceChildren(...content);
+  if (hadFocus) (again(focused, part) ?? part).focus();
+}
+
 /** Back to an item's actions: `draw()` shows them, then the one that was used has the focus. */
 export function wayBack(place, draw) {
-  const name = document.activeElement.getAttribute("aria-label");
+  const used = document.activeElement;
   return () => {
     draw();
-    [...place.querySelectorAll("button")]
-      .find((button) => button.getAttribute("aria-label") === name)
-      ?.focus();
+    again(used, place)?.focus();
   };
 }

@@ -3,7 +3,7 @@ import { AnswerText } from "./answer_text.js";
 import { branchLinks } from "./branch_links.js";
 import { busyLine, busyText, isTold } from "./busy_model.js";
 import { codeBlock, colourCode } from "./code_block.js";
-import { announce, h, recordButton } from "./dom.js";
+import { announce, h, recordButton, redraw } from "./dom.js";
 import { isOpen, writing } from "./exchange.js";
 import { piecesOf } from "./fences.js";
 import { fileChips } from "./file_chip.js";
@@ -33,6 +33,7 @@ export class ExchangeView {
   #locked = "";
   #editor = null;
   #question = h("div", { class: "question" });
+  #files = ""; // kept, with the pictures that were read
   #steps = h("details", { class: "steps", hidden: true });
   #stepsHead = h("summary", {});
   #stepList = h("ol", { class: "turns" });
@@ -74,6 +75,7 @@ export class ExchangeView {
     this.#exchange = exchange;
     const changed = (...names) => !before || names.some((name) => before[name] !== exchange[name]);
     this.element.dataset.status = exchange.status;
+    if (changed("attachments")) this.#files = fileChips(exchange.attachments);
     if (changed("messageId", "question", "attachments", "branches")) this.#drawQuestion();
     if (changed("status", "turns", "calls", "shortage", "turnCount")) this.#drawSteps(before);
     if (changed("pause")) this.#drawPause();
@@ -105,7 +107,7 @@ export class ExchangeView {
   }
 
   #drawQuestion() {
-    const { messageId, question, attachments, branches } = this.#exchange;
+    const { messageId, question, branches } = this.#exchange;
     this.#heading.textContent = `Question ${messageId}`;
     this.#question.classList.toggle("edited", this.isEdited);
     if (this.isEdited) {
@@ -113,9 +115,10 @@ export class ExchangeView {
         this.#question.replaceChildren(this.#editor.element);
       return;
     }
-    this.#question.replaceChildren(
+    redraw(
+      this.#question,
       questionText(question),
-      fileChips(attachments),
+      this.#files,
       messageId ? questionFoot(messageId, branches) : "",
     );
   }
@@ -224,7 +227,7 @@ export class ExchangeView {
     else if (STOPS[stop]) parts.push(verdict("", STOPS[stop]));
     if (sources.length > 0) parts.push(sourceList(sources));
     parts.push(this.#figures());
-    return this.#foot.replaceChildren(...parts);
+    return redraw(this.#foot, ...parts);
   }
 
   #figures() {

@@ -47,15 +47,3 @@ const lineOf = ({
   chatId,
   keyId,
 });
-
-/**
- * What chats cost in credits by what `nameOf(line)` names, the most first: `[[name, credits]]`. Pure.
- */
-export function sumsOf(lines, nameOf) {
-  const sums = new Map();
-  for (const line of lines.filter(({ chatId }) => chatId)) {
-    const name = nameOf(line);
-    sums.set(name, (sums.get(name) ?? 0) + line.credits);
-  }
-  return [...sums].sort(([, one], [, other]) => other - one);
-}

@@ -14,14 +14,13 @@ import { Conversation } from "./conversation.js";
 import { copy } from "./copy.js";
 import { CORPORA } from "./corpora.js";
 import { loadCredits, showCredits } from "./credits_button.js";
-import { announce, byId, h } from "./dom.js";
+import { announce, byId, h, redraw } from "./dom.js";
 import { claimDrafts, dropDrafts } from "./drafts.js";
 import { FollowText } from "./follow_text.js";
 import { MemoryPanel } from "./memory_panel.js";
 import { OpenTabs } from "./open_tabs.js";
 import { load, NotLoaded } from "./patience.js";
 import { PausesList } from "./pauses_list.js";
-import { QuestionEditor } from "./question_editor.js";
 import { Relatives } from "./relatives.js";
 import { isAdmin, sessionFor } from "./session.js";
 import { shortageNotice } from "./shortage_notice.js";
@@ -324,7 +323,8 @@ class Page {
     byId("branched-from").hidden = !parent;
     if (!parent) return;
     const before = numberOf(this.#stored.forked_before);
-    byId("branched-from").replaceChildren(
+    redraw(
+      byId("branched-from"),
       h("span", { class: "wide-only" }, "Branched "),
       "from ",
       h("a", { href: placeIn(parent.conversation_id, before) }, titleOf(parent)),
@@ -359,10 +359,12 @@ class Page {
     announce(`A new branch begins with question ${number}.`);
   }
 
-  #edit(button) {
+  async #edit(button) {
     const view = this.#conversation.viewOf(button);
     const { messageId } = view.exchange;
-    view.editor = new QuestionEditor(`${this.#openId}/${messageId}`, view.exchange, {
+    const draftKey = `${this.#openId}/${messageId}`; // another one may be open once the module is loaded
+    const { QuestionEditor } = await load(() => import("./question_editor.js"));
+    view.editor = new QuestionEditor(draftKey, view.exchange, {
       onSend: (message) => this.#branch(numberOf(messageId), message),
       onCancel: () => {
         view.editor = null;

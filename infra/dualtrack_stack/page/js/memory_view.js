@@ -2,7 +2,7 @@
  * The two tracks side by side: every stored record, and its part in the next request to the model. Token
  * figures are the server's estimate, four characters a token.
  */
-import { h, recordButton } from "./dom.js";
+import { h, recordButton, redraw } from "./dom.js";
 import { isFile } from "./exchange.js";
 import { count, plural, start, tokens } from "./format.js";
 
@@ -80,7 +80,8 @@ export function drawMemory(element, conversation, summarised, offered) {
   }
   const { digest } = digestIn(summarised.records);
   const sent = total(rows, "sent") + (digest ? size(digest) : 0);
-  element.replaceChildren(
+  redraw(
+    element,
     overview(total(rows, "stored"), sent, explained(offered, conversation.profile)),
     table(groups, digest),
   );

@@ -2,14 +2,15 @@
 const ATTEMPTS = 3;
 const PAUSE = 400; // milliseconds, longer each time
 
-/** The result of `request()`, which is repeated while its problem is `passing(problem)`. */
+/** The result of `request()`, which is repeated while its problem is `passing(problem)`, after the time that it names. */
 export async function patiently(request, passing, attempts = ATTEMPTS) {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await request();
     } catch (problem) {
       if (!passing(problem) || attempt === attempts) throw problem;
-      await new Promise((resolve) => setTimeout(resolve, PAUSE * attempt));
+      const { retry_after: seconds } = problem.detail ?? {};
+      await new Promise((resolve) => setTimeout(resolve, seconds ? seconds * 1000 : PAUSE * attempt));
     }
   }
 }

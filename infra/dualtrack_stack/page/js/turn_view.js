@@ -1,6 +1,6 @@
 /** A turn on the page: what the model thought, what it wrote before its tools, and their calls. */
 import { tickBusy } from "./busy_model.js";
-import { h, icon, recordButton } from "./dom.js";
+import { h, icon, recordButton, redraw } from "./dom.js";
 import { fileChips } from "./file_chip.js";
 import { between, seconds, start } from "./format.js";
 import { resultPreview } from "./result_preview.js";
@@ -41,7 +41,7 @@ export class TurnView {
     this.#interim.hidden = own.length === 0 || !turn.text;
     this.#interim.textContent = this.#interim.hidden ? "" : turn.text;
     if (own.length !== before.own?.length || own.some((call, place) => call !== before.own[place]))
-      this.#calls.replaceChildren(...own.map(callItem));
+      redraw(this.#calls, ...own.map(callItem));
     this.#calls.hidden = own.length === 0;
     return this.element;
   }

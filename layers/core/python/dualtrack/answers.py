@@ -750,6 +750,13 @@ class KeySpending(TypedDict):
     days: Annotated[Sequence[SpendingDay], "Newest first, without days that have no chats"]
 
 
+class ProfileSpending(TypedDict):
+    """The spending with an agent."""
+
+    profile: Annotated[str, "The agent's profile"]
+    days: Annotated[Sequence[SpendingDay], "Newest first, without days that have no chats"]
+
+
 class Spending(TypedDict):
     """What a user's chats cost, by day. `complete` is false if the ledger has more entries for these days than are
     read; then the oldest listed day may be incomplete, and earlier days are missing."""
@@ -758,6 +765,7 @@ class Spending(TypedDict):
     complete: Annotated[bool, "False if not all ledger entries of these days were read"]
     days: Annotated[Sequence[SpendingDay], "Newest first, without days that have no chats"]
     keys: Annotated[Sequence[KeySpending], "What of it was spent under each API key"]
+    profiles: Annotated[Sequence[ProfileSpending], "What of it was spent with each agent"]
 
 
 class Connection(TypedDict):

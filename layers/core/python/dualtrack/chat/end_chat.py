@@ -244,7 +244,8 @@ def _close_answered(
     if not chat.key_id:
         log.append(events, [stores.chats.change_action(chat, after), *writes])
         return
-    now, cost = stores.clock(), Cost(side_nanodollars(summaries) if summaries else 0, chat.key_id, kept)
+    nanodollars = side_nanodollars(summaries) if summaries else 0
+    now, cost = stores.clock(), Cost(nanodollars, chat.key_id, kept, chat.profile)
 
     def charge(account: Account) -> AccountChange:
         return account.charge(chat.chat_id, now, cost)

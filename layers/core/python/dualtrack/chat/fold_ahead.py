@@ -70,7 +70,11 @@ def free_rest(stores: PaidStores, chat: Chat) -> None:
 
     def free(account: Account) -> AccountChange:
         is_held = chat.chat_id in account.holds
-        return account.charge(chat.chat_id, now, Cost(0, chat.key_id)) if is_held else AccountChange(account)
+        return (
+            account.charge(chat.chat_id, now, Cost(0, chat.key_id, 0, chat.profile))
+            if is_held
+            else AccountChange(account)
+        )
 
     now = stores.clock()
     with_account(stores.ledger, chat.payer, free, stores.ledger.commit)

@@ -42,7 +42,7 @@ def cost_of(chat: Chat, nanodollars: int, *, is_answered: bool = True) -> Cost:
     """What the chat's turns have cost as it ends. An answered one goes on holding dollars under its key for the calls
     that come then."""
     kept = chat.costs.aside if chat.costs and is_answered else 0
-    return Cost(nanodollars, chat.key_id, kept)
+    return Cost(nanodollars, chat.key_id, kept, chat.profile)
 
 
 def charge_aside(
@@ -57,7 +57,7 @@ def charge_aside(
     if not chat.key_id:
         write(())
         return
-    now, cost = stores.clock(), Cost(side_nanodollars(call), chat.key_id, kept)
+    now, cost = stores.clock(), Cost(side_nanodollars(call), chat.key_id, kept, chat.profile)
 
     def commit(account: Account, charged: AccountChange) -> None:
         write(stores.ledger.actions(account, charged))

@@ -131,7 +131,8 @@ class Movement:
     turns, in one of kind `cost` that of its summaries or its digest.
 
     ``key_id``: the API key of the chat; ``key_parts``: what was held or charged under it, by day (negative: dollars
-    that a chat frees as it pauses); ``kept``: the 10⁻⁹ dollars that a chat which has ended still holds under it."""
+    that a chat frees as it pauses); ``kept``: the 10⁻⁹ dollars that a chat which has ended still holds under it.
+    ``profile``: the chat's, in a line that ends it or has a cost."""
 
     kind: MovementKind
     amount: int
@@ -144,16 +145,18 @@ class Movement:
     key_id: str = ""
     key_parts: Annotated[tuple[KeyPart, ...], TEXT] = ()
     kept: int = 0
+    profile: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What a chat's model calls have cost, in 10⁻⁹ dollars. ``key_id``: its API key, if it has one; ``kept``: what it
-    goes on holding under the key for calls to come."""
+    goes on holding under the key for calls to come; ``profile``: its agent."""
 
     nanodollars: int = 0
     key_id: str = ""
     kept: int = 0
+    profile: str = ""
 
 
 _NO_COST: Final = Cost()
@@ -451,7 +454,9 @@ class Account:
         parts = (KeyPart(current.day, 0, cost.nanodollars),)
         hold = self.holds.get(chat_id)
         kept = dollars_in(hold.key_parts) if hold and hold.key_id == cost.key_id else 0
-        line = Movement("cost", 0, 0, now, chat_id, "", (), cost.nanodollars, cost.key_id, parts, kept)
+        line = Movement(
+            "cost", 0, 0, now, chat_id, "", (), cost.nanodollars, cost.key_id, parts, kept, cost.profile
+        )
         return current._used((), cost.key_id, parts)._moved(line)
 
     def cancel_unanswered(self, chat_id: str, now: float, cost: Cost = _NO_COST) -> AccountChange:
@@ -500,8 +505,8 @@ class Account:
             rest = (KeyPart(dollar_day(hold.key_parts), 0, kept),)
             holds = _with(holds, line.chat_id, replace(hold, parts=(), key_parts=rest))
         after = replace(current, holds=holds)._used(line.parts, hold.key_id, key_parts)
-        line = replace(line, nanodollars=cost.nanodollars, key_id=hold.key_id, key_parts=key_parts, kept=kept)
-        return after._moved(line)
+        of_chat = replace(line, nanodollars=cost.nanodollars, key_id=hold.key_id, profile=cost.profile)
+        return after._moved(replace(of_chat, key_parts=key_parts, kept=kept))
 
     def _used(self, spent: Sequence[CreditPart], key_id: str, key_parts: Sequence[KeyPart]) -> Account:
         """With these credits used, and these parts under the key; without revoked keys that hold nothing."""

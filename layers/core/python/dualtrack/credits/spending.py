@@ -1,4 +1,4 @@
-"""What a user's chats cost, by the day (UTC) on which each ended, and by API key, from the ledger's lines. Pure.
+"""What a user's chats cost, by the day (UTC) on which each ended, by API key and by agent. Pure.
 
 Dollars are those of the model calls of turns and tools, by the price table, including failed chats. Summaries and
 digests are made after a chat is settled: of a chat by a key they are charged in lines of their own, on the day on which
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.clock import day_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from dualtrack.answers import Spending as SpendingView
     from dualtrack.answers import SpendingDay
@@ -65,11 +65,22 @@ def spending_by_day(movements: Iterable[Movement]) -> tuple[Spending, ...]:
 
 def spending_by_key(movements: Iterable[Movement]) -> Mapping[str, tuple[Spending, ...]]:
     """The same for each API key under which chats ran, by its id."""
+    return _spending_by(movements, lambda movement: movement.key_id)
+
+
+def spending_by_profile(movements: Iterable[Movement]) -> Mapping[str, tuple[Spending, ...]]:
+    """The same for each agent, by its profile's name; lines of before the ledger had it are in none."""
+    return _spending_by(movements, lambda movement: movement.profile)
+
+
+def _spending_by(
+    movements: Iterable[Movement], name_of: Callable[[Movement], str]
+) -> Mapping[str, tuple[Spending, ...]]:
     lines: dict[str, list[Movement]] = {}
     for movement in movements:
-        if movement.key_id and movement.kind in _COSTS:
-            lines.setdefault(movement.key_id, []).append(movement)
-    return {key_id: spending_by_day(own) for key_id, own in sorted(lines.items())}
+        if movement.kind in _COSTS and (name := name_of(movement)):
+            lines.setdefault(name, []).append(movement)
+    return {name: spending_by_day(own) for name, own in sorted(lines.items())}
 
 
 def spending_view(user: str, movements: Sequence[Movement], *, complete: bool) -> SpendingView:
@@ -81,6 +92,10 @@ def spending_view(user: str, movements: Sequence[Movement], *, complete: bool) -
         "keys": [
             {"key_id": key_id, "days": [day.view() for day in own]}
             for key_id, own in spending_by_key(movements).items()
+        ],
+        "profiles": [
+            {"profile": name, "days": [day.view() for day in own]}
+            for name, own in spending_by_profile(movements).items()
         ],
     }
 

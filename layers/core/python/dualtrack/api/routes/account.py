@@ -72,7 +72,7 @@ def get_ledger(request: Request) -> Ok[answers.Ledger]:
 @Route(
     "get",
     "/v1/credits/spending",
-    "Read what the chats cost, by day and API key",
+    "Read what the chats cost, by day, API key and agent",
     parameters=(DAYS,),
     scopes=("read",),
     for_owner=True,

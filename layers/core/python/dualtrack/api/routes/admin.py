@@ -64,7 +64,7 @@ def get_user_credits(request: Request, user_id: str) -> Ok[answers.Credits]:
 @Route(
     "get",
     f"{USER}/spending",
-    "Read what a user's chats cost, by day and API key",
+    "Read what a user's chats cost, by day, API key and agent",
     parameters=(DAYS,),
     access="admin",
     scopes=("admin:read",),
