@@ -75,13 +75,14 @@ export class Api {
   }
 
   /** What is read, or has a key, is asked again after a lost connection. */
-  #json(method, path, { key, passing = isPassing, ...options } = {}) {
+  #json(method, path, { key, ...options } = {}) {
     const headers = key && { "Idempotency-Key": key };
     const ask = async () => {
       const response = await this.open(method, path, { ...options, headers });
       return response.status === 204 ? null : whole(() => response.json(), options.signal);
     };
-    return key || method === "GET" ? patiently(ask, passing) : ask();
+    if (method === "GET") return patiently(ask, isPassingRead);
+    return key ? patiently(ask, isPassing) : ask();
   }
 
   startChat(body, key) {
@@ -89,7 +90,7 @@ export class Api {
   }
 
   chat(chatId, signal) {
-    return this.#json("GET", `/v1/chats/${chatId}`, { signal, passing: isPassingOrLimited });
+    return this.#json("GET", `/v1/chats/${chatId}`, { signal });
   }
 
   cancelChat(chatId) {
@@ -184,7 +185,7 @@ export class Api {
         const headers = { Accept: "application/octet-stream" };
         const response = await this.open("GET", `${path}?offset=${offset}`, { headers });
         return whole(() => response.arrayBuffer());
-      }, isPassingOrLimited);
+      }, isPassingRead);
       if (part.byteLength === 0) throw new Unreachable();
       parts.push(part);
       offset += part.byteLength;
@@ -350,8 +351,8 @@ async function whole(read, signal) {
 
 const isPassing = (problem) => problem instanceof Unreachable || problem.status === 503;
 
-/** Of what nobody waits for: figures and pictures come when there may be requests again. */
-const isPassingOrLimited = (problem) => isPassing(problem) || problem.code === "rate_limited";
+/** What is only read comes when there may be requests again: within a minute. */
+const isPassingRead = (problem) => isPassing(problem) || problem.code === "rate_limited";
 
 async function errorOf(response) {
   try {

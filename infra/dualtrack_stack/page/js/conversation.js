@@ -27,6 +27,7 @@ export class Conversation {
   #list = byId("exchanges");
   #views = [];
   #running = null;
+  #isRead = true; // until then it is not known which question is the next
   #unanswered = {}; // the request for a chat that has no answer, and its key
   #opened = new AbortController();
 
@@ -77,6 +78,7 @@ export class Conversation {
     this.#opened.abort();
     this.#opened = new AbortController();
     this.conversationId = "";
+    this.#isRead = true;
     this.#views = [];
     this.#list.replaceChildren();
     byId("next-branches").hidden = true;
@@ -89,6 +91,7 @@ export class Conversation {
   async open(conversationId, chatId = "") {
     this.clear();
     this.conversationId = conversationId;
+    this.#isRead = false;
     this.#listener.onEmpty(false);
     const { signal } = this.#opened;
     const [conversation] = await Promise.all([
@@ -97,6 +100,7 @@ export class Conversation {
     ]);
     const exchanges = fromRecords(conversation.records);
     for (const exchange of exchanges) this.#add(exchange);
+    this.#isRead = true;
     this.#listener.onEmpty(exchanges.length === 0);
     const last = this.#views.at(-1);
     if (last && isOpen(last.exchange))
@@ -370,7 +374,7 @@ export class Conversation {
       if (branches) this.#nameBranches(view, number, branches);
     }
     const { next } = this;
-    const parting = branchesByNumber.get(next);
+    const parting = this.#isRead && branchesByNumber.get(next);
     byId("next-branches").hidden = !parting || this.#running !== null;
     redraw(
       byId("next-branches"),
