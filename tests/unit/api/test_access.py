@@ -222,7 +222,8 @@ def test_the_ledger_is_paged_newest_first_and_adds_up(api: Api) -> None:
 
 def test_an_operator_sees_what_was_spent_by_day(api: Api) -> None:
     admin, where = api.of("user-root", "admin"), f"/v1/admin/users/{api.user}/spending"
-    assert admin.get(where) == {"user_id": api.user, "complete": True, "days": [], "keys": []}
+    nothing = {"user_id": api.user, "complete": True, "days": [], "keys": [], "profiles": []}
+    assert admin.get(where) == nothing
     chats = [api.ask() for _ in range(2)]
     receipts = [api.get(f"/v1/chats/{chat['chat_id']}/receipt") for chat in chats]
     turns = [line["dollars"] for receipt in receipts for line in receipt["lines"] if line["kind"] == "model"]
@@ -231,6 +232,7 @@ def test_an_operator_sees_what_was_spent_by_day(api: Api) -> None:
     assert (spending["complete"], day["chats"], day["credits"]) == (True, 2, 10)
     assert day["dollars"] == pytest.approx(sum(turns))
     assert day["dollars"] > 0
+    assert (spending["keys"], spending["profiles"]) == ([], [{"profile": "assistant", "days": [day]}])
     assert admin.get(f"{where}?days=1") == spending
 
 

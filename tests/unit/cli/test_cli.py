@@ -639,7 +639,9 @@ class TestCredits:
             {"day": "2026-11-20", "chats": 1, "credits": 0, "dollars": 0.00004},
         ]
         keys = [{"key_id": "k_1", "days": days[1:]}]
-        script = Script(spending={"user_id": "id-of-ada", "complete": False, "days": days, "keys": keys})
+        profiles = [{"profile": "graph", "days": days[:1]}]
+        spent = {"user_id": "id-of-ada", "complete": False, "days": days, "keys": keys, "profiles": profiles}
+        script = Script(spending=spent)
         result = self.operate(script, "spending", "ada", "--days", "2")
         assert result.exit_code == 0
         assert result.stdout.splitlines() == [
@@ -650,6 +652,9 @@ class TestCredits:
             "",
             "under the API key k_1",
             "2026-11-20        1        0      0.0000",
+            "",
+            "with graph",
+            "2026-11-21    1,200    6,007     12.3457",
             "Not all movements were read: the oldest day may be incomplete. Ask for fewer days.",
         ]
         assert script.asked("GET", f"{ADMIN_PATH}/spending?days=2")

@@ -24,7 +24,8 @@ export async function openCredits(api, onErased) {
     const lines = movementsOf(ledger.entries);
     const movements = h("div", {}, history(lines));
     draw(overview(balance), movements, erasure(api, onErased));
-    const { chats, questions, keys } = await detailsOf(api, lines, spending).catch(() => NOTHING); // the figures say enough
+    // Without names and questions, the figures say enough.
+    const { chats, questions, keys } = await detailsOf(api, lines, spending).catch(() => NOTHING);
     redraw(movements, history(lines, questions), memory(chats), spent(spending, keys));
   } catch (problem) {
     draw(h("p", { class: "problem" }, problem.message));

@@ -2,7 +2,7 @@
 const ATTEMPTS = 3;
 const PAUSE = 400; // milliseconds, longer each time
 
-/** The result of `request()`, which is repeated while its problem is `passing(problem)`, after the time that it names. */
+/** The result of `request()`, repeated while its problem is `passing(problem)`, after the time that it names. */
 export async function patiently(request, passing, attempts = ATTEMPTS) {
   for (let attempt = 1; ; attempt += 1) {
     try {
