@@ -147,7 +147,7 @@ def title_lines(
         return []
     gb_seconds = TITLE_SECONDS * megabytes["summarise"] / 1024
     return [
-        Line("Lambda summarise, GB-seconds", gb_seconds, price["lambda_gb_second"]),
+        Line("Lambda summarise, GB-s", gb_seconds, price["lambda_gb_second"]),
         Line("DynamoDB, write units", TITLE_WRITES, price["dynamodb_write"]),
         Line("DynamoDB, read units", TITLE_READS, price["dynamodb_read"]),
     ]
@@ -162,7 +162,7 @@ def cold_lines(chat: CountedChat, megabytes: Mapping[str, int], region: str = HO
         tools |= together
     return [
         Line(
-            f"Lambda {name}: {starts} × INIT of {cold_seconds(cpu[name], megabytes[name]):.2f} s, GB-seconds",
+            f"Lambda {name}: {starts} × INIT of {cold_seconds(cpu[name], megabytes[name]):.2f} s, GB-s",
             starts * cold_seconds(cpu[name], megabytes[name]) * megabytes[name] / 1024,
             prices(region)["lambda_gb_second"],
         )
@@ -260,7 +260,7 @@ def junk_lines(megabytes: Mapping[str, int], region: str = HOME) -> list[Line]:
     no write."""
     price, seconds = prices(region), JUNK * REFUSAL_SECONDS
     return [
-        Line("Lambda api, GB-seconds", seconds * megabytes["api"] / 1024, price["lambda_gb_second"]),
+        Line("Lambda api, GB-s", seconds * megabytes["api"] / 1024, price["lambda_gb_second"]),
         Line("Lambda, invocations", JUNK, price["lambda_request"]),
         Line("DynamoDB, write units of a well-formed key", JUNK, price["dynamodb_write"]),
         Line("API Gateway, requests", JUNK, price["api_request"]),
@@ -273,7 +273,7 @@ def stream_lines(megabytes: Mapping[str, int], region: str = HOME) -> list[Line]
     """What an open stream costs a minute, an answer by OpenAI's API or a chat's events, while text arrives."""
     price, seconds = prices(region), 60
     return [
-        Line("Lambda stream, GB-seconds", seconds * megabytes["stream"] / 1024, price["lambda_gb_second"]),
+        Line("Lambda stream, GB-s", seconds * megabytes["stream"] / 1024, price["lambda_gb_second"]),
         Line("DynamoDB, read units", seconds * STREAM_READ_UNITS, price["dynamodb_read"]),
     ]
 
@@ -371,7 +371,7 @@ def _snapshots(templates: Sequence[StackTemplate], price: Mapping[str, float]) -
     ]
     if megabytes:
         gb_seconds = KEPT_SNAPSHOTS * sum(megabytes) / 1024 * HOURS * 3_600
-        item = f"Snapshots of {len(megabytes)} functions, {KEPT_SNAPSHOTS} versions each, GB-seconds"
+        item = f"Snapshots of {len(megabytes)} functions, {KEPT_SNAPSHOTS} versions each, GB-s"
         yield Line(item, gb_seconds, price["snapshot_gb_second"])
 
 
@@ -388,7 +388,7 @@ def _schedules(templates: Sequence[StackTemplate], price: Mapping[str, float]) -
             each = price["schedule_invocation"] + price["lambda_request"]
             yield Line(f"{schedule['ScheduleExpression']} of {name}, runs", runs, each)
             yield Line(
-                f"{schedule['ScheduleExpression']} of {name}, GB-seconds",
+                f"{schedule['ScheduleExpression']} of {name}, GB-s",
                 gb_seconds,
                 price["lambda_gb_second"],
             )

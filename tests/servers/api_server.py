@@ -295,6 +295,7 @@ class _Server:
             ("GET", f"{chat}/events"): lambda: self._events(request),
             ("GET", "/v1/credits/ledger"): lambda: JSONResponse({"entries": self.script.ledger}),
             ("GET", "/v1/credits"): lambda: JSONResponse(self.script.balance),
+            ("GET", "/v1/credits/spending"): lambda: JSONResponse(self.script.spending),
             ("GET", f"{ADMIN_PATH}/credits"): lambda: JSONResponse(self.script.balance),
             ("GET", f"{ADMIN_PATH}/spending"): lambda: JSONResponse(self.script.spending),
             ("GET", f"{OWN_PATH}/credits"): lambda: JSONResponse(self.script.balance),

@@ -72,6 +72,8 @@ def listed(shown: Sequence[answers.Conversation], now: datetime, columns: int | 
         when = age(conversation["updated_at"], now)
         begin = f"{one_line(conversation['conversation_id'], 40)}  {when:<12}  {one_line(conversation['profile'], 20):<10}  "
         title = one_line(conversation["title"], 200) or "(nothing asked yet)"
+        if before := conversation.get("forked_before"):
+            title = f"from {before}: {title}"  # a fork has the title of what it was forked from
         yield begin + (title if columns is None else one_line(title, max(20, columns - len(begin))))
 
 

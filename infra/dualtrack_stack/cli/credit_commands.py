@@ -50,7 +50,7 @@ _CREDITS: Final = click.IntRange(min=1)
 
 @click.group("credits")
 def credit_commands() -> None:
-    """The operator's view of one user's credits.
+    """Your own credits, or, as an operator, those of a user.
 
     On a local stack USER is a name (a new name creates a user) or a user id, and no token is needed. On a
     deployed one USER is the id of a user (the sub claim of their tokens), and the token must be that of a
@@ -82,7 +82,7 @@ def show(stack: TargetOptions, user: str | None, as_json: bool) -> None:
 
 
 @credit_commands.command()
-@click.argument("user")
+@click.argument("user", required=False)
 @click.option(
     "--days",
     type=click.IntRange(1, 92),
@@ -92,13 +92,18 @@ def show(stack: TargetOptions, user: str | None, as_json: bool) -> None:
 )
 @stack_options
 @json_option
-def spending(user: str, *, days: int, stack: TargetOptions, as_json: bool) -> None:
-    """Show what USER's chats cost, by day (UTC): chats ended, credits, dollars of their turns and tools. A
-    failed chat is charged no credits but still costs dollars. Summaries and digests, made after a chat is
-    settled, are not included; see `dualtrack explain`.
+def spending(user: str | None, *, days: int, stack: TargetOptions, as_json: bool) -> None:
+    """Show what your chats, or USER's, cost: by day (UTC), of it by API key and by agent: chats ended, credits,
+    dollars of their turns and tools. A failed chat is charged no credits but still costs dollars. Summaries and
+    digests, made after a chat is settled, are not included; see `dualtrack explain`.
     """
-    with exit_codes(), open_target(stack, report) as target, as_admin(target, user) as account:
-        answer = account.client.call("GET", f"{account.path}/spending?days={days}")
+    with exit_codes(), open_target(stack, report) as target:
+        if user is None:
+            with target.client() as client:
+                answer = client.call("GET", f"/v1/credits/spending?days={days}")
+        else:
+            with as_admin(target, user) as account:
+                answer = account.client.call("GET", f"{account.path}/spending?days={days}")
         if as_json:
             print_json(answer)
         else:

@@ -75,7 +75,10 @@ def text_of(receipt: Receipt, columns: int | None = None) -> Iterator[str]:
     """The timeline, the bill and its differences, line by line; folded where a terminal has fewer ``columns``."""
     width = _WIDTH if columns is None else max(20, min(_WIDTH, columns - _CLOCK - _PRICE))
     for part in _parts(receipt):
-        yield from part.lines(width, folded=columns is not None) if isinstance(part, _Row) else (part,)
+        if isinstance(part, _Row):
+            yield from part.lines(width, folded=columns is not None)
+        else:
+            yield from (wrap(part, columns, break_on_hyphens=False) if columns and part else (part,))
 
 
 def _parts(receipt: Receipt) -> Iterator[str | _Row]:

@@ -215,7 +215,7 @@ class OpenConversation:
     def conversations(self, search: str) -> None:
         params = {"limit": _LISTED, **({"q": search} if search else {})}
         conversations = first_page(self.client, params)["conversations"]
-        _print(listed(conversations, datetime.now(UTC), None) if conversations else ["None."])
+        _print(listed(conversations, datetime.now(UTC), columns()) if conversations else ["None."])
 
     def tools(self, _argument: str) -> None:
         _print(tool_lines(self.client.call("GET", "/v1/tools")))

@@ -659,6 +659,8 @@ class TestCredits:
         ]
         assert script.asked("GET", f"{ADMIN_PATH}/spending?days=2")
         assert json.loads(self.operate(script, "spending", "ada", "--json").stdout) == script.spending
+        assert self.operate(script, "spending").stdout == result.stdout, "one's own, without a right"
+        assert script.asked("GET", "/v1/credits/spending?days=30")
 
     def test_a_user_who_is_no_administrator_is_refused(self) -> None:
         result = self.operate(Script(mode=None), "plan", "id-of-ada", "pro", "--token", "token-of-user")

@@ -107,7 +107,7 @@ def test_after_a_refusal_or_wrong_usage_it_goes_on(tmp_path: Path) -> None:
         events=answered(),
         refusals={"POST /v1/chats": [SHORT]},
         balance={"available": 35, "plan": "free"},
-        conversations=[conversation("cv_00000000000000000000000007", "How far?")],
+        conversations=[conversation("cv_00000000000000000000000007", "How far?" + " Very" * 20)],
         records={
             "cv_00000000000000000000000007": [
                 {"record_id": "q1", "role": "user", "type": "message", "content": "Far?"}
@@ -122,7 +122,7 @@ def test_after_a_refusal_or_wrong_usage_it_goes_on(tmp_path: Path) -> None:
             ("/show", "Nothing was asked yet"),
             ("/file missing.txt", "missing.txt: no such file"),
             ("/credits", "35 credits available, plan free"),
-            ("/conversations far", "How far?"),
+            ("/conversations far", "How far? Very Very Ver…"),  # cut to the terminal
             ("/open cv_00000000000000000000000007", "Continuing: How far?"),
             ("/open cv_00000000000000000000000008", "no such conversation"),
         ):

@@ -109,6 +109,13 @@ class TestConversations:
         assert len(line) == 80
         assert "\x1b" not in line
 
+    def test_a_fork_is_told_apart_from_what_it_was_forked_from(self) -> None:
+        origin = conversation("cv_00000000000000000000000007", "How far is it?")
+        fork: Any = {**origin, "forked_from": origin["conversation_id"], "forked_before": "q3"}
+        first, second = listed((origin, fork), datetime.now(UTC), None)
+        assert first.endswith("  How far is it?")
+        assert second.endswith("  from q3: How far is it?")
+
 
 class TestShow:
     def test_a_conversation_with_its_results_cut(self) -> None:

@@ -86,7 +86,7 @@ def work_lines(work: AwsUse, megabytes: Mapping[str, int], price: Mapping[str, f
     return [
         *(
             Line(
-                f"Lambda {name}: {times} × {seconds / max(times, 1):.2f} s at {megabytes[name]} MB, GB-seconds",
+                f"Lambda {name}: {times} × {seconds / max(times, 1):.2f} s, {megabytes[name]} MB, GB-s",
                 seconds * megabytes[name] / 1024,
                 price["lambda_gb_second"],
             )
