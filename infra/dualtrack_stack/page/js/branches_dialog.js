@@ -1,9 +1,10 @@
 /** All branches that part at a question, each with its version of the question. */
-import { askedIn } from "./asked_instead.js";
+
 import { placeIn } from "./branch_links.js";
 import { close, show } from "./dialogs.js";
 import { byId, h } from "./dom.js";
 import { moment } from "./format.js";
+import { askedIn } from "./questions.js";
 
 const MOST = 100;
 

@@ -4,7 +4,6 @@
 
 import { ready } from "./answer_text.js";
 import { Refusal, Unreachable } from "./api.js";
-import { askedIn } from "./asked_instead.js";
 import { encoded } from "./attachments.js";
 import { branchLinks } from "./branch_links.js";
 import { numberOf } from "./branches.js";
@@ -12,6 +11,7 @@ import { byId, redraw } from "./dom.js";
 import { follow } from "./events.js";
 import { admitted, ask, fromRecords, isOpen, reduce, withChat } from "./exchange.js";
 import { ExchangeView } from "./exchange_view.js";
+import { askedIn } from "./questions.js";
 import { tick } from "./turn_view.js";
 
 const TICK = 200;

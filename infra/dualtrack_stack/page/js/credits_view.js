@@ -5,11 +5,12 @@ import { close, confirmWord, loading, show } from "./dialogs.js";
 import { h, redraw } from "./dom.js";
 import { compared, count, dollars, moment, plural, until } from "./format.js";
 import { movementsOf } from "./ledger_lines.js";
-import { titleOf } from "./sidebar.js";
+import { questionOf } from "./questions.js";
 import { chatsOfAll } from "./usage_chart.js";
 
 const DAYS = 30;
-const KINDS = ["moment", "", "number", "number"]; // of a table's columns
+const NUMBERS = ["Chats", "Credits", "Left", "Dollars"];
+const kindOf = (head) => (head === "When" ? "moment" : NUMBERS.includes(head) ? "number" : "");
 const NOTHING = { chats: [], questions: new Map(), keys: new Map() };
 
 const ERASED =
@@ -52,29 +53,24 @@ function overview({ plan, available, held, daily, monthly, pack }) {
   );
 }
 
-/**
- * The chats of the lines, `questions`: `Map(chat id → {href, title})` without those of deleted conversations, and the
- * names of `keys` by id.
- */
+/** The chats of the lines, `questions` (`Map(chat id → {href, text})`) of those that are kept, and `keys`' names. */
 async function detailsOf(api, lines, spending) {
   const ids = lines.map((line) => line.chatId).filter(Boolean);
-  const [chats, { conversations }, { keys }] = await Promise.all([
+  const [chats, { keys }] = await Promise.all([
     chatsOfAll(api, ids),
-    api.conversations(),
     spending.keys.length > 0 ? api.keys() : { keys: [] },
   ]);
-  const titles = new Map(
-    conversations.map((conversation) => [conversation.conversation_id, titleOf(conversation)]),
-  );
-  const questions = new Map(
-    chats
-      .filter((chat) => titles.has(chat.conversation_id))
-      .map(({ chat_id: id, conversation_id: conversation, message_id: message }) => [
-        id,
-        { href: `#${conversation}/${message}`, title: `${titles.get(conversation)} (${message})` },
-      ]),
-  );
-  return { chats, questions, keys: new Map(keys.map(({ key_id: id, name }) => [id, name])) };
+  const questions = await Promise.all(chats.map((chat) => linkTo(api, chat).catch(() => [])));
+  return {
+    chats,
+    questions: new Map(questions),
+    keys: new Map(keys.map(({ key_id: id, name }) => [id, name])),
+  };
+}
+
+async function linkTo(api, { chat_id: id, conversation_id: conversation, message_id: message }) {
+  const text = await questionOf(api, conversation, message);
+  return [id, { href: `#${conversation}/${message}`, text }];
 }
 
 /** What memory has saved or cost in these chats. */
@@ -101,7 +97,7 @@ function spent({ complete, days, keys, profiles }, names) {
     ),
     table("By day (UTC)", ["Day", "Chats", "Credits", "Dollars"], days, (day) => [
       day.day,
-      plural(day.chats, "chat"),
+      count(day.chats),
       count(day.credits),
       dollars(day.dollars),
     ]),
@@ -136,7 +132,7 @@ function history(lines, questions = new Map()) {
     lines,
     ({ at, what, credits, left, chatId }) => {
       const question = questions.get(chatId);
-      const asked = question && [": ", h("a", { href: question.href, onclick: close }, question.title)];
+      const asked = question && [": ", h("a", { href: question.href, onclick: close }, question.text)];
       return [moment(at), [what, asked], count(credits), count(left)];
     },
   );
@@ -157,7 +153,7 @@ const table = (name, heads, all, cells) =>
         h(
           "tr",
           {},
-          heads.map((head) => h("th", { scope: "col" }, head)),
+          heads.map((head) => h("th", { scope: "col", class: kindOf(head) }, head)),
         ),
       ),
       h(
@@ -167,7 +163,7 @@ const table = (name, heads, all, cells) =>
           h(
             "tr",
             {},
-            cells(one).map((cell, index) => h("td", { class: KINDS[index] }, cell)),
+            cells(one).map((cell, index) => h("td", { class: kindOf(heads[index]) }, cell)),
           ),
         ),
       ),

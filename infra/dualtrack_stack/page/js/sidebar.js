@@ -1,6 +1,5 @@
 /** The list of conversations, to search, open, export, rename and delete; a drawer on narrow screens. */
 import { agentName } from "./agents.js";
-import { askedIn } from "./asked_instead.js";
 import { families } from "./branches.js";
 import { ConversationSearch } from "./conversation_search.js";
 import { groupsOf } from "./date_groups.js";
@@ -8,6 +7,7 @@ import { askText, confirm } from "./dialogs.js";
 import { announce, byId, h, icon } from "./dom.js";
 import { moment, plural } from "./format.js";
 import { load } from "./patience.js";
+import { askedIn } from "./questions.js";
 
 const UNTITLED = "New conversation";
 const PAGE = 50; // conversations in a page of the list
