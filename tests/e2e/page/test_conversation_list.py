@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tests.clients.page_reader import Reader
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from playwright.sync_api import Locator, Route
+    from playwright.sync_api import Locator, Page, Route
 
-    from tests.clients.page_reader import Reader
     from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
@@ -153,6 +154,32 @@ def test_a_running_conversation_is_marked_and_a_busy_one_names_its_chat(
     other.get_by_text("Held and done.").wait_for()
     reader.exchange("done")
     other.locator(f'#conversations a[href="#{conversation}"]:not(:has(.running-mark))').wait_for()
+
+
+def test_what_is_asked_in_another_tab_is_shown_in_its_place(reader: Reader, script: Script) -> None:
+    """When the reader comes back, and behind a question that was asked without having seen it."""
+    for text in ("One.", "Two.", "Three.", "Four."):
+        script.says(text)
+    reader.ask(script.question("First."))
+    page = reader.page.context.new_page()
+    page.goto(reader.page.url)
+    other = Reader(page, reader.name, reader.url)
+    other.sees("One.")
+    other.ask(script.question("Second."))
+    assert questions(reader.page) == ["First."]
+    reader.page.evaluate("window.dispatchEvent(new Event('focus'))")
+    reader.sees("Two.")
+    reader.credits_shown("40")
+    other.ask(script.question("Third."))
+    reader.ask(script.question("Fourth."))
+    reader.sees("Three.")
+    assert questions(reader.page) == ["First.", "Second.", "Third.", "Fourth."]
+    assert other.errors == []
+
+
+def questions(page: Page) -> list[str]:
+    """The last word of each question."""
+    return [text.split()[-1] for text in page.locator(".question-text").all_inner_texts()]
 
 
 def test_an_export_has_every_record_whole(reader: Reader, script: Script, tmp_path: Path) -> None:

@@ -98,25 +98,43 @@ export class Conversation {
       this.#api.conversation(conversationId, "full", signal),
       ready(),
     ]);
-    const exchanges = fromRecords(conversation.records);
-    for (const exchange of exchanges) this.#add(exchange);
     this.#isRead = true;
-    this.#listener.onEmpty(exchanges.length === 0);
-    const last = this.#views.at(-1);
-    if (last && isOpen(last.exchange))
-      this.#resume(last, last.exchange.chatId || chatId || conversation.running_chat_id, signal);
-    this.#addFigures(signal).then(() => this.#files.fill(this.#list, conversationId, signal));
-    this.#files.fill(this.#list, conversationId, signal);
+    this.#addStored(conversation, chatId, signal);
     return conversation;
   }
 
+  /** Adds what was asked in it elsewhere, in another tab or program, if it has so many `queries`; whether any was. */
+  async catchUp(queries) {
+    const { conversationId, signal } = this;
+    const isBehind = () => this.#isRead && !this.#running && this.#views.length < queries;
+    if (!isBehind()) return false;
+    const conversation = await this.#api.conversation(conversationId, "full", signal).catch(() => null);
+    if (!conversation || signal.aborted || !isBehind()) return false;
+    this.#addStored(conversation, "", signal);
+    return true;
+  }
+
+  /** Adds the exchanges that are not shown yet, and follows the last one if it runs. */
+  #addStored({ conversation_id: conversationId, records, running_chat_id: running }, chatId, signal) {
+    const added = fromRecords(records).filter(({ messageId }) => !this.viewAt(messageId));
+    const last = added.map((exchange) => this.#add(exchange)).at(-1);
+    this.#listener.onEmpty(this.#views.length === 0);
+    if (last && isOpen(last.exchange)) this.#resume(last, last.exchange.chatId || chatId || running, signal);
+    this.#addFigures(signal).then(() => this.#files.fill(this.#list, conversationId, signal));
+    this.#files.fill(this.#list, conversationId, signal);
+  }
+
+  /** A view of the exchange, before those of later questions. */
   #add(exchange) {
     const view = new ExchangeView(exchange, {
       describe: (tool) => this.#listener.describe(tool),
       decide: (decided, decision) => this.#decide(decided, decision),
     });
-    this.#views.push(view);
-    this.#list.append(view.element);
+    const number = numberOf(exchange.messageId) || Number.POSITIVE_INFINITY;
+    const later = this.#views.findIndex((other) => numberOf(other.exchange.messageId) > number);
+    const at = later < 0 ? this.#views.length : later;
+    this.#list.insertBefore(view.element, this.#views[at]?.element ?? null);
+    this.#views.splice(at, 0, view);
     return view;
   }
 

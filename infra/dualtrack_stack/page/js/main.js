@@ -76,7 +76,10 @@ class Page {
       onDeleted: (id) => this.#deleted(id),
       onListed: (conversations) => {
         const open = conversations.find(({ conversation_id: id }) => this.#isOpen(id));
-        if (open) this.#setTitle(titleOf(open));
+        if (open) {
+          this.#setTitle(titleOf(open));
+          this.#catchUp(open.queries);
+        }
         this.#relatives.learn(conversations);
         this.#showBranches();
         this.#pauses.retry();
@@ -155,6 +158,16 @@ class Page {
     if (document.visibilityState !== "visible") return;
     this.#readDecided();
     this.#pauses.refresh();
+    loadCredits(this.#api);
+  }
+
+  /** Shows what was asked elsewhere in the open conversation, now that it has so many `queries`. */
+  async #catchUp(queries) {
+    if (!(await this.#conversation.catchUp(queries))) return;
+    this.#showBranches();
+    loadCredits(this.#api);
+    if (!byId("memory-view").hidden) this.#memory.draw();
+    announce("What was asked elsewhere is shown.");
   }
 
   /** What was decided in another tab or program about the open conversation. */

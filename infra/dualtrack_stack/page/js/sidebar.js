@@ -54,6 +54,7 @@ export class Sidebar {
     this.#search = new ConversationSearch(byId("conversation-search"), byId("conversations"), search);
     this.#narrow.addEventListener("change", () => this.#drawer(false));
     document.addEventListener("visibilitychange", () => this.#lookAgain());
+    window.addEventListener("focus", () => this.#lookAgain()); // of a window beside others
     setInterval(
       () =>
         this.#items.some(
