@@ -60,6 +60,7 @@ class Script:
     balance: dict[str, Any] = field(default_factory=dict)
     ledger: list[dict[str, Any]] = field(default_factory=list)
     spending: dict[str, Any] = field(default_factory=dict)
+    keys: list[dict[str, Any]] = field(default_factory=list)
 
     conversations: list[answers.Conversation] = field(default_factory=list)
     """The conversations of the list, latest first; ``q`` filters by title, from its second page on."""
@@ -296,6 +297,7 @@ class _Server:
             ("GET", "/v1/credits/ledger"): lambda: JSONResponse({"entries": self.script.ledger}),
             ("GET", "/v1/credits"): lambda: JSONResponse(self.script.balance),
             ("GET", "/v1/credits/spending"): lambda: JSONResponse(self.script.spending),
+            ("GET", "/v1/keys"): lambda: JSONResponse({"keys": self.script.keys}),
             ("GET", f"{ADMIN_PATH}/credits"): lambda: JSONResponse(self.script.balance),
             ("GET", f"{ADMIN_PATH}/spending"): lambda: JSONResponse(self.script.spending),
             ("GET", f"{OWN_PATH}/credits"): lambda: JSONResponse(self.script.balance),

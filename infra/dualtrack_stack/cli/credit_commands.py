@@ -36,7 +36,7 @@ from dualtrack_stack.cli.target import (
 from dualtrack_stack.cli.transcript import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from dualtrack import answers
@@ -101,13 +101,14 @@ def spending(user: str | None, *, days: int, stack: TargetOptions, as_json: bool
         if user is None:
             with target.client() as client:
                 answer = client.call("GET", f"/v1/credits/spending?days={days}")
+                names = _key_names(client) if answer["keys"] and not as_json else {}
         else:
             with as_admin(target, user) as account:
-                answer = account.client.call("GET", f"{account.path}/spending?days={days}")
+                answer, names = account.client.call("GET", f"{account.path}/spending?days={days}"), {}
         if as_json:
             print_json(answer)
         else:
-            _print_spending(answer)
+            _print_spending(answer, names)
 
 
 @credit_commands.command()
@@ -314,7 +315,16 @@ def _print(balance: answers.Credits, user: str, movements: Sequence[answers.Entr
         click.echo(f"{moment(entry['at']):<22}{figures}  {what}".rstrip())
 
 
-def _print_spending(answer: answers.Spending) -> None:
+def _key_names(client: ApiClient) -> Mapping[str, str]:
+    """The names of one's own keys by id; none with a key, which may not list them."""
+    try:
+        keys: Sequence[answers.Key] = client.call("GET", "/v1/keys")["keys"]
+    except ClientError:
+        return {}
+    return {key["key_id"]: key["name"] for key in keys}
+
+
+def _print_spending(answer: answers.Spending, names: Mapping[str, str]) -> None:
     days = answer["days"]
     click.echo(f"{'day':<12}{'chats':>7}{'credits':>9}{'dollars':>12}")
     for entry in days:
@@ -328,7 +338,10 @@ def _print_spending(answer: answers.Spending) -> None:
         }
     )
     parts = [
-        *((f"under the API key {key['key_id']}", key["days"]) for key in answer["keys"]),
+        *(
+            (f"under the API key {names.get(key['key_id'], key['key_id'])}", key["days"])
+            for key in answer["keys"]
+        ),
         *((f"with {own['profile']}", own["days"]) for own in answer["profiles"]),
     ]
     for name, own_days in parts:

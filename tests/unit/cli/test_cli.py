@@ -659,7 +659,11 @@ class TestCredits:
         ]
         assert script.asked("GET", f"{ADMIN_PATH}/spending?days=2")
         assert json.loads(self.operate(script, "spending", "ada", "--json").stdout) == script.spending
-        assert self.operate(script, "spending").stdout == result.stdout, "one's own, without a right"
+        script.keys = [{"key_id": "k_1", "name": "nightly"}]
+        own = self.operate(script, "spending").stdout
+        assert own == result.stdout.replace("API key k_1", "API key nightly"), (
+            "without an administrator's right"
+        )
         assert script.asked("GET", "/v1/credits/spending?days=30")
 
     def test_a_user_who_is_no_administrator_is_refused(self) -> None:
