@@ -157,7 +157,7 @@ def branch_pictures(url: str) -> None:
 
 
 def detail_pictures(url: str) -> None:
-    """The receipt of an answer, dollars and credits, the settings in the dark, the list on a phone."""
+    """The receipt of an answer, dollars and credits, the account, the settings in the dark, the list on a phone."""
     with chromium() as browser:
         desk = _reader(browser, url, "light", 1280, 800)
         for question in (QUESTION, FOLLOW_UP, OTHER, FOLLOW_UP):
@@ -170,6 +170,9 @@ def detail_pictures(url: str) -> None:
         desk.page.get_by_role("button", name="Memory").click()
         desk.page.get_by_text("Dollars and credits by question").wait_for()
         _webp(desk.page, "page-usage")
+        desk.page.locator("#credits").click()
+        desk.page.get_by_text("Chats of the last 30 days").wait_for()
+        _webp(desk.page, "page-credits")
         dark = _reader(browser, url, "dark", 1280, 800, address).page
         dark.get_by_role("button", name="Settings").click()
         dark.locator(".tool-table").first.wait_for()
