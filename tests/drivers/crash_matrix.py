@@ -81,6 +81,7 @@ SCENARIOS: Final = (
     Scenario("text files", keyed=True, files=(TEXT_FILE, SHORT_FILE), rounds=((READ_FILE,),), charged=7),
     Scenario("an image", files=(IMAGE, SHORT_FILE), rounds=((READ,),), charged=7),
     Scenario("two rounds of tools", rounds=TWO_ROUNDS, charged=20),
+    Scenario("a thought before its answer", rounds=((NOTE,),), charged=8, thinks=True),
     Scenario("two megabytes", rounds=((DOCUMENTATION,),), charged=15, result=BIG),
     Scenario("searched", rounds=((DOCUMENTATION, SEARCH),), charged=17, always_asks=True),
     Scenario("a search that keeps what it has made", rounds=((SEARCH,),), charged=7, follow_up="after", always_asks=True),

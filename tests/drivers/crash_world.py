@@ -210,6 +210,9 @@ class Scenario:
     written: str = ""
     """Text that the next turn has streamed when the chat is stopped; its worker dies before recording it."""
 
+    thinks: bool = False
+    """Whether the model thinks before its answer."""
+
     refused_by_model: bool = False
     refused_tool: str = ""
     """A tool for which the model's service refuses every request that has it."""
@@ -528,7 +531,10 @@ class World:
             is_forced = request.output_config is not None and request.output_config.format is not None
             fits = self.scenario.output == "fits late" and is_forced
             text = json.dumps({"said": ANSWER}) if fits else f"({number}) {ANSWER}"
-            return self._stream(Reply(({"type": "text", "text": text},)))
+            thought = (
+                ({"type": "thinking", "thinking": "Hm.", "signature": "s"},) if self.scenario.thinks else ()
+            )
+            return self._stream(Reply((*thought, {"type": "text", "text": text})))
         said = {"type": "text", "text": f"({number}) Let me look."}
         return self._stream(Reply((said, *map(_tool_use, rounds[turn - 1])), "tool_use"))
 

@@ -112,9 +112,11 @@ def test_thinking_is_folded_live_and_no_part_of_the_answer(
     done.get_by_text("That is all.").wait_for()
     reader.page.reload()
     reader.exchange("done").locator(".steps > summary").click()
-    reader.exchange("done").locator(".thinking summary").click()
-    reader.page.get_by_text("Which tool? The kit.").wait_for()
-    assert reader.exchange("done").locator(".turn > .interim").inner_text() == "Looking."
+    for place, thought in enumerate(("Which tool? The kit.", "That is all.")):
+        reader.exchange("done").locator(".thinking summary").nth(place).click()
+        reader.page.get_by_text(thought).wait_for()
+    assert "1 tool in 1 round, 2 model calls" in reader.exchange("done").locator(".steps").inner_text()
+    assert reader.exchange("done").locator(".turn > .interim").all_inner_texts() == ["Looking.", ""]
     assert reader.answer() == "Found."
 
 

@@ -232,13 +232,18 @@ def test_messages_are_sent_whole_and_thinking_is_not_replayed(
     use(monkeypatch, history=History("tool_rounds", rounds=1))
     thinks = replace(world, model_name="claude-haiku-5-5")
     long = "A long answer. " * 100
-    content: list[dict[str, Any]] = [
-        {"type": "thinking", "thinking": "A secret thought."},
-        {"type": "text", "text": "First, look."},
-        {"type": "tool_use", "name": SEARCH, "input": {"query": "a"}},
-    ]
-    thinks.model.script.add({"match": "turn", "content": content}, {"match": "turn", "text": long})
-    conversation_id = thinks.ask("one").conversation_id
+    thought: dict[str, Any] = {"type": "thinking", "thinking": "A secret thought."}
+    for said in (
+        [
+            {"type": "text", "text": "First, look."},
+            {"type": "tool_use", "name": SEARCH, "input": {"query": "a"}},
+        ],
+        [{"type": "text", "text": long}],
+    ):
+        thinks.model.script.add({"match": "turn", "content": [thought, *said]})
+    chat = thinks.ask("one")
+    conversation_id = chat.conversation_id
+    assert thinks.stores.history.has_record(chat.user, conversation_id, "q1-a2"), "kept, before the answer"
     fail(thinks, conversation_id)
     stop(thinks, conversation_id, "So far")
     ask(thinks, "four", [["b"]], conversation_id=conversation_id)

@@ -258,6 +258,12 @@ function fromGroup(records) {
       };
     } else if (record.record_id.endsWith("-r")) {
       exchange = withResponse(exchange, record);
+      const { thinking, text } = thought; // of no call
+      if (thinking || text)
+        exchange = {
+          ...exchange,
+          turns: [...exchange.turns, storedTurn(exchange.turns.length + 1, thought)],
+        };
     } else {
       thought = partsOf(record);
     }
@@ -265,7 +271,7 @@ function fromGroup(records) {
   return exchange;
 }
 
-/** What a record of the full track says before its tools: `{thinking, text}`. */
+/** What a record of the full track says before its tools or its answer: `{thinking, text}`. */
 export function partsOf({ content, thinking_characters: thought = 0 }) {
   const characters = [...content];
   return {
@@ -274,21 +280,20 @@ export function partsOf({ content, thinking_characters: thought = 0 }) {
   };
 }
 
+const storedTurn = (turn, thought) => ({
+  turn,
+  maxTurns: 0,
+  final: false,
+  ...thought,
+  thought: "",
+  began: "",
+  ended: "",
+  calls: [],
+});
+
 function withCall(exchange, record, thought) {
   const last = exchange.turns.at(-1);
-  const turn =
-    last?.turn === record.turn
-      ? last
-      : {
-          turn: record.turn,
-          maxTurns: 0,
-          final: false,
-          ...thought,
-          thought: "",
-          began: "",
-          ended: "",
-          calls: [],
-        };
+  const turn = last?.turn === record.turn ? last : storedTurn(record.turn, thought);
   const call = {
     id: record.record_id,
     tool: record.tool,

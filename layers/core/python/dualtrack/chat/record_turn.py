@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dualtrack.chat.turn_attempt import TurnAttempt
     from dualtrack.credits.account import Account, AccountChange
     from dualtrack.memory.sending import Sending
+    from dualtrack.storage.bodies import Write
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +107,10 @@ def _commit_tools(turn: _DecidedTurn) -> TurnDecision:
 def _recorded_tools(turn: _DecidedTurn, change: AccountChange) -> StepWrites:
     run, chat, stores = turn.run, turn.run.chat, turn.run.stores
     paid = turn.paid(change.fits)
-    decision, thought = _with(turn.decision, paid), _thought(turn)
+    decision, thought = _with(turn.decision, paid), _thought(turn, turn.decision.text)
     after = _after_hold(turn, paid, change, thought)
     writes = stores.chats.turn_writes(chat, run.number, turn.reply, decision, after, turn.sending, turn.made)
-    if thought:
-        writes += stores.history.record_writes(chat.user, chat.conversation_id, thought, "thought")
-    return _tools_events(run, paid, thought, after), writes
+    return _tools_events(run, paid, thought, after), [*writes, *_thought_writes(run, thought)]
 
 
 def _with(decision: TurnDecision, paid: CallPayment) -> TurnDecision:
@@ -133,10 +132,10 @@ def _after_hold(turn: _DecidedTurn, paid: CallPayment, change: AccountChange, th
     )
 
 
-def _thought(turn: _DecidedTurn) -> Record | None:
-    """What the assistant thought and wrote before its tools; only for the full track."""
+def _thought(turn: _DecidedTurn, text: str = "") -> Record | None:
+    """What the assistant thought and wrote before its tools or, without a text, before its answer; only for the full
+    track."""
     thinking = [block["thinking"] for block in turn.reply.content if block["type"] == "thinking"]
-    text = turn.decision.text
     content = "\n\n".join(part for part in (*thinking, text) if part.strip())
     if not content:
         return None
@@ -145,9 +144,22 @@ def _thought(turn: _DecidedTurn) -> Record | None:
     return Record(record_id, "message", "assistant", content, iso(turn.now), turn.run.number, said=said)
 
 
+def _thought_writes(run: TurnAttempt, thought: Record | None) -> list[Write]:
+    chat = run.chat
+    return (
+        run.stores.history.record_writes(chat.user, chat.conversation_id, thought, "thought")
+        if thought
+        else []
+    )
+
+
+def _thought_event(thought: Record | None) -> list[Event]:
+    return [record_stored(thought.record_id, "assistant", "message")] if thought else []
+
+
 def _tools_events(run: TurnAttempt, paid: CallPayment, thought: Record | None, after: Chat) -> list[Event]:
     """Calls that wait for a decision begin, if at all, when they are approved."""
-    events = [record_stored(thought.record_id, "assistant", "message")] if thought else []
+    events = _thought_event(thought)
     if begun := [call for call in paid.calls if not call.is_open]:
         events.append(calls_begin(run.number, begun))
     return [*events, paid.credits_event(after)]
@@ -174,14 +186,17 @@ def _recorded_answer(turn: _DecidedTurn, records: Sequence[Record], change: Acco
     record_id = response_id(chat.query)
     response = Record(record_id, "message", "assistant", said.text, now, run.number, stop=said.stop)
     after = with_end(_after_settle(turn, change), [*records, response])
-    response = replace(response, sums=after.memory.sums)
+    response, thought = replace(response, sums=after.memory.sums), _thought(turn)
+    after = replace(after, thoughts=after.thoughts + (1 if thought else 0))
     events = [
+        *_thought_event(thought),
         record_stored(record_id, "assistant", "message"),
         credits_now(after.credits_used, 0, after.credits_remaining),
         answer(said.text, sources_of(records), said.stop, run.number),
     ]
     writes = [
         *stores.chats.turn_writes(chat, run.number, turn.reply, said, after, turn.sending, turn.made),
+        *_thought_writes(run, thought),
         *stores.history.record_writes(chat.user, chat.conversation_id, response, "response"),
         stores.conversations.free_action(after, now),
     ]

@@ -5,7 +5,7 @@
       └► calls of the turn before wait for decisions? pause
       └► complete the results of the turn before ─► `turn` event ─► Claude, text as `delta` events
            └► busy ─► `retrying` event ─► wait: the workflow waits and retries
-           └► decide ─► commit { turn, chat, thought or response, credits, events }
+           └► decide ─► commit { turn, chat, thought, response, credits, events }
 
 Each of these steps may run twice. A run that has been overtaken finds the event of another run in its slot and stops
 (`Superseded`).

@@ -218,8 +218,8 @@ def past_query(records: Sequence[Record]) -> PastQuery | None:
 
 
 def _belongs_to_a_turn(record: Record) -> bool:
-    parsed = parse_record_id(record.record_id)
-    return parsed is not None and parsed.kind in ("thought", "tool")
+    """A call or an interim text; not what was thought before the answer."""
+    return bool(record.call or record.said)
 
 
 def _response(record: Record) -> TrackBlock:
