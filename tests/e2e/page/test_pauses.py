@@ -70,6 +70,17 @@ def test_an_input_is_edited_and_the_model_is_told(reader: Reader, script: Script
     assert "to Ann" in str(results(script))
 
 
+def test_what_is_written_in_a_card_stays_when_its_reader_comes_back(reader: Reader, script: Script) -> None:
+    card = waits(reader, script)
+    card.get_by_role("button", name="Edit: kit_write").click()
+    card.get_by_label("Arguments").fill('{"name": "to Ann"}')
+    for _ in range(3):  # the chat is read each time, and shown before it is read again
+        with reader.page.expect_response(lambda answer: "/v1/chats/ch_" in answer.url):
+            reader.page.dispatch_event("body", "visibilitychange")
+    assert card.get_by_label("Arguments").input_value() == '{"name": "to Ann"}'
+    assert card.get_by_label("Arguments").evaluate("field => field === document.activeElement")
+
+
 def test_a_tool_is_allowed_for_the_conversation_and_taken_back(reader: Reader, script: Script) -> None:
     """Its next call runs unasked; the button in the head says so, and is the way back."""
     card = waits(reader, script)

@@ -206,6 +206,14 @@ export function reduce(exchange, { event, data }) {
   return Object.hasOwn(HANDLERS, event) ? HANDLERS[event](exchange, data) : exchange;
 }
 
+/** What is waited for; the same object while it is the same, whose card may have half an answer in it. */
+function pauseNow(before, now) {
+  if (!now) return null;
+  const pause = { calls: now.calls, expiresAt: now.expires_at };
+  const key = ({ calls, expiresAt }) => [expiresAt, ...calls.map((call) => call.id)].join();
+  return before && key(before) === key(pause) ? before : pause;
+}
+
 /** The exchange with the chat object's values. */
 export function withChat(exchange, chat) {
   const ended = chat.status === "cancelled" || chat.status === "failed";
@@ -221,7 +229,7 @@ export function withChat(exchange, chat) {
     memory: chat.memory,
     fictional: chat.fictional,
     error: chat.error ?? null,
-    pause: chat.pause ? { calls: chat.pause.calls, expiresAt: chat.pause.expires_at } : null,
+    pause: pauseNow(exchange.pause, chat.pause),
     credits: { used: chat.credits_used, held: 0, available: chat.credits_remaining },
     calls: ended ? halted(exchange.calls) : exchange.calls,
   };
