@@ -66,6 +66,7 @@ def test_thinking_has_events_of_its_own_before_the_text_and_is_told_apart_in_the
     assert [line.strip() for line in record_lines(thought_record)][-1] == "Let me look."
     assert "  thinking | Which city?" in "\n".join(record_lines(thought_record))
     assert list(shown) == ["q1", "q1-a1", "q1-t1", "q1-a2", "q1-r"]
+    assert [name for name, record in shown.items() if "thinking_characters" in record] == ["q1-a1", "q1-a2"]
     last = shown["q1-a2"]
     assert (last["content"], last["thinking_characters"]) == (THOUGHT, len(THOUGHT)), "alone"
     assert "  thinking | Which city?" in "\n".join(record_lines(last))

@@ -9,8 +9,14 @@ import { questionOf } from "./questions.js";
 import { chatsOfAll } from "./usage_chart.js";
 
 const DAYS = 30;
-const NUMBERS = ["Chats", "Credits", "Left", "Dollars"];
-const kindOf = (head) => (head === "When" ? "moment" : NUMBERS.includes(head) ? "number" : "");
+const KINDS = {
+  When: "moment",
+  Day: "moment",
+  Chats: "number",
+  Credits: "number",
+  Left: "number",
+  Dollars: "number",
+};
 const NOTHING = { chats: [], questions: new Map(), keys: new Map() };
 
 const ERASED =
@@ -153,7 +159,7 @@ const table = (name, heads, all, cells) =>
         h(
           "tr",
           {},
-          heads.map((head) => h("th", { scope: "col", class: kindOf(head) }, head)),
+          heads.map((head) => h("th", { scope: "col", class: KINDS[head] }, head)),
         ),
       ),
       h(
@@ -163,7 +169,7 @@ const table = (name, heads, all, cells) =>
           h(
             "tr",
             {},
-            cells(one).map((cell, index) => h("td", { class: kindOf(heads[index]) }, cell)),
+            cells(one).map((cell, index) => h("td", { class: KINDS[heads[index]] }, cell)),
           ),
         ),
       ),

@@ -12,7 +12,7 @@ const KINDS = {
 };
 
 /**
- * `[{at, what, credits, left, chatId, keyId}]` of the API's entries. A chat that has ended has its final charge, a
+ * `[{at, what, credits, left, chatId}]` of the API's entries. A chat that has ended has its final charge, a
  * running one the credits held for it. Pure.
  */
 export function movementsOf(entries) {
@@ -31,19 +31,10 @@ export function movementsOf(entries) {
   return lines;
 }
 
-const lineOf = ({
-  at,
-  kind,
-  amount,
-  reason,
-  chat_id: chatId = "",
-  key_id: keyId = "",
-  available_after: left,
-}) => ({
+const lineOf = ({ at, kind, amount, reason, chat_id: chatId = "", available_after: left }) => ({
   at,
   what: [KINDS[kind] ?? kind, reason].filter(Boolean).join(" "),
   credits: kind === "release" ? 0 : amount,
   left,
   chatId,
-  keyId,
 });
