@@ -203,7 +203,7 @@ ALLOWED: dict[str, set[str]] = {
     "Deliver": _tables_of({"chats": ("put", "update", "delete")})
     | {"find open chats", "decrypt connections"},
     # it admits chats as `api` does, for clients of OpenAI's API
-    "Stream": _tables_of({"chats": OWN, "history": OWN, "credits": APPEND, "cache": ("update",)})
+    "Stream": _tables_of({"chats": OWN, "history": OWN, "credits": APPEND, "cache": ("read", "update")})
     | {*BODIES, "delete bodies", "list bodies", "start a chat", "stop a chat"},
 }
 

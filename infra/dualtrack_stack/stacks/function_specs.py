@@ -363,6 +363,8 @@ _SPECS: Final = (
             allow.table("chats", *OWN, "ConditionCheckItem"),
             allow.table("history", *OWN, *PAST),
             allow.table("credits", "GetItem", "PutItem"),
+            # names of MCP tools, which client tools may not have
+            allow.table("cache", "GetItem"),
             allow.leases(),
             allow.bodies("GetObject", "PutObject", "DeleteObject"),
             allow.list_bodies(),
