@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack_stack.local.offline_model.server import serve_offline_model
 from dualtrack_stack.local.sample_docs.server import serve_sample_docs
 from dualtrack_stack.local.stack import EMULATOR, LocalStack
-from dualtrack_stack.stacks.workflow import CHAT, definition_of
+from dualtrack_stack.machines import CHAT, definition_of
 from rich.console import Console
 from rich.table import Table
 

@@ -7,9 +7,9 @@ import subprocess
 from typing import Any
 
 import pytest
+from dualtrack_stack.gateway import key_methods
 from dualtrack_stack.settings import STAGES
 from dualtrack_stack.stacks.page import KEYS_TO_THEIR_DOOR
-from dualtrack_stack.stacks.rest import key_methods
 
 from tests.drivers.synthesised import synthesised
 from tests.drivers.templates import Stage

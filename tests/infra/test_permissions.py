@@ -92,7 +92,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Chats": {*OWN, "ConditionCheckItem"},
         "History": {*OWN, *PAST},
         "Credits": {"GetItem", "PutItem"},
-        "Cache": {"UpdateItem"},
+        "Cache": {"GetItem", "UpdateItem"},
     },
     "Embed": {},
     "Ingest": {"History": {"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"}},

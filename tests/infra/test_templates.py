@@ -10,8 +10,8 @@ from dualtrack.api.route import EVENTS_PATH, KEY_PATH, OPENAI_PATH
 from dualtrack.api.table import ROUTES
 from dualtrack.errors import STATUS_OF_CODE
 from dualtrack.storage.leases import ANSWERS, STREAMS
+from dualtrack_stack.gateway import key_methods
 from dualtrack_stack.stacks.function_specs import SPECS
-from dualtrack_stack.stacks.rest import key_methods
 
 from tests.drivers.templates import Stage
 

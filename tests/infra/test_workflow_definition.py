@@ -14,9 +14,9 @@ from dualtrack.corpora.jobs import CORPORA
 from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.chats import LAST_CALL_SECONDS
 from dualtrack.tool_values import ToolKind
+from dualtrack_stack.machines import CHAT, CORPUS, definition_of, steps_of
 from dualtrack_stack.node import node
 from dualtrack_stack.stacks.function_specs import SPECS
-from dualtrack_stack.stacks.workflow import CHAT, CORPUS, definition_of, steps_of
 
 VALIDATOR = (
     Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

@@ -70,7 +70,7 @@ print('get' in openapi_document(ROUTES)['paths'].get('/v1/plans', {}))
 """,
     "A function": """
 from dualtrack_stack.stacks.function_specs import SPECS
-from dualtrack_stack.stacks.workflow import CHAT, steps_of
+from dualtrack_stack.machines import CHAT, steps_of
 print(SPECS.get('dates') in steps_of(CHAT))
 """,
 }

@@ -14,6 +14,7 @@ from dualtrack.settings import DEFAULTS, declared, text_of
 from dualtrack.tools.mcp.config import parse_servers
 
 from dualtrack_stack.edge import PLAIN
+from dualtrack_stack.machines import CHAT, CORPUS
 from dualtrack_stack.prices import HOME, prices
 from dualtrack_stack.project.function import NAME as OWN
 from dualtrack_stack.project.model import Project
@@ -26,7 +27,7 @@ from dualtrack_stack.stacks.observability import Observability
 from dualtrack_stack.stacks.own import complete
 from dualtrack_stack.stacks.permissions import Allow, bedrock_region_of, inference_arn
 from dualtrack_stack.stacks.rest import Rest
-from dualtrack_stack.stacks.workflow import CHAT, CORPUS, Triggers, Workflow
+from dualtrack_stack.stacks.workflow import Triggers, Workflow
 from dualtrack_stack.stages import StageSettings
 from dualtrack_stack.watch import NOBODY
 

@@ -12,10 +12,10 @@ from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 from dualtrack.api.attachments import BINARY_TYPES
-from dualtrack.api.route import EVENTS_PATH, KEY_PATH, OPENAI_PATH
-from dualtrack.api.table import ROUTES
+from dualtrack.api.route import OPENAI_PATH
 
 from dualtrack_stack.edge import PLAIN
+from dualtrack_stack.gateway import METHODS
 from dualtrack_stack.stacks.findings import accept
 from dualtrack_stack.stacks.firewall import Firewall
 from dualtrack_stack.stacks.functions import ALIAS
@@ -30,18 +30,6 @@ if TYPE_CHECKING:
 STAGE_NAME: Final = ALIAS
 _EVENTS_SECONDS: Final = 130
 _ANSWER_SECONDS: Final = 870
-_HEALTH: Final = "/health"
-OPEN_RATE: Final = 10
-OPEN_BURST: Final = 20
-"""Limit of an open route for all callers together, requests a second: more than probes need, and too few to use up the
-gateway's limit for users.
-"""
-KEY_RATE_SHARE: Final = 2
-KEY_BURST_SHARE: Final = 12
-"""A method for API keys has one part in so many of the stage's limits. The gateway counts it apart, so junk there takes
-no request from tokens; and all bursts of these methods together are no more than the stage's own, so neither can junk
-take the functions' concurrency (tests/infra/test_key_door.py).
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,19 +177,18 @@ class Rest(Construct):
             )
             for seconds in (_EVENTS_SECONDS, _ANSWER_SECONDS)
         )
-        root = self.rest.root
-        for route in ROUTES:
-            if route.access == "open":
-                resource = root.resource_for_path(route.path)
-                self._health(resource) if route.path == _HEALTH else self._open(resource, to_api)
-        self._guarded(root.add_resource("{proxy+}"), "ANY", to_api)
-        for path in _on_the_way(EVENTS_PATH):
-            self._guarded(root.resource_for_path(path), "ANY", to_api)
-        self._guarded(root.resource_for_path(EVENTS_PATH), "GET", to_stream)
-        for path, method in key_methods():
-            to = to_stream if path == KEY_PATH + EVENTS_PATH else to_api
-            to = to_openai if path.startswith(OPENAI_PATH) else to
-            self._for_keys(root.resource_for_path(path), method, to)
+        for method in METHODS:
+            resource = self.rest.root.resource_for_path(method.path)
+            to = to_stream if method.function == "stream" else to_api
+            if method.path.startswith(OPENAI_PATH):
+                to = to_openai
+            match method.guard:
+                case "open":
+                    self._open(resource, to) if method.function else self._health(resource)
+                case "token":
+                    self._guarded(resource, method.method, to)
+                case "key":
+                    self._for_keys(resource, method.method, to)
 
     def _domain(self, edge: StageEdge) -> None:
         """The API's own host name, for a stage without CloudFront. Output ``DomainTarget``: the target of its DNS
@@ -278,40 +265,17 @@ class Rest(Construct):
         )
 
 
-def _on_the_way(path: str) -> list[str]:
-    """``/v1``, ``/v1/chats``, … above a path of its own: such a resource shadows the proxy, so it needs the method
-    itself."""
-    parts = path.strip("/").split("/")[:-1]
-    return ["/" + "/".join(parts[: end + 1]) for end in range(len(parts))]
-
-
-def key_methods() -> list[tuple[str, str]]:
-    """Path and method of what the gateway lets anyone call with a key, or what looks like one: named one by one,
-    because the limits of a method do not apply to ``ANY``. On ``/key`` and ``/key/v1`` themselves there is nothing.
-    OpenAI's API takes tokens as well; its function checks both."""
-    own = {EVENTS_PATH, *_on_the_way(EVENTS_PATH)}
-    found = {
-        (route.path if route.path in own else "/v1/{proxy+}", route.method.upper())
-        for route in ROUTES
-        if route.scopes
-    }
-    of_keys = [(KEY_PATH + path, method) for path, method in sorted(found)]
-    return [*of_keys, *((f"{OPENAI_PATH}/{{proxy+}}", method) for method in ("GET", "POST"))]
-
-
 def _method_options(stage: StageSettings) -> dict[str, apigateway.MethodDeploymentOptions]:
-    """The limits of methods without an authorizer, apart from the stage's own."""
-    open_to_all = apigateway.MethodDeploymentOptions(
-        throttling_rate_limit=OPEN_RATE, throttling_burst_limit=OPEN_BURST
-    )
-    of_keys = apigateway.MethodDeploymentOptions(
-        throttling_rate_limit=stage.request_rate / KEY_RATE_SHARE,
-        throttling_burst_limit=stage.request_burst // KEY_BURST_SHARE,
-    )
-    opened = {
-        f"{route.path}/{route.method.upper()}": open_to_all for route in ROUTES if route.access == "open"
+    """The limits of methods that have their own."""
+    limits = {
+        f"{method.path}/{method.method}": method.limit(stage) for method in METHODS if method.is_limited_apart
     }
-    return opened | {f"{path}/{method}": of_keys for path, method in key_methods()}
+    return {
+        at: apigateway.MethodDeploymentOptions(
+            throttling_rate_limit=limit.rate, throttling_burst_limit=limit.burst
+        )
+        for at, limit in limits.items()
+    }
 
 
 def _access_log_format() -> apigateway.AccessLogFormat:

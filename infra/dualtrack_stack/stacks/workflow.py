@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from aws_cdk import Aws, Duration, RemovalPolicy
 from aws_cdk import aws_events as events
@@ -13,34 +13,26 @@ from aws_cdk import aws_scheduler_targets as scheduler_targets
 from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
-from dualtrack.requests import CHAT_SECONDS
 
-from dualtrack_stack.roots import PACKAGE
+from dualtrack_stack.machines import (
+    DEPLOYED,
+    EXECUTION_ENDED,
+    REFRESH,
+    RULES,
+    TIMERS,
+    definition_of,
+    steps_of,
+)
 from dualtrack_stack.stacks.findings import accept
-from dualtrack_stack.stacks.function_specs import SPECS
 from dualtrack_stack.stacks.release import Release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from dualtrack_stack.stacks.function_specs import FunctionSpec
+    from dualtrack_stack.machines import Timer
     from dualtrack_stack.stacks.functions import Function
     from dualtrack_stack.stages import StageSettings
-
-CHAT: Final = PACKAGE / "chat.asl.json"
-CORPUS: Final = PACKAGE / "corpus.asl.json"
-
-
-def definition_of(path: Path) -> str:
-    """A machine's definition, with the time that a chat has in the library."""
-    return path.read_text(encoding="utf-8").replace('"${ChatSeconds}"', str(CHAT_SECONDS))
-
-
-def steps_of(definition: Path) -> tuple[FunctionSpec, ...]:
-    """The functions that a definition names."""
-    text = definition_of(definition)
-    return tuple(spec for spec in SPECS.values() if f"${{{spec.construct_id}}}" in text)
 
 
 class Workflow(Construct):
@@ -125,43 +117,10 @@ class Triggers(Construct):
         self._stage = stage
         self.undelivered = self._queue("Undelivered", "It is itself the queue of what was not delivered.")
         self.failed = self._queue("Failed", "It is itself the queue of what failed at every attempt.")
-        self._on_execution_end(machine, functions["abort"])
-        self._on_schedule(
-            "Sweep",
-            scheduler.ScheduleExpression.rate(Duration.minutes(5)),
-            functions["sweep"],
-            {"source": "schedule"},
-            retry_attempts=0,  # the next one comes in five minutes
-        )
-        self._on_schedule(
-            "Schedules",
-            scheduler.ScheduleExpression.rate(Duration.minutes(1)),
-            functions["schedule"],
-            {"source": "schedule"},
-            retry_attempts=0,  # the next one comes in a minute
-        )
-        self._on_schedule(
-            "Deliver",
-            scheduler.ScheduleExpression.rate(Duration.minutes(1)),
-            functions["deliver"],
-            {"source": "schedule"},
-            retry_attempts=0,  # the next one comes in a minute
-        )
-        self._on_schedule(
-            "CreditReset",
-            scheduler.ScheduleExpression.cron(minute="0", hour="0"),
-            functions["credit_reset"],
-            {"source": "schedule"},
-            retry_attempts=5,
-        )
-        self._on_schedule(
-            "ToolRefresh",
-            scheduler.ScheduleExpression.rate(Duration.hours(1)),
-            functions["mcp"],
-            {"action": "refresh"},
-            retry_attempts=2,
-        )
-        self._on_deployment(functions["mcp"])
+        self._on_execution_end(machine, functions[RULES[EXECUTION_ENDED]])
+        for timer in TIMERS:
+            self._on_schedule(timer, functions[timer.function])
+        self._on_deployment(functions[RULES[DEPLOYED]])
         # Lambda's own attempts, after a delivery that succeeded; two retries are the most that it makes
         for name, retry_attempts, max_event_age in (
             ("abort", 2, Duration.hours(2)),
@@ -189,7 +148,7 @@ class Triggers(Construct):
         """No Catch handles a timeout, a stopped execution, States.Runtime or DataLimitExceeded."""
         events.Rule(
             self,
-            "ExecutionEnded",
+            EXECUTION_ENDED,
             description="Chats whose workflow ended badly",
             event_pattern=events.EventPattern(
                 source=["aws.states"],
@@ -213,7 +172,7 @@ class Triggers(Construct):
         """A new release may bring other MCP servers: their tools are listed at once, not in an hour."""
         events.Rule(
             self,
-            "Deployed",
+            DEPLOYED,
             description="Lists the MCP tools anew after a deployment",
             event_pattern=events.EventPattern(
                 source=["aws.cloudformation"],
@@ -226,31 +185,23 @@ class Triggers(Construct):
             targets=[
                 targets.LambdaFunction(
                     mcp.alias,
-                    event=events.RuleTargetInput.from_object({"action": "refresh"}),
+                    event=events.RuleTargetInput.from_object(dict(REFRESH)),
                     dead_letter_queue=self.undelivered,
                     retry_attempts=2,
                 )
             ],
         )
 
-    def _on_schedule(
-        self,
-        name: str,
-        expression: scheduler.ScheduleExpression,
-        function: Function,
-        event: Mapping[str, str],
-        *,
-        retry_attempts: int,
-    ) -> None:
+    def _on_schedule(self, timer: Timer, function: Function) -> None:
         scheduler.Schedule(
             self,
-            name,
-            schedule=expression,
+            timer.name,
+            schedule=scheduler.ScheduleExpression.expression(timer.expression),
             target=scheduler_targets.LambdaInvoke(
                 function.alias,
-                input=scheduler.ScheduleTargetInput.from_object(dict(event)),
+                input=scheduler.ScheduleTargetInput.from_object(dict(timer.event)),
                 dead_letter_queue=self.undelivered,
-                retry_attempts=retry_attempts,
+                retry_attempts=timer.retry_attempts,
                 max_event_age=Duration.hours(2),
             ),
         )

@@ -11,12 +11,12 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route, Router
 
 from dualtrack.errors import ApiError, not_found
+from dualtrack.openai import declared
 from dualtrack.openai.completions import DONE, Completion, error_line, models_json
 from dualtrack.openai.prompt import json_object, prompt_of
 from dualtrack.openai.refusals import body_of
 from dualtrack.openai.responses_app import ResponsesDoor
 from dualtrack.openai.serving import (
-    CONVERSATION,
     Serving,
     code_of,
     is_retry,
@@ -25,7 +25,7 @@ from dualtrack.openai.serving import (
     transcript_of,
 )
 from dualtrack.openai.transcript import Diverged, End, FailedChat
-from dualtrack.openai.utility import TASK, is_task, task_of
+from dualtrack.openai.utility import is_task, task_of
 from dualtrack.streaming.follow_events import HEARTBEAT
 from dualtrack.streaming.leased_stream import BrokenOff
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+    from dualtrack.openai.declared import OpenAIRoute
     from dualtrack.openai.prompt import Prompt
     from dualtrack.openai.serving import Serve
     from dualtrack.openai.transcript import AnswerTranscript, Piece
@@ -48,29 +49,32 @@ class OpenAIDoor(Serving):
     def routes(self) -> Router:
         """Everything below `OPENAI_PATH`."""
         responses = ResponsesDoor(self)
-        served: list[tuple[str, str, Serve]] = [
-            ("GET", "/models", self.models),
-            ("POST", "/chat/completions", self.complete),
-            ("POST", "/responses", responses.create),
-            ("GET", "/responses/{response_id}", responses.show),
-            ("POST", "/responses/{response_id}/cancel", responses.cancel),
+        served: dict[OpenAIRoute, Serve] = {
+            declared.MODELS: self.models,
+            declared.COMPLETE: self.complete,
+            declared.RESPOND: responses.create,
+            declared.RESPONSE: responses.show,
+            declared.CANCEL: responses.cancel,
+        }
+        routes = [
+            Route(route.path, refusing(route.path, serve), methods=[route.method])
+            for route, serve in served.items()
         ]
-        routes = [Route(path, refusing(path, serve), methods=[method]) for method, path, serve in served]
         rest = Route("/{rest:path}", refusing("", _nothing), methods=["GET", "POST", "DELETE"])
         return Router([*routes, rest])
 
     async def models(self, request: Request) -> Response:
         """``GET /models``: the profiles that the caller may use."""
-        identity = await self.caller(request, ("chat", "read"))
+        identity = await self.caller(request, declared.MODELS.scopes)
         return JSONResponse(models_json(self.admission.models(identity)))
 
     async def complete(self, request: Request) -> Response:
         """``POST /chat/completions``."""
-        identity = await self.caller(request, ("chat",))
+        identity = await self.caller(request, declared.COMPLETE.scopes)
         raw = await read_body(request)
         prompt = self._prompt(request, json_object(raw))
         async with self.leased(identity.user) as lease:
-            named = request.headers.get(CONVERSATION, "")
+            named = request.headers.get(declared.CONVERSATION, "")
             admit = partial(self.admission.admit, identity, prompt, raw, named, is_retry=is_retry(request))
             admitted = await anyio.to_thread.run_sync(admit)
             chat = admitted.chat
@@ -81,7 +85,7 @@ class OpenAIDoor(Serving):
             return await self.plain(answer.whole(), chat, lease)
 
     def _prompt(self, request: Request, body: dict[str, Any]) -> Prompt:
-        named = (request.headers.get(name, "") for name in (TASK, *self.task_headers))
+        named = (request.headers.get(name, "") for name in (declared.TASK, *self.task_headers))
         prompt = prompt_of(body)
         return task_of(prompt) if is_task(body, named) else self.with_foreign_id(prompt, request)
 

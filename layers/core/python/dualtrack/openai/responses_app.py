@@ -13,10 +13,11 @@ from starlette.responses import JSONResponse
 
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.errors import ApiError, invalid_request, not_found
+from dualtrack.openai.declared import CANCEL, CONVERSATION, RESPOND, RESPONSE
 from dualtrack.openai.prompt import json_object
 from dualtrack.openai.responses import ResponseStream, kept_response, line
 from dualtrack.openai.responses_prompt import chat_of_response, requested_of
-from dualtrack.openai.serving import CONVERSATION, headers_for, is_retry, read_body, transcript_of
+from dualtrack.openai.serving import headers_for, is_retry, read_body, transcript_of
 from dualtrack.openai.transcript import End
 from dualtrack.storage.chats import ENDED
 from dualtrack.storage.event_log import read_events
@@ -47,7 +48,7 @@ class ResponsesDoor:
     async def create(self, request: Request) -> Response:
         """``POST /responses``."""
         serving = self.serving
-        identity = await serving.caller(request, ("chat",))
+        identity = await serving.caller(request, RESPOND.scopes)
         raw = await read_body(request)
         asked = requested_of(json_object(raw))
         admit = partial(self._admit, identity, asked, raw, request)
@@ -62,7 +63,7 @@ class ResponsesDoor:
 
     async def show(self, request: Request) -> Response:
         """``GET /responses/{response_id}``; with ``stream``, its events behind ``starting_after``."""
-        identity = await self.serving.caller(request, ("chat", "read"))
+        identity = await self.serving.caller(request, RESPONSE.scopes)
         after = _after(request.query_params.get("starting_after"))
         answer = await anyio.to_thread.run_sync(self._found, identity, request)
         chat = answer.chat
@@ -75,7 +76,7 @@ class ResponsesDoor:
 
     async def cancel(self, request: Request) -> Response:
         """``POST /responses/{response_id}/cancel``: an ended response stays as it is."""
-        identity = await self.serving.caller(request, ("chat",))
+        identity = await self.serving.caller(request, CANCEL.scopes)
         answer = await anyio.to_thread.run_sync(self._found, identity, request)
         admission = self.serving.admission
         cancel = partial(cancel_chat, admission.stores, admission.executions, answer.chat)

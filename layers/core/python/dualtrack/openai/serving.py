@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 
 from dualtrack.api.route import OPENAI_PATH
 from dualtrack.errors import ApiError
+from dualtrack.openai.declared import CONVERSATION, RETRIES
 from dualtrack.openai.prompt import foreign_id_of
 from dualtrack.openai.refusals import body_of, headers_of, status_of
 from dualtrack.openai.transcript import AnswerTranscript
@@ -37,12 +38,6 @@ if TYPE_CHECKING:
 
     Identify = Callable[[Request, tuple[Scope, ...]], ApiCaller]
     Serve = Callable[[Request], Awaitable[Response]]
-
-CONVERSATION: Final = "X-Dualtrack-Conversation"
-"""The header that names a conversation, in requests and in answers."""
-
-RETRIES: Final = "x-stainless-retry-count"
-"""How often OpenAI's own clients have sent this request before."""
 
 BODY_BYTES: Final = 10 * 1024 * 1024
 """The gateway's limit."""

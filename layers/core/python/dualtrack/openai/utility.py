@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 TASK_CHARACTERS: Final = 16_000
 TASKS_A_MINUTE: Final = 10
 
-TASK: Final = "X-Dualtrack-Task"
-"""The header that names a task; a stage's setting lists others."""
-
 _BEGINS: Final = "### Task:"
 _UNFILLED: Final = "{{"
 """A header that its client has not filled in says nothing."""
