@@ -24,7 +24,7 @@ from dualtrack_stack.cli.id_types import CONVERSATION, QUERY
 from dualtrack_stack.cli.pause_commands import how_to_go_on
 from dualtrack_stack.cli.piped import Unfinished, piped
 from dualtrack_stack.cli.target import command_line, open_target
-from dualtrack_stack.cli.transcript import one_line
+from dualtrack_stack.cli.transcript import is_cut, one_line
 from dualtrack_stack.cli.watch_commands import exit_of
 
 if TYPE_CHECKING:
@@ -38,6 +38,13 @@ if TYPE_CHECKING:
 @click.argument("message", required=False)
 @click.option("--conversation", metavar="ID", callback=CONVERSATION, help="Continue a conversation.")
 @click.option("--last", is_flag=True, help="Continue the latest conversation.")
+@click.option(
+    "--continue",
+    "goes_on",
+    is_flag=True,
+    help="In place of MESSAGE: an answer that was cut off at its limit of length goes on; without --conversation the "
+    "latest one.",
+)
 @click.option(
     "--fork",
     metavar="ID",
@@ -74,6 +81,7 @@ def chat(
     message: str | None,
     conversation: str | None,
     last: bool,
+    goes_on: bool,
     fork: str | None,
     before: str | None,
     profile: str | None,
@@ -95,18 +103,22 @@ def chat(
     5 cannot reach the stack, 6 it waits for decisions, 7 the answer does not fit
     the schema, 130 interrupted (the chat is cancelled).
     """
-    interactive = message is None
+    interactive = message is None and not goes_on
     if interactive and (as_json or schema_path or not (sys.stdin.isatty() and sys.stdout.isatty())):
         raise click.UsageError('MESSAGE is missing. Without one, chat needs a terminal; "-" reads stdin.')
     _check_target(conversation, last, fork, before, profile)
+    if goes_on and (message is not None or fork or profile or paths or schema_path):
+        raise click.UsageError(
+            "--continue takes no MESSAGE, and none of --fork, --profile, --file and --schema."
+        )
     schema = _schema(schema_path)
     text, files = _content(message, paths)
     from dualtrack_stack.cli.talk import OutgoingMessage  # noqa: PLC0415 - slow to load, not needed for --help
 
     with exit_codes():
         with open_target(stack, report) as target, target.client() as client:
-            continued = latest(client) if last else conversation
-            question = OutgoingMessage(text, continued, fork, before, profile, files, schema)
+            continued = latest(client) if last or (goes_on and not conversation) else conversation
+            question = OutgoingMessage(text, continued, fork, before, profile, files, schema, goes_on)
             if interactive:
                 from dualtrack_stack.cli.interactive import converse  # noqa: PLC0415 - loads the line editor
 
@@ -216,7 +228,7 @@ def _conclude(
     elif has_schema and chat is not None and fits:
         print_json(chat["output"])
     if outcome.answered and not as_json and not has_schema:
-        _tell_how_to_go_on(started, stack, in_full=in_full)
+        _tell_how_to_go_on(started, stack, in_full=in_full, is_cut=chat is not None and is_cut(chat))
     if outcome.problem:
         click.echo(f"Error: {outcome.problem}", err=True)
     if outcome.is_paused and outcome.chat:
@@ -229,7 +241,10 @@ def _conclude(
     return exit_of(outcome)
 
 
-def _tell_how_to_go_on(started: AcceptedChat, stack: TargetOptions, *, in_full: bool) -> None:
+def _tell_how_to_go_on(started: AcceptedChat, stack: TargetOptions, *, in_full: bool, is_cut: bool) -> None:
+    if is_cut:
+        on = command_line(stack, "chat", "--conversation", started.conversation_id, "--continue")
+        click.echo(f"The answer goes on with: {on}")
     if not in_full:
         click.echo(f'Continue with: {command_line(stack, "chat", "--last")} "…"')
         return

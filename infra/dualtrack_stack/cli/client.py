@@ -146,13 +146,14 @@ class ApiClient:
 
     def start_chat(
         self,
-        message: str,
+        message: str | None,
         conversation_id: str | None = None,
         profile: str | None = None,
         files: Sequence[LocalFile] = (),
         schema: JsonObject | None = None,
     ) -> AcceptedChat:
-        """POST /v1/chats; if the response is lost, the request is repeated with the same idempotency key."""
+        """POST /v1/chats; without a message the conversation's last answer goes on. If the response is lost, the
+        request is repeated with the same idempotency key."""
         optional = {
             "conversation_id": conversation_id,
             "profile": profile,
@@ -160,7 +161,7 @@ class ApiClient:
             "output": None if schema is None else {"schema": schema},
         }
         body: dict[str, Any] = {
-            "message": message,
+            **({"continue": True} if message is None else {"message": message}),
             **{name: value for name, value in optional.items() if value is not None},
         }
         answer: StartedChat = self._post_once("/v1/chats", body)

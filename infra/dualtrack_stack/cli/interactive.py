@@ -34,7 +34,7 @@ from dualtrack_stack.cli.reading import read
 from dualtrack_stack.cli.talk import OFFLINE, OutgoingMessage, ask, follow
 from dualtrack_stack.cli.target import command_line
 from dualtrack_stack.cli.tool_commands import tool_lines
-from dualtrack_stack.cli.transcript import one_line
+from dualtrack_stack.cli.transcript import is_cut, one_line
 from dualtrack_stack.cli.watch_commands import cancel_lines
 
 if TYPE_CHECKING:
@@ -118,14 +118,19 @@ class OpenConversation:
                 f"a /file."
             )
         files = (*self.next.files, *read_files(self.paths))
+        self._send(replace(self.next, text=text, files=files))
+
+    def _send(self, message: OutgoingMessage) -> None:
         with self._view() as view:
-            started = ask(self.client, view, replace(self.next, text=text, files=files))
+            started = ask(self.client, view, message)
             self.next, self.last_chat = OutgoingMessage("", started.conversation_id), started.chat_id
             self.last_query = started.message_id
             self.paths.clear()
             outcome = self._follow(view)
         if outcome.problem:
             _complain(outcome.problem)
+        if outcome.chat and is_cut(outcome.chat):
+            click.echo("/continue lets the answer go on.")
         if isinstance(outcome.interrupted, Termination):
             raise outcome.interrupted
 
@@ -144,6 +149,9 @@ class OpenConversation:
             raise BadFile("Nothing was asked yet.")
         with self._view() as view:
             self._follow(view)
+
+    def go_on(self, _argument: str) -> None:
+        self._send(OutgoingMessage("", self._here(), goes_on=True))
 
     def stop(self, _argument: str) -> None:
         if not self.last_chat:
@@ -240,6 +248,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[OpenConversation, str], None]
     "file": ("PATH  attach a file to the next question", OpenConversation.file),
     "show": ("[RECORD]  show this conversation, or a whole record such as q1-t1", OpenConversation.show),
     "cost": ("[CHAT]  show what the last answer did and cost", OpenConversation.cost),
+    "continue": ("  let an answer go on that was cut off at its limit of length", OpenConversation.go_on),
     "decide": ("  decide on what the last question waits for", OpenConversation.decide),
     "stop": ("  stop the last question's chat, if it waits", OpenConversation.stop),
     "credits": ("  show the available credits", OpenConversation.credits),

@@ -36,6 +36,8 @@ class OutgoingMessage:
     files: tuple[LocalFile, ...] = ()
     schema: JsonObject | None = None
     """The JSON Schema that the answer has to fit."""
+    goes_on: bool = False
+    """Whether the conversation's last answer goes on, in place of the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,9 @@ def nobody(_chat: answers.Chat) -> bool:
 def ask(client: ApiClient, view: ChatOutput, question: OutgoingMessage) -> AcceptedChat:
     """Start the chat of a question."""
     if question.fork is None or question.before is None:
+        text = None if question.goes_on else question.text
         return client.start_chat(
-            question.text, question.conversation, question.profile, question.files, question.schema
+            text, question.conversation, question.profile, question.files, question.schema
         )
     return _ask_in_fork(client, view, question, question.fork, question.before)
 

@@ -392,6 +392,11 @@ def stop_note(chat: answers.Chat) -> str:
     return _STOPS.get(str(chat.get("stop")), "")
 
 
+def is_cut(chat: answers.Chat) -> bool:
+    """Whether the answer reached its limit of length, and can go on."""
+    return chat.get("stop") == "max_tokens"
+
+
 FICTIONAL: Final = " (fictional: the offline model answered)"
 _CENT: Final = 0.01
 

@@ -29,6 +29,43 @@ def attached(media_type: str, data: bytes) -> dict[str, str]:
 # ── starting ──────────────────────────────────────────────────────────────────────────────────────
 
 
+def test_an_answer_that_was_cut_off_goes_on(api: Api) -> None:
+    api.world.model.script.add(
+        {"text": "One, t", "stop_reason": "max_tokens"}, {"match": "turn", "text": "wo."}
+    )
+    first = api.call("POST", "/v1/chats", {"message": "Count."}).json
+    api.world.run(api.chat(first["chat_id"]))
+    body = {"conversation_id": first["conversation_id"], "continue": True}
+    started = api.call("POST", "/v1/chats", body, {"Idempotency-Key": "on"})
+    assert started.status == 202
+    assert api.call("POST", "/v1/chats", body, {"Idempotency-Key": "on"}).json == started.json
+    api.world.run(api.chat(started.json["chat_id"]))
+    assert api.get(started.json["url"])["response"] == "wo."
+    records = api.get(f"/v1/conversations/{first['conversation_id']}?track=full")["records"]
+    assert [record.get("continues") for record in records] == [None, None, "q1-r", None]
+    refused = api.call("POST", "/v1/chats", body)
+    assert (refused.status, refused.code) == (409, "nothing_to_continue")
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"continue": True}, "conversation_id"),
+        ({"continue": True, "message": "And?"}, "takes no message"),
+        ({"continue": True, "output": {"schema": {}}}, "no output"),
+        ({"continue": True, "attachments": [attached("image/png", PNG)]}, "no attachments"),
+        ({"continue": False}, "message"),
+        ({}, "message"),
+        ({"continue": 1, "message": "And?"}, "continue"),
+    ],
+)
+def test_a_message_or_the_wish_to_go_on(api: Api, body: dict[str, Any], said: str) -> None:
+    named = {"conversation_id": "cv_01k85vghgii92hv5uhf9a1ad89"} if "takes" in said or "no " in said else {}
+    refused = api.call("POST", "/v1/chats", body | named)
+    assert (refused.status, refused.code) == (400, "invalid_request")
+    assert said in refused.json["error"]["message"]
+
+
 def test_a_chat_is_accepted_with_its_ids_and_addresses(api: Api) -> None:
     answer = api.call("POST", "/v1/chats", {"message": "Hello."})
     body = answer.json

@@ -135,6 +135,7 @@ export class Conversation {
     const at = later < 0 ? this.#views.length : later;
     this.#list.insertBefore(view.element, this.#views[at]?.element ?? null);
     this.#views.splice(at, 0, view);
+    this.#markLast();
     return view;
   }
 
@@ -148,8 +149,8 @@ export class Conversation {
       });
       return;
     }
-    const { question, attachments, messageId } = view.exchange;
-    view.update({ ...ask(question, attachments), messageId, chatId, status: "running" });
+    const { question, continues, attachments, messageId } = view.exchange;
+    view.update({ ...ask(question, attachments), continues, messageId, chatId, status: "running" });
     await this.#follow(view, chatId, signal);
   }
 
@@ -174,12 +175,13 @@ export class Conversation {
    */
   async send(message, profile = "") {
     const { signal } = this.#opened;
-    const view = this.#add(ask(message.text, message.files));
+    const { continues = "" } = message;
+    const view = this.#add({ ...ask(message.text, message.files), continues });
     const { conversationId } = this;
     this.#setRunning({ view, chatId: "" });
     this.#listener.onEmpty(false);
     try {
-      const body = { message: message.text };
+      const body = message.continues ? { continue: true } : { message: message.text };
       if (conversationId) body.conversation_id = conversationId;
       else if (profile) body.profile = profile;
       if (message.files.length > 0) body.attachments = await encoded(message.files);
@@ -194,6 +196,10 @@ export class Conversation {
       if (!signal.aborted) this.#takeBack(view);
       this.#listener.onRefused(problem, message, conversationId);
     }
+  }
+
+  #markLast() {
+    for (const view of this.#views) view.last = view === this.#views.at(-1);
   }
 
   async #admit(body) {
@@ -212,6 +218,7 @@ export class Conversation {
   #takeBack(view) {
     view.element.remove();
     this.#views = this.#views.filter((other) => other !== view);
+    this.#markLast();
     this.#setRunning(null);
     this.#listener.onEmpty(this.#views.length === 0 && !this.conversationId);
   }
@@ -239,8 +246,8 @@ export class Conversation {
       this.#listener.onPaused();
       return false;
     }
-    const { question, attachments, messageId } = view.exchange;
-    view.update({ ...ask(question, attachments), messageId, chatId, status: "running" });
+    const { question, continues, attachments, messageId } = view.exchange;
+    view.update({ ...ask(question, attachments), continues, messageId, chatId, status: "running" });
     return true;
   }
 
@@ -368,6 +375,7 @@ export class Conversation {
     const shared = ({ exchange: { messageId } }) => messageId && numberOf(messageId) < number;
     for (const view of this.#views) if (!shared(view)) view.element.remove();
     this.#views = this.#views.filter(shared);
+    this.#markLast();
     this.#setRunning(null);
     this.#addFigures(this.#opened.signal);
     this.#listener.onEmpty(this.#views.length === 0);

@@ -6,6 +6,7 @@
  *
  * status: sending | running | paused | answered | done | failed | cancelled
  * pause: null, or what a paused chat waits for: {calls: [{id, tool, input, kind, allowable}], expiresAt}
+ * continues: the answer that goes on in this exchange's, in place of a question; empty for none
  * branches: null, or the conversations that branch here (`branchesOf`)
  * turns: [{turn, maxTurns, final, misfit, thinking, thought, text, began, ended, calls: [id],
  * retry?: {tries, at, seconds, until}}]; `thought` is when its thinking ended,
@@ -20,6 +21,7 @@ export function ask(question, attachments = []) {
     messageId: "",
     chatId: "",
     question,
+    continues: "",
     attachments,
     status: "sending",
     turns: [],
@@ -262,6 +264,7 @@ function fromGroup(records) {
         messageId: record.record_id,
         chatId: record.chat_id ?? "",
         question: record.content,
+        continues: record.continues ?? "",
         attachments: placed(record.attachments, record.record_id),
       };
     } else if (record.record_id.endsWith("-r")) {

@@ -31,6 +31,7 @@ export class ExchangeView {
   #exchange;
   #said = {};
   #locked = "";
+  #isLast = false;
   #editor = null;
   #question = h("div", { class: "question" });
   #files = ""; // kept, with the pictures that were read
@@ -76,7 +77,7 @@ export class ExchangeView {
     const changed = (...names) => !before || names.some((name) => before[name] !== exchange[name]);
     this.element.dataset.status = exchange.status;
     if (changed("attachments")) this.#files = fileChips(exchange.attachments);
-    if (changed("messageId", "question", "attachments", "branches")) this.#drawQuestion();
+    if (changed("messageId", "question", "continues", "attachments", "branches")) this.#drawQuestion();
     if (changed("status", "turns", "calls", "shortage", "turnCount")) this.#drawSteps(before);
     if (changed("pause")) this.#drawPause();
     if (changed("status", "turns", "response")) this.#drawAnswer();
@@ -94,6 +95,13 @@ export class ExchangeView {
     this.#drawFoot();
   }
 
+  /** Whether no question follows: only then can its answer go on. */
+  set last(isLast) {
+    if (isLast === this.#isLast) return;
+    this.#isLast = isLast;
+    this.#drawFoot();
+  }
+
   /** Shows an editor instead of the question, or the question again (null). */
   set editor(editor) {
     this.#editor = editor;
@@ -107,9 +115,16 @@ export class ExchangeView {
   }
 
   #drawQuestion() {
-    const { messageId, question, branches } = this.#exchange;
-    this.#heading.textContent = `Question ${messageId}`;
+    const { messageId, question, continues, branches } = this.#exchange;
+    this.#heading.textContent = continues ? `Continued ${messageId}` : `Question ${messageId}`;
     this.#question.classList.toggle("edited", this.isEdited);
+    this.#question.classList.toggle("continued", continues !== "");
+    if (continues)
+      return redraw(
+        this.#question,
+        h("p", { class: "fine muted" }, "The answer above goes on"),
+        branches ? branchLinks(messageId.slice(1), branches) : "",
+      );
     if (this.isEdited) {
       if (!this.#question.contains(this.#editor.element))
         this.#question.replaceChildren(this.#editor.element);
@@ -246,17 +261,26 @@ export class ExchangeView {
   }
 
   #actions(status) {
-    const { messageId, chatId, response } = this.#exchange;
+    const { messageId, chatId, continues, response, stop } = this.#exchange;
+    const isLast = this.#isLast;
     const number = messageId.slice(1);
     const ended = status === "failed" || status === "cancelled";
     const locked = this.#locked && { "aria-disabled": "true", title: this.#locked };
     return [
       response ? action("Copy", { "data-copy": "answer" }) : "",
+      isLast && stop === "max_tokens"
+        ? action("Continue", {
+            "data-continue": messageId,
+            "aria-label": `Continue the answer to question ${number}`,
+            title: "Let the answer go on where it ends",
+            ...locked,
+          })
+        : "",
       ended ? action("Try again", { "data-retry": true, ...locked }) : "",
       chatId && (response || ended)
         ? action("Receipt", { "data-receipt": chatId, "aria-label": `Receipt of question ${number}` })
         : "",
-      messageId && (response || ended)
+      messageId && !continues && (response || ended)
         ? action("Regenerate", {
             "data-regenerate": messageId,
             "aria-label": `Regenerate the answer to question ${number}`,

@@ -25,6 +25,7 @@ function section(record) {
       fenced(record.result),
     ];
   }
+  if (record.continues) return [`## ${id} · ${at} · ${record.continues} goes on`];
   if (/^q\d+$/.test(id)) return [`## ${id} · ${at}`, record.content, files(record).join("\n")];
   if (/-r$/.test(id))
     return [

@@ -535,6 +535,7 @@ class Page {
     else if (button.dataset.copy) this.#copy(button);
     else if (button.dataset.receipt) this.#receipt(button.dataset.receipt);
     else if (button.dataset.retry !== undefined) this.#retry(button);
+    else if (button.dataset.continue) this.#continue(button);
     else if (button.dataset.edit) this.#edit(button);
     else if (button.dataset.regenerate) this.#regenerate(button);
     else if (button.dataset.branch) this.#branchBy(button, numberOf(button.dataset.branch) + 1, null);
@@ -566,9 +567,16 @@ class Page {
     copy(button, text);
   }
 
+  #continue(button) {
+    if (button.getAttribute("aria-disabled")) return this.#composer.notice(button.title);
+    const { responseId } = this.#conversation.exchangeOf(button);
+    return this.#send({ text: "", files: [], continues: responseId });
+  }
+
   async #retry(button) {
     if (button.getAttribute("aria-disabled")) return this.#composer.notice(button.title);
-    const { question, attachments } = this.#conversation.exchangeOf(button);
+    const { question, continues, attachments } = this.#conversation.exchangeOf(button);
+    if (continues) return this.#send({ text: "", files: [], continues });
     const { conversationId } = this.#conversation;
     try {
       const files = await this.#files.toSend(conversationId, attachments);

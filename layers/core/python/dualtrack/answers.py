@@ -459,6 +459,9 @@ class Record(TypedDict):
     seconds: NotRequired[Annotated[Seconds, "How long it took"]]
     turn: NotRequired[Annotated[Count, "The model call that it belongs to, from 1"]]
     stop: NotRequired[Annotated[Stop, "For a response: why it ended"]]
+    continues: NotRequired[
+        Annotated[str, "For a query that is no message of the user's: the answer that goes on"]
+    ]
     chat_id: NotRequired[Annotated[str, "The chat that it belongs to"]]
     next_offset: NotRequired[
         Annotated[

@@ -149,6 +149,7 @@ STATUS_OF_CODE: Final[Mapping[str, int]] = {
     "not_found": 404,
     "conversation_busy": 409,
     "conversation_paused": 409,
+    "nothing_to_continue": 409,
     "already_decided": 409,
     "not_paused": 409,
     "expired": 410,

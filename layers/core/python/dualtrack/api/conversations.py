@@ -106,6 +106,8 @@ def record_json(
         body["chat_id"] = record.chat_id
     if record.stop:
         body["stop"] = record.stop
+    if record.continues:
+        body["continues"] = record.continues
     if record.call is None:
         return body
     call = record.call

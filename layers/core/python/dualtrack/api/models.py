@@ -204,11 +204,24 @@ class ClientToolBody(RequestBody):
 
 
 class ChatBody(RequestBody):
-    """The user's message, its conversation and its files."""
+    """The user's message, its conversation and its files; or the wish that an answer goes on."""
 
     message: Annotated[
-        Text, Field(min_length=1, max_length=MESSAGE_CHARACTERS, description="The user's message.")
-    ]
+        Text | None,
+        Field(
+            min_length=1,
+            max_length=MESSAGE_CHARACTERS,
+            description="The user's message; needed unless the answer before is continued.",
+        ),
+    ] = None
+    continue_: Annotated[
+        bool,
+        Field(
+            alias="continue",
+            description="In place of a message: the conversation's last answer, which reached its limit of tokens, "
+            "goes on where it ended. Takes `conversation_id`, and no files and no `output`.",
+        ),
+    ] = False
     conversation_id: Annotated[
         ConversationId | None, Field(description="The conversation to continue; by default a new one.")
     ] = None
@@ -237,6 +250,18 @@ class ChatBody(RequestBody):
             "agent's context.",
         ),
     ] = []
+
+    @model_validator(mode="after")
+    def _asks_or_continues(self) -> Self:
+        if not self.continue_:
+            if self.message is None:
+                raise ValueError("message is missing")
+            return self
+        if self.message is not None or self.attachments or self.output is not None:
+            raise ValueError("continue takes no message, no attachments and no output")
+        if self.conversation_id is None:
+            raise ValueError("continue needs the conversation_id of the answer that goes on")
+        return self
 
 
 class ConversationBody(RequestBody):

@@ -67,6 +67,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "conversation_busy": "a chat is running in the conversation: wait for its `answer`, or cancel it",
         "conversation_paused": "a chat of the conversation waits for decisions: decide, or cancel it, also with "
         "`on_pause`; has `chat_id` and `url`",
+        "nothing_to_continue": "the conversation's last answer was not cut off at its limit of tokens",
         "already_decided": "the call was decided in another way",
         "not_paused": "the chat waits for no decision",
         "expired": "nobody decided in time",

@@ -75,7 +75,7 @@ def _messages(
     if has_files or chat.stop in _NOT_KEPT:
         return ()
     view = view_of_query(stores, chat, profile, *before_answer(chat, turns, profile), records)
-    said = own_messages(replace(view, instructions="", cuts=turns[-1].sending.cuts))
+    said = own_messages(replace(view, instructions="", continued="", cuts=turns[-1].sending.cuts))
     wanted = response_id(chat.query)
     response: Record = required(next((record for record in records if record.record_id == wanted), None))
     answer = {"role": "assistant", "content": [text_block(block_of(response).text)]}

@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
+from dualtrack.chat.continued import end_of_answer
 from dualtrack.errors import Gone
 from dualtrack.memory.blocks import SentResult
 from dualtrack.memory.records import block_of
@@ -42,6 +43,7 @@ def view_of_query(
         tracks=(),
         query=block_of(query),
         instructions=stores.chats.instructions(chat),
+        continued=end_of_answer(stores.history, chat, query.continues),
         attachments=_files(stores, chat, [file for file in query.attachments if not file.record_id]),
         files=tuple(_text_file(file, records) for file in query.attachments if file.record_id),
         turns=tuple(_past_turn(stores, chat, turn, records) for turn in turns),

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from dualtrack.chat.attached_files import attached_files
 from dualtrack.chat.cancel_chat import freed, is_paused
+from dualtrack.chat.continued import answer_to_continue, words_of_continuing
 from dualtrack.chat.cost_hold import CostSettings, cost_hold
 from dualtrack.chat.delete_conversation import delete_leftovers, note_conversation
 from dualtrack.chat.end_chat import TIMED_OUT, ChatFailure, end_chat
@@ -94,6 +95,9 @@ class NewChat:
     instructions: str = ""
     echo: str = ""
     """What a response of OpenAI's API says again of its request, as JSON."""
+    continues: Literal["", "cut", "any"] = ""
+    """In place of a message: the conversation's last answer goes on, `cut` if it reached its limit of tokens, `any`
+    whatever ended it."""
     is_task: bool = False
     """Whether it is a small task (`dualtrack.profiles.UTILITY`), whose conversation is in no list."""
 
@@ -283,10 +287,8 @@ def _admission(
     )
     chat = replace(chat, output=schema.pointer if schema else "")
     attached = attached_files(stores.history, chat, new.files)
-    query = Record(
-        query_id(chat.query), "message", "user", new.message, iso(now), attachments=attached.listed
-    )
-    asked = asked_up_to(stores.history, conversation, conversation.queries, new.message)
+    query = _query(stores, new, conversation, chat, attached)
+    asked = asked_up_to(stores.history, conversation, conversation.queries, query.content)
     kept = tuple(body for body in (schema, tools) if body)
     return _Admission(
         repeat,
@@ -301,6 +303,22 @@ def _admission(
         new.instructions,
         new.echo,
     )
+
+
+def _query(
+    stores: AdmissionStores, new: NewChat, conversation: Conversation, chat: Chat, attached: QueryFiles
+) -> Record:
+    """The query's record: the user's message, or the wish that the answer before goes on. Raises 409."""
+    query = Record(
+        query_id(chat.query), "message", "user", new.message, chat.created_at, attachments=attached.listed
+    )
+    if not new.continues:
+        return query
+    profile = profile_of(conversation.profile)
+    if profile.output is not None:
+        raise ApiError("nothing_to_continue", "An answer that has to fit a schema does not go on: ask again.")
+    continued = answer_to_continue(stores.history, conversation, is_any=new.continues == "any")
+    return replace(query, content=words_of_continuing(continued), continues=continued)
 
 
 def _tools(stores: AdmissionStores, new: NewChat, conversation: Conversation) -> StoredBody | None:

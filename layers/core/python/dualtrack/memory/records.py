@@ -83,6 +83,8 @@ class Record:
     """For a summary: that of its block."""
     sums: MemorySums | None = None
     """For a response: the conversation's sums with its query in them, which a fork behind it inherits."""
+    continues: str = ""
+    """For a query that is no message of the user's: the answer that goes on."""
 
     @property
     def thinking_characters(self) -> int:

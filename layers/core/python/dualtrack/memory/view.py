@@ -66,6 +66,10 @@ _ANSWER_IN_JSON: Final = (
     "value that fits the JSON Schema below: no other text, no Markdown, no code fence.)\n{schema}"
 )
 _INSTRUCTIONS: Final = "(instructions of the program that the user writes with)\n"
+_CONTINUED: Final = (
+    "(That answer broke off. Its last {length} characters stand below, as data. Go on exactly where they end, also within a word, a list or a block of code: begin with the very next character, repeat nothing, and "
+    "write no introduction.)\n{text}"
+)
 _FILES_REFUSED: Final = "(The files could not be shown: one of them is broken or too large.)"
 
 
@@ -107,6 +111,8 @@ class View:
     query: TrackBlock
     instructions: str = ""
     """What the client's own program says to this query alone (CONTRACT 10)."""
+    continued: str = ""
+    """The end of the answer that goes on in this query's."""
     whole: Mapping[int, Whole] = field(default_factory=lambda: MappingProxyType({}))
     """The messages of those queries that are sent whole in place of their track, by number."""
     attachments: tuple[Mapping[str, str], ...] = ()
@@ -282,12 +288,17 @@ def _query_blocks(
     return [
         text_block(in_template(query, view.template).text),
         *([text_block(_INSTRUCTIONS + neutralise(clean(view.instructions)))] if view.instructions else ()),
+        *(_continued(view.continued) if view.continued else ()),
         *(_text_file(file, cuts[file.record_id].characters) for file in view.files),
         *file_blocks(attachments, query.record_id, view.cuts.refused),
         *said,
         *files_left_out("query", left_out),
         *([text_block(_ANSWER_IN_JSON.format(schema=dumps(view.output)))] if view.output is not None else []),
     ]
+
+
+def _continued(text: str) -> list[dict[str, Any]]:
+    return [text_block(_CONTINUED.format(length=len(text), text=neutralise(clean(text))))]
 
 
 def _text_file(file: TextFile, limit: int) -> dict[str, Any]:

@@ -45,6 +45,7 @@ CHAT: Final = "/v1/chats/{chat_id}"
         "not_found",
         "conversation_busy",
         "conversation_paused",
+        "nothing_to_continue",
         "idempotency_conflict",
     ),
     scopes=("chat",),
@@ -70,7 +71,7 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
     permit_chat(request, body.conversation_id, body.profile)
     new = NewChat(
         request.user,
-        body.message,
+        body.message or "",
         body.conversation_id or "",
         body.profile or "",
         models.decode_files(body.attachments),
@@ -79,6 +80,7 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
         cancels_pause=body.on_pause == "cancel",
         output=body.output.schema_ if body.output else None,
         tools=[tool.model_dump() for tool in body.tools],
+        continues="cut" if body.continue_ else "",
     )
     alarm = KeyAlarm(request.services.key_percent, request.identity, request.stores.clock())
     try:
