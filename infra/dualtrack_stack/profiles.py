@@ -21,6 +21,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from dualtrack_stack import roots
 from dualtrack_stack.project.model import sentence
+from dualtrack_stack.project.plain_file import read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -181,7 +182,10 @@ def _servers(settings: Settings) -> list[str]:
 
 def _problems(path: Path, shown: str, servers: Collection[str], tools: Collection[str]) -> list[str]:
     """The problems of a file, a line for each field. ``servers`` and ``tools``: those that it may name."""
-    content = _content(path)
+    try:
+        content = read_plain(path, MAX_BYTES)  # of a larger one so much that it is refused
+    except OSError as error:
+        return [sentence(f"{shown}:1: it cannot be read: {error.strerror}")]
     try:
         profile = ProfileFile.model_validate_json(content, context={"tools": tools})
     except ValidationError as error:
@@ -200,15 +204,6 @@ def _problems(path: Path, shown: str, servers: Collection[str], tools: Collectio
     if profile.name != path.stem:
         wrong.insert(0, ("name", f"name: must be {path.stem}, like the file's name"))
     return [sentence(f"{shown}:{_line_of(content, field)}: {problem}") for field, problem in wrong]
-
-
-def _content(path: Path) -> bytes:
-    """The file, or so much of it that it is refused; nothing if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_BYTES)
-    except OSError:
-        return b""
 
 
 def _told(problem: ErrorDetails) -> str:

@@ -30,6 +30,7 @@ from dualtrack.profiles import all_profiles, profile_from
 from dualtrack.settings import settings_from
 from dualtrack_stack.local import lifeline
 from dualtrack_stack.local.aws import Aws, role_client
+from dualtrack_stack.local.bounded_http import MOST_BYTES, BoundedBodies
 from dualtrack_stack.local.credentials import Credentials
 from dualtrack_stack.local.front_config import FrontConfig
 from dualtrack_stack.local.guard import foreign, headers_of
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 BODY_LIMIT: Final = 10 * 1024 * 1024
 """API Gateway's limit of a request, in bytes."""
 
-UPLOAD_LIMIT: Final = 20_000_000
+UPLOAD_LIMIT: Final = MOST_BYTES
 """Of a file for a corpus, in bytes (CONTRACT 4)."""
 
 UPLOADS: Final = "/{bucket}/corpora/uploads/{rest:anything}"
@@ -65,6 +66,9 @@ IN_FLIGHT: Final = 8
 
 TARGET_LIMIT: Final = 8 * 1024
 """CloudFront's limit of an address, path and query, in bytes."""
+
+BODY_SECONDS: Final = 30.0
+"""How long a request's body may take to arrive."""
 
 GATEWAY_SECONDS: Final = 32.0
 """API Gateway gives up after 29 s; the emulator does so itself, at worst a little later."""
@@ -131,6 +135,8 @@ class Gateway:
             body = await _read(request)
         except BodyTooLarge:
             return error(413, "too_large", "The request is too large.")
+        except TimeoutError:
+            return error(408, "timeout", "The request did not arrive in time.")
         try:
             async with self._lanes["wait" in request.query_params]:
                 answer = await self._client.request(
@@ -148,6 +154,8 @@ class Gateway:
             content = await _read(request, UPLOAD_LIMIT)
         except BodyTooLarge:
             return error(413, "too_large", "The file is too large.")
+        except TimeoutError:
+            return error(408, "timeout", "The file did not arrive in time.")
         path, query = request.scope["raw_path"], request.scope["query_string"]
         target = self._base.copy_with(raw_path=path + b"?" + query)
         kept = {name: request.headers[name] for name in _UPLOADED_WITH if name in request.headers}
@@ -176,13 +184,15 @@ class Gateway:
 
 
 async def _read(request: Request, limit: int = BODY_LIMIT) -> bytes:
+    """Raises `BodyTooLarge`, and TimeoutError for a body that does not arrive."""
     chunks: list[bytes] = []
     size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit:
-            raise BodyTooLarge
-        chunks.append(chunk)
+    async with asyncio.timeout(BODY_SECONDS):
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > limit:
+                raise BodyTooLarge
+            chunks.append(chunk)
     return b"".join(chunks)
 
 
@@ -395,6 +405,7 @@ def main() -> None:
         uvicorn.Config(
             counted(front, Path(config.used)),
             loop="asyncio",
+            http=BoundedBodies,
             ws="none",
             lifespan="on",
             access_log=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +35,7 @@ class LocalUsers:
         self._cognito = aws.client("cognito-idp")
         self._pool_id = pool_id
         self._client_id = client_id
+        self._making = threading.Lock()
 
     def identity(self, user: str, *, admin: bool = False) -> SignedInUser:
         """The user's identity; the user is created, and put into the group ``admin``, if need be.
@@ -41,7 +43,8 @@ class LocalUsers:
         Raises `BadName` for a name that is not 1 to 64 letters, digits or ``._@+-``.
         """
         password = _password(user)
-        user_id, created = self._ensure(user, password)
+        with self._making:  # the emulator makes two of one that is asked for twice at once
+            user_id, created = self._ensure(user, password)
         if admin:
             self._cognito.admin_add_user_to_group(
                 UserPoolId=self._pool_id, Username=user, GroupName=ADMIN_GROUP
@@ -63,20 +66,23 @@ class LocalUsers:
         if not _NAME.fullmatch(user):
             raise BadName("A user name has 1 to 64 letters, digits or the characters . _ @ + -")
         try:
-            answer = self._cognito.admin_get_user(UserPoolId=self._pool_id, Username=user)
-            return _sub(answer["UserAttributes"]), False
+            found = self._cognito.admin_get_user(UserPoolId=self._pool_id, Username=user)
+            user_id, created = _sub(found["UserAttributes"]), False
+            # a concurrent request, or one that was cut off, has made the user and not yet the password
+            if found["UserStatus"] == "CONFIRMED":
+                return user_id, created
         except self._cognito.exceptions.UserNotFoundException:
-            pass
-        try:
-            created = self._cognito.admin_create_user(
-                UserPoolId=self._pool_id, Username=user, MessageAction="SUPPRESS"
-            )
-        except self._cognito.exceptions.UsernameExistsException:  # a concurrent request was first
-            return self._ensure(user, password)
+            try:
+                made = self._cognito.admin_create_user(
+                    UserPoolId=self._pool_id, Username=user, MessageAction="SUPPRESS"
+                )
+            except self._cognito.exceptions.UsernameExistsException:  # a concurrent request was first
+                return self._ensure(user, password)
+            user_id, created = _sub(made["User"]["Attributes"]), True
         self._cognito.admin_set_user_password(
             UserPoolId=self._pool_id, Username=user, Password=password, Permanent=True
         )
-        return _sub(created["User"]["Attributes"]), True
+        return user_id, created
 
 
 def _password(user: str) -> str:

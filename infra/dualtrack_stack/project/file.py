@@ -20,6 +20,7 @@ from dualtrack.settings import declared, text_of
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from dualtrack_stack.project.model import BadProject, ProjectFile, StageFile, sentence
+from dualtrack_stack.project.plain_file import read_plain
 from dualtrack_stack.project.toml_lines import line_of, lines_of
 from dualtrack_stack.project.tools_table import PermissionTable, ToolsTable, WrongTable, own_function
 from dualtrack_stack.roots import PACKAGE
@@ -156,8 +157,7 @@ def parse_file(text: str) -> ProjectFile:
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        data = read_plain(path, MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise BadProject(f"{FILE}:1: it is larger than {MAX_BYTES:,} bytes: write less")
         return data.decode("utf-8").replace("\r\n", "\n")

@@ -48,6 +48,7 @@ def missing_imports(root: Path, packages: Path) -> list[str]:
         f"{path.relative_to(root)}:{line}: {module} is not in what the function has, Python 3.13, the project's"
         f" dependencies and {TOOLS}/: run uv add with the name of its package"
         for path in sorted((root / TOOLS).rglob("*.py"))
+        if path.is_file()
         for line, module in imported(ast.parse(path.read_bytes()))
         if module not in there
     ]

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from stat import S_ISREG
+from stat import S_ISDIR, S_ISREG
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from dualtrack.text import one_line
@@ -124,14 +124,12 @@ def _file_problem(root: Path, path: Path, status: os.stat_result | None) -> str:
         return f"it is a link out of {TOOLS}/: put the file itself there"
     if status is None:
         return "it is a link to nothing: remove it"
-    if path.suffix != ".py" or path.is_dir():
-        return ""
-    return _module_problem(root, path, status)
+    if not S_ISREG(status.st_mode) and not S_ISDIR(status.st_mode):
+        return "it is no file: remove it"
+    return _module_problem(root, path, status) if path.suffix == ".py" and not path.is_dir() else ""
 
 
 def _module_problem(root: Path, path: Path, status: os.stat_result) -> str:
-    if not S_ISREG(status.st_mode):
-        return "it is no file: remove it"
     if status.st_size > MAX_SOURCE:
         return f"it has {status.st_size:,} bytes: write modules of at most {MAX_SOURCE:,}, and data into other files"
     wrong = [part for part in path.relative_to(root).with_suffix("").parts if not _is_name(part)]

@@ -91,6 +91,18 @@ def test_a_rate_is_looked_back_at_in_one_step() -> None:
         (Times(cron="0 8 * * *", timezone="Europe"), "timezone"),
         (Times(cron="0 8 * * *", timezone="../../etc/passwd"), "timezone"),
         (Times(cron="0 8 * * *", timezone=""), "timezone"),
+        *(
+            (Times(at="2027-01-01T08:00:00", timezone=name), "timezone")
+            for name in (
+                "posixrules",
+                "localtime",
+                "Factory",
+                "right/Europe/Berlin",
+                "posix/UTC",
+                "europe/berlin",
+                "Europe/Berlin/",
+            )
+        ),
         (Times(cron="0 8 * * *", timezone="Nowhere/" + "x" * 50), "timezone"),
         (Times(rate="0 minutes"), "rate"),
         (Times(rate="90"), "rate"),

@@ -162,12 +162,21 @@ def test_a_service_that_refuses_everything_ends_the_chat(world: World) -> None:
     assert len(turns_sent(world)) == before + MOST + 1
 
 
-@pytest.mark.parametrize("said", ["tools.0.custom.name: no", "tools.999.custom: no", "messages.0: no"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "tools.0.custom.name: no",
+        "tools.999.custom: no",
+        "messages.0: no",
+        "messages.2.content.0.text: 'about tools.{place}.custom.input_schema' is too much",
+    ],
+)
 def test_a_refusal_of_something_else_ends_the_chat(world: World, said: str) -> None:
+    """Also one that quotes what somebody wrote about the place of a server's tool."""
     listing(world, "docs", "find")
     known(world)
-    before = len(turns_sent(world))
-    world.model.script.add({"match": "turn", "status": 400, "error_message": said})
+    before, place = len(turns_sent(world)), sent_names(world).index("docs_find")
+    world.model.script.add({"match": "turn", "status": 400, "error_message": said.format(place=place)})
     assert world.ask("Find it.").status == "failed"
     assert len(turns_sent(world)) == before + 1
     assert left_out(world) == []

@@ -111,15 +111,15 @@ def test_hostile_arguments_move_nothing() -> None:
     hostile = "safe\x1b[2J\x9b1A\r\u202egnp.exe\u2066" + "W" * 100 + "\n" * 50 + "end"
     script = Script(events=waiting(asks("place\x1b[1A_order", text=hostile, **{"na\x08me": 1})))
     with api_server(script) as url, Terminal("chat", "Order.", "--url", url, columns=40) as terminal:
-        terminal.until("May it run?")
-        drawn = terminal.shown
+        drawn = terminal.until(
+            "May it run?"
+        )  # behind it the line editor moves the cursor itself, by \x08 too
         terminal.until(PROMPT)
         terminal.type("\x04")
         assert terminal.end() == 6
-    asked = drawn[drawn.rindex("? ") - 400 :]
     assert "safe\\u001b[2J\\u009b1A\\u000d" in plain(drawn).replace("\r\n", "").replace(" ", "")
     assert not re.search("[\x9b\x08\u202e\u2066]", drawn)
-    assert "\x1b[2J" not in asked
+    assert "\x1b[2J" not in drawn
     assert "more characters" in plain(drawn)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -406,7 +407,32 @@ def test_links_may_not_lead_out(tmp_path: Path, project: Callable[[Write], Proje
 def test_what_is_no_file_is_refused(tmp_path: Path, project: Callable[[Write], Project]) -> None:
     (tmp_path / "tools").mkdir()
     os.mkfifo(tmp_path / "tools" / "a.py")
-    assert wrong(project, {}) == ["tools/a.py:1: it is no file: remove it"]
+    os.mkfifo(tmp_path / "tools" / "data.csv")
+    assert wrong(project, {}) == [
+        "tools/a.py:1: it is no file: remove it",
+        "tools/data.csv:1: it is no file: remove it",
+    ]
+
+
+@pytest.mark.parametrize("name", ["dualtrack.toml", "profiles/a.json"])
+@pytest.mark.parametrize("kind", ["pipe", "socket", "endless", "folder"])
+def test_nothing_is_waited_for_under_a_files_name(
+    name: str, kind: str, tmp_path: Path, project: Callable[[Write], Project]
+) -> None:
+    """What would be read for ever is refused at once: a pipe that nobody writes, a device."""
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        if kind == "pipe":
+            os.mkfifo(path)
+        elif kind == "socket":
+            listener.bind(str(path))
+        elif kind == "endless":
+            path.symlink_to("/dev/zero")
+        else:
+            path.mkdir()
+        (problem,) = wrong(project, {})
+    assert problem.startswith(f"{name}:1: it cannot be read: ")
 
 
 PROFILES: dict[str, tuple[str, str]] = {

@@ -32,18 +32,20 @@ class KeyDoor:
 
     def identify(self, token: str, headers: Headers, *, for_owner: bool = False) -> ApiCaller:
         """The caller of a request with this key, which is counted. Raises 401, 429, 503, and 400 unless the request
-        names an end user exactly if its key is a service's; ``for_owner``: what it asks for is the owner's own."""
+        names an end user exactly if its key is a service's; ``for_owner``: what it asks for is the owner's own, so a
+        service need not name one."""
         presented = parse_key(token)
         if presented is None:
             raise ApiError("unauthorized", "This is not an API key: it is cut short or mistyped.")
         key = self.keys.use(presented.key_id, presented.digest)
-        user = key.user if for_owner else self._user(key, headers)
+        user = self._user(key, headers, for_owner=for_owner)
         used = UsedKey(key.key_id, frozenset(key.scopes), frozenset(key.profiles))
         return ApiCaller(user, payer=key.user, key=used)
 
-    def _user(self, key: ApiKey, headers: Headers) -> str:
+    def _user(self, key: ApiKey, headers: Headers, *, for_owner: bool) -> str:
         if not key.for_end_users:
             self.refuse_name(headers)
+        if for_owner or not key.for_end_users:
             return key.user
         name = named_in(headers, self.user_headers)
         if name is None:

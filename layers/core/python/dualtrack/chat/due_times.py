@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import cache
 from itertools import count, islice, takewhile
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +29,9 @@ HORIZON: Final = 5 * 366 * 86_400
 """A time further away than this is none: the 30th of February never comes, nor does a time that was mistyped."""
 
 _ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}")
+_NO_ZONE: Final = "timezone: a name such as Europe/Berlin, or UTC"
+_UNSET_ZONE: Final = "Factory"
+"""The database's own name for a clock that nobody has set."""
 _RATE: Final = re.compile(r"([1-9][0-9]{0,5}) (minute|hour|day)s?")
 _UNITS: Final = {"minute": 60, "hour": 3_600, "day": 86_400}
 
@@ -37,8 +41,9 @@ class NeverDueError(ValueError):
 
 
 def check_times(times: Times, now: int) -> None:
-    """Raise `NeverDueError` unless it is due at least once after ``now``."""
-    _zone(times.timezone)
+    """Raise `NeverDueError` unless its zone has a name and it is due at least once after ``now``."""
+    if times.timezone not in _zones():
+        raise NeverDueError(_NO_ZONE)
     if next(due_after(times, now), None) is None:
         raise NeverDueError("it would never be due")
 
@@ -128,4 +133,14 @@ def _zone(name: str) -> ZoneInfo:
             LookupError,
         ):  # a folder or a file that is no zone; ZoneInfoNotFoundError
             pass
-    raise NeverDueError("timezone: a name such as Europe/Berlin, or UTC")
+    raise NeverDueError(_NO_ZONE)
+
+
+@cache
+def _zones() -> frozenset[str]:
+    """The names of the IANA database. A machine's own folder has further files, which are copies of zones, count leap
+    seconds, or differ from machine to machine: ``posixrules``, ``right/…``, ``localtime``."""
+    from importlib.resources import files  # noqa: PLC0415 - as above
+
+    names = (files("tzdata") / "zones").read_text(encoding="ascii").split()
+    return frozenset(names) - {_UNSET_ZONE}

@@ -25,17 +25,19 @@ MOST: Final = 8
 """Requests of a turn that are refused for a tool, before the chat fails."""
 SINGLY: Final = 3
 """How many tools are left out one by one; then all tools of the server whose tool is refused."""
-_NAMED: Final = re.compile(r"\btools\.(\d{1,4})\b")
+_NAMED: Final = re.compile(r"tools\.(\d{1,4})\b")
+"""How the service's words begin that are about a tool. Further behind they may quote anybody's text, which must not
+choose a tool that all chats then go without."""
 
 
 def names_a_tool(refused: ModelRefused) -> bool:
     """Whether the service refuses the request for one of its tools."""
-    return refused.status == 400 and _NAMED.search(refused.said) is not None
+    return refused.status == 400 and _NAMED.match(refused.said) is not None
 
 
 def refused_tool(refused: ModelRefused, offered: Mapping[str, ToolSpec]) -> ToolSpec | None:
     """The server's tool that a refusal names by its place in the request; None if it names none, or one of ours."""
-    named = _NAMED.search(refused.said) if refused.status == 400 else None
+    named = _NAMED.match(refused.said) if refused.status == 400 else None
     place = int(named[1]) if named else len(offered)
     tool = list(offered.values())[place] if place < len(offered) else None
     return tool if tool and tool.server else None
