@@ -121,6 +121,7 @@ class ProfileFile(BaseModel):
     system: Annotated[list[str], Field(min_length=1)]
     tools: list[Annotated[str, AfterValidator(_known)]]
     mcp: list[Annotated[str, Field(pattern=rf"^(?:\*|{NAME_PATTERN.pattern})$")]]
+    trust: list[Annotated[str, Field(pattern=rf"^{NAME_PATTERN.pattern}$")]] | None = None
     max_turns: Annotated[int, Field(ge=1, le=50)]
     after_max_turns: AfterMaxTurns = "limit"
     max_tokens: Annotated[int, Field(ge=1, le=64_000)]
@@ -195,9 +196,10 @@ def _problems(path: Path, shown: str, servers: Collection[str], tools: Collectio
         f"there are {', '.join(servers)}" if servers else "none is configured (MCP_SERVERS, GITHUB_MCP_URL)"
     )
     wrong = [
-        ("mcp", f"mcp.{place}: there is no MCP server '{name}'; {there_are}")
-        for place, name in enumerate(profile.mcp)
-        if name not in ("*", *servers)
+        (field, f"{field}.{place}: there is no MCP server '{name}'; {there_are}")
+        for field, names in (("mcp", profile.mcp), ("trust", profile.trust or ()))
+        for place, name in enumerate(names)
+        if name not in servers and (field, name) != ("mcp", "*")
     ]
     if profile.name == UTILITY.name:
         wrong.insert(0, ("name", f"name: {UTILITY.name} is dualtrack's own"))

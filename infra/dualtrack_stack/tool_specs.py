@@ -48,7 +48,8 @@ def _declared(module: str) -> Iterator[Declaration]:
 def spec_of(
     module: str, tool: Declaration, kind: str = "tool", prices: Iterable[str] = PRICE_CLASSES
 ) -> dict[str, Any]:
-    """``{"module", "name", "description", "input_schema", "kind", "price_class", "repeatable", "approval"}``.
+    """``{"module", "name", "description", "input_schema", "kind", "price_class", "effect", "repeatable",
+    "approval"}``.
 
     ``kind``: of a tool that needs nothing which one function alone has; ``prices``: the price classes that there are.
     Raises `ToolDeclarationError`.
@@ -72,7 +73,8 @@ def spec_of(
         "input_schema": schema,
         "kind": kinds.pop(),
         "price_class": tool.price,
-        "repeatable": tool.repeatable,
+        "effect": tool.does,
+        "repeatable": tool.is_repeatable,
         "approval": tool.approval or "",
     }
 

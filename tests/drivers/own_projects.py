@@ -21,6 +21,7 @@ SPEC: Final[dict[str, Any]] = {
     "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
     "kind": "own",
     "price_class": "other",
+    "effect": "reads",
     "repeatable": True,
 }
 

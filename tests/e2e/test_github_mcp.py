@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.frozen import freeze
+from dualtrack.profiles import profile_named
 from dualtrack.tools.mcp.client import McpClient, Retries
 from dualtrack.tools.mcp.config import McpServer, github_server
 from dualtrack.tools.mcp.execute import CallTokens, execute_mcp_call
+from dualtrack.tools.mcp.hints import believed
 from dualtrack.tools.mcp.refresh import LISTING_TOKEN
 from dualtrack.tools.mcp.specs import specs_of
 
@@ -38,7 +40,8 @@ class Stack:
 
     def listed(self, server: McpServer) -> dict[str, ToolSpec]:
         listed = self.client.list_tools(server, LISTING_TOKEN)
-        return {spec.name: spec for spec in specs_of(server, listed).tools}
+        tools = specs_of(server, listed).tools
+        return {spec.name: believed(spec, profile_named("assistant")) for spec in tools}
 
     def call(self, user: str, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
         return execute_mcp_call(self.specs[tool], freeze(arguments), user, *self.deps)
@@ -59,7 +62,10 @@ def test_listing_offers_only_reading_tools_and_sends_github_nothing(stack: Stack
     )
     assert "github_get_repository_tree" in stack.specs, "the toolset git is enabled"
     assert not {name for name in stack.specs if "create" in name or "write" in name or "delete" in name}
-    assert all(spec.repeatable and spec.price_class == "github" for spec in stack.specs.values())
+    assert all(
+        spec.does == "reads" and spec.repeatable and spec.price_class == "github"
+        for spec in stack.specs.values()
+    )
 
 
 def test_the_three_most_common_calls(stack: Stack) -> None:
@@ -148,8 +154,8 @@ def test_writing_tools_are_offered_only_when_enabled_and_are_not_repeatable() ->
         stack = Stack(github, mcp)
         assert "github_issue_write" not in stack.specs, "the default configuration reads only"
         stack.specs = stack.listed(server)
-        assert stack.specs["github_issue_write"].repeatable is False
-        assert stack.specs["github_list_issues"].repeatable is True
+        for name, does in (("github_issue_write", "changes"), ("github_list_issues", "reads")):
+            assert (stack.specs[name].does, stack.specs[name].repeatable) == (does, does == "reads")
         new = {**HELLO, "method": "create", "title": "New"}
         assert stack.call("ana", "github_issue_write", new).is_error, "a reading configuration cannot write"
         assert github.created == []

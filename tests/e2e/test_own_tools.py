@@ -44,7 +44,7 @@ def described(table: str) -> str:
     return "described"
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 def look(context: ToolContext) -> str:
     "Looks around."
     found = [described(os.environ[name]) for name in ("TICKETS", "HISTORY_TABLE")]

@@ -121,7 +121,7 @@ WEATHER = """
 import os
 from dualtrack import tool
 
-@tool(repeatable=True)
+@tool(effect="reads")
 def weather(city: str) -> str:
     \"\"\"Forecast for a city.\"\"\"
     return f"{city}: SKY, {os.environ.get('UNIT', 'Celsius')}"

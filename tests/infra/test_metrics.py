@@ -128,7 +128,9 @@ def turns(world: World, patch: pytest.MonkeyPatch) -> None:
 def refuse_a_tool(world: World, module: Any) -> None:
     """A chat whose first request is refused for a tool of an MCP server."""
     schema = freeze({"type": "object"})
-    content = specs_of(McpServer("docs", "http://x/"), [ListedTool("odd", "", schema, read_only=True)])
+    content = specs_of(
+        McpServer("docs", "http://x/"), [ListedTool("odd", "", schema, hints={"readOnlyHint": True})]
+    )
     store_listing(world.stores.cache, "docs", content, world.clock())
     world.model.reset()
     ask(world, module, "odd-1")

@@ -17,7 +17,7 @@ WIDTH, HEIGHT, BAR = 640, 320, 40
 COLOURS = {"open": "#d9822b", "closed": "#4a7a8c"}
 
 
-@tool(repeatable=True, seconds=40)
+@tool(effect="reads", seconds=40)
 def tickets_per_week(
     context: ToolContext, weeks: Annotated[int, Ge(2), Le(12), "How many weeks back from today."] = 8
 ) -> ToolResult:

@@ -9,7 +9,7 @@ from dualtrack import ToolContext, tool
 from tools.desk import ticket_of
 
 
-@tool(price="carrier", repeatable=True, seconds=15)
+@tool(price="carrier", effect="reads", seconds=15)
 async def track_parcel(number: int, context: ToolContext) -> str:
     """Where the parcel of a ticket is, as the carrier says."""
     parcel = ticket_of(context.user, number).get("parcel")

@@ -18,7 +18,7 @@ from tools.desk import table, ticket_of, tickets_of
 MAX_NOTES = 50
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 def list_tickets(
     context: ToolContext,
     status: Annotated[Literal["open", "closed", "any"], "Which tickets."] = "any",
@@ -38,7 +38,7 @@ def list_tickets(
     ][:limit]
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 def read_ticket(number: int, context: ToolContext) -> dict[str, object]:
     """One ticket with its parcel and its notes, the oldest first."""
     item = ticket_of(context.user, number)

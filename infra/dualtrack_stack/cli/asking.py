@@ -20,6 +20,7 @@ from dualtrack_stack.cli.client import ClientError, RequestRefused
 from dualtrack_stack.cli.command import refusal
 from dualtrack_stack.cli.open_calls import (
     CHOICES,
+    DESTROYS,
     KINDS,
     arguments_in,
     cut,
@@ -159,6 +160,8 @@ def _drawn(call: answers.OpenCall, description: str) -> Iterator[RenderableType]
     )
     if description:
         yield Padding(Text(line_of(description, 300), style="dim"), (0, 0, 0, 2))
+    if call.get("effect") == "destroys":
+        yield Padding(Text(DESTROYS, style="bold red"), (0, 0, 0, 2))
     if call["kind"] == "question":
         yield Padding(Text(cut(visible(call["input"].get("question", "")))), (0, 0, 0, 2))
         options = call["input"].get("options") or ()

@@ -44,6 +44,9 @@ KINDS: Final[Mapping[str, OpenCallKind]] = {
     ),
 }
 
+DESTROYS: Final = "It destroys something: what it deletes or overwrites may be gone for good."
+"""What is said before a call with that effect is approved; the page says the same."""
+
 CHOICES: Final[Mapping[str, str]] = {
     "y": "yes",
     "n": "no",

@@ -62,7 +62,8 @@ def _listed(answer: answers.Pauses, now: datetime) -> Iterator[str]:
 def call_line(call: answers.OpenCall) -> str:
     """An open call on one line of the terminal."""
     columns = shutil.get_terminal_size().columns - 2 if sys.stdout.isatty() else 200
-    line = f"{call['id']}  {call['tool']} {describe(call['input'])}"
+    destroys = "destroys: " if call.get("effect") == "destroys" else ""
+    line = f"{call['id']}  {destroys}{call['tool']} {describe(call['input'])}"
     return one_line(visible(line), max(30, columns))
 
 

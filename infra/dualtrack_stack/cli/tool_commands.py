@@ -50,10 +50,10 @@ def _of_profile(answer: answers.Tools, profile: str) -> answers.Tools:
 def tool_lines(answer: answers.Tools) -> Iterator[str]:
     """A table of the tools, then of the agents."""
     width = max((len(one_line(tool["name"], 60)) for tool in answer["tools"]), default=4)
-    yield click.style(f"{'tool':<{width}}  credits  what for", bold=True)
+    yield click.style(f"{'tool':<{width}}  credits  effect    what for", bold=True)
     for tool in answer["tools"]:
-        words = one_line(tool["description"], max(30, _WIDTH - width - 11))
-        yield f"{one_line(tool['name'], 60):<{width}}  {tool['price']:>7}  {words}"
+        words = one_line(tool["description"], max(30, _WIDTH - width - 21))
+        yield f"{one_line(tool['name'], 60):<{width}}  {tool['price']:>7}  {tool['effect']:<8}  {words}"
     for profile in answer["profiles"]:
         yield ""
         yield (

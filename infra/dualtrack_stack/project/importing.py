@@ -44,8 +44,9 @@ SHOWN: Final = 200
 
 
 class ModuleReport(TypedDict):
-    """What came of a module. ``tools``: each with its ``spec``, ``line`` and ``seconds``; ``problem``: why there are
-    none, behind ``file:line: ``; ``packages``: the seconds that the packages which it imports took."""
+    """What came of a module. ``tools``: each with its ``spec``, ``line``, ``seconds`` and ``note``, which may be empty;
+    ``problem``: why there are none, behind ``file:line: ``; ``packages``: the seconds that the packages which it
+    imports took."""
 
     path: str
     tools: list[dict[str, Any]]
@@ -177,6 +178,7 @@ def _tool(root: Path, module: str, tool: Declaration, prices: Iterable[str]) -> 
         "spec": spec_of(module, tool, kind="own", prices=tuple(prices)),
         "line": f"{_relative(code.co_filename, root)}:{code.co_firstlineno}",
         "seconds": tool.seconds,
+        "note": tool.note,
     }
 
 

@@ -233,6 +233,9 @@ def noted(imported: Iterable[ModuleReport]) -> Iterator[str]:
     for module in imported:
         path, seconds = module["path"], module["seconds"]
         has_tool = has_tool or bool(module["tools"])
+        for tool in module["tools"]:
+            if tool["note"]:
+                yield f"{tool['line']}: tool {tool['spec']['name']!r}: {tool['note']}"
         if module["printed"]:
             shown = one_line(module["printed"])
             yield f"{path}:1: it prints when it is imported, into the function's log: {shown}"

@@ -112,7 +112,7 @@ def test_groups_are_those_of_the_token(claim: object, listed: list[str], expecte
 
 
 def test_administrators_alone_see_which_tools_cannot_be_offered(api: Api) -> None:
-    union = ListedTool("odd", "", freeze({"type": "string"}), read_only=True)
+    union = ListedTool("odd", "", freeze({"type": "string"}), hints={"readOnlyHint": True})
     content = specs_of(McpServer("docs", "http://docs/"), [union])
     store_listing(api.world.stores.cache, "docs", content, time.time())
     listed = api.of(api.user, "admin").get("/v1/tools")

@@ -34,7 +34,7 @@ def world() -> Iterator[World]:
 
 
 def listing(world: World, server: str, *tools: str) -> None:
-    listed = [ListedTool(name, "", SCHEMA, read_only=True) for name in tools]
+    listed = [ListedTool(name, "", SCHEMA, hints={"readOnlyHint": True}) for name in tools]
     content = specs_of(McpServer(server, "http://x/"), listed)
     store_listing(world.stores.cache, server, content, world.clock())
 

@@ -32,7 +32,7 @@ PNG = base64.b64encode(png()).decode()
 COLD = "It is cold."
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 def weather(city: str, days: int = 1) -> str:
     """Forecast for a city, in Celsius."""
     return f"{city}: 3 °C for {days} days"
@@ -89,7 +89,7 @@ def test_a_tool_in_a_whole_chat() -> None:
 def test_tools_of_a_turn_run_at_once_and_text_may_come_before_them() -> None:
     both = threading.Barrier(2, timeout=20)
 
-    @tool(repeatable=True)
+    @tool(effect="reads")
     async def meet(name: str) -> str:
         """Waits for the other one."""
         await asyncio.to_thread(both.wait)
@@ -127,7 +127,7 @@ def test_wrong_arguments_are_not_run_and_cost_nothing() -> None:
 def test_a_follow_up_is_sent_the_summarised_track_and_reads_the_full_one() -> None:
     forecast = "Snow. " * 400
 
-    @tool(repeatable=True)
+    @tool(effect="reads")
     def long_forecast(city: str) -> str:
         """A long forecast."""
         return f"{city}. {forecast}"
@@ -214,7 +214,7 @@ def test_a_chat_without_a_model_fails_and_costs_nothing(items: list[int], said: 
 
 
 def test_a_tool_gets_its_context_and_may_return_a_picture() -> None:
-    @tool(repeatable=True)
+    @tool(effect="reads")
     def chart(context: ToolContext) -> ToolResult:
         """Draws a chart."""
         return ToolResult(f"{context.settings['UNIT']} for {context.user}", media=(Media("image/png", PNG),))
@@ -250,7 +250,7 @@ def test_two_blocks_in_two_threads_do_not_see_each_other() -> None:
     together = threading.Barrier(2, timeout=20)
 
     def run(name: str) -> Answer:
-        @tool(repeatable=True)
+        @tool(effect="reads")
         def who() -> str:
             """Says who."""
             together.wait()
@@ -331,7 +331,7 @@ def test_what_is_left_over_does_not_hide_what_has_failed() -> None:
 TOOL = """
 from dualtrack import ToolContext, tool
 
-@tool(price="premium", repeatable=True)
+@tool(price="premium", effect="reads")
 def tides(port: str, context: ToolContext) -> dict[str, str]:
     '''Tides of a port.'''
     return {"port": port, **context.settings}

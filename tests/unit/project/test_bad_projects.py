@@ -499,6 +499,30 @@ def test_an_empty_folder_is_a_project(tmp_path: Path) -> None:
     assert (read.specs, read.profiles, read.notes, read.own("prod")) == ((), (), (), OwnFunction())
 
 
+def test_that_repeatable_alone_spares_no_approval_is_a_note(project: Callable[[Write], Project]) -> None:
+    meant = [
+        "repeatable=True",
+        "repeatable=True, effect='changes'",
+        "effect='reads'",
+        "repeatable=True, approval='never'",
+        "repeatable=True, approval='writes'",
+    ]
+    tools = (
+        f'@tool({options})\ndef t{n}() -> str:\n    """Does."""\n    return ""\n'
+        for n, options in enumerate(meant)
+    )
+    read = project({"tools/a.py": "from dualtrack import tool\n" + "".join(tools)})
+    told = [note.partition(": repeatable=True alone no longer spares an approval")[0] for note in read.notes]
+    assert told == ["tools/a.py:2: tool 't0'", "tools/a.py:18: tool 't4'"]
+    assert [(spec["effect"], spec["repeatable"]) for spec in read.specs] == [
+        ("changes", True),
+        ("changes", True),
+        ("reads", True),
+        ("changes", True),
+        ("changes", True),
+    ]
+
+
 def test_tools_without_a_tool_are_a_note(project: Callable[[Write], Project]) -> None:
     read = project({"tools/a.py": "x = 1\n"})
     assert read.notes == (

@@ -63,7 +63,7 @@ class Where:
     days: int = 1
 
 
-@tool(price="other", repeatable=True, seconds=5)
+@tool(price="other", effect="reads", seconds=5)
 def name(where: Where, unit: Literal["C", "F"] = "C", note: Annotated[str, "why"] = "") -> str:
     """Forecast."""
     return json.dumps([where.city, unit])

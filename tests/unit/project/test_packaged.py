@@ -23,6 +23,7 @@ BOOK = {
     "input_schema": {"type": "object", "properties": {}},
     "kind": "own",
     "price_class": "booking",
+    "effect": "changes",
     "repeatable": False,
 }
 LIST = """

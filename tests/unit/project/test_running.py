@@ -13,26 +13,26 @@ BOUND = 2_000
 ended = threading.Event()
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 def huge() -> str:
     """Returns five megabytes."""
     return "x" * 5_000_000
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 def secretive() -> str:
     """Raises."""
     raise RuntimeError("https://user:pass@host")
 
 
-@tool(repeatable=True, seconds=0.2)
+@tool(effect="reads", seconds=0.2)
 def hanging() -> str:
     """Does not return by itself."""
     ended.wait(60)
     return "late"
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 def chatty() -> str:
     """Prints."""
     print("to the log")

@@ -120,7 +120,7 @@ def test_a_tool_that_no_function_can_run_is_refused(options: Any, needs: tuple[t
 
 
 def test_a_tool_that_needs_nothing_runs_in_the_light_function() -> None:
-    @tool(repeatable=True)
+    @tool(effect="reads")
     def bare(text: str) -> str:
         """Does."""
         return text
@@ -128,7 +128,12 @@ def test_a_tool_that_needs_nothing_runs_in_the_light_function() -> None:
     declaration = declared(bare)
     assert declaration
     spec = spec_of("dualtrack.tools.some", declaration)
-    assert (spec["kind"], spec["price_class"], spec["repeatable"]) == ("tool", "other", True)
+    assert (spec["kind"], spec["price_class"], spec["effect"], spec["repeatable"]) == (
+        "tool",
+        "other",
+        "reads",
+        True,
+    )
 
 
 def test_a_tool_is_in_the_layer_of_the_tools() -> None:

@@ -29,7 +29,7 @@ def of(function: Callable[..., Any]) -> Declaration:
     return found
 
 
-@tool(price="github", repeatable=True, approval="always", seconds=20)
+@tool(price="github", effect="destroys", repeatable=True, approval="always", seconds=20)
 def weather(city: str, days: Annotated[int, "1 to 7"] = 1) -> str:
     """Forecast for a city,
     in Celsius.
@@ -56,8 +56,14 @@ def test_a_function_is_a_tool_and_stays_as_it_is() -> None:
         "required": ("city",),
         "additionalProperties": False,
     }
-    options = (declaration.price, declaration.repeatable, declaration.approval, declaration.seconds)
-    assert options == ("github", True, "always", 20)
+    options = (
+        declaration.price,
+        declaration.does,
+        declaration.is_repeatable,
+        declaration.approval,
+        declaration.seconds,
+    )
+    assert options == ("github", "destroys", True, "always", 20)
 
 
 def test_without_options_a_tool_may_change_the_world() -> None:
@@ -67,8 +73,14 @@ def test_without_options_a_tool_may_change_the_world() -> None:
         return "done"
 
     declaration = of(bare)
-    options = (declaration.price, declaration.repeatable, declaration.approval, declaration.seconds)
-    assert options == ("other", False, None, None)
+    options = (
+        declaration.price,
+        declaration.does,
+        declaration.is_repeatable,
+        declaration.approval,
+        declaration.seconds,
+    )
+    assert options == ("other", "changes", False, None, None)
     assert declaration.signature.input_schema["required"] == ()
     assert declared(print) is None
 
@@ -328,6 +340,10 @@ def test_what_cannot_be_offered_is_refused_when_it_is_declared(function: Any, sa
     [
         ({"price": 2}, "price is 2: write the name of a price class, such as price='other'."),
         ({"price": ""}, "price is ''"),
+        (
+            {"effect": "writes"},
+            "effect is 'writes': write 'reads', 'changes' or 'destroys', or leave it out.",
+        ),
         ({"repeatable": "yes"}, "repeatable is 'yes': write repeatable=True or leave it out."),
         ({"approval": "ask"}, "approval is 'ask': write 'never', 'always' or 'writes', or leave it out."),
         ({"seconds": 0}, "seconds is 0: write a number above 0, at most 900."),

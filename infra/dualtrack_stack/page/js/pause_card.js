@@ -2,6 +2,7 @@
 import { h, wayBack } from "./dom.js";
 import { moment } from "./format.js";
 
+const DESTROYS = "It destroys something: what it deletes or overwrites may be gone for good.";
 const ALLOW = "Allow in this conversation";
 
 /**
@@ -49,7 +50,7 @@ function approval(call, { describe, decide }) {
     body.replaceChildren(
       argumentTable(call),
       buttons(
-        button("Approve", () => decide({ approve: true }), "primary", call),
+        button("Approve", () => decide({ approve: true }), weight(call), call),
         button("Edit", edit, "", call),
         button("Decline", decline, "", call),
         call.allowable ? button(ALLOW, () => decide({ approve: true, for: "conversation" }), "", call) : "",
@@ -66,14 +67,14 @@ function approval(call, { describe, decide }) {
     };
     body.replaceChildren(
       h("label", {}, "Arguments", field),
-      buttons(button("Approve as edited", send, "primary", call), button("Back", back, "", call)),
+      buttons(button("Approve as edited", send, weight(call), call), button("Back", back, "", call)),
     );
     field.addEventListener("input", () => field.setCustomValidity(""));
     field.focus();
   };
   const decline = () => declining(call, body, decide, choices);
   choices();
-  return [heading(call), description(describe(call.tool)), body];
+  return [heading(call), description(describe(call.tool)), destroys(call), body];
 }
 
 /** A tool that a program runs: what it was asked for, and a way to answer in its place. */
@@ -151,7 +152,11 @@ function declining(call, body, decide, choices) {
 
 const heading = (call) => h("h3", {}, "May it run ", h("code", {}, call.tool), "?");
 
+const destroys = (call) => (call.effect === "destroys" ? h("p", { class: "pause-destroys" }, DESTROYS) : "");
+
 const description = (text) => (text ? h("p", { class: "muted" }, text) : "");
+
+const weight = (call) => (call.effect === "destroys" ? "danger" : "primary");
 
 const buttons = (...all) => h("div", { class: "buttons" }, all);
 

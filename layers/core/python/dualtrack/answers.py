@@ -18,6 +18,7 @@ from dualtrack.vocabulary import (
     ChatStatus,
     DecidedBy,
     DeliveryStatus,
+    Effect,
     EventName,
     FileState,
     JobStatus,
@@ -194,6 +195,7 @@ class OpenCall(TypedDict):
     tool: Annotated[str, "The tool's name"]
     input: Annotated[JsonObject, "The arguments from the model"]
     kind: Annotated[CallKind, "What it waits for"]
+    effect: NotRequired[Annotated[Effect, "Of an approval: what the call would do to the world"]]
     allowable: NotRequired[
         Annotated[bool, "Approval may be given `for` the whole conversation; absent if not"]
     ]
@@ -491,6 +493,10 @@ class Tool(TypedDict):
         Count, "Credits per call; for `retrieve_documentation`, once per chat; 0 for a question to the user"
     ]
     kind: Annotated[ToolKind, "The function that runs it; `question`: the user answers it"]
+    effect: Annotated[
+        Effect, "What it does to the world; the most of it where agents trust its server differently"
+    ]
+    repeatable: Annotated[bool, "Whether running it twice is harmless"]
 
 
 class History(TypedDict):

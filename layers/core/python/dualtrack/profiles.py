@@ -74,7 +74,8 @@ class ApprovalPolicy:
 class Profile:
     """What an agent is: prompt, tools, limits.
 
-    ``tools`` names in-house tools; ``mcp`` names MCP servers whose tools are all offered. ``max_turns``: model
+    ``tools`` names in-house tools; ``mcp`` names MCP servers whose tools are all offered; ``trust`` those whose word
+    counts that a tool only reads, None for all that the stage's settings name. ``max_turns``: model
     calls that may use tools; ``after_max_turns``: whether the call after them is made under a limit, which model
     and user are told, or is the normal end of a chat; ``max_tokens``: output of one call; ``result_limit``:
     characters of one tool result on the wire. ``context_tokens``: size of one call, including system, tools and
@@ -107,6 +108,7 @@ class Profile:
     approval: ApprovalPolicy = ApprovalPolicy()
     pause_seconds: int = 0
     output: Mapping[str, Any] | None = None
+    trust: tuple[str, ...] | None = None
 
 
 UTILITY: Final = Profile(

@@ -18,7 +18,7 @@ from dualtrack.frozen import thaw
 from dualtrack.tool_signature import Signature, ToolDeclarationError, signature_of
 from dualtrack.tool_types import json_of
 from dualtrack.tool_values import NOTHING, Injected, ToolResult, failed
-from dualtrack.vocabulary import ApprovalRule
+from dualtrack.vocabulary import ApprovalRule, Effect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,12 +33,13 @@ _ATTRIBUTE: Final = "__dualtrack_tool__"
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A function that is a tool, and what `tool` was told of it."""
+    """A function that is a tool, and what `tool` was told of it; None for what it was not."""
 
     function: Callable[..., Any]
     signature: Signature
     price: str
-    repeatable: bool
+    effect: Effect | None
+    repeatable: bool | None
     approval: ApprovalRule | None
     seconds: float | None
 
@@ -46,6 +47,26 @@ class Declaration:
     def name(self) -> str:
         """The function's name."""
         return self.function.__name__
+
+    @property
+    def does(self) -> Effect:
+        """What it does to the world."""
+        return self.effect or "changes"
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether running it twice is harmless: reading is, unless it says otherwise."""
+        return self.does == "reads" if self.repeatable is None else self.repeatable
+
+    @property
+    def note(self) -> str:
+        """What its author may have meant otherwise; or empty."""
+        if self.effect or not self.repeatable or self.approval in ("never", "always"):
+            return ""
+        return (
+            "repeatable=True alone no longer spares an approval: write effect='reads' if it only reads, or "
+            "effect='changes' if it does not"
+        )
 
     def call(self, arguments: Mapping[str, Any], provided: Iterable[Injected] = ()) -> ToolResult:
         """Run it with JSON arguments and what it may be provided with. Raises what the function raises."""
@@ -104,7 +125,8 @@ def tool(function: F, /) -> F: ...
 def tool(
     *,
     price: str = "other",
-    repeatable: bool = False,
+    effect: Effect | None = None,
+    repeatable: bool | None = None,
     approval: ApprovalRule | None = None,
     seconds: float | None = None,
 ) -> Callable[[F], F]: ...
@@ -113,15 +135,17 @@ def tool(
     /,
     *,
     price: str = "other",
-    repeatable: bool = False,
+    effect: Effect | None = None,
+    repeatable: bool | None = None,
     approval: ApprovalRule | None = None,
     seconds: float | None = None,
 ) -> Any:
     """Offer a function to the model. The function itself stays as it is.
 
-    ``price``: the price class of a call. ``repeatable``: running it twice is harmless; without it a call is marked as
-    begun before it runs, and never run again. ``approval``: whether somebody must approve a call (``writes``: if it is
-    not repeatable); None leaves it to the profile. ``seconds``: after them a call has failed; None for as long as its
+    ``price``: the price class of a call. ``effect``: what it does to the world; by default it ``changes`` something.
+    ``repeatable``: running it twice is harmless, by default if it only ``reads``; else a call that has begun is never
+    run again. ``approval``: whether somebody must approve a call (``writes``: unless it only reads); None leaves it to
+    the profile. ``seconds``: after them a call has failed; None for as long as its
     Lambda function may take.
 
     Raises `ToolDeclarationError`.
@@ -131,20 +155,23 @@ def tool(
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(function, FunctionType):
             raise ToolDeclarationError(function, "it is no function: write @tool above def or async def")
-        if problem := _wrong_option(price, repeatable, approval, seconds):
+        if problem := _wrong_option(price, effect, repeatable, approval, seconds):
             raise ToolDeclarationError(function, problem)
         signature = signature_of(function, names)
-        setattr(function, _ATTRIBUTE, Declaration(function, signature, price, repeatable, approval, seconds))
+        told = Declaration(function, signature, price, effect, repeatable, approval, seconds)
+        setattr(function, _ATTRIBUTE, told)
         return function
 
     return declare if function is None else declare(function)
 
 
-def _wrong_option(price: Any, repeatable: Any, approval: Any, seconds: Any) -> str:
+def _wrong_option(price: Any, effect: Any, repeatable: Any, approval: Any, seconds: Any) -> str:
     """What is wrong with what the decorator was told; or empty."""
     if not isinstance(price, str) or not price:
         return f"price is {price!r}: write the name of a price class, such as price='other'"
-    if not isinstance(repeatable, bool):
+    if effect is not None and effect not in get_args(Effect):
+        return f"effect is {effect!r}: write 'reads', 'changes' or 'destroys', or leave it out"
+    if repeatable is not None and not isinstance(repeatable, bool):
         return f"repeatable is {repeatable!r}: write repeatable=True or leave it out"
     if approval is not None and approval not in get_args(ApprovalRule):
         return f"approval is {approval!r}: write 'never', 'always' or 'writes', or leave it out"

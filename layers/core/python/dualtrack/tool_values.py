@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from dualtrack.codec import stored
-from dualtrack.vocabulary import ApprovalRule
+from dualtrack.vocabulary import ApprovalRule, Effect
 
 ToolKind = Literal["tool", "search", "graph", "mcp", "own", "client_tool", "question"]
 """What runs a tool: a Lambda function (for in-house tools, searches, the graph, tools of MCP servers, the project's
@@ -36,9 +36,11 @@ MAX_REASON: Final = 1_000
 class ToolSpec:
     """One tool as the model sees it and as we run it.
 
-    ``input_schema`` is a frozen JSON Schema (2020-12, type object). ``repeatable``: running it
-    twice is harmless (MCP readOnlyHint or idempotentHint); if false, a call is marked as begun before
-    it runs and never run again after a crash. ``approval``: which of its calls need approval, by its own declaration;
+    ``input_schema`` is a frozen JSON Schema (2020-12, type object). ``repeatable``: running it twice is harmless; if
+    false, a call that has begun is never run again. ``effect``: what it does to the world, which is asked for approval
+    by; empty if an earlier release stored it, which `does` reads. ``hints``: the annotations by which the server of an
+    MCP tool says so, as it listed them; ``is_changed``: what it lists now is not what was accepted
+    (`dualtrack.tools.mcp.hints`). ``approval``: which of its calls need approval, by its own declaration;
     empty if it leaves that to the profile (`dualtrack.tools.approval`). ``server`` names the MCP server of the tool and
     ``remote_name`` its name there; ``renamed`` has the server's own names of properties that are offered under others
     (`dualtrack.tools.mcp.legal`). ``options``: what the agent says of it to the function that runs it.
@@ -55,6 +57,14 @@ class ToolSpec:
     renamed: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     approval: ApprovalRule | Literal[""] = ""
+    effect: Effect | Literal[""] = ""
+    hints: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
+    is_changed: bool = False
+
+    @property
+    def does(self) -> Effect:
+        """Its effect."""
+        return effect_of(self.effect, is_known_to_read=self.repeatable and not self.server)
 
     @property
     def outside(self) -> Literal["client_tool", "question", ""]:
@@ -65,6 +75,11 @@ class ToolSpec:
     def is_foreign(self) -> bool:
         """Whether somebody else declares it: an MCP server, or the client."""
         return bool(self.server) or self.kind == "client_tool"
+
+
+def effect_of(effect: Effect | Literal[""], *, is_known_to_read: bool) -> Effect:
+    """An effect as it is stored. Releases before it had repeatable tools alone: those of ours only read."""
+    return effect or ("reads" if is_known_to_read else "changes")
 
 
 class Injected:

@@ -55,8 +55,11 @@ DecisionOutcome = Literal["approved", "edited", "answered", "declined", "expired
 DecidedBy = Literal["user", "owner", "key", "expired"]
 """Who decided: the chat's user, the owner of the key that the user has, a key, or the end of the pause."""
 
+Effect = Literal["reads", "changes", "destroys"]
+"""What a tool does to the world, from the least on."""
+
 ApprovalRule = Literal["never", "always", "writes"]
-"""Which calls need approval; `writes`: those of tools that are not repeatable."""
+"""Which calls need approval; `writes`: those of tools that change or destroy something."""
 
 ScheduleStatus = Literal["active", "paused", "ended"]
 """Of a schedule: `ended` when it will not be due again, or its API key is gone."""

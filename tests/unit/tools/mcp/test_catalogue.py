@@ -54,8 +54,8 @@ def cache() -> Iterator[CacheStore]:
         yield CacheStore(client, TABLE, lambda: NOW)
 
 
-def listed(name: str, *, read_only: bool = True, idempotent: bool = False) -> ListedTool:
-    return ListedTool(name, f"Does {name}.", SCHEMA, read_only=read_only, idempotent=idempotent)
+def listed(name: str, *, read_only: bool = True) -> ListedTool:
+    return ListedTool(name, f"Does {name}.", SCHEMA, {"readOnlyHint": read_only})
 
 
 def stored(cache: CacheStore, *listings: tuple[McpServer, float, list[ListedTool]]) -> None:
@@ -67,6 +67,14 @@ def test_nothing_stored_means_no_tools(cache: CacheStore) -> None:
     assert load_catalogue(cache, NOW) == Catalogue("", ())
 
 
+def of_server(server: str, name: str, *, read_only: bool) -> ToolSpec:
+    """A tool of a server as the catalogue has it: nothing that asks for less caution counts yet."""
+    return ToolSpec(
+        f"{server}_{name}", f"Does {name}.", SCHEMA, "mcp", server, repeatable=False, server=server,
+        remote_name=name, effect="changes", hints={"readOnlyHint": read_only},
+    )  # fmt: skip
+
+
 def test_a_stored_catalogue_is_read_back_unchanged(cache: CacheStore) -> None:
     stored(
         cache,
@@ -75,18 +83,9 @@ def test_a_stored_catalogue_is_read_back_unchanged(cache: CacheStore) -> None:
     )
     catalogue = load_catalogue(cache, NOW)
     assert catalogue.tools == (
-        ToolSpec("github_get_me", "Does get_me.", SCHEMA, "mcp", "github", True, "github", "get_me"),
-        ToolSpec(
-            "github_list_issues",
-            "Does list_issues.",
-            SCHEMA,
-            "mcp",
-            "github",
-            True,
-            "github",
-            "list_issues",
-        ),
-        ToolSpec("other_go", "Does go.", SCHEMA, "mcp", "other", False, "other", "go"),
+        of_server("github", "get_me", read_only=True),
+        of_server("github", "list_issues", read_only=True),
+        of_server("other", "go", read_only=False),
     )
     assert catalogue.named()["other_go"] == catalogue.tools[2]
     assert "go" not in catalogue.named()
@@ -119,15 +118,6 @@ def test_the_version_depends_only_on_the_content(cache: CacheStore) -> None:
     assert store_version(cache, specs_of(GITHUB, [listed("a")]), NOW) not in versions
 
 
-@pytest.mark.parametrize(
-    ("read_only", "idempotent", "repeatable"),
-    [(True, False, True), (False, True, True), (False, False, False), (True, True, True)],
-)
-def test_repeatable_comes_from_the_annotations(read_only: bool, idempotent: bool, repeatable: bool) -> None:
-    (spec,) = specs_of(OTHER, [listed("go", read_only=read_only, idempotent=idempotent)]).tools
-    assert spec.repeatable is repeatable
-
-
 def names(content: ServerTools) -> list[tuple[str, str]]:
     return [(spec.name, spec.remote_name) for spec in content.tools]
 
@@ -153,18 +143,18 @@ def test_of_two_tools_with_one_name_the_first_is_meant() -> None:
     both = Catalogue("", (one, replace(other, name=one.name)))
     profile = profile_named("assistant")
     assert both.named()[one.name] is one
-    assert offered_tools(profile, (), both)[one.name] is one
+    assert offered_tools(profile, (), both)[one.name].server == one.server
     own = in_house_specs(profile)
     usurper = replace(one, name=own[0].name)
     assert offered_tools(profile, own, Catalogue("", (usurper,)))[own[0].name] is own[0]
 
 
 def test_tools_that_cannot_be_offered_are_left_out_with_the_reason() -> None:
-    no_object = ListedTool("bad", "", freeze({"type": "string"}), read_only=True)
+    no_object = ListedTool("bad", "", freeze({"type": "string"}), hints={"readOnlyHint": True})
     union = ListedTool(
-        "union", "", freeze({"type": "object", "anyOf": [{"required": ["a"]}]}), read_only=True
+        "union", "", freeze({"type": "object", "anyOf": [{"required": ["a"]}]}), {"readOnlyHint": True}
     )
-    invalid = ListedTool("wrong", "", freeze({"type": "object", "required": 7}), read_only=True)
+    invalid = ListedTool("wrong", "", freeze({"type": "object", "required": 7}), hints={"readOnlyHint": True})
     content = specs_of(OTHER, [no_object, union, invalid, listed("go"), listed("go"), listed("\ud800")])
     assert names(content) == [("other_go", "go"), ("other_union", "union")]
     assert dict(content.tools[1].input_schema) == {"type": "object"}

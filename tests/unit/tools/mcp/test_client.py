@@ -91,7 +91,7 @@ def test_a_call_is_one_post_with_token_headers_and_mirrored_arguments() -> None:
 
 def test_a_renamed_property_reaches_the_server_under_its_own_name() -> None:
     schema = {"type": "object", "properties": {"$top": {"type": "integer", "x-mcp-header": "top"}}}
-    listed = [ListedTool("find", "", freeze({**schema, "required": ["$top"]}), read_only=True)]
+    listed = [ListedTool("find", "", freeze({**schema, "required": ["$top"]}), hints={"readOnlyHint": True})]
     (spec,) = specs_of(SERVER, listed).tools
     assert broken_rule(spec.name, spec.input_schema) == ""
     assert invalid_arguments(spec, {"$top": 3}).endswith("'_top' is a required property")
@@ -127,8 +127,8 @@ def test_listing_reads_every_page_and_the_annotations() -> None:
     )
     schema = freeze({"type": "object"})
     assert wire.client().list_tools(SERVER, None) == (
-        ListedTool("a", "", schema, read_only=True),
-        ListedTool("b", "", schema, idempotent=True),
+        ListedTool("a", "", schema, hints={"readOnlyHint": True}),
+        ListedTool("b", "", schema, hints={"idempotentHint": True}),
         ListedTool("c", "", schema),
     )
 

@@ -45,7 +45,9 @@ class Lists:
         if server.name not in self.tools:
             raise McpFailure(RequestFailure("down", server.name))
         schema = freeze({"type": "object"})
-        return tuple(ListedTool(name, "", schema, read_only=True) for name in self.tools[server.name])
+        return tuple(
+            ListedTool(name, "", schema, hints={"readOnlyHint": True}) for name in self.tools[server.name]
+        )
 
 
 @pytest.fixture

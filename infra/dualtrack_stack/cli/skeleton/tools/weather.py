@@ -13,7 +13,7 @@ FORECASTS = {
 """In place of your weather service."""
 
 
-@tool(price="other", repeatable=True)
+@tool(price="other", effect="reads")
 def weather(city: str, days: Annotated[int, "1 to 3"] = 1) -> str:
     """Forecast for a city, in Celsius: one line a day, from today on."""
     if city not in FORECASTS:

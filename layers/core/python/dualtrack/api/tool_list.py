@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, get_args
 
 from dualtrack.credits.plans import price_calls
 from dualtrack.tools.registry import in_house_specs, offer_of
+from dualtrack.vocabulary import Effect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from dualtrack.profiles import Profile
     from dualtrack.tool_values import ToolSpec
     from dualtrack.tools.mcp.catalogue import Catalogue
+
+_EFFECTS: Final = get_args(Effect)
+"""From the least on."""
 
 
 def tools_json(
@@ -24,7 +28,9 @@ def tools_json(
     For administrators also ``left_out``: the tools of MCP servers that cannot be offered.
     """
     offers = {profile: offer_of(profile, in_house_specs(profile), catalogue) for profile in profiles}
-    distinct = {name: spec for offer in offers.values() for name, spec in offer.tools.items()}
+    distinct: dict[str, ToolSpec] = {}
+    for name, spec in (entry for offer in offers.values() for entry in offer.tools.items()):
+        distinct[name] = max(distinct.get(name, spec), spec, key=_caution)
     listed: answers.Tools = {
         "tools": [_tool(spec) for spec in distinct.values()],
         "profiles": [
@@ -48,6 +54,10 @@ def tools_json(
     return listed
 
 
+def _caution(spec: ToolSpec) -> tuple[int, bool]:
+    return _EFFECTS.index(spec.does), not spec.repeatable
+
+
 def _tool(spec: ToolSpec) -> answers.Tool:
     return {
         "name": spec.name,
@@ -55,4 +65,6 @@ def _tool(spec: ToolSpec) -> answers.Tool:
         "input_schema": spec.input_schema,
         "price": 0 if spec.outside else price_calls([spec.price_class], documentation_already_paid=False)[0],
         "kind": spec.kind,
+        "effect": spec.does,
+        "repeatable": spec.repeatable,
     }

@@ -81,6 +81,8 @@ def open_calls(turn: RecordedTurn) -> list[answers.OpenCall]:
 
 def _open_call(call: ToolCall, kind: CallKind) -> answers.OpenCall:
     shown: answers.OpenCall = {"id": call.id, "tool": call.tool, "input": call.input, "kind": kind}
+    if kind == "approval":
+        shown["effect"] = call.does
     if call.allowable:
         shown["allowable"] = True
     return shown

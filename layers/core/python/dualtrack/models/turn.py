@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from dualtrack.codec import stored
 from dualtrack.ids import tool_id
 from dualtrack.text import strip_echoes
-from dualtrack.tool_values import PriceClass, ToolKind
-from dualtrack.vocabulary import CallKind, DecidedBy, DecisionOutcome
+from dualtrack.tool_values import PriceClass, ToolKind, effect_of
+from dualtrack.vocabulary import CallKind, DecidedBy, DecisionOutcome, Effect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -172,6 +172,13 @@ class ToolCall:
     asks: CallKind | Literal[""] = ""
     allowable: str = ""
     verdict: Verdict | None = None
+    effect: Effect | Literal[""] = ""
+    """As `dualtrack.tool_values.ToolSpec` has it."""
+
+    @property
+    def does(self) -> Effect:
+        """What its tool does to the world."""
+        return effect_of(self.effect, is_known_to_read=self.repeatable and self.fn != "mcp")
 
     @property
     def needs_leave(self) -> bool:
@@ -290,6 +297,7 @@ def _call(
         spec=MappingProxyType({"server": spec.server, "remote_name": spec.remote_name, **spec.options}),
         asks=gate.asks,
         allowable=gate.allowable,
+        effect=spec.does,
     )
 
 

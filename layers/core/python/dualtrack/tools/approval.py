@@ -40,8 +40,10 @@ def gate(profile: Profile, allowed: Callable[[], AllowedTools], spec: ToolSpec) 
 
 def mark_of(spec: ToolSpec) -> str:
     """A hash of what was approved: of a tool that has changed, a server's own as well, the next call asks again."""
-    shown = dumps([spec.name, spec.description, spec.input_schema, spec.server, spec.remote_name])
-    return hashlib.sha256(shown.encode()).hexdigest()[:16]
+    shown = [spec.name, spec.description, spec.input_schema, spec.server, spec.remote_name]
+    if spec.hints:
+        shown.append(spec.hints)
+    return hashlib.sha256(dumps(shown).encode()).hexdigest()[:16]
 
 
 def needs_approval(profile: Profile, spec: ToolSpec) -> bool:
@@ -52,7 +54,7 @@ def needs_approval(profile: Profile, spec: ToolSpec) -> bool:
     if any(fnmatchcase(spec.name, pattern) for pattern in policy.allow):
         return False
     rule = _rule(profile, spec)
-    return rule == "always" or (rule == "writes" and not spec.repeatable)
+    return rule == "always" or (rule == "writes" and spec.does != "reads")
 
 
 def _rule(profile: Profile, spec: ToolSpec) -> ApprovalRule:

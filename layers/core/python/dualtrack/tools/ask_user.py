@@ -19,7 +19,7 @@ class User(Injected):
     kind: ClassVar[ToolKind] = "question"
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 def ask_user(
     question: Annotated[
         str, MinLen(1), MaxLen(2_000), "One question, in the user's language and understandable by itself."

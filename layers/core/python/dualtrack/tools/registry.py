@@ -25,6 +25,7 @@ from dualtrack.text import cautious_tokens
 from dualtrack.tool_rules import MAX_TOOLS
 from dualtrack.tool_values import OFF, RERANK, Injected, ToolSpec, unknown
 from dualtrack.tools.mcp.catalogue import LeftOut
+from dualtrack.tools.mcp.hints import believed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -141,7 +142,7 @@ def offer_of(profile: Profile, in_house: tuple[ToolSpec, ...], catalogue: Catalo
     """
     own = {spec.name: spec for spec in in_house}
     wanted = [
-        spec
+        believed(spec, profile)
         for name, spec in catalogue.named().items()
         if name not in own and ("*" in profile.mcp or spec.server in profile.mcp)
     ]

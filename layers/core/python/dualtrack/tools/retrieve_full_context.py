@@ -27,7 +27,7 @@ _ROOM_FOR_NOTE: Final = 200
 """Characters reserved for the note of a piece, so that piece and note together are not cut again."""
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 def retrieve_full_context(
     id_: Annotated[str, "The record's id, such as q1-r. A summary names it after 'ref:'."],
     offset: Annotated[int, Ge(0), "Start at this character."] = 0,

@@ -40,7 +40,7 @@ MAX_QUERY_CHARACTERS: Final = 1_000
 _CUT_NAMED: Final = 5
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 def search_conversation(
     query: Annotated[
         str,

@@ -27,7 +27,7 @@ MAX_TITLES: Final = 50
 """Maximum titles that are listed for an unknown name."""
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 def search_course_content(
     query: Annotated[
         str, MinLen(1), MaxLen(MAX_QUERY_CHARACTERS), "What to look for, without the name of the course."
@@ -55,7 +55,7 @@ def search_course_content(
     return find(needs.courses, query, course_name, lesson_number)
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 def get_course_outline(
     course_name: Annotated[
         str, MinLen(1), MaxLen(MAX_NAME_CHARACTERS), "The course's title or a part of it."

@@ -43,7 +43,7 @@ _PARTS: Final = MappingProxyType(
 """The optional stages, and the names under which their failures are counted (`dualtrack.runtime.metrics.PARTS`)."""
 
 
-@tool(price="documentation", repeatable=True)
+@tool(price="documentation", effect="reads")
 def retrieve_documentation(
     query: Annotated[
         str,

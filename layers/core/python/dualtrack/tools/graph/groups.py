@@ -40,7 +40,7 @@ MAX_CATEGORIES: Final = 1_000
 MAX_ROWS: Final = 4_000
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def list_categories(graph: GraphNeeds, scope: ForScope | None = None) -> GraphResult:
     """Returns the tree of categories, each with the number of nodes directly in it, by label. Use it for "which
@@ -68,7 +68,7 @@ def list_categories(graph: GraphNeeds, scope: ForScope | None = None) -> GraphRe
     return {"scope": scope, **page(tree[:MAX_LIMIT], len(tree), 0)}
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def count_by_category(
     graph: GraphNeeds, scope: ForScope, target_label: TargetLabel | None = None
@@ -84,7 +84,7 @@ def count_by_category(
     return {"scope": scope, "target_label": target, **by_label}
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def count_breakdown(
     graph: GraphNeeds, name: Name | None = None, target_label: TargetLabel | None = None

@@ -25,7 +25,7 @@ from dualtrack.tools.graph.needs import GraphNeeds
 from dualtrack.tools.graph.results import GraphResult, node, page
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def find_node(graph: GraphNeeds, name: Name, label: LabelArgument | None = None) -> GraphResult:
     """Finds nodes by their whole name and returns their node_id and properties. Call it first when another tool needs a
@@ -39,7 +39,7 @@ def find_node(graph: GraphNeeds, name: Name, label: LabelArgument | None = None)
     return {"found": True, **page(nodes[:DEFAULT_LIMIT], total, 0)}
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def count_nodes(graph: GraphNeeds, name: PartOfName, label: LabelArgument | None = None) -> GraphResult:
     """Counts the nodes whose name contains the given text, by label. Use it for "do we have any X?" and "how many X
@@ -64,7 +64,7 @@ def count_nodes(graph: GraphNeeds, name: PartOfName, label: LabelArgument | None
     }
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def count_by_label(graph: GraphNeeds, label: OfLabel) -> GraphResult:
     """Counts all nodes of a label. Use it for totals without a place, such as how many assets there are."""
@@ -72,7 +72,7 @@ def count_by_label(graph: GraphNeeds, label: OfLabel) -> GraphResult:
     return {"label": known, "total_count": _total(graph, known)}
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def list_nodes(
     graph: GraphNeeds,
@@ -98,7 +98,7 @@ def list_nodes(
     return {"label": known, **page([node(row[0]) for row in listed.rows], total, offset)}
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def get_node_connections(
     graph: GraphNeeds, node_id: NodeId | None = None, name: Name | None = None

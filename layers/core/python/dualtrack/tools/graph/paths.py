@@ -16,7 +16,7 @@ from dualtrack.tools.graph.results import GraphResult, node
 _FORWARD: Final = "MATCH (a:{start} {{node_id: $a}})-[r:{kind}]->(b:{end} {{node_id: $b}}) RETURN count(r)"
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def find_path(
     graph: GraphNeeds, from_: PlaceArgument, to: PlaceArgument, max_depth: Depth = MAX_DEPTH

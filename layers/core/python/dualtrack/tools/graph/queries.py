@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dualtrack.tools.graph.schema import Property
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def get_schema(graph: GraphNeeds) -> GraphResult:
     """Shows the graph's labels, relationship types with the labels they lead from and to, and properties, with counts.
@@ -41,7 +41,7 @@ def get_schema(graph: GraphNeeds) -> GraphResult:
     }
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def run_query(graph: GraphNeeds, query: Query, parameters: Parameters | None = None) -> GraphResult:
     """Runs one read-only Cypher query (MATCH, OPTIONAL MATCH, UNWIND, WITH, RETURN) and returns at most 200 rows. Use

@@ -32,7 +32,7 @@ MAX_NODES: Final = 20
 """Maximum nodes of one name that are shown, each with its own count."""
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def count_related(
     graph: GraphNeeds,
@@ -51,7 +51,7 @@ def count_related(
     return {"found": True, "node": start, **_counted(by_label)}
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def count_related_by_name(
     graph: GraphNeeds,
@@ -71,7 +71,7 @@ def count_related_by_name(
     return {"found": True, **_counted(counts(graph.engine, ways)), **_each(graph, starts, ways)}
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def list_related(
     graph: GraphNeeds,
@@ -92,7 +92,7 @@ def list_related(
     return {"found": True, "node": start, **page(nodes, total, offset)}
 
 
-@tool(repeatable=True)
+@tool(effect="reads")
 @answered
 def list_related_by_name(
     graph: GraphNeeds,

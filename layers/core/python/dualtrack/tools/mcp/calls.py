@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dualtrack.tool_values import failed
@@ -24,10 +25,12 @@ def run_mcp_call(
     client: CallsTools,
     tokens: CallTokens,
 ) -> ToolResult:
-    """Run the call with the schema that the model has seen, from the catalogue that the chat has pinned."""
+    """Run the call with the schema that the model has seen, from the catalogue that the chat has pinned. Whether it may
+    run twice is the call's own word: the agent may trust the server."""
     pinned = running.chat.pin.catalogue if running.chat.pin else ""
     catalogue = load_catalogue(cache, time.time(), version=pinned)
     spec = catalogue.named().get(running.call.tool)
     if spec is None:
         return failed(f"{running.call.tool} is no longer offered.")
+    spec = replace(spec, repeatable=running.call.repeatable)
     return execute_mcp_call(spec, running.call.input, running.user, servers, client, tokens)

@@ -28,6 +28,7 @@ from pydantic import ValidationError
 from dualtrack.frozen import freeze, thaw
 from dualtrack.tools.mcp.bounded import CALL, LISTING, BoundedTransport
 from dualtrack.tools.mcp.failures import FailureKind, McpFailure, RequestFailure, kind_of_status, may_repeat
+from dualtrack.tools.mcp.hints import HINTS
 from dualtrack.tools.mcp.legal import own_arguments
 from dualtrack.tools.mcp.results import tool_result
 from dualtrack.tools.mcp.specs import ListedTool
@@ -255,13 +256,12 @@ async def _listing(client: Client) -> tuple[ListedTool, ...]:
 
 
 def _listed(tool: Tool) -> ListedTool:
-    hints = tool.annotations
+    told = tool.annotations.model_dump(by_alias=True) if tool.annotations else {}
     return ListedTool(
         name=tool.name,
         description=tool.description or tool.title or "",
         input_schema=freeze(tool.input_schema),
-        read_only=bool(hints and hints.read_only_hint),
-        idempotent=bool(hints and hints.idempotent_hint),
+        hints=freeze({name: told[name] for name in HINTS if told.get(name) is not None}),
     )
 
 

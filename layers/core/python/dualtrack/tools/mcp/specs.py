@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, freeze, thaw
@@ -11,6 +12,7 @@ from dualtrack.tool_check import broken_rule
 from dualtrack.tool_rules import MAX_DESCRIPTION, MAX_NAME, name_of
 from dualtrack.tool_values import ToolSpec
 from dualtrack.tools.mcp.catalogue import LeftOut, ServerTools
+from dualtrack.tools.mcp.hints import READ_ONLY, cautious_effect
 from dualtrack.tools.mcp.legal import NoLegalFormError, legal_names, legal_schema
 from dualtrack.tools.registry import IN_HOUSE
 
@@ -29,13 +31,13 @@ _SHOWN: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ListedTool:
-    """A tool as its server lists it. ``read_only`` and ``idempotent``: its annotations, false if absent."""
+    """A tool as its server lists it. ``hints``: the annotations that `dualtrack.tools.mcp.hints` reads, as far as they
+    are there."""
 
     name: str
     description: str
     input_schema: Mapping[str, Any]
-    read_only: bool = False
-    idempotent: bool = False
+    hints: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def specs_of(server: McpServer, listed: Iterable[ListedTool]) -> ServerTools:
@@ -44,7 +46,9 @@ def specs_of(server: McpServer, listed: Iterable[ListedTool]) -> ServerTools:
 
     A tool gets a legal name and legal properties; built-in tools keep their names.
     """
-    allowed = [tool for tool in listed if server.allows(tool.name, read_only=tool.read_only)]
+    allowed = [
+        tool for tool in listed if server.allows(tool.name, read_only=tool.hints.get(READ_ONLY, False))
+    ]
     names = _names(server, allowed)
     specs: dict[str, ToolSpec] = {}
     left_out: list[LeftOut] = []
@@ -76,10 +80,12 @@ def _spec(server: McpServer, tool: ListedTool, names: Mapping[str, str]) -> Tool
         input_schema=freeze(schema),
         kind="mcp",
         price_class=server.price_class,
-        repeatable=tool.read_only or tool.idempotent,
+        repeatable=False,
         server=server.name,
         remote_name=tool.name,
         renamed=freeze(renamed),
+        effect=cautious_effect(tool.hints),
+        hints=tool.hints,
     )
 
 
