@@ -18,7 +18,10 @@ def test_a_paused_chat_says_what_it_waits_for(api: Api) -> None:
     started = api.pause()
     chat = api.get(started["url"])
     call = {"id": "q1-t1", "tool": "retrieve_full_context", "input": {"id": "q1"}, "kind": "approval"}
-    assert (chat["status"], chat["pause"]["calls"]) == ("paused", [{**call, "effect": "reads", "allowable": True}])
+    assert (chat["status"], chat["pause"]["calls"]) == (
+        "paused",
+        [{**call, "effect": "reads", "allowable": True}],
+    )
     assert chat["tool_calls"] == []
     (listed,) = api.get("/v1/pauses")["pauses"]
     assert listed == {
