@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.chat.new_chat import NewChat
+from dualtrack.chat.start_chat import start_chat
 from dualtrack.clock import epoch_of
 
 from tests.clients.stack_client import chats_of, wait_for

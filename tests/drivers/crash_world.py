@@ -30,10 +30,11 @@ from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.erase_user import Retention, begin_erasure, stop_user
 from dualtrack.chat.fork_conversation import fork_conversation
+from dualtrack.chat.new_chat import NewChat, Repeat, fingerprint
 from dualtrack.chat.run_schedules import Starting, run_schedules
 from dualtrack.chat.run_tool import run_tool
 from dualtrack.chat.run_turn import run_turn
-from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
+from dualtrack.chat.start_chat import first_chat, start_chat
 from dualtrack.chat.summarise import summarise
 from dualtrack.chat.sweep import sweep
 from dualtrack.chat.sweep_deletions import sweep_deletions

@@ -19,9 +19,10 @@ import httpx
 from dualtrack.chat.agent import AgentDeployment
 from dualtrack.chat.cost_hold import CostSettings
 from dualtrack.chat.end_chat import end_chat, failure_of
+from dualtrack.chat.new_chat import NewChat
 from dualtrack.chat.run_tool import run_tool
 from dualtrack.chat.run_turn import TurnOutcome, run_turn
-from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.chat.start_chat import start_chat
 from dualtrack.chat.summarise import summarise
 from dualtrack.chat.turn_attempt import TurnCallbacks, TurnSettings, WaitTiming
 from dualtrack.memory.passages import SEARCH_TOOL

@@ -7,7 +7,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.chat.new_chat import NewChat
+from dualtrack.chat.start_chat import start_chat
 from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.chats import chat_partition
 from dualtrack.storage.dynamo import to_wire

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 import pytest
-from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.chat.new_chat import NewChat
+from dualtrack.chat.start_chat import start_chat
 from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.stores import build_stores
 from dualtrack_stack.local import stack as local_stack

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.chat.new_chat import NewChat
+from dualtrack.chat.start_chat import start_chat
 
 from tests.clients.stack_client import PATIENCE, wait_for
 

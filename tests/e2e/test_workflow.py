@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.executions import owner_of
-from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.chat.new_chat import NewChat
+from dualtrack.chat.start_chat import start_chat
 from dualtrack.clock import iso
 from dualtrack.ids import execution_name, new_conversation_id, query_id, response_id, summary_id, tool_id
 from dualtrack.memory.full_history import MemorySums

@@ -17,7 +17,8 @@ from dualtrack.api.conversations import create_conversation
 from dualtrack.chat.attached_files import File
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS, delete_conversation
 from dualtrack.chat.end_chat import Cancellation, end_chat
-from dualtrack.chat.start_chat import NewChat, Repeat, first_chat, start_chat
+from dualtrack.chat.new_chat import NewChat, Repeat
+from dualtrack.chat.start_chat import first_chat, start_chat
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.errors import ApiError
 from dualtrack.storage.bodies import partition

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.fork_conversation import first_fork, fork_conversation
-from dualtrack.chat.start_chat import Repeat
+from dualtrack.chat.new_chat import Repeat
 from dualtrack.errors import ApiError
 
 from tests.drivers.crash_world import ERASURE_SWEEPS, USER, World, ref_of

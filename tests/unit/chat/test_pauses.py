@@ -12,9 +12,10 @@ from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.expire_pause import EXPIRED
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.fork_conversation import fork_conversation
+from dualtrack.chat.new_chat import NewChat
 from dualtrack.chat.pauses import MAX_OF_ACCOUNT, MAX_OF_CHAT, MAX_OF_USER
 from dualtrack.chat.receipt import Deployment, receipt_of, work_of
-from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.chat.start_chat import start_chat
 from dualtrack.errors import ApiError, Contended
 from dualtrack.requests import MAX_PAUSE_SECONDS
 from dualtrack.storage.dynamo import transact

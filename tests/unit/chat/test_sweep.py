@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
-from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.chat.new_chat import NewChat
+from dualtrack.chat.start_chat import start_chat
 from dualtrack.chat.sweep import Swept, sweep
 from dualtrack.errors import TookTooLong
 from dualtrack.ids import RecordId, chat_of_execution, execution_name

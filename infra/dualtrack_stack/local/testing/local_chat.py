@@ -12,7 +12,8 @@ from dualtrack.chat.agent import AgentDeployment
 from dualtrack.chat.chat_view import chat_json, open_calls
 from dualtrack.chat.decide_calls import CallDecision, decide_calls
 from dualtrack.chat.expire_pause import expire_pause
-from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.chat.new_chat import NewChat
+from dualtrack.chat.start_chat import start_chat
 from dualtrack.chat.turn_attempt import TurnSettings
 from dualtrack.clock import iso
 from dualtrack.credits.account import Account, AccountChange, Movement

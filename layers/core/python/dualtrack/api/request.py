@@ -113,7 +113,7 @@ def admit(event: APIGatewayProxyEvent, services: Services, route: Route) -> Requ
     identity.require_scope(route.scopes)
     if route.access == "admin":
         _require_admin(identity, services.user_pool)
-    if identity.payer != identity.user and route.method == "post":
+    if identity.payer != identity.user and route.method == "post" and not route.admits:
         services.stores.keys.note_end_user(identity.payer, identity.user)
     return Request(event, services, identity)
 

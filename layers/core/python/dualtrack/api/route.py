@@ -93,6 +93,8 @@ class Route:
     """An API key needs one of them, the last if it is to be named; none: no key may do this, a token alone."""
     for_owner: bool = False
     """Whether a service's key names no end user here, because it is about its owner's account."""
+    admits: bool = False
+    """Whether nothing is stored of a request that is refused: its end user is noted with what it makes."""
     description: str = ""
     """More than the summary, in Markdown."""
     serve: Callable[..., ApiResponse[object]] | None = None

@@ -27,7 +27,7 @@ from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.past_writes import write_track
 
 if TYPE_CHECKING:
-    from dualtrack.chat.start_chat import Repeat
+    from dualtrack.chat.new_chat import Repeat
     from dualtrack.memory.ancestry import Ancestry
     from dualtrack.storage.dynamo import Action
     from dualtrack.storage.stores import AdmissionStores
@@ -72,27 +72,9 @@ def fork_conversation(
 def _fork(
     stores: AdmissionStores, user: str, conversation_id: str, before: int, repeat: Repeat | None, key_id: str
 ) -> Conversation:
-    parent, through = _parent(stores, user, conversation_id, before), before - 1
-    ancestry = _ancestry(stores, parent, through)
-    _make_final(stores, parent, ancestry)
-    own_id, now = new_conversation_id(), iso(stores.clock())
-    sums = _inherited(stores, parent, through)
-    fork = Conversation(
-        user=user,
-        conversation_id=own_id,
-        title=parent.title if through else "",
-        profile=parent.profile,
-        created_at=now,
-        updated_at=now,
-        latest=list_position(now, own_id),
-        queries=through,
-        ancestry=ancestry,
-        forked_from=parent.conversation_id,
-        asked=asked_up_to(stores.history, parent, through),
-        key_id=key_id,
-        sums=sums,
-        aside=sums.aside,
-    )
+    parent = _parent(stores, user, conversation_id, before)
+    fork = planned_fork(stores, parent, before - 1, key_id)
+    make_final(stores, parent, fork.ancestry)
     actions = [
         stores.conversations.create_action(fork),
         *stores.forks.share_actions(fork),
@@ -100,6 +82,35 @@ def _fork(
     ]
     stores.forks.commit(actions)
     return fork
+
+
+def planned_fork(
+    stores: AdmissionStores, parent: Conversation, through: int, key_id: str = ""
+) -> Conversation:
+    """The fork behind the query ``through`` as it will be; nothing is written. Raises 400 for one of too many forks."""
+    own_id, now = new_conversation_id(), iso(stores.clock())
+    sums = _inherited(stores, parent, through)
+    return Conversation(
+        user=parent.user,
+        conversation_id=own_id,
+        title=parent.title if through else "",
+        profile=parent.profile,
+        created_at=now,
+        updated_at=now,
+        latest=list_position(now, own_id),
+        queries=through,
+        ancestry=_ancestry(stores, parent, through),
+        forked_from=parent.conversation_id,
+        asked=asked_up_to(stores.history, parent, through),
+        key_id=key_id,
+        sums=sums,
+        aside=sums.aside,
+    )
+
+
+def is_too_deep(parent: Conversation, through: int) -> bool:
+    """Whether a fork behind this query would be one of too many forks."""
+    return len(parent.ancestry.forked(parent.conversation_id, through)[0].parts) > MAX_PARTS
 
 
 def _parent(stores: AdmissionStores, user: str, conversation_id: str, before: int) -> Conversation:
@@ -124,7 +135,7 @@ def _parent(stores: AdmissionStores, user: str, conversation_id: str, before: in
 def _ancestry(stores: AdmissionStores, parent: Conversation, through: int) -> Ancestry:
     """What the fork shares. Of the digests, those that the parent's next query sent or would have sent."""
     ancestry, cut = parent.ancestry.forked(parent.conversation_id, through)
-    if len(ancestry.parts) > MAX_PARTS:
+    if is_too_deep(parent, through):
         raise invalid_request(
             f"This is a fork of forks already, {MAX_PARTS} deep. Fork one of them, or an earlier query."
         )
@@ -148,7 +159,7 @@ def _inherited(stores: AdmissionStores, parent: Conversation, through: int) -> M
     return next((record.sums for record in response if record.sums), MemorySums())
 
 
-def _make_final(stores: AdmissionStores, parent: Conversation, ancestry: Ancestry) -> None:
+def make_final(stores: AdmissionStores, parent: Conversation, ancestry: Ancestry) -> None:
     """Write mechanical tracks for the parent's own queries that are still being summarised, as a follow-up does.
 
     So a fork finds the track of every query that it shares. It must never write into another conversation, because

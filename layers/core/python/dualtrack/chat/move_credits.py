@@ -75,10 +75,12 @@ def move_credits(
     decide: Callable[[Account], D],
     recorded: Callable[[AccountChange], StepWrites],
     fence: Callable[[StoredEvent], None] | None = None,
+    account: Account | None = None,
 ) -> D:
     """Commit a decision with what ``recorded`` makes of it, and return it; or return a refusal and write nothing.
 
-    Both functions are pure: they are called again each time that another chat of the user moves the account. Raises
+    Both functions are pure: they are called again each time that another chat of the user moves the account.
+    ``account``: as it was just read. Raises
     `Lost` for a condition outside the ledger, what ``fence`` raises, `ChatClosed` and `Contended`.
     """
 
@@ -86,4 +88,4 @@ def move_credits(
         events, writes = recorded(decision)
         log.append(events, [*writes, *ledger.actions(account, decision)], fence)
 
-    return with_account(ledger, user, decide, commit)
+    return with_account(ledger, user, decide, commit, account=account)

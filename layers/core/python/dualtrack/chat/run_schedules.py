@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.cost_hold import CostSettings
 from dualtrack.chat.due_times import due_after, latest_due
-from dualtrack.chat.start_chat import NewChat, Repeat, start_chat
+from dualtrack.chat.new_chat import NewChat, Repeat
+from dualtrack.chat.start_chat import start_chat
 from dualtrack.errors import ApiError, Contended
 from dualtrack.notices import schedule_refused
 from dualtrack.profiles import DEFAULT_PROFILE

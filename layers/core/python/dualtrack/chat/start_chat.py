@@ -1,120 +1,68 @@
-"""POST /v1/chats: one transaction writes everything that an execution relies on.
+"""POST /v1/chats: every reason to refuse first, then one transaction with everything that an execution relies on.
 
 idempotency key known? ─► return the first chat, or 409
+conversation, agent, tools, credits, caps ─► a refusal, before anything of the request is written
+a chat that is in the way ends · what is too large for the transaction, for a new conversation that is noted
 hold 5 credits · take the conversation's lease · number and store the query · first event
 ─► one transaction ─► StartExecution(name = chat id.1)
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.attached_files import attached_files
-from dualtrack.chat.cancel_chat import freed, is_paused
+from dualtrack.chat.chat_base import base_of, free_base, in_the_way, made_with
 from dualtrack.chat.continued import answer_to_continue, words_of_continuing
 from dualtrack.chat.cost_hold import CostSettings, cost_hold
 from dualtrack.chat.delete_conversation import delete_leftovers, note_conversation
-from dualtrack.chat.end_chat import TIMED_OUT, ChatFailure, end_chat
+from dualtrack.chat.end_chat import ChatFailure, end_chat
 from dualtrack.chat.executions import start_execution
+from dualtrack.chat.fork_conversation import make_final
 from dualtrack.chat.latest_queries import asked_up_to
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.clock import iso
 from dualtrack.credits.account import HoldRefusal
 from dualtrack.credits.keys import UnderKey
 from dualtrack.credits.plans import chat_price
-from dualtrack.errors import (
-    ApiError,
-    Contended,
-    conversation_busy,
-    conversation_paused,
-    invalid_request,
-    not_found,
-)
+from dualtrack.errors import ApiError, Contended, not_found
 from dualtrack.events import credits_now, record_stored
 from dualtrack.frozen import dumps
-from dualtrack.ids import new_chat_id, new_conversation_id, query_id
+from dualtrack.ids import new_chat_id, query_id, response_id
 from dualtrack.memory.full_history import ChatMemory
 from dualtrack.memory.records import Record
 from dualtrack.memory.titles import title_of
 from dualtrack.models.receipt_data import ReceiptData
 from dualtrack.notices import cap_reached
-from dualtrack.profiles import DEFAULT_PROFILE, UTILITY, profile_named, profile_of
+from dualtrack.profiles import profile_named, profile_of
 from dualtrack.requests import CHAT_SECONDS, ChatRef
-from dualtrack.storage.api_requests import FirstRequest
+from dualtrack.storage.api_requests import REPEAT, FirstRequest
 from dualtrack.storage.bodies import INLINE_LIMIT, body_of, partition
 from dualtrack.storage.chats import Chat
-from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.storage.dynamo import Action, ConditionFailed
+from dualtrack.storage.past_writes import import_records
 from dualtrack.tools.client_tools import client_tools
 from dualtrack.tools.mcp.catalogue import load_catalogue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from dualtrack.chat.attached_files import File, QueryFiles
+    from dualtrack.chat.attached_files import QueryFiles
     from dualtrack.chat.move_credits import StepWrites
+    from dualtrack.chat.new_chat import NewChat, Repeat
     from dualtrack.credits.account import Account, AccountChange
-    from dualtrack.frozen import JsonObject
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.bodies import StoredBody, Write
-    from dualtrack.storage.conversations import QueryStarts
+    from dualtrack.storage.conversations import Conversation, QueryStarts
     from dualtrack.storage.stores import AdmissionStores
-    from dualtrack.tools.client_tools import ClientTools
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600
 CAP_TOLD_SECONDS: Final = 30 * 86_400
 """After so long it is told again that a cap which does not reset is reached."""
 _TRIES: Final = 8
 _NO_COSTS: Final = CostSettings()
-
-
-@dataclass(frozen=True, slots=True)
-class NewChat:
-    """A user's request; ``profile`` empty: that of the conversation, else the default. ``payer``: whose credits pay;
-    empty: the user's; ``key_id``: the API key of the request; ``cancels_pause``: whether a
-    chat of the conversation that waits for decisions is cancelled first; ``instructions``: what the client's program
-    says to this message alone."""
-
-    user: str
-    message: str
-    conversation_id: str = ""
-    profile: str = ""
-    files: tuple[File, ...] = ()
-    payer: str = ""
-    key_id: str = ""
-    cancels_pause: bool = False
-    output: JsonObject | None = None
-    """The JSON Schema of the answer, checked before."""
-    tools: ClientTools = ()
-    """Those that its client runs."""
-    schedule_id: str = ""
-    """The schedule that asks."""
-    instructions: str = ""
-    echo: str = ""
-    """What a response of OpenAI's API says again of its request, as JSON."""
-    continues: Literal["", "cut", "any"] = ""
-    """In place of a message: the conversation's last answer goes on, `cut` if it reached its limit of tokens, `any`
-    whatever ended it."""
-    is_task: bool = False
-    """Whether it is a small task (`dualtrack.profiles.UTILITY`), whose conversation is in no list."""
-
-
-@dataclass(frozen=True, slots=True)
-class Repeat:
-    """An Idempotency-Key and the fingerprint of its request's body. ``is_first``: no earlier request counts as this
-    one; it is what later ones repeat."""
-
-    key: str
-    fingerprint: str
-    is_first: bool = False
-
-
-def fingerprint(body: bytes) -> str:
-    """A hash of the body."""
-    return hashlib.sha256(body).hexdigest()
 
 
 def first_chat(stores: AdmissionStores, executions: Executions, user: str, repeat: Repeat) -> Chat | None:
@@ -144,18 +92,28 @@ def start_chat(
     costs: CostSettings = _NO_COSTS,
     upgrade_message: str = "",
     held: Callable[[Account], None] = lambda _: None,
+    payable: Callable[[], None] = lambda: None,
+    noted: Callable[[Chat], Sequence[Action]] = lambda _: (),
 ) -> Chat:
     """Admit the chat and start it. Raises `ApiError`: 400, 401 for a key that was just revoked, 402, 404, 409, 503.
 
     ``costs``: what decides how much a chat by a key may cost; ``upgrade_message``: what a 402 says about getting more
-    credits (`dualtrack_stack.stages.StageSettings`); ``held`` is called with the account once the chat is admitted.
+    credits (`dualtrack_stack.stages.StageSettings`); ``held`` is called with the account once the chat is admitted;
+    ``payable`` once nothing speaks against it any more, before anything is written; ``noted``: what is written with it.
     """
+    begun, payable = int(stores.clock()), _once(payable)
     for _ in range(_TRIES):
         try:
-            chat, account = _admit(stores, new, repeat, costs, upgrade_message)
+            admission = _admission(stores, new, repeat, costs, begun)
+            account = _account(stores, admission, upgrade_message)
+            payable()
+            if admission.occupied:
+                free_base(stores, executions, new, admission.occupied)
+                continue
+            chat, account = _admit(stores, replace(admission, noted=noted), account, upgrade_message)
         except (ConditionFailed, ApiError) as refusal:
             # the same request may have arrived twice at once: then return the chat of the other
-            may_repeat = repeat is not None and not repeat.is_first
+            may_repeat = repeat is not None and (not repeat.is_first or _has_come_again(refusal))
             first = first_chat(stores, executions, new.user, repeat) if repeat and may_repeat else None
             if first:
                 return first
@@ -166,6 +124,17 @@ def start_chat(
         _start(stores, executions, chat, repeat)
         return chat
     raise Contended("The conversation changed too often.")
+
+
+def _once(act: Callable[[], None]) -> Callable[[], None]:
+    """The same; the second time nothing."""
+    left = [act]
+    return lambda: left.pop()() if left else None
+
+
+def _has_come_again(refusal: Exception) -> bool:
+    """Whether the request was sent again meanwhile, and its repetition was admitted before it."""
+    return isinstance(refusal, ConditionFailed) and REPEAT in refusal.items
 
 
 def _start(stores: AdmissionStores, executions: Executions, chat: Chat, repeat: Repeat | None) -> None:
@@ -190,24 +159,41 @@ def _forget(stores: AdmissionStores, chat: Chat, repeat: Repeat | None) -> None:
 class _Admission:
     """A chat that may begin: its conversation (as it was read, or ``is_new``), the user's message and its files."""
 
+    new: NewChat
     repeat: Repeat | None
+    begun: int
+    """When the request came, in epoch seconds."""
     now: float
+    base: Conversation | None
     conversation: Conversation
-    is_new: bool
     chat: Chat
     query: Record
     attached: QueryFiles
     asked: QueryStarts
     kept: tuple[StoredBody, ...]
     """What the request brings besides, to be kept with the conversation: the answer's schema, tools of its client."""
-    instructions: str
-    echo: str
+    noted: Callable[[Chat], Sequence[Action]] = lambda _: ()
 
     @property
-    def has_bodies(self) -> bool:
-        """Whether bodies are written before the conversation exists: if its creation fails, they must be deleted."""
+    def is_new(self) -> bool:
+        """Whether the conversation is made with the chat."""
+        return self.base is None or self.new.past is not None
+
+    @property
+    def occupied(self) -> Conversation | None:
+        """The base, if a chat has to end in it first."""
+        return self.base if self.base and in_the_way(self.new, self.base) else None
+
+    @property
+    def imported(self) -> tuple[tuple[Record, ...], ...]:
+        """The queries of the past that the request brings itself."""
+        return self.new.past.imported if self.new.past else ()
+
+    @property
+    def writes_before(self) -> bool:
+        """Whether something is written before the conversation exists: if its creation fails, it must be deleted."""
         texts = (self.query, *self.attached.texts)
-        return bool(self.kept or self.attached.bodies) or any(
+        return bool(self.kept or self.attached.bodies or self.imported) or any(
             len(record.content.encode()) > INLINE_LIMIT for record in texts
         )
 
@@ -218,31 +204,63 @@ class _Admission:
         return replace(self.chat, credits_remaining=remaining, spent=spent)
 
 
+def _hold(admission: _Admission, account: Account) -> AccountChange | HoldRefusal:
+    chat = admission.chat
+    key = UnderKey(chat.key_id, chat.costs.in_all) if chat.costs else None
+    return account.hold(chat.chat_id, chat.held, admission.now, key)
+
+
+def _account(stores: AdmissionStores, admission: _Admission, upgrade_message: str) -> Account:
+    """The account, which can pay the chat: so nothing is written for one that is refused. What the chat that is in the
+    way holds counts as free. Raises 401, 402, 429."""
+    account, base = stores.ledger.load(admission.chat.payer), admission.occupied
+    freed = account.release(base.lease, admission.now).account if base else account
+    if isinstance(refused := _hold(admission, freed), HoldRefusal):
+        raise _refusal(stores, admission, refused, upgrade_message)
+    return account
+
+
+def _refusal(
+    stores: AdmissionStores, admission: _Admission, refused: HoldRefusal, upgrade_message: str
+) -> ApiError:
+    _tell(stores, admission.chat, refused, admission.now)
+    return refused.error(upgrade_message.replace("{user}", admission.chat.payer))
+
+
 def _admit(
-    stores: AdmissionStores, new: NewChat, repeat: Repeat | None, costs: CostSettings, upgrade_message: str
+    stores: AdmissionStores, admission: _Admission, account: Account, upgrade_message: str
 ) -> tuple[Chat, Account]:
     """Commit the new chat or raise an error; `ConditionFailed` if the conversation has changed since it was read."""
-    admission = _admission(stores, new, repeat, costs)
-    chat = admission.chat
-    log = stores.log(chat)
+    chat, log = admission.chat, stores.log(admission.chat)
     log.begin()
-
-    def hold(account: Account) -> AccountChange | HoldRefusal:
-        key = UnderKey(chat.key_id, chat.costs.in_all) if chat.costs else None
-        return account.hold(chat.chat_id, chat.held, admission.now, key)
-
-    if admission.is_new and admission.has_bodies:
-        note_conversation(stores, chat.user, chat.conversation_id)
+    _write_before(stores, admission)
     try:
-        held = move_credits(stores.ledger, log, chat.payer, hold, partial(_recorded, stores, admission))
-    except (ConditionFailed, Contended):
+        held = move_credits(
+            stores.ledger,
+            log,
+            chat.payer,
+            partial(_hold, admission),
+            partial(_recorded, stores, admission),
+            account=account,
+        )
+        if isinstance(held, HoldRefusal):  # another chat was faster
+            raise _refusal(stores, admission, held, upgrade_message)
+    except (ApiError, ConditionFailed, Contended):
         # its bodies are written; if the conversation does not exist, no deletion would remove them
         delete_leftovers(stores, chat.user, chat.conversation_id)
         raise
-    if isinstance(held, HoldRefusal):
-        _tell(stores, chat, held, admission.now)
-        raise held.error(upgrade_message.replace("{user}", chat.payer))
     return admission.paid(held), held.account
+
+
+def _write_before(stores: AdmissionStores, admission: _Admission) -> None:
+    """What the transaction has no room for, of a conversation that nobody sees yet. It is noted first, so that the
+    sweep deletes what a crash leaves."""
+    chat, base, past = admission.chat, admission.base, admission.new.past
+    if base and past:
+        make_final(stores, base, admission.conversation.ancestry)
+    if admission.is_new and admission.writes_before:
+        note_conversation(stores, chat.user, chat.conversation_id)
+    import_records(stores, chat.user, chat.conversation_id, admission.imported)
 
 
 def _tell(stores: AdmissionStores, chat: Chat, refused: HoldRefusal, now: float) -> None:
@@ -253,11 +271,11 @@ def _tell(stores: AdmissionStores, chat: Chat, refused: HoldRefusal, now: float)
 
 
 def _admission(
-    stores: AdmissionStores, new: NewChat, repeat: Repeat | None, costs: CostSettings
+    stores: AdmissionStores, new: NewChat, repeat: Repeat | None, costs: CostSettings, begun: int
 ) -> _Admission:
-    existing = _conversation(stores, new)
-    now = stores.clock()
-    conversation = existing or _new_conversation(new, now)
+    """Reads alone. Raises 400, 404, 409."""
+    base, now = base_of(stores, new), stores.clock()
+    conversation = base if base and not new.past else made_with(stores, new, base, now)
     tools, query_no = _tools(stores, new, conversation), conversation.queries + 1
     titled = conversation.is_titled_after(query_no)
     chat = Chat(
@@ -290,19 +308,7 @@ def _admission(
     query = _query(stores, new, conversation, chat, attached)
     asked = asked_up_to(stores.history, conversation, conversation.queries, query.content)
     kept = tuple(body for body in (schema, tools) if body)
-    return _Admission(
-        repeat,
-        now,
-        conversation,
-        existing is None,
-        chat,
-        query,
-        attached,
-        asked,
-        kept,
-        new.instructions,
-        new.echo,
-    )
+    return _Admission(new, repeat, begun, now, base, conversation, chat, query, attached, asked, kept)
 
 
 def _query(
@@ -317,7 +323,10 @@ def _query(
     profile = profile_of(conversation.profile)
     if profile.output is not None:
         raise ApiError("nothing_to_continue", "An answer that has to fit a schema does not go on: ask again.")
-    continued = answer_to_continue(stores.history, conversation, is_any=new.continues == "any")
+    if new.past and new.past.imported and new.continues == "any":
+        continued = response_id(conversation.queries)  # which is not written yet
+    else:
+        continued = answer_to_continue(stores.history, conversation, is_any=new.continues == "any")
     return replace(query, content=words_of_continuing(continued), continues=continued)
 
 
@@ -339,13 +348,15 @@ def _recorded(stores: AdmissionStores, admission: _Admission, change: AccountCha
     writes = [
         *admission.attached.bodies,
         *admission.kept,
-        _lease(stores, admission),
+        *_lease(stores, admission),
         stores.chats.create_action(chat),
-        *([stores.chats.instruct_action(chat, admission.instructions)] if chat.instructed else ()),
-        *([stores.chats.echo_action(chat, admission.echo)] if admission.echo else ()),
+        *([stores.chats.instruct_action(chat, admission.new.instructions)] if chat.instructed else ()),
+        *([stores.chats.echo_action(chat, admission.new.echo)] if admission.new.echo else ()),
         *stores.history.record_writes(chat.user, chat.conversation_id, query, "query", chat.chat_id),
         *_text_writes(stores, chat, texts),
-        *_repeat_actions(stores, chat, admission.repeat, admission.now),
+        *_repeat_actions(stores, chat, admission),
+        *([stores.keys.end_user_action(chat.payer, chat.user)] if chat.account else ()),
+        *admission.noted(chat),
     ]
     return events, writes
 
@@ -358,66 +369,26 @@ def _text_writes(stores: AdmissionStores, chat: Chat, texts: tuple[Record, ...])
     ]
 
 
-def _conversation(stores: AdmissionStores, new: NewChat) -> Conversation | None:
-    """The conversation to continue, free for a chat; None if a new one has to be created."""
-    if not new.conversation_id:
-        if not new.is_task:
-            profile_named(new.profile or DEFAULT_PROFILE)
-        return None
-    conversation = stores.conversations.find(new.user, new.conversation_id)
-    # what was begun by a task has no second query: it would have a task's price
-    if conversation is None or conversation.is_being_deleted or conversation.profile == UTILITY.name:
-        raise not_found("There is no such conversation.")
-    if new.profile and conversation.profile != new.profile:
-        raise invalid_request(f"This conversation's profile is {conversation.profile}.")
-    if not conversation.lease:
-        return conversation
-    if is_paused(stores, conversation):
-        if not new.cancels_pause:
-            raise conversation_paused(conversation.lease)
-        return freed(stores, conversation)
-    if conversation.lease_until > stores.clock():
-        raise conversation_busy(conversation.lease)
-    dead = ChatRef(new.user, conversation.lease, conversation.conversation_id)
-    end_chat(stores, dead, TIMED_OUT)
-    return stores.conversations.find(new.user, new.conversation_id)
-
-
-def _new_conversation(new: NewChat, now: float) -> Conversation:
-    conversation_id, at = new_conversation_id(), iso(now)
-    return Conversation(
-        user=new.user,
-        conversation_id=conversation_id,
-        title=title_of(new.message),
-        profile=UTILITY.name if new.is_task else new.profile or DEFAULT_PROFILE,
-        created_at=at,
-        updated_at=at,
-        latest="" if new.is_task else list_position(at, conversation_id),
-        title_after=0 if new.is_task else 1,
-        key_id=new.key_id,
-        schedule_id=new.schedule_id,
-    )
-
-
-def _lease(stores: AdmissionStores, admission: _Admission) -> Action:
+def _lease(stores: AdmissionStores, admission: _Admission) -> Sequence[Action]:
     """Take the conversation's lease for this chat and count its query."""
     conversation, chat, asked = admission.conversation, admission.chat, admission.asked
     if not admission.is_new:
         title = title_of(admission.query.content)
-        return stores.conversations.take_action(conversation, chat, title, asked)
+        return [stores.conversations.take_action(conversation, chat, title, asked)]
     taken = replace(
         conversation, queries=chat.query, lease=chat.chat_id, lease_until=chat.deadline, asked=asked
     )
-    return stores.conversations.create_action(taken)
+    return [stores.conversations.create_action(taken), *stores.forks.share_actions(taken)]
 
 
-def _repeat_actions(stores: AdmissionStores, chat: Chat, repeat: Repeat | None, now: float) -> list[Action]:
+def _repeat_actions(stores: AdmissionStores, chat: Chat, admission: _Admission) -> list[Action]:
+    repeat, now = admission.repeat, int(admission.now)
     if repeat is None:
         return []
     first = FirstRequest(chat.chat_id, repeat.fingerprint)
-    until = int(now) + IDEMPOTENCY_SECONDS
+    replaces = admission.begun + IDEMPOTENCY_SECONDS if repeat.is_first else 0
     return [
         stores.requests.remember_action(
-            chat.user, repeat.key, first, int(now), until, replaces=repeat.is_first
+            chat.user, repeat.key, first, now, now + IDEMPOTENCY_SECONDS, replaces=replaces
         )
     ]

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.api.rate_limit import count_within
 from dualtrack.chat.agent import AgentDeployment
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.decide_calls import decide_calls, take_decisions
-from dualtrack.chat.start_chat import NewChat, Repeat, first_chat, start_chat
+from dualtrack.chat.new_chat import NewChat, Repeat
+from dualtrack.chat.start_chat import first_chat, start_chat
 from dualtrack.errors import ApiError, invalid_request
 from dualtrack.ids import query_id
 from dualtrack.openai.client_tools import decisions, turn_of
 from dualtrack.openai.completions import usage_of
 from dualtrack.openai.exchanges import Exchange, asked_digest, trail_of
-from dualtrack.openai.place import FoundPlace, Placing
+from dualtrack.openai.place import LOOKED_UP, FoundPlace, Placing
 from dualtrack.openai.prompt import refuse_unknown_model
 from dualtrack.openai.utility import TASKS_A_MINUTE, task_of
 from dualtrack.profiles import UTILITY, all_profiles
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from dualtrack.openai.prompt import Prompt
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat, RecordedTurn
+    from dualtrack.storage.dynamo import Action
     from dualtrack.storage.exchanges import ExchangeIndex
     from dualtrack.storage.stores import ApiStores
     from dualtrack.vocabulary import DecidedBy
@@ -89,11 +93,10 @@ class Admission:
         first = first_chat(self.stores, self.executions, identity.user, repeat) if is_retry else None
         if first and first.status != "failed":
             return AdmittedChat(first)
-        self._keep_results(identity, prompt)
         placed = self._placed(identity, prompt, named, behind)
-        return AdmittedChat(
-            placed.running or self._chat(identity, prompt, placed.conversation_id, repeat, echo)
-        )
+        # a retry that comes before what it repeats is what that one becomes
+        repeat = replace(repeat, is_first=not is_retry or first is not None)
+        return AdmittedChat(placed.running or self._chat(identity, prompt, placed, repeat, echo))
 
     def _decided(self, identity: ApiCaller, results: Sequence[ResentCall]) -> AdmittedChat:
         """The chat that has waited for these results, and goes on with them; the same ones again change nothing."""
@@ -121,7 +124,7 @@ class Admission:
         if newest is None or not any(call.chat_id and call.result is not None for call in newest.calls):
             return
         chat = self.stores.chats.load(identity.user, newest.chat_id)
-        if chat is None or chat.status != "paused" or not self._placing(identity).can_pay():
+        if chat is None or chat.status != "paused":
             return
         with contextlib.suppress(ApiError):
             chat, _, wanted = self._waiting(identity, newest.calls)
@@ -130,13 +133,14 @@ class Admission:
             cancel_chat(self.stores, self.executions, decided)
 
     def _chat(
-        self, identity: ApiCaller, prompt: Prompt, conversation_id: str, repeat: Repeat, echo: str
+        self, identity: ApiCaller, prompt: Prompt, placed: FoundPlace, repeat: Repeat, echo: str
     ) -> Chat:
+        is_new = not placed.conversation_id and not (placed.past and placed.past.source)
         new = NewChat(
             identity.user,
             prompt.message or _FILES_ALONE,
-            conversation_id,
-            "" if conversation_id else prompt.model,
+            placed.conversation_id,
+            prompt.model if is_new else "",
             prompt.files,
             payer=identity.payer,
             key_id=identity.key_id,
@@ -146,31 +150,39 @@ class Admission:
             output=prompt.output,
             echo=echo,
             is_task=prompt.is_task,
+            past=placed.past,
+            leaves=placed.leaves,
         )
-        chat = start_chat(
+        return start_chat(
             self.stores,
             self.executions,
             new,
             repeat,
             costs=self.costs,
             upgrade_message=self.upgrade_message,
+            payable=partial(self._keep_results, identity, prompt),
+            noted=partial(self._noted, prompt, placed),
         )
-        if not prompt.is_task:
-            trail = trail_of(prompt.exchanges)
-            self.index.note_asked(chat, asked_digest(prompt.message), trail, self.stores.clock())
-            if prompt.foreign_id:
-                self.index.name(chat, prompt.foreign_id, self.stores.clock())
-        return chat
+
+    def _noted(self, prompt: Prompt, placed: FoundPlace, chat: Chat) -> Sequence[Action]:
+        """By what later requests find the chat, and the exchanges that are imported with it."""
+        if prompt.is_task:
+            return ()
+        index, now, past = self.index, self.stores.clock(), placed.imported
+        known = [
+            index.imported_actions(chat, chat.query - back, past[-back].digest, trail_of(past[:-back]), now)
+            for back in range(1, min(LOOKED_UP, len(past)) + 1)
+        ]
+        asked = index.asked_actions(chat, asked_digest(prompt.message), trail_of(prompt.exchanges), now)
+        named = index.name_actions(chat, prompt.foreign_id, now) if prompt.foreign_id else ()
+        return [*chain(*known), *asked, *named]
 
     def _placed(self, identity: ApiCaller, prompt: Prompt, named: str, behind: str) -> FoundPlace:
         """Where the message stands; a small task stands alone, and there are few a minute."""
         if not prompt.is_task:
-            return self._placing(identity).place(prompt, named, behind)
+            return Placing(self.stores, self.index, identity).place(prompt, named, behind)
         count_within(self.stores.requests, identity.user, int(self.stores.clock()), TASKS_A_MINUTE, "task#")
         return FoundPlace()
-
-    def _placing(self, identity: ApiCaller) -> Placing:
-        return Placing(self.stores, self.index, self.executions, identity)
 
     def note(self, chat: Chat, prompt: Prompt, said: str) -> None:
         """Note the chat's exchange for requests that resend it. ``said``: all that it has answered."""

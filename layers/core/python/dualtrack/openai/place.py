@@ -11,55 +11,52 @@ the beginning of an answer that was left ────► its conversation
 none is found, but the client's own id ──────► the conversation that it has named last
 none is found ───────────────────────────────► a new one
 exchanges that stand in no conversation are imported: records, without a model call
+
+It is found by reads alone. A fork, an import, the end of a chat that was left come with the chat's admission.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.chat.cancel_chat import cancel_chat
-from dualtrack.chat.fork_conversation import fork_conversation
-from dualtrack.chat.tool_results import kept
+from dualtrack.chat.fork_conversation import is_too_deep
+from dualtrack.chat.new_chat import BroughtPast
 from dualtrack.clock import iso
-from dualtrack.credits.plans import CHAT_PRICE
-from dualtrack.errors import ApiError, invalid_request, not_found
-from dualtrack.ids import is_id, new_conversation_id, query_id, response_id, tool_id
-from dualtrack.memory.records import Record, ToolCallDetail
-from dualtrack.memory.titles import title_of
-from dualtrack.openai.client_tools import MAX_CALLS
+from dualtrack.errors import invalid_request, not_found
+from dualtrack.ids import is_id, query_id
 from dualtrack.openai.exchanges import ExchangePlace, asked_digest, best_first, is_cut, trail_of
+from dualtrack.openai.imports import imported
 from dualtrack.openai.transcript import said_in
-from dualtrack.storage.conversations import Conversation, list_position
-from dualtrack.storage.past_writes import import_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dualtrack.api.identity import ApiCaller
-    from dualtrack.openai.client_tools import ResentCall
     from dualtrack.openai.exchanges import Exchange
     from dualtrack.openai.prompt import Prompt
-    from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat
+    from dualtrack.storage.conversations import Conversation
     from dualtrack.storage.exchanges import ExchangeIndex
     from dualtrack.storage.stores import AdmissionStores
 
 LOOKED_UP: Final = 8
 """How many of the newest exchanges are looked up: those behind a found one were edited, cut, or another model's."""
-IMPORTED: Final = 100
-"""How many of the newest exchanges are imported at most."""
 _LEFT: Final = 3
 """How many chats are read that were asked the same as one whose client has left."""
-_NOTHING: Final = "(nothing)"
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPlace:
-    """``conversation_id``: empty for a new one; ``running``: the chat that has this very message already."""
+    """``conversation_id``: empty for a new one; ``running``: the chat that has this very message already; ``past``: of
+    a new conversation, with ``imported`` as its newest exchanges; ``leaves``: the chat that runs in the conversation,
+    and that its client has left."""
 
     conversation_id: str = ""
     running: Chat | None = None
+    past: BroughtPast | None = None
+    imported: Sequence[Exchange] = ()
+    leaves: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,6 @@ class Placing:
 
     stores: AdmissionStores
     index: ExchangeIndex
-    executions: Executions
     identity: ApiCaller
 
     def place(self, prompt: Prompt, named: str, behind: str = "") -> FoundPlace:
@@ -78,10 +74,9 @@ class Placing:
             return self._after(prompt, behind)
         if named:
             return self._named(prompt, named)
-        if not prompt.exchanges or not self.can_pay():
-            return FoundPlace()  # whoever cannot pay is refused at admission, before anything is written
-        found = self._found(prompt) or self._by_foreign_id(prompt)
-        return found or FoundPlace(self._imported(prompt, None, prompt.exchanges))
+        if not prompt.exchanges:
+            return FoundPlace()
+        return self._found(prompt) or self._by_foreign_id(prompt) or self._imported(prompt.exchanges)
 
     def _by_foreign_id(self, prompt: Prompt) -> FoundPlace | None:
         """The conversation that the client's own id has named, for a history that the client has changed throughout."""
@@ -100,8 +95,6 @@ class Placing:
             raise not_found("There is no such response, or it was deleted.")
         self.identity.require_sight(chat.key_id)
         self._require_model(conversation, prompt)
-        if not self.can_pay():
-            return FoundPlace(conversation.conversation_id)
         # calls of that very chat, and their results, are no exchange behind it
         rest = [exchange for exchange in prompt.exchanges if exchange.chat_id != chat_id]
         return self._behind(conversation, chat.query, prompt, rest)
@@ -144,7 +137,7 @@ class Placing:
 
     def _left(self, prompt: Prompt) -> FoundPlace | None:
         """Where the newest exchange stands if its client has left before the end of the answer. A chat that still runs
-        is cancelled: nobody waits for it any more."""
+        is to be cancelled: nobody waits for it any more."""
         stores, user, newest = self.stores, self.identity.user, prompt.exchanges[-1]
         found = self.index.find(user, self.identity.key_id, asked_digest(newest.user))
         for place in best_first((ExchangePlace(*entry) for entry in found), trail_of(prompt.exchanges[:-1]))[
@@ -157,10 +150,8 @@ class Placing:
             chat_id = history.chat_of_query(user, place.conversation_id, place.query)
             chat = stores.chats.load(user, chat_id) if chat_id else None
             if chat and is_cut(newest, said_in(stores.log(chat).events())):
-                cancel_chat(stores, self.executions, chat)
-                return self._behind(
-                    self._visible(place.conversation_id) or conversation, place.query, prompt, ()
-                )
+                leaves = chat.chat_id if conversation.lease == chat.chat_id else ""
+                return replace(self._behind(conversation, place.query, prompt, ()), leaves=leaves)
         return None
 
     def _behind(
@@ -171,19 +162,11 @@ class Placing:
             running = self._running(conversation, prompt)
             if running:
                 return FoundPlace(conversation.conversation_id, running)
-        if conversation.queries != query or rest:
-            user, key_id = self.identity.user, self.identity.key_id
-            try:
-                conversation = fork_conversation(
-                    self.stores, user, conversation.conversation_id, query + 1, key_id=key_id
-                )
-            except ApiError as refusal:
-                if refusal.code != "invalid_request":
-                    raise
-                return FoundPlace(self._imported(prompt, None, prompt.exchanges))  # a fork of too many forks
-        if rest:
-            return FoundPlace(self._imported(prompt, conversation, rest))
-        return FoundPlace(conversation.conversation_id)
+        if conversation.queries == query and not rest:
+            return FoundPlace(conversation.conversation_id)
+        if is_too_deep(conversation, query):
+            return self._imported(prompt.exchanges)
+        return self._imported(rest, conversation.conversation_id, query)
 
     def _running(self, conversation: Conversation, prompt: Prompt) -> Chat | None:
         """The chat that runs in the conversation, if it is about this very message."""
@@ -199,58 +182,7 @@ class Placing:
         conversation = self.stores.conversations.find(self.identity.user, conversation_id)
         return None if conversation is None or conversation.is_being_deleted else conversation
 
-    def can_pay(self) -> bool:
-        """Whether the account, and the key, can start a chat."""
-        account = self.stores.ledger.load(self.identity.payer)
-        return account.available(self.stores.clock(), self.identity.key_id) >= CHAT_PRICE
-
-    def _imported(self, prompt: Prompt, behind: Conversation | None, exchanges: Sequence[Exchange]) -> str:
-        """The conversation with the newest of these exchanges as its last queries; a new one unless it is given."""
-        kept = exchanges[-IMPORTED:]
-        conversation = behind or self._new(prompt.model, kept)
-        now = iso(self.stores.clock())
-        writes = [
-            write
-            for number, exchange in enumerate(kept, start=conversation.queries + 1)
-            for record in _records(exchange, number, now)
-            for write in self.stores.history.record_writes(
-                self.identity.user, conversation.conversation_id, record
-            )
-        ]
-        import_records(self.stores, conversation, writes, len(kept))
-        return conversation.conversation_id
-
-    def _new(self, profile: str, kept: Sequence[Exchange]) -> Conversation:
-        conversation_id, now = new_conversation_id(), iso(self.stores.clock())
-        conversation = Conversation(
-            user=self.identity.user,
-            conversation_id=conversation_id,
-            title=title_of(kept[0].user or _NOTHING),
-            profile=profile,
-            created_at=now,
-            updated_at=now,
-            latest=list_position(now, conversation_id),
-            title_after=len(kept) + 1,
-            key_id=self.identity.key_id,
-        )
-        self.stores.conversations.create(conversation)
-        return conversation
-
-
-def _records(exchange: Exchange, number: int, now: str) -> tuple[Record, ...]:
-    said = exchange.assistant or _NOTHING
-    return (
-        Record(query_id(number), "message", "user", exchange.user or _NOTHING, now),
-        *(
-            _call(call, tool_id(number, place), now)
-            for place, call in enumerate(exchange.calls[-MAX_CALLS:], 1)
-        ),
-        Record(response_id(number), "message", "assistant", said, now, 2, stop="complete"),
-    )
-
-
-def _call(call: ResentCall, record_id: str, now: str) -> Record:
-    """What a client's tool returned, which was told to another model."""
-    detail = ToolCallDetail(record_id, call.tool, call.input, is_error=False, seconds=0.0, turn=1)
-    content = kept(call.result or _NOTHING)
-    return Record(record_id, "tool_call", "user", content, now, 1, call=detail)
+    def _imported(self, exchanges: Sequence[Exchange], source: str = "", through: int = 0) -> FoundPlace:
+        """A new conversation with these exchanges as its last queries, behind those that it shares as a fork."""
+        records = imported(exchanges, through, iso(self.stores.clock()))
+        return FoundPlace(past=BroughtPast(source, through, records), imported=exchanges[-len(records) :])

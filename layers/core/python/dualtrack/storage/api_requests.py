@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.codec import decode, encode, stored
 from dualtrack.storage.dynamo import ConditionFailed, delete, delete_partition, get, put, to_wire, transact
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.storage.dynamo import Action
+
+
+REPEAT: Final = "repeat"
+"""The name of the put of an idempotency key."""
 
 
 @stored
@@ -45,14 +49,13 @@ class ApiRequests:
         return decode(FirstRequest, item)
 
     def remember_action(
-        self, user: str, key: str, first: FirstRequest, now: int, until: int, *, replaces: bool = False
+        self, user: str, key: str, first: FirstRequest, now: int, until: int, *, replaces: int = 0
     ) -> Action:
-        """Remember the key, on condition that no other chat is remembered for it, unless this one ``replaces`` it."""
+        """Remember the key ``until`` then, on condition that no other chat is remembered for it; ``replaces``: that
+        none is which was to be remembered longer than that."""
         item = {**_key(user, key), **encode(first), "ttl": until}
-        if replaces:
-            return put("repeat", self.table, item)
         free = "attribute_not_exists(pk) OR #ttl <= :now"
-        return put("repeat", self.table, item, free, {":now": now}, {"#ttl": "ttl"})
+        return put(REPEAT, self.table, item, free, {":now": replaces or now}, {"#ttl": "ttl"})
 
     def forget(self, user: str, key: str, chat_id: str) -> None:
         """Forget the key if this is its chat, so that it can make another one."""

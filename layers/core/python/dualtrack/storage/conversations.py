@@ -298,16 +298,6 @@ class ConversationStore:
             values |= {":title": title, ":untitled": ""}
         return self._update(conversation, change, condition, values)
 
-    def extend_action(self, conversation: Conversation, queries: int) -> Action:
-        """Count queries that were imported, on condition that none came in since the conversation was read."""
-        values = {":queries": queries, ":before": conversation.queries}
-        return self._update(
-            conversation,
-            "SET queries = :queries",
-            "attribute_not_exists(lease) AND queries = :before",
-            values,
-        )
-
     def free_action(self, chat: Chat, now: str) -> Action:
         """Release the lease and set the sums, on condition that this chat holds the lease."""
         key = conversation_key(chat.user, chat.conversation_id)

@@ -8,8 +8,9 @@ pk USER#<user>          sk NAMED#<hash>                         the conversation
 pk CHAT#<user>#<chat>   sk EXCHANGE…, sk NAMED                  name those items, for the deletion of the chat
 
 Each chat has two: what it was asked, from its admission on, by which an answer is found that its client has left; and
-the whole exchange, once it is answered. Only hashes are stored. The first is kept as long as the chat's events, the
-second for 90 days; a history that is not found any more is imported.
+the whole exchange, once it is answered. The first chat behind an imported history has its newest exchanges, too. Only
+hashes are stored. The first is kept as long as the chat's events, the others for 90 days; a history that is not found
+any more is imported.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.storage.chats import Chat
+    from dualtrack.storage.dynamo import Action
 
 KEPT_SECONDS: Final = 90 * 86_400
 ASKED_SECONDS: Final = 86_400
@@ -54,34 +56,42 @@ class ExchangeIndex:
             for conversation_id, number in [item["sk"].removeprefix(prefix).split("#")]
         ]
 
-    def note_asked(self, chat: Chat, digest: str, trail: Sequence[str], now: float) -> None:
+    def asked_actions(self, chat: Chat, digest: str, trail: Sequence[str], now: float) -> Sequence[Action]:
         """Note what this chat was asked."""
-        self._note(chat, "EXCHANGE#ASKED", digest, trail, int(now) + ASKED_SECONDS)
+        return self._said(chat, "EXCHANGE#ASKED", chat.query, digest, trail, int(now) + ASKED_SECONDS)
+
+    def imported_actions(
+        self, chat: Chat, query: int, digest: str, trail: Sequence[str], now: float
+    ) -> Sequence[Action]:
+        """Note that this exchange was imported with this chat, as that query."""
+        name = f"EXCHANGE#PAST#{query:06d}"
+        return self._said(chat, name, query, digest, trail, int(now) + KEPT_SECONDS)
 
     def note(self, chat: Chat, digest: str, trail: Sequence[str], now: float) -> None:
         """Note that this chat has answered an exchange."""
-        self._note(chat, "EXCHANGE", digest, trail, int(now) + KEPT_SECONDS)
+        until = int(now) + KEPT_SECONDS
+        transact(self.client, self._said(chat, "EXCHANGE", chat.query, digest, trail, until))
 
-    def _note(self, chat: Chat, name: str, digest: str, trail: Sequence[str], until: int) -> None:
-        entry = f"SAID#{_hash(chat.key_id, digest)}#{chat.conversation_id}#{chat.query:06d}"
-        self._keep(chat, name, entry, until, trail=" ".join(trail))
+    def _said(
+        self, chat: Chat, name: str, query: int, digest: str, trail: Sequence[str], until: int
+    ) -> Sequence[Action]:
+        entry = f"SAID#{_hash(chat.key_id, digest)}#{chat.conversation_id}#{query:06d}"
+        return self._kept(chat, name, entry, until, trail=" ".join(trail))
 
-    def _keep(self, chat: Chat, name: str, entry: str, until: int, **what: str) -> None:
-        """An entry of the chat's user, and the chat's own item that names it."""
+    def _kept(self, chat: Chat, name: str, entry: str, until: int, **what: str) -> Sequence[Action]:
+        """The put of an entry of the chat's user, and of the chat's own item that names it."""
         found = {"pk": f"USER#{chat.user}", "sk": entry, **what, "ttl": until}
         named = {"pk": chat.pk, "sk": name, "entry": entry, "ttl": until}
-        transact(self.client, [put("found", self.table, found), put("named", self.table, named)])
+        return [put(entry, self.table, found), put(name, self.table, named)]
 
     def is_noted(self, chat: Chat) -> bool:
         """Whether this chat's exchange is noted."""
         return get(self.client, self.table, {"pk": chat.pk, "sk": "EXCHANGE"}) is not None
 
-    def name(self, chat: Chat, foreign_id: str, now: float) -> None:
+    def name_actions(self, chat: Chat, foreign_id: str, now: float) -> Sequence[Action]:
         """Note that the client calls this chat's conversation by this id; the newest conversation counts."""
-        until = int(now) + KEPT_SECONDS
-        self._keep(
-            chat, "NAMED", _named(chat.key_id, foreign_id), until, conversation_id=chat.conversation_id
-        )
+        entry, until = _named(chat.key_id, foreign_id), int(now) + KEPT_SECONDS
+        return self._kept(chat, "NAMED", entry, until, conversation_id=chat.conversation_id)
 
     def named(self, user: str, key_id: str, foreign_id: str) -> str:
         """The conversation of this user and API key that the client calls so; empty if there is none."""

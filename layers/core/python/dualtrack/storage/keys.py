@@ -202,7 +202,11 @@ class KeyStore:
 
     def note_end_user(self, owner: str, user: str) -> None:
         """Note an end user before anything is stored for them, so that the owner can erase them."""
-        transact(self.client, [put("end user", self.table, _end_user_key(owner, user))])
+        transact(self.client, [self.end_user_action(owner, user)])
+
+    def end_user_action(self, owner: str, user: str) -> Action:
+        """The same with what is stored."""
+        return put("end user", self.table, _end_user_key(owner, user))
 
     def has_end_user(self, owner: str, user: str) -> bool:
         """Whether something may be stored for this end user of the owner."""

@@ -226,15 +226,16 @@ def with_account(
     decide: Callable[[Account], D],
     commit: Callable[[Account, AccountChange], None],
     pause: Callable[[int], None] | None = None,
+    account: Account | None = None,
 ) -> D:
-    """Load, decide, commit; repeat while the account moves in between.
+    """Load (unless it is given), decide, commit; repeat while the account moves in between.
 
     ``commit`` gets the account and the decision on it, and raises `ConditionFailed`. A refusal is returned
     without a commit. A `ConditionFailed` that names an action outside the ledger is raised to the caller.
     Raises `Contended` if other writers were faster at each attempt.
     """
     wait = pause or Backoff()
-    account = ledger.load(user)
+    account = account or ledger.load(user)
     for attempt in range(DECISION_ATTEMPTS):
         decision = decide(account)
         if isinstance(decision, HoldRefusal):

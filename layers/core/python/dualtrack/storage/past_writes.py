@@ -9,14 +9,14 @@ from dualtrack.errors import ChatClosed
 from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.storage.bodies import StoredBody
 from dualtrack.storage.conversations import alive_check, aside_action, held_check, title_action
-from dualtrack.storage.dynamo import ConditionFailed, transact
+from dualtrack.storage.dynamo import ConditionFailed, from_wire, put_all, transact
 from dualtrack.storage.forks import PARENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dualtrack.memory.digests import Digest
-    from dualtrack.memory.records import QueryTrack
+    from dualtrack.memory.records import QueryTrack, Record
     from dualtrack.models.receipt_data import SideCalls
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import ConversationStores, ToolStores
 
 _HELD: Final = "held"
-_RECORDS_AT_ONCE: Final = 25
 _TRACKS_AT_ONCE: Final = 40
 """A transaction has at most 100 actions, and a track is two: its item and its body."""
 
@@ -60,19 +59,21 @@ def write_track(stores: ConversationStores, conversation: Conversation, track: Q
 
 
 def import_records(
-    stores: ConversationStores, conversation: Conversation, writes: Sequence[Write], queries: int
+    stores: ToolStores, user: str, conversation_id: str, queries: Sequence[Sequence[Record]]
 ) -> None:
-    """Write the records of so many imported queries, then count them: until then nothing reads them. Raises
-    `ConditionFailed` if another query has come in meanwhile. Equal texts are one body, which one transaction cannot
-    write twice: bodies come first, each by itself."""
+    """Write the records of imported queries into a conversation that does not exist yet: nothing reads them before it
+    does, and nobody else writes there, so no write has a condition. Equal texts are one body. Bodies come first."""
     history = stores.history
-    for body in {write.pointer: write for write in writes if isinstance(write, StoredBody)}.values():
-        history.bodies.write(body)
-    actions = [write for write in writes if not isinstance(write, StoredBody)]
-    for start in range(0, len(actions), _RECORDS_AT_ONCE):
-        transact(history.client, actions[start : start + _RECORDS_AT_ONCE])
-    counted = stores.conversations.extend_action(conversation, conversation.queries + queries)
-    transact(history.client, [counted])
+    writes = [
+        write
+        for records in queries
+        for record in records
+        for write in history.record_writes(user, conversation_id, record)
+    ]
+    bodies = {write.pointer: write for write in writes if isinstance(write, StoredBody)}
+    items = [action.request["Item"] for action in history.bodies.write_objects([*bodies.values()])]
+    items += [write.request["Item"] for write in writes if not isinstance(write, StoredBody)]
+    put_all(history.client, history.table, map(from_wire, items))
 
 
 def write_while_alive(stores: ToolStores, chat: Chat, writes: Sequence[Write]) -> None:

@@ -129,17 +129,18 @@ class DeletionStores(ChatStores, ConversationStores):
 
 @dataclass(frozen=True, kw_only=True)
 class AdmissionStores(DeletionStores):
-    """A request is admitted once; what a refused one has written is deleted. Names of tools are looked up."""
+    """A request is admitted once; what a refused one has written is deleted. Names of tools are looked up, and a
+    service's end user is noted."""
 
     requests: ApiRequests
     cache: CacheStore
+    keys: KeyStore
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleStores(AdmissionStores):
     """A schedule is admitted as its user's request would be, under the key that made it."""
 
-    keys: KeyStore
     schedules: ScheduleStore
 
 
@@ -147,7 +148,6 @@ class ScheduleStores(AdmissionStores):
 class ErasureStores(AdmissionStores):
     """An erasure removes all that names a user."""
 
-    keys: KeyStore
     kept_ledger: KeptLedger
 
 

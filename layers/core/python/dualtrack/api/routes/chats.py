@@ -16,8 +16,9 @@ from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.chat_view import operator_text
 from dualtrack.chat.executions import owner_of
 from dualtrack.chat.explain_chat import evidence
+from dualtrack.chat.new_chat import NewChat, Repeat, fingerprint
 from dualtrack.chat.receipt import receipt_of
-from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
+from dualtrack.chat.start_chat import first_chat, start_chat
 from dualtrack.errors import ApiError
 from dualtrack.profiles import DEFAULT_PROFILE
 from dualtrack.runtime.metrics import count
@@ -49,6 +50,7 @@ CHAT: Final = "/v1/chats/{chat_id}"
         "idempotency_conflict",
     ),
     scopes=("chat",),
+    admits=True,
     description="Returns at once with the address of its events; with `?wait`, when the chat is answered or paused. Holds 5 "
     "credits. With an `Idempotency-Key`, the request can be repeated safely: it returns the first chat.",
 )

@@ -11,7 +11,7 @@ from dualtrack.api.parameters import CURSOR, FORKED_FROM, IDEMPOTENCY_KEY, LIMIT
 from dualtrack.api.route import Created, NoContent, Ok, Route
 from dualtrack.chat.delete_conversation import delete_conversation as delete_whole_conversation
 from dualtrack.chat.fork_conversation import first_fork, fork_conversation
-from dualtrack.chat.start_chat import Repeat, fingerprint
+from dualtrack.chat.new_chat import Repeat, fingerprint
 from dualtrack.errors import invalid_request
 from dualtrack.profiles import DEFAULT_PROFILE
 from dualtrack.runtime.time_limit import time_for
