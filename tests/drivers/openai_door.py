@@ -127,10 +127,16 @@ class Door:
         body = {"model": "assistant", "messages": list(messages), **more}
         return self.send(key, body, headers)
 
-    def send(self, key: str, body: object, headers: Mapping[str, str] | None = None) -> httpx.Response:
+    def send(
+        self,
+        key: str,
+        body: object,
+        headers: Mapping[str, str] | None = None,
+        path: str = "chat/completions",
+    ) -> httpx.Response:
         """Any body."""
         given = {"Authorization": f"Bearer {key}", **(headers or {})}
-        return httpx.post(f"{self.url}/openai/v1/chat/completions", json=body, headers=given, timeout=30)
+        return httpx.post(f"{self.url}/openai/v1/{path}", json=body, headers=given, timeout=30)
 
     def open(self, key: str, body: object) -> contextlib.AbstractContextManager[httpx.Response]:
         """A stream that is open: its chat is admitted."""
