@@ -19,7 +19,8 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from dualtrack.models.protocol import CALL_SECONDS, ignore
+from dualtrack.chat_times import LEAST_CALL_SECONDS
+from dualtrack.models.protocol import ignore
 from dualtrack.profiles import DEFAULT_PROFILE, WhenSummarised, all_profiles, profile_named
 from dualtrack.tool_values import ToolResult
 from dualtrack_stack.local.offline_model.tokens import PromptCache
@@ -122,7 +123,7 @@ class Charged:
         self,
         request: Mapping[str, Any],
         on_text: Callable[[str], None],
-        seconds: float = CALL_SECONDS,
+        seconds: float = LEAST_CALL_SECONDS,
         on_first: Callable[[FirstByte], None] = ignore,
         on_thought: Callable[[str], None] = ignore,
     ) -> ModelReply:

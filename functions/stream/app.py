@@ -26,6 +26,7 @@ with collecting_later():
     from dualtrack.api.rate_limit import count_request
     from dualtrack.api.request_log import MESSAGE, NOT_SERVED, request_line
     from dualtrack.api.route import CHAT_READERS, EVENTS_PATH, KEY_PATH, OPENAI_PATH
+    from dualtrack.chat_times import ANSWER_SECONDS
     from dualtrack.clock import system_clock
     from dualtrack.errors import ApiError, not_found
     from dualtrack.runtime.clients import LazyClient, client_config
@@ -56,10 +57,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Send
     from starlette.types import Scope as ASGIScope
-
-_ANSWER_SECONDS: Final = 840.0
-"""How long OpenAI's API follows a chat: the gateway ends a response after 15 minutes (API Gateway Developer Guide,
-"Response transfer mode")."""
 
 _MODELS: Final = f"{OPENAI_PATH}/models"
 
@@ -112,7 +109,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
         from dualtrack.openai.opened import open_admission  # noqa: PLC0415
 
         admission = open_admission(settings, dynamodb, s3, step_functions)
-        following = replace(reader, pace=PollIntervals(stream=_ANSWER_SECONDS))
+        following = replace(reader, pace=PollIntervals(stream=ANSWER_SECONDS))
         headers = settings.dualtrack_task_headers, settings.dualtrack_conversation_headers
         return OpenAIDoor(admission, following, identify_counted, *headers).routes()
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.requests import CHAT_SECONDS
+from dualtrack.chat_times import LONGEST
 
 from dualtrack_stack.roots import PACKAGE
 from dualtrack_stack.stacks.function_specs import SPECS
@@ -26,8 +26,8 @@ CORPUS: Final = PACKAGE / "corpus.asl.json"
 
 
 def definition_of(path: Path) -> str:
-    """A machine's definition, with the time that a chat has in the library."""
-    return path.read_text(encoding="utf-8").replace('"${ChatSeconds}"', str(CHAT_SECONDS))
+    """A machine's definition, with the time that the longest chat has; the sweep ends others at their own deadline."""
+    return path.read_text(encoding="utf-8").replace('"${ChatSeconds}"', str(LONGEST.chat))
 
 
 def steps_of(definition: Path) -> tuple[FunctionSpec, ...]:

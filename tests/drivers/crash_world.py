@@ -39,6 +39,7 @@ from dualtrack.chat.summarise import summarise
 from dualtrack.chat.sweep import sweep
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.chat.turn_attempt import TurnSettings, WaitTiming
+from dualtrack.chat_times import CHAT_SECONDS, ChatTimes
 from dualtrack.clock import iso
 from dualtrack.credits.keys import Caps
 from dualtrack.errors import ApiError
@@ -56,9 +57,9 @@ from dualtrack.models.metering import asking
 from dualtrack.models.receipt_data import Heard
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import ApprovalPolicy, all_profiles
-from dualtrack.requests import CHAT_SECONDS, ChatRef
+from dualtrack.requests import ChatRef
 from dualtrack.runtime.executions import Executions
-from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, chat_of, turn_key
+from dualtrack.storage.chats import Chat, chat_of, turn_key
 from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.storage.dynamo import from_wire
 from dualtrack.storage.history import record_key
@@ -850,7 +851,7 @@ class World:
     def _is_over(self, ref: ChatRef, step: str) -> bool:
         """Whether the chat is over after a step: it took too long, was stopped, or its execution disappeared."""
         if self.scenario.late_after == step:
-            self.clock.now += CHAT_SECONDS - LAST_CALL_SECONDS
+            self.clock.now += CHAT_SECONDS - ChatTimes().last_call
         if self.scenario.stopped_after == step:
             if self.scenario.written:
                 self.begin_turn(ref)

@@ -25,6 +25,7 @@ from unittest.mock import patch
 
 from botocore.exceptions import ClientError
 from dualtrack.chat.credit_reset import reset_accounts
+from dualtrack.chat_times import CHAT_SECONDS
 from dualtrack.credits import account as account_module
 from dualtrack.credits import audit as audit_module
 from dualtrack.credits.account import (
@@ -44,7 +45,6 @@ from dualtrack.credits.audit import Books, differences, enter
 from dualtrack.credits.keys import CAPS, Caps, KeyPart, UnderKey, sums_of
 from dualtrack.credits.plans import PLANS, Plan, price_chat
 from dualtrack.errors import Contended
-from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage import dynamo
 from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.ledger import Ledger, account_from, account_moved, movement_from, user_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.chat.new_chat import NewChat
 from dualtrack.chat.start_chat import start_chat
-from dualtrack.requests import CHAT_SECONDS
+from dualtrack.chat_times import CHAT_SECONDS
 from dualtrack.storage.chats import chat_partition
 from dualtrack.storage.dynamo import to_wire
 from dualtrack.storage.stores import build_stores

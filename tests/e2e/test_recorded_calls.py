@@ -19,7 +19,7 @@ import httpx
 import pytest
 from dualtrack.chat.new_chat import NewChat
 from dualtrack.chat.start_chat import start_chat
-from dualtrack.requests import CHAT_SECONDS
+from dualtrack.chat_times import CHAT_SECONDS
 from dualtrack.storage.stores import build_stores
 from dualtrack_stack.local import stack as local_stack
 from dualtrack_stack.local.sample_docs.server import serve_sample_docs

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from dualtrack.chat_times import ANSWER_SECONDS, CHAT_SECONDS, INVOCATION_SECONDS, LONGEST, ChatTimes
 from dualtrack.corpora.jobs import CORPORA
-from dualtrack.requests import CHAT_SECONDS
-from dualtrack.storage.chats import LAST_CALL_SECONDS
+from dualtrack.storage.leases import ANSWERS
 from dualtrack.tool_values import ToolKind
 from dualtrack_stack.machines import CHAT, CORPUS, definition_of, steps_of
 from dualtrack_stack.node import node
 from dualtrack_stack.stacks.function_specs import SPECS
+from jsonata.jsonata import Jsonata
 
 VALIDATOR = (
     Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -63,17 +64,37 @@ def test_asl_validator_has_nothing_to_say(tmp_path: Path, definition: Path) -> N
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def seconds_of(state: dict[str, Any], given: dict[str, int]) -> int:
+    """The time of a task in an execution with this input."""
+    seconds = state["TimeoutSeconds"]
+    if isinstance(seconds, int):
+        return seconds
+    expression = Jsonata.jsonata(seconds.removeprefix("{%").removesuffix("%}").strip())
+    expression.assign("states", {"context": {"Execution": {"Input": given}}})
+    found: Any = expression.evaluate({})
+    return int(found)
+
+
 def test_times_are_nested() -> None:
-    """Lambda < state < execution, and every attempt of a step within the chat's fifteen minutes."""
+    """Lambda < state < execution, for the longest call; and what starts a stream outlasts it."""
+    longest = {"call_seconds": LONGEST.call}
     for path in DEFINITIONS:
-        limits = {name: state["TimeoutSeconds"] for name, state in tasks(path).items()}
+        limits = {name: seconds_of(state, longest) for name, state in tasks(path).items()}
         for spec in steps_of(path):
             assert spec.seconds < limits[STATE_OF[spec.name]], spec.name
         assert max(limits.values()) < definition(path)["TimeoutSeconds"]
-    limits = {name: state["TimeoutSeconds"] for name, state in tasks().items()}
-    assert max(limits.values()) < definition()["TimeoutSeconds"] == CHAT_SECONDS
+    assert definition()["TimeoutSeconds"] == LONGEST.chat
     assert SPECS["api"].seconds <= 29  # API Gateway's own limit
-    assert SPECS["turn"].seconds > 120  # a model call (CONTRACT 7)
+    assert LONGEST.call < SPECS["turn"].seconds < INVOCATION_SECONDS
+    assert LONGEST.state <= ANSWER_SECONDS < ANSWERS.seconds < SPECS["stream"].seconds < INVOCATION_SECONDS
+
+
+def test_a_turn_has_the_time_of_its_chat() -> None:
+    """From the input; an execution that an earlier release began has none in it, nor a long call."""
+    turn = tasks()["Turn"]
+    assert seconds_of(turn, {}) == ChatTimes().state == 150
+    for call in (120, 333, LONGEST.call):
+        assert seconds_of(turn, {"call_seconds": call}) == ChatTimes(call).state
 
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.name)
@@ -135,7 +156,7 @@ def test_a_turn_waits_for_its_own_function_as_for_the_model() -> None:
     throttled = tasks()["Turn"]["Retry"][0]
     assert throttled["ErrorEquals"] == [THROTTLED]
     waits = [min(2**attempt, throttled["MaxDelaySeconds"]) / 2 for attempt in range(throttled["MaxAttempts"])]
-    assert CHAT_SECONDS - LAST_CALL_SECONDS - 2 * throttled["MaxDelaySeconds"] < sum(waits) < CHAT_SECONDS
+    assert CHAT_SECONDS - ChatTimes().last_call - 2 * throttled["MaxDelaySeconds"] < sum(waits) < CHAT_SECONDS
 
 
 def test_the_workflow_waits_for_a_busy_model_outside_the_functions() -> None:

@@ -16,7 +16,7 @@ import pytest
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS, delete_conversation
 from dualtrack.chat.erase_user import begin_erasure
 from dualtrack.chat.sweep_deletions import sweep_deletions
-from dualtrack.requests import CHAT_SECONDS
+from dualtrack.chat_times import CHAT_SECONDS
 from dualtrack.storage.cache import StoredToken
 from dualtrack.storage.chats import chat_partition
 from dualtrack.storage.dynamo import to_wire

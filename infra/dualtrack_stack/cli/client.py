@@ -17,6 +17,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 from dualtrack.api.key_format import is_key
 from dualtrack.api.route import KEY_PATH
+from dualtrack.chat_times import LONGEST
 from dualtrack.frozen import freeze, loads, thaw
 from httpx_sse import SSEError, connect_sse
 
@@ -37,8 +38,8 @@ _TIMEOUT: Final = httpx.Timeout(35, connect=5)
 _STREAM_TIMEOUT: Final = httpx.Timeout(10, connect=5, read=45)
 _START_ATTEMPTS: Final = 3
 _STREAM_FAILURES: Final = 8
-# A chat lasts at most 15 minutes; a stream that is silent for longer will not end.
-_STALLED_SECONDS: Final = 16 * 60
+# A stream that is silent for longer than any chat lasts will not end.
+_STALLED_SECONDS: Final = LONGEST.chat + 60
 _CROWDED: Final = "Too many event streams are open; this one continues when another closes."
 _RETRY_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
 

@@ -25,7 +25,7 @@ from ministack import app as ministack
 from ministack.core import lambda_runtime, sigv4
 from ministack.core.iam_evaluator import ResolvedCredential, is_root_access_key, resolve_credential
 from ministack.core.router import extract_access_key_id
-from ministack.services import sts
+from ministack.services import stepfunctions, sts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     Config = dict[str, Any]
+    Task = Callable[[Config, Any, Any, Config], Any]
 
 HEALTH: Final = "/_ministack/health"
 _OWN_PATHS: Final = ("/_ministack/", "/_localstack/")
@@ -204,12 +205,25 @@ def secretly(issue: Callable[[Config], dict[str, str]], salt: bytes) -> Callable
     return issued
 
 
+def timed(execute: Task) -> Task:
+    """Runs a task whose ``TimeoutSeconds`` is an expression; the emulator only knows numbers."""
+
+    def executed(state: Config, given: Any, execution: Any, context: Config) -> Any:
+        if isinstance(state.get("TimeoutSeconds"), str):
+            seconds = stepfunctions._jsonata_state_field(state, "TimeoutSeconds", "number", given, context)
+            state = {**state, "TimeoutSeconds": seconds}
+        return execute(state, given, execution, context)
+
+    return executed
+
+
 def main() -> None:
     """Serve like the emulator's own command, with its settings from the environment."""
     origins, sys.argv[1:] = sys.argv[1:], []
     # before the module that invokes functions takes the name over from there
     issued = secretly(lambda_runtime.execution_credentials, secrets.token_bytes(32))
     lambda_runtime.execution_credentials = issued  # type: ignore[bad-assignment] # no keyword is used
+    stepfunctions._execute_task = timed(stepfunctions._execute_task)  # type: ignore[bad-assignment] # no keyword is used
     ministack.app = guarded(ministack.app, origins)
     ministack.main()
 

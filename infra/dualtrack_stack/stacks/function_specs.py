@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.chat_times import ANSWER_FUNCTION_SECONDS, TURN_SECONDS
 from dualtrack.settings import variables_of
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ _SPECS: Final = (
     FunctionSpec(
         "turn",
         "Makes one model call of a chat",
-        seconds=140,  # state Turn: 150 s
+        seconds=TURN_SECONDS,  # for the longest call; the state ends each chat's own
         memory=640,  # a cold start of 2.2 s, half as long again on other measurements (dualtrack_stack.first_token)
         layers=("base", "arguments", "claude"),
         environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "BEDROCK_SECRET", "ERROR_DETAILS"),
@@ -348,9 +349,9 @@ _SPECS: Final = (
     FunctionSpec(
         "stream",
         "Serves a chat's events, and OpenAI's API",
-        # the server closes a stream of events after 90 s, and an answer by OpenAI's API after 14 minutes; it cuts one
-        # whose client takes nothing 10 s before its lease ends
-        seconds=870,
+        # the server closes a stream of events after 90 s, an answer by OpenAI's API once the longest call is over, and
+        # cuts one whose client takes nothing 10 s before its lease ends
+        seconds=ANSWER_FUNCTION_SECONDS,
         memory=256,  # billed as long as a chat takes; its cold start is as long as that of `turn` (dualtrack_stack.first_token)
         # client tools and the schemas of answers are checked as a chat is admitted (patterns by pydantic's engine)
         layers=("base", "stream", "arguments"),

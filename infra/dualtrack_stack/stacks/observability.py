@@ -355,9 +355,9 @@ class Observability(Construct):
                 else "A fifth of the chats that ended in a quarter of an hour failed",
             ),
             "ChatsTimeOut": (
-                machine.metric_timed_out(period=_WINDOW),
+                self._own(CHATS, CHAT_ENDS, end="failed_timeout"),
                 1,
-                "A chat exceeded its 15 minutes: a step hangs, or waits for an unavailable model",
+                "A chat exceeded its time: a step hangs, or waits for an unavailable model",
             ),
             "SlowFirstText": (
                 self._own("turn", FIRST_TEXT_METRIC, "p95"),

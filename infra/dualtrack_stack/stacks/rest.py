@@ -13,6 +13,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 from dualtrack.api.attachments import BINARY_TYPES
 from dualtrack.api.route import OPENAI_PATH
+from dualtrack.chat_times import ANSWER_FUNCTION_SECONDS
 
 from dualtrack_stack.edge import PLAIN
 from dualtrack_stack.gateway import METHODS
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 STAGE_NAME: Final = ALIAS
 _EVENTS_SECONDS: Final = 130
-_ANSWER_SECONDS: Final = 870
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class Rest(Construct):
                 response_transfer_mode=apigateway.ResponseTransferMode.STREAM,
                 timeout=Duration.seconds(seconds),
             )
-            for seconds in (_EVENTS_SECONDS, _ANSWER_SECONDS)
+            for seconds in (_EVENTS_SECONDS, ANSWER_FUNCTION_SECONDS)
         )
         for method in METHODS:
             resource = self.rest.root.resource_for_path(method.path)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS
 from dualtrack.chat.sweep_deletions import sweep_deletions
+from dualtrack.chat_times import CHAT_SECONDS
 from dualtrack.clock import iso
 from dualtrack.ids import new_conversation_id
 from dualtrack.memory.records import QueryTrack, TrackBlock
-from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.conversations import Conversation
 from dualtrack.storage.dynamo import Action
 

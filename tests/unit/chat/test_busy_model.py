@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.cancel_chat import cancel_chat
+from dualtrack.chat_times import ChatTimes
 from dualtrack.clock import iso
 from dualtrack.models.trouble import BUSY as BUSY_WORDS
-from dualtrack.storage.chats import LAST_CALL_SECONDS
 
 from tests.drivers.invariants import account_faults, chat_faults
 from tests.drivers.world import World, make_world, ref_of
@@ -97,7 +97,7 @@ def test_the_calls_of_a_chat_that_never_gets_a_model(
     world.model.script.add({**BUSY, "retry_after": asked, "always": True})
     chat = world.start("Search.")
     assert wait_out(world, chat, draw) == {"turn": 1, "next": "failed", "calls": []}
-    last = chat.deadline - LAST_CALL_SECONDS
+    last = chat.deadline - ChatTimes().last_call
     assert last <= world.clock.now < last + 2
     assert most - 3 <= calls(world) <= most
     after = ended(world, chat)
@@ -114,7 +114,7 @@ def test_a_wait_says_its_try_and_until_when_the_chat_waits(world: World) -> None
     wait_out(world, chat)
     waits = [event.data for event in world.stores.log(chat).events() if event.event == "retrying"]
     assert [(wait["try"], wait["seconds"]) for wait in waits] == [(1, 4), (2, 54), (3, 16)]
-    assert {wait["until"] for wait in waits} == {iso(chat.deadline - LAST_CALL_SECONDS)}
+    assert {wait["until"] for wait in waits} == {iso(chat.deadline - ChatTimes().last_call)}
 
 
 def test_a_service_that_asks_for_more_than_the_chat_has_is_not_waited_for(world: World) -> None:
@@ -129,7 +129,7 @@ def test_a_service_that_asks_for_more_than_the_chat_has_is_not_waited_for(world:
 def test_a_wait_may_end_a_minute_after_the_last_call_was_due(world: World) -> None:
     world.model.script.add({**BUSY, "retry_after": 50}, {"match": "Search.", "text": "So far."})
     chat = world.start("Search.")
-    last = chat.deadline - LAST_CALL_SECONDS
+    last = chat.deadline - ChatTimes().last_call
     world.clock.now = last - 20.0
     outcome = turn(world, chat, draw=0.0)
     assert (outcome["next"], outcome["seconds"]) == ("wait", 50)
@@ -145,11 +145,11 @@ def test_no_chat_fails_while_it_has_time(world: World) -> None:
     """Busy until minute 11; the next call is the last one, and it is answered and charged."""
     world.model.script.add({**BUSY, "always": True})
     chat = world.start("Search.")
-    while world.clock.now < chat.deadline - LAST_CALL_SECONDS:
+    while world.clock.now < chat.deadline - ChatTimes().last_call:
         outcome = turn(world, chat)
         assert outcome["next"] == "wait"
         world.clock.sleep(outcome["seconds"])
-    assert world.clock.now < chat.deadline - LAST_CALL_SECONDS + 2
+    assert world.clock.now < chat.deadline - ChatTimes().last_call + 2
     world.model.script.clear()
     world.model.script.add({"match": "Search.", "text": "So far."})
     assert turn(world, chat)["next"] == "answered"
@@ -161,7 +161,7 @@ def test_no_chat_fails_while_it_has_time(world: World) -> None:
 def test_a_model_still_busy_then_fails_the_chat_uncharged_at_once(world: World) -> None:
     world.model.script.add({**BUSY, "always": True})
     chat = world.start("Search.")
-    world.clock.now = chat.deadline - LAST_CALL_SECONDS
+    world.clock.now = chat.deadline - ChatTimes().last_call
     assert turn(world, chat)["next"] == "failed"
     assert turn(world, chat)["next"] == "failed"
     assert calls(world) == 1

@@ -11,11 +11,12 @@ from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.chat_view import chat_json
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import Deployment, receipt_of
+from dualtrack.chat_times import LEAST_CALL_SECONDS
 from dualtrack.credits.account import FREE_CANCEL, FREE_CANCELS, FREE_CANCELS_SECONDS, TOO_MANY_CANCELS
 from dualtrack.credits.aws_cost import PRICES
 from dualtrack.errors import Superseded
 from dualtrack.events import turn_begins
-from dualtrack.models.protocol import CALL_SECONDS, ignore
+from dualtrack.models.protocol import ignore
 from dualtrack.models.receipt_data import Heard
 from dualtrack.models.turn import Usage
 from dualtrack.storage.chats import ChatStore
@@ -63,7 +64,7 @@ class Stopped:
         self,
         request: Mapping[str, Any],
         on_text: Callable[[str], None],
-        seconds: float = CALL_SECONDS,
+        seconds: float = LEAST_CALL_SECONDS,
         on_first: Callable[[FirstByte], None] = ignore,
         on_thought: Callable[[str], None] = ignore,
     ) -> ModelReply:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.run_turn import limit_of
+from dualtrack.chat_times import CHAT_SECONDS
 from dualtrack.profiles import all_profiles
-from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.chats import Chat
 from dualtrack.tool_values import ToolResult
 

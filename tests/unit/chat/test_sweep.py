@@ -11,9 +11,9 @@ import pytest
 from dualtrack.chat.new_chat import NewChat
 from dualtrack.chat.start_chat import start_chat
 from dualtrack.chat.sweep import Swept, sweep
+from dualtrack.chat_times import CHAT_SECONDS
 from dualtrack.errors import TookTooLong
 from dualtrack.ids import RecordId, chat_of_execution, execution_name
-from dualtrack.requests import CHAT_SECONDS
 from dualtrack.runtime.time_limit import within
 from dualtrack.storage.dynamo import put, transact, update
 from dualtrack.storage.history import record_key

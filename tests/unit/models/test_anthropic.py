@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import math
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +15,11 @@ from dualtrack.models.turn import Usage
 from dualtrack_stack.local.loopback import serve_in_thread
 from pydantic import BaseModel
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from dualtrack.models.protocol import Model
     from starlette.requests import Request
@@ -146,3 +149,36 @@ def test_an_error_inside_a_stream_may_say_that_the_service_is_busy() -> None:
                 WAYS["stream"](model)
             kinds[kind] = getattr(raised.value, "reason", "")
     assert kinds == {"overloaded_error": "overloaded", "rate_limit_error": "rate_limited", "api_error": ""}
+
+
+BEGUN = (
+    ("message_start", {"message": {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None,
+        "stop_sequence": None, "usage": {"input_tokens": 7, "output_tokens": 1},
+    }}),
+    ("content_block_start", {"index": 0, "content_block": {"type": "text", "text": ""}}),
+)  # fmt: skip
+PIECE = ("content_block_delta", {"index": 0, "delta": {"type": "text_delta", "text": "word "}})
+
+
+def _event(kind: str, data: dict[str, Any]) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **data})}\n\n".encode()
+
+
+async def _without_end() -> AsyncIterator[bytes]:
+    for kind, data in BEGUN:
+        yield _event(kind, data)
+    while True:
+        yield _event(*PIECE)
+        await asyncio.sleep(0.01)
+
+
+def test_an_answer_that_takes_too_long_is_cut_where_it_is() -> None:
+    """It is neither lost nor made again; its tokens are what has come, since the service says them at its end."""
+    pieces: list[str] = []
+    with answering(StreamingResponse(_without_end(), media_type="text/event-stream")) as (model, paths):
+        reply = model.stream(REQUEST, pieces.append, 3)
+    assert reply.stop_reason == "max_tokens"
+    assert reply.content[0]["text"] == "".join(pieces)
+    assert reply.usage == Usage(7, math.ceil(len("".join(pieces)) / 4))
+    assert len(paths) == 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 import httpx
+from dualtrack.chat_times import LONGEST
 from dualtrack.ids import chat_of_execution
 from dualtrack.settings import DEFAULTS
 
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from dualtrack_stack.settings import Configuration
 
 FindingState = Literal["ok", "note", "wrong", "unknown"]
-STUCK_SECONDS: Final = 20 * 60.0
-"""A chat lasts at most 15 minutes (CONTRACT 7), and the sweep ends remaining ones within five."""
+STUCK_SECONDS: Final = LONGEST.chat + 5 * 60.0
+"""No chat lasts longer (CONTRACT 7), and the sweep ends remaining ones within five minutes."""
 _QUEUES: Final = (
     ("Queue of undelivered events", "UndeliveredQueueUrl"),
     ("Queue of failures", "FailedQueueUrl"),

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.chat_times import LONGEST
+
 from dualtrack_stack.cli.aws.account import plainly
 from dualtrack_stack.cli.aws.facts import prefix
 from dualtrack_stack.cli.target import Missing
@@ -22,8 +24,8 @@ if TYPE_CHECKING:
     from dualtrack_stack.cli.aws.account import AwsAccount
     from dualtrack_stack.cli.aws.facts import Stack
 
-QUIET: Final = timedelta(minutes=30)
-"""A chat has 15 minutes (CONTRACT 7), and the steps that end it another 15."""
+QUIET: Final = timedelta(seconds=LONGEST.chat + 15 * 60)
+"""The longest chat (CONTRACT 7), and the steps that end it another 15 minutes."""
 
 _MACHINES: Final = ("StateMachineArn", "CorpusMachineArn")
 _CALLED: Final = re.compile(r":function:([\w-]+):(\d+)")

@@ -9,15 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-CHAT_SECONDS: Final = 15 * 60
-"""How long a chat may take: the time of its workflow, the lease of its conversation, the deadline of the sweep."""
-
 MAX_PAUSE_SECONDS: Final = 30 * 86_400
 """How long a chat may wait for a decision at most."""
 
 AFTER_PAUSE_SECONDS: Final = 26 * 3600
 """How much longer than a pause everything lives that a paused chat needs: the sweep that ends it may be late, the chat
-goes on for up to 15 minutes, and its events can be read for 24 hours after it."""
+goes on for up to half an hour, and its events can be read for 24 hours after it."""
 
 KEPT_FOR_PAUSES: Final = MAX_PAUSE_SECONDS + 10 * 86_400
 """How long what chats pin is kept at least, counted from the last pause of a chat that has it pinned."""

@@ -18,7 +18,7 @@ from dualtrack.memory.refused_files import without_file, without_files
 from dualtrack.memory.sending import Sending
 from dualtrack.memory.summaries import summary_requests
 from dualtrack.memory.view import SentRequest, View, build
-from dualtrack.models.protocol import CALL_SECONDS, ignore
+from dualtrack.models.protocol import ignore
 from dualtrack.models.receipt_data import Heard
 from dualtrack.models.refusals import named_file
 from dualtrack.models.thinking import without_thinking
@@ -140,9 +140,10 @@ def _ask(run: TurnAttempt, request: Mapping[str, Any], writer: DeltaWriter) -> M
     asked_at = time.monotonic()
     write = ignore if run.output is not None else writer.write
     on_text = _reporting_first_text(write, run.told.first_text, asked_at)
-    reply = run.model.stream(request, on_text, on_first=writer.begin, on_thought=writer.think)
+    seconds = run.chat.call_seconds
+    reply = run.model.stream(request, on_text, seconds, writer.begin, writer.think)
     again = without_thinking(request, run.profile.max_tokens) if reply.is_thought_alone else None
-    left = CALL_SECONDS - (time.monotonic() - asked_at)
+    left = seconds - (time.monotonic() - asked_at)
     if again is None or left < _LEAST_SECONDS:
         return reply
     try:

@@ -17,6 +17,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.turn_request import call_fields
+from dualtrack.chat_times import ChatTimes, call_seconds
 from dualtrack.credits.keys import NANO
 from dualtrack.memory.digest_writing import DIGEST_CALL_TOKENS
 from dualtrack.memory.joint_summaries import MOST_AT_ONCE
@@ -40,8 +41,8 @@ CHAT_DOLLARS: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class CostSettings:
-    """What a deployment sets for the cost of chats. ``model``: of turns; ``max_cost``: the cost cap in dollars a chat,
-    0 for none."""
+    """What a deployment sets for the cost and the time of chats. ``model``: of turns; ``max_cost``: the cost cap in
+    dollars a chat, 0 for none."""
 
     model: str = ""
     summaries: SummarySettings = field(default_factory=SummarySettings)
@@ -76,6 +77,13 @@ def _most_of_title(model: str, settings: SummarySettings) -> float:
     model = settings.model or model
     written = short_fields(model, TITLE_TOKENS, settings.thinking)["max_tokens"]
     return most_of_a_single_call(model, TITLE_PROMPT_TOKENS, written)
+
+
+def chat_times(profile: Profile, settings: CostSettings) -> ChatTimes:
+    """How long the parts of a chat of this profile may take: a call as long as its tokens need."""
+    model = profile.model or settings.model
+    fields = call_fields(profile, model, profile.max_tokens, settings.summaries.thinking)
+    return ChatTimes(call_seconds(fields["max_tokens"]))
 
 
 def most_of_turn(model: str, profile: Profile, thinking: Thinking) -> float:

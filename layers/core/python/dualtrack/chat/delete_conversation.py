@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.cancel_chat import freed, is_paused
 from dualtrack.chat.end_chat import TIMED_OUT, ChatFailure, end_chat
+from dualtrack.chat_times import INVOCATION_SECONDS
 from dualtrack.errors import ApiError, Contended, conversation_busy, not_found
-from dualtrack.requests import CHAT_SECONDS, ChatRef
+from dualtrack.requests import ChatRef
 from dualtrack.runtime.time_limit import time_for
 from dualtrack.storage.deletions import Deletion
 from dualtrack.storage.digests import digest_number
@@ -34,9 +35,10 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import DeletionStores
 
 _LATE_SECONDS: Final = 60
-WRITERS_SECONDS: Final = CHAT_SECONDS + _LATE_SECONDS
-"""After this time, every writer that was active when something was hidden has written or is dead: the time of a chat
-and of one more step."""
+WRITERS_SECONDS: Final = INVOCATION_SECONDS + _LATE_SECONDS
+"""After this time, every writer that was active when something was hidden has written or is dead: a step that begins
+later finds the chat's log closed. What a chat has left is looked at again after its own deadline, which may be
+later."""
 
 _REQUEST_SECONDS: Final = 30
 """Time limit of the request that deletes; after that the sweep continues."""

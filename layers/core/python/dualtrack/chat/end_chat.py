@@ -43,7 +43,6 @@ from dualtrack.models.receipt_data import begun_before
 from dualtrack.models.trouble import BUSY, ErrorDetails, unreachable, without_key
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import UTILITY, all_profiles, whole_characters
-from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.chats import ENDED, with_summaries, with_usage
 from dualtrack.storage.conversation_words import WORDS
 from dualtrack.storage.conversations import aside_action
@@ -387,7 +386,7 @@ def _after(end: _End, change: AccountChange) -> Chat:
     how, chat = end.how, end.chat
     if chat.status == "paused":  # from now on its deadline is again when its last late writer is dead
         by: DecidedBy | Literal["cancelled"] = "expired" if how == CAP_REACHED else "cancelled"
-        chat = replace(pause_over(chat, by, end.now), deadline=int(end.now) + CHAT_SECONDS)
+        chat = replace(pause_over(chat, by, end.now), deadline=int(end.now) + chat.times.chat)
     return replace(
         chat,
         status=_status(how),

@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING
 from dualtrack.ids import execution_name
 
 if TYPE_CHECKING:
-    from dualtrack.requests import ChatRef
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat
 
 
-def start_execution(executions: Executions, ref: ChatRef, number: int = 1) -> None:
-    """Start an execution of the chat behind turn ``ref.turn``; does nothing if it exists."""
+def start_execution(executions: Executions, chat: Chat) -> None:
+    """Start the chat's current execution; does nothing if it exists. Its input has the time of a model call too, from
+    which the state machine has the time of the step that makes it."""
     execution_input = {
-        "user": ref.user,
-        "chat_id": ref.chat_id,
-        "conversation_id": ref.conversation_id,
-        "turn": ref.turn,
+        "user": chat.user,
+        "chat_id": chat.chat_id,
+        "conversation_id": chat.conversation_id,
+        "turn": chat.entry,
+        "call_seconds": chat.call_seconds,
     }
-    executions.start(execution_name(ref.chat_id, number), execution_input)
+    executions.start(execution_name(chat.chat_id, chat.execution), execution_input)
 
 
 def stop_execution(executions: Executions, chat_id: str, number: int) -> None:

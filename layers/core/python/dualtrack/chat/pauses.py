@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from dualtrack.clock import iso
 from dualtrack.models.receipt_data import EndedPause
-from dualtrack.requests import CHAT_SECONDS
 from dualtrack.storage.chats import Pause, calls_to_run
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def resumed(chat: Chat, turn: RecordedTurn, by: DecidedBy, now: float) -> Chat:
     return replace(
         pause_over(chat, by, now),
         status="running",
-        deadline=int(now) + CHAT_SECONDS,
+        deadline=int(now) + chat.times.chat,
         execution=chat.execution + 1,
         pause=pause,
     )

@@ -21,7 +21,7 @@ from dualtrack.chat.pay_calls import CallPayment, calls_begin, pay_calls
 from dualtrack.chat.tool_results import outside_events, result_from_outside
 from dualtrack.credits.account import HoldRefusal
 from dualtrack.events import resumed as resumed_event
-from dualtrack.requests import AFTER_PAUSE_SECONDS, ChatRef
+from dualtrack.requests import AFTER_PAUSE_SECONDS
 from dualtrack.storage.past_writes import write_past
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _resume(
 
     def hold(account: Account) -> AccountChange | HoldRefusal:
         needed = chat.costs.in_all if chat.costs else 0
-        return account.resume(chat.chat_id, classes, chat.documentation_paid, now, needed)
+        return account.resume(chat.chat_id, classes, chat.documentation_paid, now, needed, chat.times.longer)
 
     def paid(change: AccountChange) -> tuple[CallPayment, Chat]:
         calls = pay_calls(decided.calls, approved, change.fits)
@@ -170,8 +170,7 @@ def start_again(executions: Executions, chat: Chat) -> None:
     the decision is recorded."""
     if chat.status != "running" or chat.pause is None or chat.turn != chat.pause.turn:
         return
-    ref = ChatRef(chat.user, chat.chat_id, chat.conversation_id, chat.entry)
     try:
-        start_execution(executions, ref, chat.execution)
+        start_execution(executions, chat)
     except Exception:  # noqa: BLE001 - whatever it is
         _log.exception("%s goes on with the next sweep", chat.chat_id)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 from dualtrack.chat.agent import agent_of, on_deployed_model
 from dualtrack.chat.ask_model import FOR_ITS_CONTENT, ask_model, delta_writer, is_forced_to_fit, is_read_again
 from dualtrack.chat.cost_hold import CHAT_DOLLARS, most_of_turn
-from dualtrack.chat.end_chat import CUT_OFF, INCOMPLETE, MODEL_BUSY, ChatFailure, end_chat
+from dualtrack.chat.end_chat import CUT_OFF, INCOMPLETE, MODEL_BUSY, TIMED_OUT, ChatFailure, end_chat
 from dualtrack.chat.pause_chat import pause_chat
 from dualtrack.chat.query_state import QueryState, pinned_query
 from dualtrack.chat.record_turn import call_of, record_turn
@@ -49,11 +49,10 @@ from dualtrack.models.cost_cap import asked_dollars, cut_dollars, is_spent, lowe
 from dualtrack.models.fit_answer import fitting
 from dualtrack.models.forced_output import forced_schema
 from dualtrack.models.prices import dollars
-from dualtrack.models.protocol import CALL_SECONDS
 from dualtrack.models.receipt_data import EarlierTries, begun_before, has_begun
 from dualtrack.models.trouble import refusal
 from dualtrack.models.turn import ROUNDS_DONE, SECOND_ANSWER, LastCallReason, ToolCall, TurnDecision, decide
-from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run
+from dualtrack.storage.chats import Chat, RecordedTurn, calls_to_run
 from dualtrack.storage.conversations import allowed_in
 from dualtrack.text import cautious_tokens
 from dualtrack.tools.approval import gate
@@ -162,6 +161,9 @@ def _attempt(
         return outcome
     if newest is None:
         raise ChatClosed(ref.chat_id)
+    if stores.clock() >= chat.deadline:
+        end_chat(stores, ref, TIMED_OUT, told.ended)
+        return _outcome(ref.turn + 1, "failed")
     if seconds := still_to_wait(newest, ref.turn + 1, stores.clock()):
         return _wait_outcome(ref.turn, seconds)
     agent = agent_of(stores.agents, chat, settings.deployed)
@@ -238,7 +240,7 @@ def limit_of(
         return chat.limit
     if turn > profile.max_turns:
         return "max_turns" if profile.after_max_turns == "limit" else ROUNDS_DONE
-    if now >= chat.deadline - LAST_CALL_SECONDS:
+    if now >= chat.deadline - chat.times.last_call:
         return "timeout"
     return "max_cost" if is_capped else ""
 
@@ -294,7 +296,7 @@ def _call_or_wait(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutc
     try:
         return _call_model(run, turns)
     except ModelBusy as busy:
-        now, last = run.stores.clock(), run.chat.deadline - LAST_CALL_SECONDS
+        now, last = run.stores.clock(), run.chat.deadline - run.chat.times.last_call
         tries = run.before.tries + 1
         seconds = seconds_to_wait(busy.seconds, tries, last - now, run.waiting.draw())
         if not seconds:
@@ -362,7 +364,7 @@ def _fitting(run: TurnAttempt, said: ModelAnswer, decision: TurnDecision) -> Tur
     """The decision on an answer that has to fit a schema. It is asked for again only while time and dollars are left:
     the chat's deadline and its cap hold for the second answer, too."""
     cost = dollars(run.agent.model, said.reply.usage)
-    is_in_time = run.stores.clock() < run.chat.deadline - CALL_SECONDS - _SECOND_ANSWER_SECONDS
+    is_in_time = run.stores.clock() < run.chat.deadline - run.chat.call_seconds - _SECOND_ANSWER_SECONDS
     may_ask_again = is_in_time and cost <= run.spare
     return fitting(decision, run.output, run.limit, run.chat.limit, may_ask_again=may_ask_again)
 

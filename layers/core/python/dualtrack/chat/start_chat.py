@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.chat.attached_files import attached_files
 from dualtrack.chat.chat_base import base_of, free_base, in_the_way, made_with
 from dualtrack.chat.continued import answer_to_continue, words_of_continuing
-from dualtrack.chat.cost_hold import CostSettings, cost_hold
+from dualtrack.chat.cost_hold import CostSettings, chat_times, cost_hold
 from dualtrack.chat.delete_conversation import delete_leftovers, note_conversation
 from dualtrack.chat.end_chat import ChatFailure, end_chat
 from dualtrack.chat.executions import start_execution
@@ -37,7 +37,7 @@ from dualtrack.memory.titles import title_of
 from dualtrack.models.receipt_data import ReceiptData
 from dualtrack.notices import cap_reached
 from dualtrack.profiles import profile_named, profile_of
-from dualtrack.requests import CHAT_SECONDS, ChatRef
+from dualtrack.requests import ChatRef
 from dualtrack.storage.api_requests import REPEAT, FirstRequest
 from dualtrack.storage.bodies import INLINE_LIMIT, body_of, partition
 from dualtrack.storage.chats import Chat
@@ -79,7 +79,7 @@ def first_chat(stores: AdmissionStores, executions: Executions, user: str, repea
     if chat is None:
         raise not_found("The chat of this Idempotency-Key was deleted.")
     if chat.status == "running" and chat.turn == 0:
-        start_execution(executions, ChatRef(user, chat.chat_id, chat.conversation_id))
+        start_execution(executions, chat)
     return chat
 
 
@@ -140,7 +140,7 @@ def _has_come_again(refusal: Exception) -> bool:
 def _start(stores: AdmissionStores, executions: Executions, chat: Chat, repeat: Repeat | None) -> None:
     ref = ChatRef(chat.user, chat.chat_id, chat.conversation_id)
     try:
-        start_execution(executions, ref)
+        start_execution(executions, chat)
     except Exception as error:
         end_chat(
             stores, ref, ChatFailure("unavailable", "The chat could not be started. Nothing was charged.")
@@ -207,7 +207,7 @@ class _Admission:
 def _hold(admission: _Admission, account: Account) -> AccountChange | HoldRefusal:
     chat = admission.chat
     key = UnderKey(chat.key_id, chat.costs.in_all) if chat.costs else None
-    return account.hold(chat.chat_id, chat.held, admission.now, key)
+    return account.hold(chat.chat_id, chat.held, admission.now, key, chat.times.longer)
 
 
 def _account(stores: AdmissionStores, admission: _Admission, upgrade_message: str) -> Account:
@@ -278,6 +278,8 @@ def _admission(
     conversation = base if base and not new.past else made_with(stores, new, base, now)
     tools, query_no = _tools(stores, new, conversation), conversation.queries + 1
     titled = conversation.is_titled_after(query_no)
+    profile = profile_of(conversation.profile)
+    times = chat_times(profile, costs)
     chat = Chat(
         user=new.user,
         chat_id=new_chat_id(),
@@ -285,14 +287,15 @@ def _admission(
         query=query_no,
         profile=conversation.profile,
         created_at=iso(now),
-        deadline=int(now) + CHAT_SECONDS,
+        deadline=int(now) + times.chat,
+        call_seconds=times.call,
         held=chat_price(conversation.profile),
         spent=ReceiptData(),
         account=new.payer if new.payer != new.user else "",
         key_id=new.key_id,
         schedule_id=new.schedule_id,
         tells=stores.webhooks.tells(new.payer or new.user) and not new.is_task,
-        costs=cost_hold(profile_of(conversation.profile), costs, titled=titled) if new.key_id else None,
+        costs=cost_hold(profile, costs, titled=titled) if new.key_id else None,
         memory=ChatMemory(conversation.costs_so_far),
         instructed=bool(new.instructions),
         ancestry=conversation.ancestry,

@@ -22,7 +22,7 @@ from dualtrack.chat.end_chat import CAP_REACHED, INCOMPLETE, TIMED_OUT, end_chat
 from dualtrack.chat.executions import start_execution, status_of, stop_execution
 from dualtrack.chat.expire_pause import expire_pause
 from dualtrack.errors import ApiError, Gone
-from dualtrack.requests import CHAT_SECONDS, ChatRef
+from dualtrack.requests import ChatRef
 from dualtrack.runtime.time_limit import within
 from dualtrack.storage.dynamo import ConditionFailed
 
@@ -131,7 +131,7 @@ def _needed(stores: ChatStores, executions: Executions, ended: OnEnd, chat: Chat
         return None
     if status is not None:
         return partial(_end_orphan, stores, ended, chat, status)
-    if now < chat.deadline - CHAT_SECONDS + STARTING_SECONDS:
+    if now < chat.deadline - chat.times.chat + STARTING_SECONDS:
         return None
     return partial(_start, executions, chat)
 
@@ -165,7 +165,7 @@ def _end_orphan(stores: ChatStores, ended: OnEnd, chat: Chat, status: str) -> st
 
 
 def _start(executions: Executions, chat: Chat) -> str:
-    start_execution(executions, _ref(chat), chat.execution)
+    start_execution(executions, chat)
     return "started"
 
 

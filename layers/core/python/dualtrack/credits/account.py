@@ -22,6 +22,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
+from dualtrack.chat_times import CHAT_SECONDS
 from dualtrack.clock import day_of, iso
 from dualtrack.codec import APART, TEXT, stored
 from dualtrack.credits.keys import (
@@ -39,7 +40,6 @@ from dualtrack.credits.keys import (
 )
 from dualtrack.credits.plans import CHAT_PRICE, DEFAULT_PLAN, PLANS, Plan, price_calls, upgrade
 from dualtrack.errors import ApiError, invalid_request, not_found
-from dualtrack.requests import CHAT_SECONDS
 from dualtrack.vocabulary import CapName, MovementKind, PlanName
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 
 
 HOLD_SECONDS: Final = CHAT_SECONDS + 10 * 60
-"""A chat lasts at most 15 minutes, its hold at most 10 more (CONTRACT 7, 8); after that the hold is dead."""
+"""Most chats last at most 15 minutes, and a hold 10 more (CONTRACT 7, 8); after that it is dead. That of a chat that
+may take longer begins so much later (`Hold.at`)."""
 
 MAX_OPEN_HOLDS: Final = 200
 """Bounds the size of the account item (about 70 bytes a hold). More chats at once are refused with 429. Dead holds
@@ -106,7 +107,8 @@ class CreditPart:
 class Hold:
     """What a chat has reserved at ``at`` (epoch seconds): credits by source, and under its API key credits and dollars
     by day. A chat by a key that is answered holds no credits any more, but dollars for its summaries and its digest.
-    Of a paused chat ``at`` is when what it needs may go: later than the end of its pause."""
+    Of a paused chat ``at`` is when what it needs may go: later than the end of its pause. Of one that may take longer
+    than most chats it is so much later than the beginning."""
 
     at: int
     parts: tuple[CreditPart, ...]
@@ -299,9 +301,10 @@ class Account:
     # ── decisions ─────────────────────────────────────────────────────────────────────────────
 
     def hold(
-        self, chat_id: str, amount: int, now: float, key: UnderKey | None = None
+        self, chat_id: str, amount: int, now: float, key: UnderKey | None = None, longer: int = 0
     ) -> AccountChange | HoldRefusal:
-        """Reserve the credits that a chat needs to start, and under a key the most that it may cost; all or nothing."""
+        """Reserve the credits that a chat needs to start, and under a key the most that it may cost; all or nothing.
+        ``longer``: the seconds that it may take more than most chats."""
         _check_amount(amount)
         available = self.available(now)
         if amount > available:
@@ -309,7 +312,7 @@ class Account:
         if len(self.holds) - len(self.dead_holds(now)) >= MAX_OPEN_HOLDS and chat_id not in self.holds:
             return HoldRefusal(amount, available, now, "holds")
         refused = self._refused_by(key, amount, now) if key else None
-        return refused or self._take(chat_id, amount, now, key)
+        return refused or self._take(chat_id, amount, now, key, longer)
 
     def _refused_by(self, key: UnderKey, amount: int, now: float) -> HoldRefusal | None:
         current = self.at(now)
@@ -365,8 +368,9 @@ class Account:
         documentation_paid: bool,
         now: float,
         nanodollars: int = 0,
+        longer: int = 0,
     ) -> AccountChange | HoldRefusal:
-        """The chat's hold lives as long as any from ``now`` on, and takes the price of the approved ``calls``, as
+        """The chat's hold lives as long as it would from ``now`` on, and takes the price of the approved ``calls``, as
         `hold_tools` does. Under a key it holds ``nanodollars`` again, or is refused: a key that was revoked meanwhile
         lets its chats run to their end."""
         hold = self._running(chat_id, now)
@@ -377,7 +381,7 @@ class Account:
         if missing and (refused := current._refused_by_cap(UnderKey(hold.key_id, missing), 0, now)):
             return refused
         parts = (KeyPart(current.day, 0, missing),) if missing else ()
-        running = current._held_from(chat_id, hold, now, now, parts, RESUMED)
+        running = current._held_from(chat_id, hold, now + longer, now, parts, RESUMED)
         held = running.account.hold_tools(chat_id, calls, documentation_paid, now)
         return replace(held, movements=running.movements + held.movements)
 
@@ -395,14 +399,16 @@ class Account:
         line = Movement("hold", 0, 0, now, chat_id, reason, key_id=hold.key_id, key_parts=more)
         return replace(current, holds=_with(current.holds, chat_id, moved))._moved(line)
 
-    def _take(self, chat_id: str, amount: int, now: float, key: UnderKey | None = None) -> AccountChange:
+    def _take(
+        self, chat_id: str, amount: int, now: float, key: UnderKey | None = None, longer: int = 0
+    ) -> AccountChange:
         """Hold an amount that fits, allowance before pack; this also expires some dead holds."""
         if not amount:
             return AccountChange(self)
         expired = self.expire(now, first=chat_id)
         account = expired.account
         parts = _split(amount, account._allowance_left(now), account.day)
-        old = account.holds.get(chat_id, Hold(int(now), (), key.key_id if key else ""))
+        old = account.holds.get(chat_id, Hold(int(now) + longer, (), key.key_id if key else ""))
         key_parts = (KeyPart(account.day, amount, key.nanodollars if key else 0),) if old.key_id else ()
         hold = replace(old, parts=_merged(old.parts + parts), key_parts=merged(old.key_parts + key_parts))
         held = replace(account, holds=_with(account.holds, chat_id, hold))

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 
+from dualtrack.chat_times import LEAST_CALL_SECONDS
 from dualtrack.errors import DualtrackError, ModelBusy, ModelRefused, ModelUnavailable
 from dualtrack.models.anthropic_sdk import Anthropic, anthropic
 from dualtrack.models.busy import asked_seconds, busy_reason
-from dualtrack.models.protocol import CALL_SECONDS, ignore
+from dualtrack.models.protocol import ignore
 from dualtrack.models.reading import Reading, thought_in
 from dualtrack.models.trouble import own_words
 from dualtrack.models.turn import FirstByte, Usage
@@ -52,20 +53,23 @@ class Claude:
         self,
         request: Mapping[str, Any],
         on_text: Callable[[str], None],
-        seconds: float = CALL_SECONDS,
+        seconds: float = LEAST_CALL_SECONDS,
         on_first: Callable[[FirstByte], None] = ignore,
         on_thought: Callable[[str], None] = ignore,
     ) -> ModelReply:
         """A model call, as `dualtrack.models.protocol.Model.stream`.
 
-        A stream that ends without a stop reason, or takes longer than ``seconds``, counts as interrupted.
+        A stream that ends without a stop reason, or is silent for two minutes, counts as interrupted. One that still
+        writes after ``seconds`` is cut.
         """
         asked_at = time.monotonic()
         deadline, first_at = asked_at + seconds, 0.0
         reading = Reading()
         with (
             errors_of_the_service(),
-            self.client.messages.create(**request, stream=True, timeout=_timeout(seconds)) as events,
+            self.client.messages.create(
+                **request, stream=True, timeout=_timeout(min(seconds, LEAST_CALL_SECONDS))
+            ) as events,
         ):
             for event in events:
                 first_at = first_at or (time.monotonic() if event.type == "content_block_delta" else 0.0)
@@ -75,8 +79,9 @@ class Claude:
                     on_thought(thought)
                 if event.type == "message_start":
                     on_first(FirstByte(event.message.model, reading.usage))
-                if time.monotonic() > deadline:
-                    raise ModelUnavailable(f"The model did not finish within {seconds:.0f} seconds.")
+                if time.monotonic() > deadline and reading.stop_reason is None:
+                    reading.cut()
+                    break
         if reading.stop_reason is None:
             raise ModelUnavailable("The model's stream was cut.")
         return replace(reading.reply(), first_seconds=round(first_at - asked_at, 3) if first_at else None)

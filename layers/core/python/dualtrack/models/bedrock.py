@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import boto3
 
+from dualtrack.chat_times import LEAST_CALL_SECONDS
 from dualtrack.errors import ModelUnavailable
 from dualtrack.models.anthropic import Claude, errors_of_the_service, usage_of
 from dualtrack.models.anthropic_sdk import anthropic
-from dualtrack.models.protocol import CALL_SECONDS, ignore
+from dualtrack.models.protocol import ignore
 from dualtrack.models.providers import bedrock_model, bedrock_region
 from dualtrack.models.thinking import thinks
 from dualtrack.runtime.on_demand import on_demand
@@ -49,7 +50,7 @@ class BedrockClaude:
         self,
         request: Mapping[str, Any],
         on_text: Callable[[str], None],
-        seconds: float = CALL_SECONDS,
+        seconds: float = LEAST_CALL_SECONDS,
         on_first: Callable[[FirstByte], None] = ignore,
         on_thought: Callable[[str], None] = ignore,
     ) -> ModelReply:

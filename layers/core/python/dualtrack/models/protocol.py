@@ -8,7 +8,9 @@ come from `dualtrack.models.thinking`. All three methods raise `ModelUnavailable
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from dualtrack.chat_times import LEAST_CALL_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,9 +18,6 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from dualtrack.models.turn import FirstByte, ModelReply, Usage
-
-CALL_SECONDS: Final = 120.0
-"""Time limit of a turn's model call (CONTRACT 7)."""
 
 Form = TypeVar("Form", bound="BaseModel")
 
@@ -34,12 +33,13 @@ class Model(Protocol):
         self,
         request: Mapping[str, Any],
         on_text: Callable[[str], None],
-        seconds: float = CALL_SECONDS,
+        seconds: float = LEAST_CALL_SECONDS,
         on_first: Callable[[FirstByte], None] = ignore,
         on_thought: Callable[[str], None] = ignore,
     ) -> ModelReply:
         """A turn. ``on_first`` is called once, as the answer begins; ``on_text`` and ``on_thought`` get every piece of
-        text and of readable thinking as it arrives. All may raise to stop."""
+        text and of readable thinking as it arrives. All may raise to stop. An answer that takes longer than
+        ``seconds`` is cut there, as one that ``max_tokens`` cuts."""
 
     def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
         """The text of a short answer, and its tokens."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import freeze, strict_loads
 from dualtrack.models.turn import ModelReply, Usage
-from dualtrack.text import clean
+from dualtrack.text import clean, tokens_of
 
 if TYPE_CHECKING:
     from anthropic.types import RawMessageStreamEvent
@@ -77,6 +77,12 @@ class Reading:
         ]
         kept = [block for block in blocks if block["type"] != "text" or block["text"].strip()]
         return ModelReply(freeze(kept), str(self.stop_reason), self.usage, freeze(broken))
+
+    def cut(self) -> None:
+        """End the answer here, as ``max_tokens`` would have; what it has cost so far is estimated by what has come."""
+        self.stop_reason = "max_tokens"
+        written = sum(len(part) for pieces in self._pieces for parts in pieces.values() for part in parts)
+        self._usage["output_tokens"] = max(self._usage.get("output_tokens", 0), tokens_of(written))
 
     def _add(self, index: int, delta: Any) -> str:
         if not 0 <= index < len(self._blocks):

@@ -37,7 +37,7 @@ CHATS: Final = "chat"
 ENDS: Final = (
     "max_turns", "insufficient_credits", "max_tokens", "context_window", "timeout", "max_cost", "refusal",
     "invalid_output",
-    "failed_internal", "failed_unavailable", "failed_timeout", "failed_model_busy",
+    "failed_internal", "failed_unavailable", "failed_timeout", "failed_model_busy", "failed_invalid_request",
 )  # fmt: skip
 """Every end but `complete` and `cancelled`: another stop reason, or an error code."""
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from botocore.exceptions import ClientError
 
+from dualtrack.chat_times import ChatTimes
 from dualtrack.codec import APART, TEXT, As, decode, dump, encode, load, stored
 from dualtrack.errors import Gone, Superseded
 from dualtrack.frozen import freeze, loads
@@ -60,9 +61,6 @@ if TYPE_CHECKING:
     from dualtrack.frozen import JsonObject
     from dualtrack.storage.bodies import BodyStore, StoredBody, Write
     from dualtrack.storage.dynamo import Item
-
-LAST_CALL_SECONDS: Final = 4 * 60
-"""A model call that begins in this time before the deadline is the chat's last one (CONTRACT 7)."""
 
 ENDED: Final = frozenset({"done", "failed", "cancelled"})
 """The statuses that nothing follows."""
@@ -170,11 +168,18 @@ class Chat:
     """A copy of the conversation's ancestry, so that a step of a fork needs no further read to find its past."""
     client_tools: str = ""
     """The pointer of the tools that its client runs (`ChatStore.client_tools`); empty for none."""
+    call_seconds: int = 120
+    """How long one of its model calls may take (`dualtrack.chat_times`)."""
 
     @property
     def pk(self) -> str:
         """The chat's partition."""
         return chat_partition(self.user, self.chat_id)
+
+    @property
+    def times(self) -> ChatTimes:
+        """How long its parts may take."""
+        return ChatTimes(self.call_seconds)
 
     @property
     def payer(self) -> str:
