@@ -1,7 +1,7 @@
-"""The page's size and first paint, without a stack: the sign-in page, nothing cached.
+"""The page's size and first paint through a stack's front: the sign-in page, nothing cached.
 
-``uv run --group test python -m bench.page_load [ROUNDS]``. Bytes are uncompressed (CloudFront compresses them).
-Needs Chromium (``bash .ci/install_chromium.sh``).
+``uv run --group test python -m bench.page_load [ROUNDS] [URL]``, beside ``uv run dualtrack dev``. Bytes are
+uncompressed (CloudFront compresses them). Needs Chromium (``bash .ci/install_chromium.sh``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import sys
 from typing import TYPE_CHECKING
 
 from tests.clients.browser import chromium
-from tests.servers.page_parts import serve_page_parts
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Response
@@ -35,8 +34,8 @@ def measure(browser: Browser, url: str) -> tuple[float, int, int]:
 def main() -> None:
     """Print the median and the extremes."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
-    with serve_page_parts() as parts, chromium() as browser:
-        url = parts.removesuffix("parts") + "index.html"
+    url = sys.argv[2] if len(sys.argv) > 2 else "http://127.0.0.1:8000"
+    with chromium() as browser:
         loads = [measure(browser, url) for _ in range(rounds)]
     paints = sorted(paint for paint, _, _ in loads)
     _, files, weight = loads[-1]

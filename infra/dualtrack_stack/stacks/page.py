@@ -167,7 +167,7 @@ class PageStack(Stack):
 
     def _diagram_headers(self) -> cloudfront.ResponseHeadersPolicy:
         return self._headers(
-            "DiagramHeaders", "diagram", web.DIAGRAM_POLICY, cloudfront.HeadersFrameOption.SAMEORIGIN
+            "DiagramHeaders", "diagram", web.diagram_policy(), cloudfront.HeadersFrameOption.SAMEORIGIN
         )
 
     def _headers(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.clients.answer_sheet import Sheet
 from tests.clients.browser import chromium
 from tests.clients.page_reader import Reader
 
@@ -53,3 +54,24 @@ def reader(visit: Callable[..., Reader]) -> Reader:
     signed_in = visit()
     signed_in.sign_in()
     return signed_in
+
+
+@pytest.fixture
+def open_sheet(browser: Browser, root: Root) -> Iterator[Callable[..., Sheet]]:
+    """A sheet by Playwright's context options; fails on console errors."""
+    sheets: list[Sheet] = []
+
+    def new_sheet(**options: object) -> Sheet:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})  # type: ignore[arg-type]
+        sheets.append(Sheet(context.new_page(), root.stack.url))
+        return sheets[-1]
+
+    yield new_sheet
+    for sheet in sheets:
+        sheet.page.context.close()
+        assert sheet.errors == []
+
+
+@pytest.fixture
+def sheet(open_sheet: Callable[..., Sheet]) -> Sheet:
+    return open_sheet()

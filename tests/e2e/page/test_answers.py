@@ -1,4 +1,4 @@
-"""How answers and the user's code are drawn: the page's modules under its policy, without a stack."""
+"""How answers and the user's code are drawn: on the page that the stack's front serves, emptied."""
 
 from __future__ import annotations
 
@@ -8,92 +8,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack_stack.page import vendor
 
+from tests.clients.answer_sheet import FLOW, fenced
 from tests.clients.browser import axe_source
-from tests.clients.page_reader import PATIENCE_MS
-from tests.servers.page_parts import serve_page_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from playwright.sync_api import Browser, Locator, Page, Request
-
-DRAW = """async ([text, whole, question]) => {
-    const { ask } = await import("/js/exchange.js");
-    const { ExchangeView } = await import("/js/exchange_view.js");
-    const { ready } = await import("/js/answer_text.js");
-    await ready();
-    const status = whole ? "done" : "running";
-    const running = [{ turn: 1, maxTurns: 15, text, calls: [], began: "2026-01-01T00:00:00Z", ended: "" }];
-    const exchange = { ...ask(question), messageId: "q1", status, response: whole ? text : null, turns: whole ? [] : running };
-    if (window.view) window.view.update(exchange);
-    else document.querySelector("#exchanges").append((window.view = new ExchangeView(exchange)).element);
-}"""
+    from tests.clients.answer_sheet import Sheet
 
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light"},
     "dark": {"color_scheme": "dark"},
     "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
 }
-
-
-class Sheet:
-    """An empty page on which exchanges are drawn. ``asked``: the paths of the loaded files."""
-
-    def __init__(self, page: Page, url: str) -> None:
-        self.page = page
-        self.asked: list[str] = []
-        self.errors: list[str] = []
-        page.set_default_timeout(PATIENCE_MS)
-        page.on(
-            "request", lambda request: self.asked.append(request.url.partition("//")[2].partition("/")[2])
-        )
-        page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
-        page.goto(url)
-
-    def draw(self, text: str, *, whole: bool = True, question: str = "?") -> Locator:
-        """Draw a whole or a partial answer; the element of its text."""
-        self.page.evaluate(DRAW, [text, whole, question])
-        return self.answer
-
-    @property
-    def answer(self) -> Locator:
-        return self.page.locator(".answer")
-
-    def loaded(self, part: str) -> list[str]:
-        """The names of the loaded files of a library."""
-        return sorted(path.removeprefix(part) for path in set(self.asked) if path.startswith(part))
-
-
-@pytest.fixture(scope="module")
-def parts() -> Iterator[str]:
-    with serve_page_parts() as url:
-        yield url
-
-
-@pytest.fixture
-def open_sheet(browser: Browser, parts: str) -> Iterator[Callable[..., Sheet]]:
-    """A sheet by Playwright's context options; fails on console errors."""
-    sheets: list[Sheet] = []
-
-    def new_sheet(**options: object) -> Sheet:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})  # type: ignore[arg-type]
-        sheets.append(Sheet(context.new_page(), parts))
-        return sheets[-1]
-
-    yield new_sheet
-    for sheet in sheets:
-        sheet.page.context.close()
-        assert sheet.errors == []
-
-
-@pytest.fixture
-def sheet(open_sheet: Callable[..., Sheet]) -> Sheet:
-    return open_sheet()
-
-
-def fenced(language: str, code: str) -> str:
-    return f"```{language}\n{code}\n```\n"
 
 
 # ── JSON ────────────────────────────────────────────────────────────────────────────────────────────
@@ -280,201 +207,6 @@ def test_a_screen_reader_reads_formulas_once(sheet: Sheet) -> None:
     assert "- math: y 2\n" in tree
     assert 'group "Table"' in tree
     assert tree.count("y") == 1
-
-
-# ── diagrams ────────────────────────────────────────────────────────────────────────────────────────
-
-FLOW = "flowchart LR\n    ask[Ask] -->|once| answer{Answer}\n    style ask fill:#f9f"
-
-
-def settled(answer: Locator, count: int) -> None:
-    """Wait until so many blocks are pictures, or say why they are none."""
-    answer.page.wait_for_function(
-        """count => document.querySelectorAll(".picture img").length
-            + [...document.querySelectorAll(".code-head span")].filter(each => each.textContent.includes(",")).length
-            === count""",
-        arg=count,
-    )
-
-
-def test_a_diagram_is_a_picture_whose_source_is_shown_on_request(sheet: Sheet) -> None:
-    answer = sheet.draw(fenced("mermaid", FLOW))
-    picture = answer.locator(".picture img")
-    picture.wait_for()
-    sheet.page.wait_for_function("document.querySelector('.picture img').naturalWidth > 100")
-    assert sheet.loaded("lib/mermaid") == [".js"]
-    assert sheet.page.locator("iframe").count() == 0, "the frame is gone"
-    assert picture.get_attribute("alt") == (
-        "Diagram: flowchart LR ask[Ask] -->|once| answer{Answer} style ask fill:#f9f"
-    )
-    source = answer.get_by_role("button", name="Source")
-    assert not answer.locator("pre").is_visible()
-    source.press("Enter")
-    assert source.get_attribute("aria-expanded") == "true"
-    assert answer.locator("pre").inner_text() == f"{FLOW}\n"
-    source.press("Enter")
-    assert not answer.locator("pre").is_visible()
-
-
-def test_a_diagram_is_drawn_once_its_fence_is_closed_and_it_is_in_sight(sheet: Sheet) -> None:
-    answer = sheet.draw(f"```mermaid\n{FLOW}", whole=False)
-    assert answer.locator("pre").inner_text().strip() == FLOW
-    high = "\n\n".join(f"Paragraph {n}." for n in range(200))
-    sheet.draw(f"{high}\n\n{fenced('mermaid', FLOW)}")
-    sheet.page.wait_for_load_state("networkidle")
-    assert sheet.loaded("js/diagram") == []
-    answer.locator(".code").scroll_into_view_if_needed()
-    answer.locator(".picture img").wait_for()
-
-
-TOO_MANY_EDGES = "flowchart LR\n" + " & ".join(f"a{n}" for n in range(300)) + " --> " + " & ".join("abcd")
-
-
-def test_what_is_no_diagram_or_too_large_stays_code_and_says_so(sheet: Sheet) -> None:
-    texts = {
-        "flowchart LR\n  a --> --> b": "mermaid, invalid",
-        "no kind of diagram": "mermaid, invalid",
-        "": "mermaid, invalid",
-        "flowchart LR\n" + "a --> b\n" * 1_000: "mermaid, too large",
-        TOO_MANY_EDGES: "mermaid, too large",
-        "%%{init: {'flowchart': {'nodeSpacing': 1e9}}}%%\nflowchart LR\na --> b\na --> c": "mermaid, too large",
-    }
-    for text, told in texts.items():
-        answer = sheet.draw(fenced("mermaid", text))
-        settled(answer, 1)
-        assert answer.locator(".code-head span").inner_text() == told, text[:80]
-        assert answer.locator("pre").is_visible()
-        assert answer.locator(".code-head button").all_inner_texts() == ["Copy"]
-
-
-SLOW = "block-beta\n" + "block\n" * 200 + "a\n" + "end\n" * 200
-
-
-def test_a_diagram_that_takes_too_long_is_given_up_and_the_next_one_drawn(sheet: Sheet) -> None:
-    answer = sheet.draw(fenced("mermaid", SLOW) + fenced("mermaid", FLOW))
-    answer.locator(".code-head span", has_text="mermaid, too slow").wait_for()
-    answer.locator(".code").last.scroll_into_view_if_needed()
-    answer.locator(".code").last.locator(".picture img").wait_for()
-    assert sheet.page.locator("iframe").count() == 0
-
-
-def test_an_answer_has_at_most_twenty_diagrams(open_sheet: Callable[..., Sheet]) -> None:
-    sheet = open_sheet(viewport={"width": 1280, "height": 300})
-    answer = sheet.draw(fenced("mermaid", FLOW) * 200)
-    answer.locator(".picture img").first.wait_for()
-    assert answer.locator(".code-head span", has_text="too many").count() == 180
-    assert sheet.page.locator("iframe").count() <= 1, "one at a time"
-
-
-ATTACKS = {
-    "click": 'flowchart LR\na --> b\nclick a "javascript:alert(1)"\nclick b call alert(1)\nclick a href "https://evil.example/"',
-    "markup": 'flowchart LR\na["<img src=https://evil.example/x onerror=alert(1)><script>alert(1)</script><b>B</b>"]',
-    "directive": (
-        "%%{init: {'securityLevel': 'loose', 'htmlLabels': true, 'flowchart': {'htmlLabels': true}, "
-        "'secure': [], 'maxTextSize': 1000000}}%%\n"
-        'flowchart LR\na["<iframe src=https://evil.example/></iframe>"]\nclick a "javascript:alert(1)"'
-    ),
-    "front matter": (
-        "---\nconfig:\n  securityLevel: loose\n  htmlLabels: true\n  themeCSS: '* { background: url(https://evil.example/) }'\n"
-        "---\nflowchart LR\na --> b"
-    ),
-    "theme": "%%{init: {'themeCSS': '@import url(https://evil.example/x.css); rect { fill: url(https://evil.example/) }'}}%%\nflowchart LR\na",
-    "font": "%%{init: {'fontFamily': 'x; src: url(https://evil.example/)'}}%%\nflowchart LR\na --> b",
-    "style": "flowchart LR\na\nstyle a fill:url(https://evil.example/),background:url(https://evil.example/)",
-    "image": 'flowchart LR\na@{ img: "https://evil.example/x.png", label: "x" }\na --> b',
-    "link": 'sequenceDiagram\nparticipant A\nlink A: x @ javascript:alert(1)\nlinks A: {"y": "https://evil.example/"}\nA->>A: x',
-    "foreign object": 'flowchart LR\na["</text><foreignObject><body onload=alert(1)></body></foreignObject>"]',
-    "prototype": "%%{init: {'__proto__': {'securityLevel': 'loose'}, 'constructor': {'prototype': {'x': 1}}}}%%\nflowchart LR\na",
-}
-
-
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_a_diagram_runs_nothing_and_loads_nothing(sheet: Sheet, attack: str) -> None:
-    """It is a picture or code, and no request leaves the page for another host."""
-    asked: list[Request] = []
-    shown: list[str] = []
-    sheet.page.context.on("request", lambda request: asked.append(request))  # noqa: PLW0108 - it looks at its signature
-    sheet.page.on("dialog", lambda dialog: shown.append(dialog.message))
-    answer = sheet.draw(fenced("mermaid", ATTACKS[attack]) + fenced("mermaid", FLOW))
-    answer.locator(".picture img").last.wait_for()
-    settled(answer, 2)
-    answer.locator(".picture img").first.click()
-    own = sheet.page.url.removesuffix("parts")
-    foreign = [request for request in asked if not request.url.startswith((own, f"blob:{own}"))]
-    assert [(request.url, request.failure) for request in foreign if request.failure != "csp"] == []
-    assert shown == []
-    assert answer.locator("a, svg:not(.icon), script, foreignObject, iframe, object").count() == 0
-    sheet.errors[:] = [
-        error for error in sheet.errors if "violates the following Content Security" not in error
-    ]
-
-
-REACH = """async () => {
-    const reached = [];
-    try { if (parent !== self && parent.document) reached.push("parent"); } catch {}
-    try { sessionStorage.length; reached.push("storage"); } catch {}
-    for (const address of ["/config.json", "https://evil.example/"])
-        await fetch(address).then(() => reached.push(address), () => {});
-    const image = new Image();
-    await new Promise(done => { image.onload = image.onerror = event => done(event.type === "load" && reached.push("image")); image.src = "/favicon.svg"; });
-    document.body.innerHTML = "<script>window.inline = 1</script><img src=x onerror='window.inline = 1'>";
-    const frame = document.createElement("iframe");
-    frame.src = "/index.html";
-    document.body.append(frame);
-    try { new Function("window.inline = 1")(); } catch {}
-    if (window.inline) reached.push("inline");
-    return [self.origin, frames[0]?.length ?? 0, reached];
-}"""
-
-
-def test_the_frame_has_no_origin_and_reaches_nothing(sheet: Sheet) -> None:
-    """Whatever runs in it, even opened by itself; the page's frames cannot be led elsewhere."""
-    own = sheet.page.url.removesuffix("parts")
-    sheet.page.goto(f"{own}diagram.html")
-    assert sheet.page.evaluate(REACH) == ["null", 0, []]
-    sheet.page.goto(f"{own}parts")
-    with sheet.page.expect_event(
-        "framenavigated", lambda frame: frame.url.endswith("diagram.html")
-    ) as framed:
-        sheet.page.evaluate(
-            "document.body.append(Object.assign(document.createElement('iframe'), {src: '/diagram.html'}))"
-        )
-    framed.value.wait_for_load_state()
-    assert framed.value.evaluate(REACH) == ["null", 0, []]
-    with sheet.page.expect_console_message(lambda said: 'directive: "frame-src' in said.text):
-        sheet.page.evaluate(
-            "document.body.append(Object.assign(document.createElement('iframe'), {src: 'https://evil.example/'}))"
-        )
-    with sheet.page.expect_console_message(lambda said: "frame-ancestors" in said.text):
-        sheet.page.evaluate(
-            "document.body.append(Object.assign(document.createElement('iframe'), {src: '/index.html'}))"
-        )
-    sheet.errors.clear()
-
-
-@pytest.mark.parametrize(
-    "answer", [7, None, {"svg": 7}, {"svg": "<svg/>", "width": 1e9, "height": 1}, {"problem": "<b>x</b>"}]
-)
-def test_what_the_frame_says_is_checked(sheet: Sheet, answer: object) -> None:
-    """A frame that was taken over can send anything: no more than a word of the page's own is shown."""
-    told = f"addEventListener('message', ({{ ports: [port] }}) => port.postMessage({json.dumps(answer)}))"
-    sheet.page.route(
-        "**/js/diagram_frame.js", lambda route: route.fulfill(body=told, content_type="text/javascript")
-    )
-    drawn = sheet.draw(fenced("mermaid", FLOW))
-    settled(drawn, 1)
-    assert drawn.locator(".code-head span").inner_text() in ("mermaid, invalid", "mermaid, too large")
-
-
-def test_a_diagram_is_dark_in_the_dark_and_light_on_paper(open_sheet: Callable[..., Sheet]) -> None:
-    sheet = open_sheet(color_scheme="dark")
-    picture = sheet.draw(fenced("mermaid", FLOW)).locator(".picture img")
-    picture.wait_for()
-    look = "element => getComputedStyle(element).filter"
-    assert "invert" in picture.evaluate(look)
-    sheet.page.emulate_media(media="print")
-    assert picture.evaluate(look) == "none"
-    assert sheet.answer.locator(".code-head button:visible, pre:visible").count() == 0
 
 
 # ── text ────────────────────────────────────────────────────────────────────────────────────────────

@@ -44,8 +44,8 @@ const inSight = new IntersectionObserver(
     for (const { target } of near) {
       inSight.unobserve(target);
       load(() => import("./diagrams.js")).then(
-        ({ drawDiagram }) => drawDiagram(target, (problem) => note(target, problem)),
-        () => {}, // it stays code
+        ({ drawDiagram }) => drawDiagram(target, (why) => note(target, why)),
+        () => note(target, { problem: "unloaded" }),
       );
     }
   },
@@ -58,11 +58,27 @@ export function drawDiagrams(element, most) {
     code.closest(".code"),
   );
   for (const block of blocks.slice(0, most)) inSight.observe(block);
-  for (const block of blocks.slice(most)) note(block, "too many");
+  for (const block of blocks.slice(most)) note(block, { problem: "many" });
   return Math.min(blocks.length, most);
 }
 
-/** Says in a word why a diagram stays code. */
-function note(block, why) {
-  block.querySelector(".code-head span").append(`, ${why}`);
+/** Why a diagram stays code. */
+const WHY = {
+  edges: "has more than 300 edges",
+  invalid: "has an error",
+  large: "is too large a picture",
+  long: "is longer than 5,000 characters",
+  many: "is not drawn: at most 20 of an answer are",
+  slow: "was not drawn within 5 seconds",
+  unknown: "is of no kind that is drawn here",
+  unloaded: "was not drawn: part of the page did not load",
+};
+
+/** Says so. What is unknown is an error; `line`: where it is, or anything. */
+function note(block, { problem, line }) {
+  const why = Object.hasOwn(WHY, problem) ? WHY[problem] : WHY.invalid;
+  const where = why === WHY.invalid && Number.isInteger(line) ? ` in line ${line}` : "";
+  block
+    .querySelector(".code-head span")
+    .append(h("span", { class: "why" }, `. This diagram ${why}${where}.`));
 }

@@ -8,9 +8,11 @@ import { h } from "./dom.js";
 import { start } from "./format.js";
 
 const FRAME = new URL("../diagram.html", import.meta.url).href;
+const SCRIPTS = ["../lib/mermaid.js", "diagram_frame.js"].map((path) => new URL(path, import.meta.url).href);
 const STYLES = new URL("../css/diagram.css", import.meta.url).href;
 
-const PATIENCE = 5000; // milliseconds for a diagram, after its frame has loaded
+const LOADING = 60_000; // milliseconds for the frame and its scripts
+const PATIENCE = 5000; // milliseconds for a diagram, from then on
 const LONGEST = 5000; // characters of a diagram
 const LARGEST = 1_000_000; // characters of its picture
 const LONGEST_SIDE = 10_000; // pixels
@@ -22,19 +24,34 @@ let last = new Promise((resolve) => {
   document.head.append(styles);
 });
 
-/** Draws the diagram of a code block, after those before it; `refuse` is told why there is none. */
+/** Draws the diagram of a code block, after those before it; `refuse({problem, line})` is told why there is none. */
 export function drawDiagram(block, refuse) {
   last = last.then(async () => {
     if (!block.isConnected) return;
     const source = block.querySelector("code").textContent;
-    const picture = source.length > LONGEST ? { problem: "too large" } : await pictureOf(source);
-    if (picture.problem) refuse(picture.problem);
+    const picture = source.length > LONGEST ? { problem: "long" } : await pictureOf(source);
+    if (picture.problem) refuse(picture);
     else show(block, source, picture);
   });
 }
 
-/** `{svg, width, height}` or `{problem}`. */
-function pictureOf(source) {
+/** `{svg, width, height}` or `{problem, line}`. */
+async function pictureOf(source) {
+  try {
+    return await drawn(source, await Promise.all(SCRIPTS.map(textOf)));
+  } catch {
+    return { problem: "unloaded" };
+  }
+}
+
+/** From the browser's cache, but for the first diagram. */
+async function textOf(address) {
+  const answer = await fetch(address);
+  if (!answer.ok) throw new Error(address);
+  return answer.text();
+}
+
+function drawn(source, scripts) {
   const frame = h("iframe", {
     class: "diagram-frame",
     src: FRAME,
@@ -44,17 +61,20 @@ function pictureOf(source) {
     "aria-hidden": "true",
   });
   return new Promise((resolve) => {
-    let timer = 0;
     const end = (picture) => {
       clearTimeout(timer);
       frame.remove();
       resolve(picture);
     };
+    let timer = setTimeout(end, LOADING, { problem: "unloaded" });
     const begin = () => {
       const { port1, port2 } = new MessageChannel();
-      port1.onmessage = ({ data }) => end(checked(data));
-      timer = setTimeout(end, PATIENCE, { problem: "too slow" });
-      frame.contentWindow.postMessage(source, "*", [port2]); // its origin has no name
+      port1.onmessage = ({ data }) => {
+        if (!data?.begun) return end(checked(data));
+        clearTimeout(timer);
+        timer = setTimeout(end, PATIENCE, { problem: "slow" });
+      };
+      frame.contentWindow.postMessage({ scripts, source }, "*", [port2]); // its origin has no name
     };
     frame.addEventListener("load", begin, { once: true });
     document.body.append(frame);
@@ -62,12 +82,12 @@ function pictureOf(source) {
 }
 
 function checked(answer) {
-  const { svg, width, height, problem } = Object(answer);
-  if (typeof svg !== "string") return { problem: problem === "too large" ? problem : "invalid" };
+  const { svg, width, height, problem, line } = Object(answer);
+  if (typeof svg !== "string") return { problem: problem || "invalid", line };
   const isSide = (side) => Number.isFinite(side) && side > 0 && side <= LONGEST_SIDE;
   return svg.length <= LARGEST && isSide(width) && isSide(height)
     ? { svg, width, height }
-    : { problem: "too large" };
+    : { problem: "large" };
 }
 
 function show(block, source, { svg, width, height }) {
