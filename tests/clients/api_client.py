@@ -25,8 +25,10 @@ from dualtrack.api.end_users import end_user_id
 from dualtrack.api.route import KEY_PATH
 from dualtrack.chat.agent import AgentDeployment
 from dualtrack.profiles import ApprovalPolicy, all_profiles
+from dualtrack.storage.stores import build_stores
 
 from tests.clients.documented import operation_of, references_of, validator_of
+from tests.drivers.roles import as_role
 from tests.drivers.world import SETTINGS, World, make_world, ref_of
 
 if TYPE_CHECKING:
@@ -320,7 +322,9 @@ def make_api(origins: str = f"{ORIGIN},{OTHER_ORIGIN}", **tools: Any) -> Iterato
         for name, value in _environment(origins).items():
             patch.setenv(name, value)
         module = _load()
-        module.stores = world.stores  # type: ignore[attr-defined]  # the world's clock, so that time can pass
+        dynamodb = as_role(boto3.client("dynamodb", region_name="us-east-1"), "api")
+        # the world's clock, so that time can pass, and no more rights than on the stack
+        module.stores = build_stores(SETTINGS, dynamodb, world.stores.bodies.s3, world.clock)  # type: ignore[attr-defined]
         yield Api(world, module)
 
 

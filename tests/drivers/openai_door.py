@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import boto3
 import httpx
 from dualtrack.api.key_format import digest_of, new_key, new_key_id
 from dualtrack.credits.keys import Caps
@@ -21,6 +22,7 @@ from dualtrack_stack.local.loopback import serve_in_thread
 from dualtrack_stack.local.offline_model import wire
 from dualtrack_stack.local.offline_model.script import ScriptedResponse, kind_of
 
+from tests.drivers.roles import as_role
 from tests.drivers.world import SETTINGS, World, make_world
 
 if TYPE_CHECKING:
@@ -211,7 +213,7 @@ def open_door(**tools: Any) -> Iterator[Door]:
         machine, stores = Machine(world), world.stores
         app = module.create_app(
             DOOR_SETTINGS,
-            stores.chats.client,
+            as_role(boto3.client("dynamodb", region_name="us-east-1"), "stream"),
             stores.bodies.s3,
             machine,
         )

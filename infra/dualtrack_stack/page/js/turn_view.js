@@ -10,8 +10,6 @@ const STATES = {
   waiting: "waiting for you",
   ok: "done",
   error: "failed",
-  declined: "declined",
-  unknown: "may have run",
   stopped: "stopped",
 };
 
@@ -92,11 +90,7 @@ function callItem(toolCall) {
         "p",
         { class: "call-head" },
         h("span", { class: "tool" }, toolCall.tool),
-        h(
-          "span",
-          { class: toolCall.state === "unknown" ? "call-unknown" : "visually-hidden" },
-          ` ${STATES[toolCall.state]} `,
-        ),
+        h("span", { class: "visually-hidden" }, ` ${STATES[toolCall.state]} `),
         isDone(toolCall) ? recordButton(toolCall.id) : "",
         time && h("span", { class: "time" }, time),
       ),

@@ -167,10 +167,9 @@ def _message(index: int, item: InputItem) -> Iterator[InputItem]:
 
 def _without_void(messages: Sequence[InputItem]) -> list[InputItem]:
     """The messages without answers that broke off and were given again behind themselves."""
-    following = [*messages[1:], None]
     return [
         message
-        for message, after in zip(messages, following, strict=True)
+        for message, after in itertools.zip_longest(messages, messages[1:])
         if not (
             message.get("status") == "incomplete"
             and after is not None

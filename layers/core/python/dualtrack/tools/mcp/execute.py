@@ -71,7 +71,7 @@ def execute_mcp_call(
     try:
         result = client.call_tool(server, spec, arguments, token)
     except McpFailure as failure:
-        result = _failed(failure.failure, spec)
+        result = failed(_explained(failure.failure, spec))
     return _redacted(_sourced(_advised(result, server), server, arguments), token)
 
 
@@ -99,11 +99,10 @@ def _set(secret: str, missing: str) -> str:
     return secret
 
 
-def _failed(failure: RequestFailure, spec: ToolSpec) -> ToolResult:
+def _explained(failure: RequestFailure, spec: ToolSpec) -> str:
     if spec.repeatable or not failure.reached:
-        return failed(failure.text)
-    said = f"{failure.text} Whether it was carried out is not known: check before trying again."
-    return replace(failed(said), outcome="unknown")
+        return failure.text
+    return f"{failure.text} Whether it was carried out is not known: check before trying again."
 
 
 def _advised(result: ToolResult, server: McpServer) -> ToolResult:
