@@ -380,7 +380,10 @@ def _repeats(world: World, chats: list[Chat]) -> Iterator[str]:
         if recorded:
             yield f"{call_id} was on record, and its tool ran again"
     runs = Counter(call_id for call_id, _ in world.tool_runs)
+    begun = {call_id for chat in chats for call_id, began in world.look().chats.marks(chat).items() if began}
     for call_id, tool in _tools(world, chats):
+        if tool in WRITING and runs[call_id] and call_id not in begun:
+            yield f"{call_id} had an effect, and no record that it began"
         if tool in WRITING and runs[call_id] > 1:
             yield f"{call_id} changes the world and ran {runs[call_id]} times"
         # A lost answer from our own tables is no reason to skip a tool.

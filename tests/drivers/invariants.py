@@ -55,7 +55,9 @@ def chat_faults(stores: Stores, chat: Chat) -> list[str]:
     faults += _waits(events)
     faults += _pauses(chat, turns, events)
     faults += _records(stores, chat, turns, records, events)
-    faults += _price(chat, turns, events)
+    marks = stores.chats.marks(chat)
+    faults += _effects(turns, records, marks)
+    faults += _price(chat, turns, events, marks)
     faults += _leftovers(stores, chat)
     faults += _receipt(stores, chat, events)
     return [f"{chat.chat_id}: {fault}" for fault in faults]
@@ -446,9 +448,25 @@ def _kept(chat: Chat, response: Record, events: Sequence[StoredEvent]) -> Iterat
         yield "its last event does not have what it kept"
 
 
-def _price(chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEvent]) -> Iterator[str]:
-    """5 once a byte of an answer has come, plus the tools that were to run; a failure costs nothing."""
-    ran = [call.price_class for turn in turns for call in turn.runnable]
+def _effects(
+    turns: Sequence[RecordedTurn], records: Sequence[Record], marks: Mapping[str, bool]
+) -> Iterator[str]:
+    """Each call that has begun has a record which says what became of it, one that never began none of a run."""
+    told = {record.record_id: record.call for record in records if record.call}
+    for call in (call for turn in turns for call in turn.runnable):
+        record, began = told.get(call.id), marks.get(call.id, not call.is_marked)
+        if began and record is None:
+            yield f"{call.id} has begun and stands nowhere"
+        if record and record.ran and not began:
+            yield f"{call.id} has a result ({record.status}), and no record that it began"
+
+
+def _price(
+    chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEvent], marks: Mapping[str, bool]
+) -> Iterator[str]:
+    """5 once a byte of an answer has come, plus the tools that have begun; a failure costs nothing."""
+    runnable = [call for turn in turns for call in turn.runnable]
+    ran = [call.price_class for call in runnable if marks.get(call.id, not call.is_marked)]
     if any(event.event == "delta" for event in events) and not chat.heard:
         yield "there is text, and no first byte was noted"
     begun = bool(turns) or chat.heard is not None

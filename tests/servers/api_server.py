@@ -126,6 +126,7 @@ def chat_object(**changed: Any) -> Any:
                 "is_error": False,
                 "seconds": 1.2,
                 "turn": 1,
+                "status": "done",
             }
         ],
         "turns": 2,

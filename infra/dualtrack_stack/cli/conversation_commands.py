@@ -250,6 +250,9 @@ _KINDS: Final = {"a": "said before its tools", "r": "answer", "f": "file"}
 """What records of one role are, by the letter of their ids (CONTRACT 6)."""
 
 
+_BECAME: Final = {"failed": "  failed", "declined": "  declined", "unknown": "  may have run"}
+
+
 def _kind_of(record_id: str) -> str:
     return record_id.rpartition("-")[2][:1]
 
@@ -258,7 +261,7 @@ def _heading(record: answers.Record) -> str:
     who = _KINDS.get(_kind_of(record["record_id"])) or _WHO.get(record["role"], record["role"])
     if record["type"] == "tool_call":
         seconds = f"  {record['seconds']:.1f} s" if "seconds" in record else ""
-        failed = "  failed" if record.get("is_error") else ""
+        failed = _BECAME.get(record.get("status", ""), "")
         who = f"{record.get('tool', 'tool')} {describe(record.get('input') or {})}{seconds}{failed}"
     elif record["type"] != "message":
         who = f"{record['type']} of {record['ref']}" if record.get("ref") else str(record["type"])

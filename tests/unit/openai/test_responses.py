@@ -501,7 +501,7 @@ def test_what_fails_late_leaves_its_message_incomplete() -> None:
     begun = [
         turn_begins(1, 9, final=False),
         delta(1, "It is"),
-        tool_result("q1-t9", "x", 1, "y", is_error=False),
+        tool_result("q1-t9", "x", 1, "y", "done", is_error=False),
     ]
     events = followed(*begun, error("timeout", "It took too long."))
     adds_up(events)

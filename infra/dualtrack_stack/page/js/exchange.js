@@ -136,7 +136,7 @@ const HANDLERS = {
         ...exchange.calls[data.id],
         id: data.id,
         tool: data.tool,
-        state: data.is_error ? "error" : "ok",
+        state: stateOf(data),
         seconds: data.seconds,
         preview: data.preview,
       },
@@ -302,6 +302,10 @@ const storedTurn = (turn, thought) => ({
   calls: [],
 });
 
+/** `unknown`: it had begun, and nobody knows whether it took effect. */
+const stateOf = ({ status, is_error: failed }) =>
+  status === "unknown" || status === "declined" ? status : failed ? "error" : "ok";
+
 function withCall(exchange, record, thought) {
   const last = exchange.turns.at(-1);
   const turn = last?.turn === record.turn ? last : storedTurn(record.turn, thought);
@@ -309,7 +313,7 @@ function withCall(exchange, record, thought) {
     id: record.record_id,
     tool: record.tool,
     input: record.input,
-    state: record.is_error ? "error" : "ok",
+    state: stateOf(record),
     seconds: record.seconds,
     preview: record.result.slice(0, 5000),
     attachments: placed(record.attachments, record.record_id),

@@ -18,7 +18,8 @@ const files = (record) =>
 function section(record) {
   const { record_id: id, created_at: at } = record;
   if (record.type === "tool_call") {
-    const took = `${record.is_error ? "failed, " : ""}${record.seconds} s`;
+    const became = { failed: "failed, ", declined: "declined, ", unknown: "may have run, " };
+    const took = `${became[record.status] ?? ""}${record.seconds} s`;
     return [
       `### ${id} · ${record.tool} (${took})`,
       fenced(JSON.stringify(record.input, null, 2), "json"),

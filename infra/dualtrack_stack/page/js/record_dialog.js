@@ -14,6 +14,8 @@ const LONG_QUERY = 2000;
 const KINDS = { tool_call: "Tool call", summary: "Summary", digest: "Digest" };
 
 /** `onAsk(text)`: the reader wants to ask this. */
+const STATES = { failed: "failed", declined: "declined", unknown: "it began, and may have run" };
+
 export async function openRecord(api, conversationId, recordId, onAsk) {
   const show = loading(`Record ${recordId}`);
   try {
@@ -41,7 +43,7 @@ function facts(record) {
     ["Kind", kind],
     record.tool && ["Tool", h("code", {}, record.tool)],
     record.turn && ["Turn", record.turn],
-    record.tool && ["State", record.is_error ? "failed" : `done in ${seconds(record.seconds)}`],
+    record.tool && ["State", STATES[record.status] ?? `done in ${seconds(record.seconds)}`],
     ["Stored", moment(record.created_at)],
     ["Length", `${plural([...length].length, "character")}, about ${count(tokens(length))} tokens`],
     record.attachments && ["Files", fileChips(placed(record.attachments, record.record_id))],

@@ -10,6 +10,8 @@ const STATES = {
   waiting: "waiting for you",
   ok: "done",
   error: "failed",
+  declined: "declined",
+  unknown: "may have run",
   stopped: "stopped",
 };
 
@@ -90,7 +92,11 @@ function callItem(toolCall) {
         "p",
         { class: "call-head" },
         h("span", { class: "tool" }, toolCall.tool),
-        h("span", { class: "visually-hidden" }, ` ${STATES[toolCall.state]} `),
+        h(
+          "span",
+          { class: toolCall.state === "unknown" ? "call-unknown" : "visually-hidden" },
+          ` ${STATES[toolCall.state]} `,
+        ),
         isDone(toolCall) ? recordButton(toolCall.id) : "",
         time && h("span", { class: "time" }, time),
       ),

@@ -14,6 +14,7 @@ from dualtrack.frozen import JsonObject
 from dualtrack.tool_values import ToolKind
 from dualtrack.vocabulary import (
     CallKind,
+    CallStatus,
     CapName,
     ChatStatus,
     DecidedBy,
@@ -150,6 +151,9 @@ class ToolCall(TypedDict):
     tool: Annotated[str, "The tool's name"]
     input: Annotated[JsonObject, "The arguments from the model"]
     is_error: Annotated[bool, "Whether the result was an error"]
+    status: Annotated[
+        CallStatus, "`unknown`: it had begun, and its result never came: it may have taken effect"
+    ]
     seconds: Annotated[Seconds, "How long it took"]
     turn: Annotated[Count, "The model call that it belongs to, from 1"]
     edited: NotRequired[
@@ -458,6 +462,7 @@ class Record(TypedDict):
     input: NotRequired[Annotated[JsonObject, "The arguments from the model"]]
     result: NotRequired[Annotated[str, "The tool's result"]]
     is_error: NotRequired[Annotated[bool, "Whether the result was an error"]]
+    status: NotRequired[Annotated[CallStatus, "For a tool call: what became of it"]]
     seconds: NotRequired[Annotated[Seconds, "How long it took"]]
     turn: NotRequired[Annotated[Count, "The model call that it belongs to, from 1"]]
     stop: NotRequired[Annotated[Stop, "For a response: why it ended"]]

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, NotRequired, TypedDict
 
 from dualtrack.answers import Chat, Count, Keyword, OpenCall, Seconds, Source, Time
 from dualtrack.frozen import JsonObject
-from dualtrack.vocabulary import BusyReason, DecidedBy, DecisionOutcome, RecordType, Role, Stop
+from dualtrack.vocabulary import BusyReason, CallStatus, DecidedBy, DecisionOutcome, RecordType, Role, Stop
 
 TurnNumber = Annotated[int, Keyword("minimum", 1), "The model call of the chat, from 1"]
 
@@ -75,6 +75,7 @@ class ToolResultEvent(TypedDict):
     id: Annotated[str, "The call, as in `tool_calls_start`"]
     tool: Annotated[str, "The tool's name"]
     is_error: Annotated[bool, "Whether the result was an error"]
+    status: Annotated[CallStatus, "What became of it, as in the chat object"]
     seconds: Annotated[Seconds, "How long it took"]
     preview: Annotated[str, Keyword("maxLength", 500), "The beginning of its result"]
 

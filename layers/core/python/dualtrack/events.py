@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from dualtrack.frozen import JsonObject
     from dualtrack.tool_values import Source
-    from dualtrack.vocabulary import BusyReason, DecidedBy, RecordType, Role, Stop
+    from dualtrack.vocabulary import BusyReason, CallStatus, DecidedBy, RecordType, Role, Stop
 
 
 TERMINAL: Final = frozenset({"done", "error"})
@@ -108,12 +108,15 @@ def tool_calls_start(turn: int, calls: Sequence[StartedCall]) -> Event:
     return _event("tool_calls_start", data)
 
 
-def tool_result(call_id: str, tool: str, seconds: float, content: str, *, is_error: bool) -> Event:
+def tool_result(
+    call_id: str, tool: str, seconds: float, content: str, status: CallStatus, *, is_error: bool
+) -> Event:
     """A tool has returned, with at most 500 characters of its result."""
     data: ToolResultEvent = {
         "id": call_id,
         "tool": tool,
         "is_error": is_error,
+        "status": status,
         "seconds": seconds,
         "preview": preview(content),
     }

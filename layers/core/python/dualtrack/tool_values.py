@@ -128,7 +128,8 @@ class ToolResult:
     ``reference``: the result repeats a record (``retrieve_full_context``), so the reference is
     stored and not a copy: ``{"id", "offset", "limit"}``. ``left_out``: what a search had to go without
     (`dualtrack.runtime.metrics.PARTS`); it is counted, not stored. ``preview``: what people see of it while the chat
-    runs, where its beginning is written for the model; empty for the beginning of ``content``.
+    runs, where its beginning is written for the model; empty for the beginning of ``content``. ``outcome``: what became
+    of the call, if that is no error of its own; ``ran``: false if it never began, and so costs nothing.
     """
 
     content: str
@@ -138,6 +139,8 @@ class ToolResult:
     reference: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     left_out: tuple[str, ...] = ()
     preview: str = ""
+    outcome: Literal["", "declined", "unknown"] = ""
+    ran: bool = True
 
 
 def titles(sources: tuple[Source, ...], *notes: str) -> str:

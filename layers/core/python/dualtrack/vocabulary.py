@@ -58,6 +58,9 @@ DecidedBy = Literal["user", "owner", "key", "expired"]
 Effect = Literal["reads", "changes", "destroys"]
 """What a tool does to the world, from the least on."""
 
+CallStatus = Literal["begun", "done", "failed", "declined", "unknown"]
+"""Of a tool call; `unknown`: it had begun, and its chat was stopped or its process ended before it had a result."""
+
 ApprovalRule = Literal["never", "always", "writes"]
 """Which calls need approval; `writes`: those of tools that change or destroy something."""
 

@@ -11,7 +11,11 @@ from dualtrack.ids import query_id, response_id
 from dualtrack.storage.leases import WAITS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dualtrack import answers
+    from dualtrack.memory.records import Record
+    from dualtrack.models.turn import ToolCall
     from dualtrack.storage.chats import Chat, ChatStore, RecordedTurn
     from dualtrack.storage.leases import Leases
     from dualtrack.storage.stores import ToolStores
@@ -35,7 +39,20 @@ def show_chat(stores: ToolStores, chat: Chat) -> answers.Chat:
     if not expected <= {record.record_id for record in records}:
         raise not_found("There is no such chat.")
     track = history.track(chat.user, chat.conversation_id, chat.query) if chat.status == "done" else None
-    return chat_json(chat, records, track, paused_turn(stores.chats, chat))
+    begun = _begun_calls(stores, chat, records) if chat.status == "running" else ()
+    return chat_json(chat, records, track, paused_turn(stores.chats, chat), begun)
+
+
+def _begun_calls(stores: ToolStores, chat: Chat, records: Sequence[Record]) -> list[ToolCall]:
+    """The calls of its last turn that have begun and have no result yet."""
+    try:
+        turn = stores.chats.turn(chat, chat.turn)
+    except Gone:
+        raise not_found("There is no such chat.") from None
+    told = {record.record_id for record in records}
+    left = [call for call in (turn.runnable if turn else ()) if call.id not in told]
+    marks = stores.chats.marks(chat) if any(call.is_marked for call in left) else {}
+    return [call for call in left if marks.get(call.id, not call.is_marked)]
 
 
 def paused_turn(chats: ChatStore, chat: Chat) -> RecordedTurn | None:

@@ -117,6 +117,7 @@ def record_json(
         "tool": call.tool,
         "input": call.input,
         "is_error": call.is_error,
+        "status": call.status,
         "seconds": call.seconds,
         "turn": call.turn,
     }

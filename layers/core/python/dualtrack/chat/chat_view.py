@@ -16,7 +16,7 @@ WITH_RESPONSE: Final = frozenset({"answered", "done", "cancelled"})
 """The statuses of a chat that has a response record (which may say that there is no answer)."""
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from dualtrack import answers
     from dualtrack.frozen import Json
@@ -27,10 +27,14 @@ if TYPE_CHECKING:
 
 
 def chat_json(
-    chat: Chat, records: tuple[Record, ...], track: QueryTrack | None, paused: RecordedTurn | None = None
+    chat: Chat,
+    records: tuple[Record, ...],
+    track: QueryTrack | None,
+    paused: RecordedTurn | None = None,
+    begun: Sequence[ToolCall] = (),
 ) -> answers.Chat:
     """The chat object from its state, the records of its query and, once written, its summarised track; ``paused``:
-    the turn whose calls wait for decisions."""
+    the turn whose calls wait for decisions; ``begun``: its calls that have no result yet."""
     body: answers.Chat = {
         "chat_id": chat.chat_id,
         "conversation_id": chat.conversation_id,
@@ -43,7 +47,10 @@ def chat_json(
         "summary": _summary(chat, track) if chat.status == "done" else None,
         "summary_made": chat.status == "done" and track is not None and not track.whole_tokens,
         "sources": [source_json(source) for source in sources_of(records)],
-        "tool_calls": [_call(record.record_id, record.call) for record in records if record.call],
+        "tool_calls": [
+            *(_call(record.record_id, record.call) for record in records if record.call),
+            *(_begun(call, chat.turn) for call in begun),
+        ],
         "turns": chat.turn,
         "credits_used": chat.credits_used,
         "credits_remaining": chat.credits_remaining,
@@ -143,12 +150,25 @@ def memory_json(chat: Chat) -> answers.Memory:
     }
 
 
+def _begun(call: ToolCall, turn: int) -> answers.ToolCall:
+    return {
+        "id": call.id,
+        "tool": call.tool,
+        "input": call.input,
+        "is_error": False,
+        "status": "begun",
+        "seconds": 0,
+        "turn": turn,
+    }
+
+
 def _call(record_id: str, call: ToolCallDetail) -> answers.ToolCall:
     shown: answers.ToolCall = {
         "id": record_id,
         "tool": call.tool,
         "input": call.input,
         "is_error": call.is_error,
+        "status": call.status,
         "seconds": call.seconds,
         "turn": call.turn,
     }

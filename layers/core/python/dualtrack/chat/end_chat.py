@@ -27,6 +27,7 @@ from dualtrack.chat.pauses import pause_over
 from dualtrack.chat.receipt import model_nanodollars, unknown_summaries
 from dualtrack.chat.tell import told
 from dualtrack.chat.tool_results import outside_events
+from dualtrack.chat.unfinished_calls import unfinished_calls
 from dualtrack.clock import iso
 from dualtrack.credits.account import Cost
 from dualtrack.errors import ChatClosed, Contended, Gone, Superseded
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dualtrack.chat.move_credits import StepWrites
+    from dualtrack.chat.unfinished_calls import UnfinishedCalls
     from dualtrack.credits.account import Account, AccountChange
     from dualtrack.events import StoredEvent
     from dualtrack.frozen import JsonObject
@@ -267,7 +269,8 @@ def _unknown_cost(stores: ToolStores, chat: Chat) -> int:
 @dataclass(frozen=True, slots=True)
 class _End:
     """How a running chat ends: the chat as it was read, with what is known of its unrecorded turn, its query's
-    tracks, and the writes of their search index; ``waiting``: the turn whose calls wait, if it is paused."""
+    tracks, and the writes of their search index; ``waiting``: the turn whose calls wait, if it is paused;
+    ``unfinished``: its calls without a result."""
 
     chat: Chat
     how: ChatFailure | Cancellation
@@ -276,6 +279,7 @@ class _End:
     track: QueryTrack
     indexed: Sequence[Write]
     waiting: RecordedTurn | None
+    unfinished: UnfinishedCalls
 
     @property
     def response(self) -> Record:
@@ -296,14 +300,17 @@ def _end_running(
     response = _response(chat, how, events, iso(now))
     chat = _with_cut_calls(chat, how, events)
     turns = _turns(stores, chat)
-    records = (*stores.history.query_records(chat.user, chat.conversation_id, chat.query), response)
+    recorded = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
+    unfinished = unfinished_calls(stores, chat, turns, recorded)
+    records = (*recorded, *unfinished.records, response)
     prompt = turns[-1].usage.prompt_tokens if turns else 0
     lost = lost_nanodollars(chat.model, chat.spent.lost, prompt)
     chat = with_end(replace(chat, memory=chat.memory.with_lost(lost)), records)
     cost = cost_of(chat, _cost(chat, turns, records), is_answered=False)
     track = track_of(records, {}, whole_characters(chat.profile), iso(now))
     waiting = turns[-1] if turns and chat.status == "paused" else None
-    end = _End(chat, how, now, records, track, _index_writes(stores, chat, records, track), waiting)
+    indexed = _index_writes(stores, chat, records, track)
+    end = _End(chat, how, now, records, track, indexed, waiting, unfinished)
 
     def decide(account: Account) -> AccountChange:
         return _charged(account, end, cost)
@@ -359,6 +366,7 @@ def _recorded_end(stores: ChatStores, end: _End, change: AccountChange) -> StepW
     after = _after(end, change)
     events = [
         *(outside_events(end.waiting, end.records) if end.waiting else ()),
+        *end.unfinished.events,
         record_stored(end.response.record_id, "assistant", "message"),
         *_summary_events(end.track),
         credits_now(after.credits_used, 0, after.credits_remaining),
@@ -371,6 +379,7 @@ def _recorded_end(stores: ChatStores, end: _End, change: AccountChange) -> StepW
         ),
         *stores.history.track_writes(chat.user, chat.conversation_id, end.track),
         *end.indexed,
+        *end.unfinished.writes,
         stores.conversations.free_action(after, now),
         *told(stores, after),
     ]
@@ -393,6 +402,7 @@ def _after(end: _End, change: AccountChange) -> Chat:
         stop="cancelled" if isinstance(how, Cancellation) else "",
         ended_at=iso(end.now),
         spent=chat.spent.moved(lines_of(change, chat.chat_id)),
+        unbegun=end.unfinished.never,
         held=0,
         credits_used=change.charged,
         credits_remaining=change.account.available(end.now, end.chat.key_id),
@@ -421,13 +431,13 @@ def _retry(event: StoredEvent) -> None:
 
 
 def _charged(account: Account, end: _End, cost: Cost) -> AccountChange:
-    """A failure costs nothing; a cancelled chat all that it holds once a byte of an answer has come, and before that
-    what the account decides."""
+    """A failure costs nothing; a cancelled chat all that it holds, but for calls that never began, once a byte of an
+    answer has come, and before that what the account decides."""
     chat, now = end.chat, end.now
     if isinstance(end.how, ChatFailure):
         return account.release(chat.chat_id, now, cost)
     if chat.has_begun:
-        return account.settle(chat.chat_id, chat.held, now, cost)
+        return account.settle(chat.chat_id, chat.held - end.unfinished.free, now, cost)
     return account.cancel_unanswered(chat.chat_id, now, cost)
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.credits.plans import price_calls
+from dualtrack.credits.plans import price_calls, price_chat
 from dualtrack.events import credits_now, credits_short, tool_calls_start
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from dualtrack.event_data import StartedCall
     from dualtrack.events import Event
+    from dualtrack.memory.records import Record
     from dualtrack.models.turn import ToolCall
-    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.chats import Chat, RecordedTurn
 
 UNPAID: Final = "Tool execution failed: the user has too few credits for this call, so it was not run."
 
@@ -37,6 +38,18 @@ class CallPayment:
             return credits_now(0, after.held, after.credits_remaining)
         required = price_calls([self.unpaid[0].price_class], after.documentation_paid)[0]
         return credits_short(0, after.held, after.credits_remaining, required)
+
+
+def price_of_free(turns: Iterable[RecordedTurn], free: Collection[str]) -> int:
+    """What the chat holds for those of its calls that never began."""
+    calls = [call for turn in turns for call in turn.runnable]
+    begun = [call.price_class for call in calls if call.id not in free]
+    return price_chat([call.price_class for call in calls]) - price_chat(begun)
+
+
+def never_ran(records: Iterable[Record]) -> frozenset[str]:
+    """The calls that never began, by their records."""
+    return frozenset(record.record_id for record in records if record.call and not record.call.ran)
 
 
 def calls_begin(turn: int, calls: Sequence[ToolCall]) -> Event:

@@ -17,9 +17,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.chat_view import answered_offline, memory_json
+from dualtrack.chat.pay_calls import never_ran
 from dualtrack.clock import epoch_of, iso
 from dualtrack.credits.aws_cost import (
     STEP_SECONDS,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from dualtrack.answers import Entry, LineKind, Receipt, ReceiptLine, ReceiptTotals, TokenKind, Tokens
     from dualtrack.memory.records import Record
     from dualtrack.models.receipt_data import LostCall, SideCalls
+    from dualtrack.models.turn import ToolCall
     from dualtrack.storage.chats import Chat, RecordedTurn
 
 _FIXED_WRITES: Final = 59
@@ -323,7 +325,7 @@ def _credit_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     yield {**_line("chat", chat.created_at, "chat"), "credits": chat_price(chat.profile) if charged else 0}
     records = {record.record_id: record for record in evidence.records if record.call}
     calls = [(turn.number, call) for turn in evidence.turns for call in turn.calls]
-    ran = [call for turn in evidence.turns for call in turn.runnable]
+    ran = _begun(evidence)
     prices = price_calls([call.price_class for call in ran], documentation_already_paid=False)
     price_of = {call.id: price for call, price in zip(ran, prices, strict=True)}
     for number, call in calls:
@@ -339,6 +341,12 @@ def _credit_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
             "seconds": detail.seconds if detail else None,
             "credits": price_of.get(call.id, 0) if charged else 0,
         }
+
+
+def _begun(evidence: Evidence) -> list[ToolCall]:
+    """The calls that ran, or may have."""
+    free = {*never_ran(evidence.records), *evidence.chat.unbegun}
+    return [call for turn in evidence.turns for call in turn.runnable if call.id not in free]
 
 
 def _asked_lines(records: Sequence[Record]) -> Iterator[ReceiptLine]:
@@ -399,7 +407,7 @@ def work_of(evidence: Evidence, lines: Sequence[ReceiptLine]) -> AwsUse:
         "turn": (begun + again, waited + (begun + again) * STEP_SECONDS),
     }
     seconds = {line["id"]: line["seconds"] or 0.0 for line in lines if line["kind"] == "tool"}
-    ran: list[Any] = [call for turn in evidence.turns for call in turn.runnable]
+    ran = _begun(evidence)
     for call in ran:
         times, before = functions.get(call.fn, (0, 0.0))
         functions[call.fn] = (times + 1, before + seconds[call.id] + STEP_SECONDS)

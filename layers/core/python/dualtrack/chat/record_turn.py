@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dualtrack.chat.memory_figures import with_end, with_turn
 from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
-from dualtrack.chat.pay_calls import CallPayment, calls_begin, pay_calls
+from dualtrack.chat.pay_calls import CallPayment, calls_begin, never_ran, pay_calls, price_of_free
 from dualtrack.chat.receipt import model_nanodollars
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.chat.turn_attempt import no_other_run
@@ -170,10 +170,11 @@ def _commit_answer(turn: _DecidedTurn, records: Sequence[Record]) -> None:
     run, chat = turn.run, turn.run.chat
 
     this = RecordedTurn(run.number, (), (), "answered", usage=turn.reply.usage, made=turn.made)
+    free = price_of_free(run.turns, never_ran(records))
     cost = cost_of(turn.after, model_nanodollars(turn.after, [*run.turns, this], records))
 
     def settle(account: Account) -> AccountChange:
-        return account.settle(chat.chat_id, chat.held, turn.now, cost)
+        return account.settle(chat.chat_id, chat.held - free, turn.now, cost)
 
     recorded = partial(_recorded_answer, turn, records)
     move_credits(run.stores.ledger, run.log, chat.payer, settle, recorded, no_other_run)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -31,7 +32,11 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 _RESERVE_SECONDS: Final = 5.0
-TAKEN_BACK: Final = failed("the user no longer allows this tool here without being asked. Ask for it again.")
+TAKEN_BACK: Final = replace(
+    failed("the user no longer allows this tool here without being asked. Ask for it again."),
+    outcome="declined",
+    ran=False,
+)
 _OF_STORES: Final = (Transient, ClientError, BotoCoreError)
 """What our own stores raise: a retry of the step may succeed."""
 
@@ -72,10 +77,13 @@ def _run(
         return
     meter = Meter()
     running = Running(ref.user, ref.conversation_id, chat, call)
-    if not call.repeatable and not stores.chats.begin(chat, call.id):
+    if call.needs_leave and not _has_leave(stores, chat, call):
+        has_begun = call.is_marked and not stores.chats.forestall(chat, call.id)
+        result = OUTCOME_UNKNOWN if has_begun else TAKEN_BACK
+    elif (beginning := stores.chats.begin(chat, call.id) if call.is_marked else "first") == "forestalled":
+        return
+    elif beginning == "again" and not call.repeatable:
         result = OUTCOME_UNKNOWN
-    elif call.needs_leave and not _has_leave(stores, chat, call):
-        result = TAKEN_BACK
     else:
         left = seconds - _RESERVE_SECONDS - (time.monotonic() - started)
         result = _within(execute, running, left, meter)
@@ -110,7 +118,8 @@ def _within(execute: Execute, running: Running, seconds: float, meter: Meter) ->
     try:
         return within(max(seconds, 0.1), metered, f"tool-{running.call.id}")
     except TookTooLong as error:
-        return failed(f"it did not answer within {error.seconds:.0f} seconds.")
+        late = failed(f"it did not answer within {error.seconds:.0f} seconds.")
+        return replace(late, outcome="unknown") if running.call.is_marked else late
     except Exception as error:
         # a project's tools have no store of ours
         if isinstance(error, _OF_STORES) and running.call.fn != "own":

@@ -38,7 +38,13 @@ OUTCOME_UNKNOWN = ToolResult(
     "Tool execution failed: the call was begun, but its process ended before the result was known. It may or may "
     "not have taken effect: check before you repeat it.",
     is_error=True,
+    outcome="unknown",
 )
+NOT_RUN = ToolResult(
+    "Tool execution failed: it could not be begun, so it has not run.", is_error=True, ran=False
+)
+STOPPED = ToolResult("began; the chat was stopped; it may have run", is_error=True, outcome="unknown")
+"""Of a call that had begun when its chat ended."""
 
 
 def record_result(
@@ -79,7 +85,7 @@ def result_events(record: Record, shown: str | None = None) -> list[Event]:
     call = record.call
     assert call, record.record_id
     text = record.content if shown is None else shown
-    told = tool_result(record.record_id, call.tool, call.seconds, text, is_error=call.is_error)
+    told = tool_result(record.record_id, call.tool, call.seconds, text, call.status, is_error=call.is_error)
     return [record_stored(record.record_id, "user", "tool_call"), told]
 
 
@@ -96,14 +102,23 @@ def complete_results(stores: ToolStores, chat: Chat, turn: RecordedTurn, *, dead
         if (call.refused or (dead and call.may_run)) and not stores.history.has_record(
             chat.user, chat.conversation_id, call.id
         ):
-            record_result(stores, chat, turn.number, call, _stand_in(call), 0.0)
+            record_result(stores, chat, turn.number, call, _stand_in(stores, chat, call), 0.0)
 
 
-def _stand_in(call: ToolCall) -> ToolResult:
-    """The result of a call that has none. It is unknown whether a tool with side effects has had them."""
+def _stand_in(stores: ToolStores, chat: Chat, call: ToolCall) -> ToolResult:
+    """The result of a call that has none. It is unknown whether a tool with side effects has had them; one that had not
+    begun never will."""
     if call.refused:
-        return ToolResult(call.refused, is_error=True)
-    return NO_RESULT if call.repeatable else OUTCOME_UNKNOWN
+        return ToolResult(call.refused, is_error=True, ran=False)
+    if not call.is_marked:
+        return NO_RESULT
+    return NOT_RUN if stores.chats.forestall(chat, call.id) else OUTCOME_UNKNOWN
+
+
+def stopped_result(stores: ToolStores, chat: Chat, turn: int, call: ToolCall) -> tuple[Record, list[Write]]:
+    """The record of a call that has begun and whose chat ends, and its writes."""
+    record, _ = _record(stores, chat, turn, call, STOPPED, 0.0, ())
+    return record, stores.history.record_writes(chat.user, chat.conversation_id, record, call.id)
 
 
 def _record(
@@ -140,6 +155,8 @@ def _record(
             reference=reference,
             asked=asked,
             edited=call.is_edited,
+            outcome="declined" if call.is_refused_by_somebody else result.outcome,
+            ran=result.ran,
         ),
     )
     return record, files

@@ -15,7 +15,7 @@ from dualtrack.models.receipt_data import ToolSideCalls
 from dualtrack.text import clean, neutralise, one_line
 from dualtrack.tool_rules import name_of
 from dualtrack.tool_values import Source
-from dualtrack.vocabulary import RecordType, Role, Stop
+from dualtrack.vocabulary import CallStatus, RecordType, Role, Stop
 
 _ATTACHED: Final = "(Attached file"
 THINKING: Final = ("thinking", "redacted_thinking")
@@ -57,6 +57,14 @@ class ToolCallDetail:
     """The tool's own model calls."""
     edited: bool = False
     """Whether ``input`` is not the model's: it was approved with another one."""
+    outcome: Literal["", "declined", "unknown"] = ""
+    ran: bool = True
+    """As `dualtrack.tool_values.ToolResult` has them."""
+
+    @property
+    def status(self) -> CallStatus:
+        """What became of the call."""
+        return self.outcome or ("failed" if self.is_error else "done")
 
 
 @stored

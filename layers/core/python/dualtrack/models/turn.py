@@ -181,6 +181,16 @@ class ToolCall:
         return effect_of(self.effect, is_known_to_read=self.repeatable and self.fn != "mcp")
 
     @property
+    def is_marked(self) -> bool:
+        """Whether it is marked as begun before it runs. Of a call that only reads the recorded turn says as much."""
+        return not (self.does == "reads" and self.repeatable)
+
+    @property
+    def is_refused_by_somebody(self) -> bool:
+        """Whether it will not run because somebody, or nobody in time, said so."""
+        return self.verdict is not None and self.verdict.outcome in ("declined", "expired")
+
+    @property
     def needs_leave(self) -> bool:
         """Whether it runs only because its tool is allowed in the conversation."""
         return bool(self.allowable) and not self.asks

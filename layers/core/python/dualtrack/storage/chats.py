@@ -3,7 +3,7 @@
     pk CHAT#<user>#<chat>   sk STATE           the chat; sparse index `open` (shard, deadline) until it is done; a
                                                paused one is in shards of its own, and its deadline is the pause's end
                             sk TURN#002        a recorded turn: the assistant's blocks, its calls
-                            sk BEGUN#q1-t3     a tool with side effects was begun
+                            sk BEGUN#q1-t3     a call that does more than read was begun, or never will be
                             sk INSTRUCTIONS    what the client's program says to this query alone
                             sk RESPONSE#000    what a response says again of its request (OpenAI's API)
                             sk EXCHANGE…, NAMED  where the index of exchanges has it (exchanges.py)
@@ -61,6 +61,12 @@ if TYPE_CHECKING:
     from dualtrack.frozen import JsonObject
     from dualtrack.storage.bodies import BodyStore, StoredBody, Write
     from dualtrack.storage.dynamo import Item
+
+_BEGUN: Final = "BEGUN#"
+_NOBODY: Final = "nobody"
+"""Who has begun a call that never will be."""
+Beginning = Literal["first", "again", "forestalled"]
+"""Of a run of a call: another has begun it, or it must not begin."""
 
 ENDED: Final = frozenset({"done", "failed", "cancelled"})
 """The statuses that nothing follows."""
@@ -166,6 +172,8 @@ class Chat:
     """Whether its answer is JSON that fits a schema."""
     ancestry: Annotated[Ancestry, TEXT] = field(default_factory=Ancestry)
     """A copy of the conversation's ancestry, so that a step of a fork needs no further read to find its past."""
+    unbegun: tuple[str, ...] = ()
+    """Its calls that had not begun when it was stopped: they never will, and cost nothing."""
     client_tools: str = ""
     """The pointer of the tools that its client runs (`ChatStore.client_tools`); empty for none."""
     call_seconds: int = 120
@@ -500,15 +508,37 @@ class ChatStore:
         condition = f"#status = :was AND {same_view}{f' AND {also}' if also else ''}"
         return update("chat", self.table, key, sets + removes, condition, {**values, **more}, names)
 
-    def begin(self, chat: Chat, call_id: str) -> bool:
-        """Mark a tool with side effects as begun; false if an earlier run has begun it."""
+    def begin(self, chat: Chat, call_id: str) -> Beginning:
+        """Mark a call as begun, before it has an effect."""
         token = writer_token()
-        mark = {"pk": chat.pk, "sk": f"BEGUN#{call_id}", "by": token, "ttl": chat.deadline + 86_400}
         try:
-            transact(self.client, [put_absent("begun", self.table, mark)])
+            transact(self.client, [put_absent("begun", self.table, _mark(chat, call_id, token))])
         except ConditionFailed as lost:
-            return lost.only_to_itself("begun", token)
+            if lost.only_to_itself("begun", token):
+                return "first"
+            return "forestalled" if lost.only_to_itself("begun", _NOBODY) else "again"
+        return "first"
+
+    def forestall(self, chat: Chat, call_id: str) -> bool:
+        """Mark a call as one that will never begin; false if it has begun."""
+        try:
+            transact(self.client, [self.forestall_action(chat, call_id)])
+        except ConditionFailed as lost:
+            return lost.only_to_itself(f"begun {call_id}", _NOBODY)
         return True
+
+    def forestall_action(self, chat: Chat, call_id: str) -> Action:
+        """The same, on condition that the call has no mark."""
+        return put_absent(f"begun {call_id}", self.table, _mark(chat, call_id, _NOBODY))
+
+    def marks(self, chat: Chat) -> Mapping[str, bool]:
+        """The calls that have a mark: whether each has begun, else it never will."""
+        items = query(self.client, self.table, chat.pk, prefix=_BEGUN)
+        return {item["sk"].removeprefix(_BEGUN): item.get("by") != _NOBODY for item in items}
+
+
+def _mark(chat: Chat, call_id: str, by: str) -> Item:
+    return {"pk": chat.pk, "sk": f"{_BEGUN}{call_id}", "by": by, "ttl": chat.deadline + 86_400}
 
 
 def load_chat(client: DynamoDBClient, table: str, user: str, chat_id: str) -> Chat | None:
@@ -587,6 +617,7 @@ _REST: Final = (
     "pauses",
     "misfit",
     "fits",
+    "unbegun",
 )
 """Fields that no condition uses and that change with each step: one attribute, as JSON text."""
 

@@ -71,7 +71,7 @@ def execute_mcp_call(
     try:
         result = client.call_tool(server, spec, arguments, token)
     except McpFailure as failure:
-        result = failed(_explained(failure.failure, spec))
+        result = _failed(failure.failure, spec)
     return _redacted(_sourced(_advised(result, server), server, arguments), token)
 
 
@@ -99,10 +99,11 @@ def _set(secret: str, missing: str) -> str:
     return secret
 
 
-def _explained(failure: RequestFailure, spec: ToolSpec) -> str:
+def _failed(failure: RequestFailure, spec: ToolSpec) -> ToolResult:
     if spec.repeatable or not failure.reached:
-        return failure.text
-    return f"{failure.text} Whether it was carried out is not known: check before trying again."
+        return failed(failure.text)
+    said = f"{failure.text} Whether it was carried out is not known: check before trying again."
+    return replace(failed(said), outcome="unknown")
 
 
 def _advised(result: ToolResult, server: McpServer) -> ToolResult:
