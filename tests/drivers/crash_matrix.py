@@ -142,6 +142,8 @@ SCENARIOS: Final = (
     Scenario("told of a failure", status="failed", stop="", charged=0, refused_by_model=True, told="at once"),
     Scenario("cancelled, told of its pause alone", rounds=((NOTE,),), status="cancelled", stop="cancelled", asks=(NOTE.tool,), decided="cancel", told="at once"),
     Scenario("scheduled", scheduled=True, told="at once"),
+    Scenario("an imported history", keyed=True, imports=3, files=(TEXT_FILE,)),
+    Scenario("an imported history behind a fork", keyed=True, imports=2, earlier=4, by_api_key=True),
     Scenario("titled by the model, by an API key", by_api_key=True, titled="by the model"),
     Scenario("renamed while the model writes its title, before a follow-up", titled="by the user meanwhile", follow_up="after"),
     Scenario("searched in a fork that must fold", earlier=30, forked=True, rounds=((SEARCH,),), charged=7, always_asks=True),

@@ -30,7 +30,7 @@ from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.erase_user import Retention, begin_erasure, stop_user
 from dualtrack.chat.fork_conversation import fork_conversation
-from dualtrack.chat.new_chat import NewChat, Repeat, fingerprint
+from dualtrack.chat.new_chat import BroughtPast, NewChat, Repeat, fingerprint
 from dualtrack.chat.run_schedules import Starting, run_schedules
 from dualtrack.chat.run_tool import run_tool
 from dualtrack.chat.run_turn import run_turn
@@ -45,11 +45,11 @@ from dualtrack.credits.keys import Caps
 from dualtrack.errors import ApiError
 from dualtrack.events import delta, turn_begins
 from dualtrack.frozen import freeze
-from dualtrack.ids import execution_name, new_conversation_id, parse_record_id, query_id
+from dualtrack.ids import execution_name, new_conversation_id, parse_record_id, query_id, response_id
 from dualtrack.memory.digests import Digest
 from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT
-from dualtrack.memory.records import QueryTrack, TrackBlock
+from dualtrack.memory.records import QueryTrack, Record, TrackBlock
 from dualtrack.memory.standing import Instruction, Standing
 from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.anthropic import Claude
@@ -108,6 +108,7 @@ PROMPT: Final = 100
 USER: Final = "ann"
 MACHINE: Final = "arn:aws:states:us-east-1:1:stateMachine:chat"
 ANSWER: Final = "This is the answer, and it is long enough to be worth a summary. " * 20
+IMPORTED: Final = "From elsewhere. "
 BIG: Final = "".join(random.Random(7).choices("0123456789abcdef", k=2_000_000))
 """A tool result too large for an item: two megabytes that do not compress below the limit."""
 
@@ -271,6 +272,9 @@ class Scenario:
 
     scheduled: bool = False
     """A schedule asks the first query."""
+
+    imports: int = 0
+    """Queries that the first request brings from elsewhere; behind what `earlier` leaves, into a fork of it."""
 
     titled: Literal["", "by the model", "by the user meanwhile"] = ""
     """The deployment has the model give titles; the user may rename the conversation while it does."""
@@ -964,10 +968,23 @@ class World:
                 new = NewChat(self.user, message, conversation_id, profile, files, self.user, key_id)
                 output = SCHEMA if self.scenario.output else None
                 new = replace(new, tools=self.scenario.tools, output=output)
+                if self.scenario.imports:
+                    past = BroughtPast(conversation_id, self.scenario.earlier, self._imported())
+                    new = replace(new, conversation_id="", past=past)
                 start_chat(stores, executions, new, repeat, costs=CostSettings(MODEL, self.summaries))
         except ApiError as error:
             return error.status
         return 202
+
+    def _imported(self) -> tuple[tuple[Record, ...], ...]:
+        now, first = iso(self.clock()), self.scenario.earlier + 1
+        return tuple(
+            (
+                Record(query_id(number), "message", "user", f"{IMPORTED} {number}?", now),
+                Record(response_id(number), "message", "assistant", IMPORTED * 300, now, 2, stop="complete"),
+            )
+            for number in range(first, first + self.scenario.imports)
+        )
 
     @property
     def summaries(self) -> SummarySettings:

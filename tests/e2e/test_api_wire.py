@@ -89,9 +89,15 @@ def test_a_body_that_is_no_json_is_a_400_for_any_content_type(ann: Person, kind:
         assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid_request")
 
 
-def test_a_request_that_is_too_large_is_a_413(ann: Person) -> None:
-    response = ann.http.post("/v1/chats", content=b'{"message": "' + b"x" * (10 * 1024 * 1024) + b'"}')
-    assert (response.status_code, response.json()["error"]["code"]) == (413, "too_large")
+@pytest.mark.parametrize("path", ["/v1/chats", "/openai/v1/chat/completions", "/openai/v1/responses"])
+@pytest.mark.parametrize("text", [b"x" * (10 * 1024 * 1024), rb"\n" * 2_100_000])
+def test_a_request_that_lambda_would_refuse_is_a_413(ann: Person, path: str, text: bytes) -> None:
+    """Over the gateway's limit, and 4.2 MB whose escapes make more than 6 MB of event."""
+    response = ann.http.post(path, content=b'{"message": "' + text + b'"}')
+    refused = response.json()["error"]
+    assert (response.status_code, refused["code"]) == (413, "too_large")
+    assert (refused["type"], refused["param"]) == ("invalid_request_error", None)
+    assert "X-Dualtrack-Conversation" in refused["message"]
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,12 @@ import httpx
 import uvicorn
 from dualtrack.api.route import EVENTS_PATH, KEY_PATH, OPENAI_PATH
 from dualtrack.api.routes.conversations import ATTACHMENT_PATH
+from dualtrack.api.sizes import EVENT_BYTES, TOO_LARGE
 from dualtrack.profiles import all_profiles, profile_from
 from dualtrack.settings import settings_from
 from dualtrack_stack.local import lifeline
 from dualtrack_stack.local.aws import Aws, role_client
+from dualtrack_stack.local.aws_sizes import answer_bytes, event_bytes
 from dualtrack_stack.local.bounded_http import MOST_BYTES, BoundedBodies
 from dualtrack_stack.local.credentials import Credentials
 from dualtrack_stack.local.front_config import FrontConfig
@@ -41,6 +43,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, compile_path
 from starlette.staticfiles import StaticFiles
@@ -49,8 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
     from types import ModuleType
 
-    from starlette.requests import Request
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 BODY_LIMIT: Final = 10 * 1024 * 1024
 """API Gateway's limit of a request, in bytes."""
@@ -197,6 +199,8 @@ async def _read(request: Request, limit: int = BODY_LIMIT) -> bytes:
 
 
 def _passed_back(answer: httpx.Response) -> Response:
+    if answer_bytes(answer.status_code, answer.headers.raw, answer.content) > EVENT_BYTES:
+        return error(502, "internal", "Internal error.")  # as API Gateway answers for a function that fails
     response = Response(answer.content, status_code=answer.status_code)
     if answer.status_code in (204, 304):
         response.body = b""
@@ -209,6 +213,36 @@ def _passed_back(answer: httpx.Response) -> Response:
     if answer.status_code not in (204, 304):
         response.raw_headers.append((b"content-length", str(len(response.body)).encode()))
     return response
+
+
+def _is_too_large(scope: Scope, body: bytes) -> bool:
+    """Whether Lambda would refuse the event of this request."""
+    query = scope["query_string"].decode("latin-1")
+    return event_bytes(scope["method"], scope["path"], query, scope["headers"], body) > EVENT_BYTES
+
+
+async def _bounded(scope: Scope, receive: Receive) -> Receive | None:
+    """What receives the request again, whose body was read; None if it is too large."""
+    try:
+        body = await _read(Request(scope, receive))
+    except BodyTooLarge:
+        return None
+    except ClientDisconnect:
+        return receive  # nobody is there to be answered
+    if _is_too_large(scope, body):
+        return None
+    read: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return read.pop() if read else await receive()
+
+    return again
+
+
+def too_large() -> JSONResponse:
+    """413 in the contract's form and in OpenAI's at once, as the gateway has one answer for both."""
+    refused = {"code": "too_large", "message": TOO_LARGE, "type": "invalid_request_error", "param": None}
+    return JSONResponse({"error": refused}, 413)
 
 
 def error(status: int, code: str, message: str) -> JSONResponse:
@@ -281,7 +315,10 @@ class Front:
                 return await refused(scope, receive, send)
             scope = _to_key_door(scope)
             if _is_streamed(scope):
-                return await self._stream(scope, receive, send)
+                bounded = await _bounded(scope, receive) if scope["method"] == "POST" else receive
+                return await (
+                    self._stream(scope, bounded, send) if bounded else too_large()(scope, receive, send)
+                )
         return await self._app(scope, receive, send)
 
     @contextlib.asynccontextmanager

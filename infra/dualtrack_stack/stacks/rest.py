@@ -13,6 +13,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 from dualtrack.api.attachments import BINARY_TYPES
 from dualtrack.api.route import OPENAI_PATH
+from dualtrack.api.sizes import TOO_LARGE
 from dualtrack.chat_times import ANSWER_FUNCTION_SECONDS
 
 from dualtrack_stack.edge import PLAIN
@@ -62,7 +63,7 @@ def _refusals() -> tuple[GatewayRefusal, ...]:
         # API Gateway's response to an unknown path or method
         GatewayRefusal(kind.MISSING_AUTHENTICATION_TOKEN, 404, "not_found", "Not found."),
         GatewayRefusal(kind.RESOURCE_NOT_FOUND, 404, "not_found", "Not found."),
-        GatewayRefusal(kind.REQUEST_TOO_LARGE, 413, "too_large", "The request is too large."),
+        GatewayRefusal(kind.REQUEST_TOO_LARGE, 413, "too_large", TOO_LARGE),
         GatewayRefusal(kind.THROTTLED, 429, "rate_limited", "Too many requests; try again shortly."),
         GatewayRefusal(kind.QUOTA_EXCEEDED, 429, "rate_limited", "Too many requests; try again later."),
         GatewayRefusal(kind.API_CONFIGURATION_ERROR, 500, "internal", "Internal error."),
@@ -256,6 +257,8 @@ class Rest(Construct):
         if refusal.status == 429:
             headers["Retry-After"] = "'1'"
         body = {"error": {"code": refusal.code, "message": refusal.message}}
+        if refusal.status == 413:  # clients of OpenAI's API read it too
+            body["error"] |= {"type": "invalid_request_error", "param": None}
         self.rest.add_gateway_response(
             f"Gateway{refusal.type.response_type}",
             type=refusal.type,

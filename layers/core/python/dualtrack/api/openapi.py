@@ -72,7 +72,7 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "not_paused": "the chat waits for no decision",
         "expired": "nobody decided in time",
         "idempotency_conflict": "the Idempotency-Key was used with another body in the last 24 hours",
-        "too_large": "the body is over 10 MB, or its files are over 4 MB in total",
+        "too_large": "the request is over 6 MB with its escapes, or its files are over 4 MB in total",
         "rate_limited": "too many requests, streams or chats at a time; has `retry_after`",
         "internal": "an error on the server",
         "unavailable": "a service that is needed cannot be reached; try again",

@@ -12,6 +12,7 @@ import anyio.to_thread
 from starlette.responses import JSONResponse
 
 from dualtrack.api.route import OPENAI_PATH
+from dualtrack.api.sizes import EVENT_BYTES, TOO_LARGE
 from dualtrack.errors import ApiError
 from dualtrack.openai.declared import CONVERSATION, RETRIES
 from dualtrack.openai.prompt import foreign_id_of
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
 
     Identify = Callable[[Request, tuple[Scope, ...]], ApiCaller]
     Serve = Callable[[Request], Awaitable[Response]]
-
-BODY_BYTES: Final = 10 * 1024 * 1024
-"""The gateway's limit."""
 
 SILENT_SECONDS: Final = 50.0
 """An answer that is not streamed says nothing for so long, so that its status is true; then CloudFront, which waits for
@@ -149,8 +147,8 @@ async def read_body(request: Request) -> bytes:
     size = 0
     async for piece in request.stream():
         size += len(piece)
-        if size > BODY_BYTES:
-            raise ApiError("too_large", "The request is too large.")
+        if size > EVENT_BYTES:
+            raise ApiError("too_large", TOO_LARGE)
         pieces.append(piece)
     return b"".join(pieces)
 

@@ -1,0 +1,15 @@
+"""How large a request may be (CONTRACT 4). Lambda's limit is that of the *event*, in which the body is a string with
+escapes, beside the headers (AWS Lambda Developer Guide, "Lambda quotas"); of answers likewise."""
+
+from __future__ import annotations
+
+from typing import Final
+
+EVENT_BYTES: Final = 6_291_456
+"""Of an event, and of an answer that is not streamed."""
+
+TOO_LARGE: Final = (
+    "The request is too large: 6 MB are taken, its escapes counted. Send fewer or smaller files, and of a conversation "
+    "that is here only what is new, under its name (conversation_id, previous_response_id or the header "
+    "X-Dualtrack-Conversation)."
+)
