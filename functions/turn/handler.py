@@ -86,6 +86,8 @@ def _count_turn(turn: RecordedTurn) -> None:
     usage, made = turn.usage, turn.made
     if usage is None or made is None:
         return
+    if made.unknown_stop:  # `ChatEnds` counts it as `other`
+        logger.warning("The model stopped for a reason that is not known here", reason=made.unknown_stop)
     figures = {
         "FreshTokens": usage.input_tokens,
         "CacheWriteTokens": usage.cache_write_tokens,

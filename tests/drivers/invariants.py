@@ -464,8 +464,9 @@ def _effects(
 def _price(
     chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEvent], marks: Mapping[str, bool]
 ) -> Iterator[str]:
-    """5 once a byte of an answer has come, plus the tools that have begun; a failure costs nothing."""
-    runnable = [call for turn in turns for call in turn.runnable]
+    """5 once a byte of an answer has come, plus the tools that have begun; a failure costs nothing, and what the
+    model's service declined no tool."""
+    runnable = [call for turn in turns for call in turn.runnable if chat.stop != "refusal"]
     ran = [call.price_class for call in runnable if marks.get(call.id, not call.is_marked)]
     if any(event.event == "delta" for event in events) and not chat.heard:
         yield "there is text, and no first byte was noted"

@@ -159,7 +159,14 @@ def decided(content: str) -> None:
     """The decision on a model's reply."""
     reply = ModelReply((MappingProxyType({"type": "text", "text": content}),), "end_turn")
     decide(
-        reply, query=1, calls_before=0, offered={}, limit="", invalid=lambda *_: "", gates=lambda _: Gate()
+        reply,
+        query=1,
+        calls_before=0,
+        offered={},
+        limit="",
+        invalid=lambda *_: "",
+        gates=lambda _: Gate(),
+        max_tokens=1,
     )
 
 

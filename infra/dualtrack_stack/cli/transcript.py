@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         DeltaEvent,
         DoneEvent,
         ErrorEvent,
+        LeftOutEvent,
         PausedEvent,
         ResumedEvent,
         RetryingEvent,
@@ -211,6 +212,12 @@ def _retrying(before: ChatTranscript, data: RetryingEvent, now: float) -> Transc
     return replace(before, waiting=waiting, since=now), (waiting,)
 
 
+def _left_out(before: ChatTranscript, data: LeftOutEvent, now: float) -> TranscriptStep:
+    query = one_line(data["query"], 20)
+    told = f"The model's service declined again: asked once more without what {query} had found and answered."
+    return replace(before, text="", since=now), (InterimText(told),)
+
+
 def _time_of_day(at: object) -> str:
     """``12:34:56`` where the reader is; empty if it is no time."""
     try:
@@ -314,6 +321,7 @@ def _unseen(before: ChatTranscript) -> tuple[TranscriptBlock, ...]:
 _STEPS: Final[Mapping[str, Callable[[ChatTranscript, Any, float], TranscriptStep]]] = {
     "turn": _turn,
     "retrying": _retrying,
+    "left_out": _left_out,
     "delta": _delta,
     "tool_calls_start": _calls,
     "tool_result": _result,
@@ -379,7 +387,9 @@ _STOPS: Final = {
     "context_window": "the context window is full",
     "max_cost": "the chat reached its cost limit; the answer uses what was found so far",
     "timeout": "the chat ran out of time; the answer uses what was found so far",
-    "refusal": "the model declined to answer",
+    "refusal": "the model's service declined to answer; this question is left out of what the model reads from now on. "
+    "Ask it in other words, or something else",
+    "other": "the model stopped for a reason that is not known here; this is what it had written",
     "invalid_output": "the answer does not fit the schema that was asked for",
     "cancelled": "the chat was cancelled; this is what was written so far",
 }
@@ -389,7 +399,9 @@ def stop_note(chat: answers.Chat) -> str:
     """A sentence for an incomplete answer, else nothing."""
     if chat.get("response") is None:
         return ""
-    return _STOPS.get(str(chat.get("stop")), "")
+    note = _STOPS.get(str(chat.get("stop")), "")
+    category = (chat.get("refusal") or {}).get("category")
+    return f"{note} ({one_line(category, 40)})" if category else note
 
 
 def is_cut(chat: answers.Chat) -> bool:

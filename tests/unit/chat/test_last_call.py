@@ -18,7 +18,7 @@ from tests.drivers.world import World, make_world
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.models.turn import LastCallReason
+    from dualtrack.models.stops import LastCallReason
 
 ASK = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
 MINUTE = 60

@@ -16,7 +16,7 @@ from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.memory.view import _ANSWER_IN_JSON
-from dualtrack.models.turn import SECOND_ANSWER
+from dualtrack.models.stops import SECOND_ANSWER
 from dualtrack.profiles import all_profiles
 from dualtrack.tool_values import ToolResult
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.frozen import freeze
-from dualtrack.models.turn import Gate, LastCallReason, ModelReply, TurnDecision, decide
+from dualtrack.models.turn import Gate, ModelReply, TurnDecision, decide
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.registry import IN_HOUSE
 
 if TYPE_CHECKING:
-    from dualtrack.models.turn import CutReason
+    from dualtrack.models.stops import LastCallReason
     from dualtrack.vocabulary import Stop
 
 OFFERED = MappingProxyType({name: IN_HOUSE[name] for name in ("retrieve_full_context",)})
@@ -43,6 +44,7 @@ def decided(answered: ModelReply, limit: LastCallReason = "", before: int = 0) -
         limit=limit,
         invalid=invalid_arguments,
         gates=lambda _: Gate(),
+        max_tokens=4_096,
     )
 
 
@@ -54,6 +56,8 @@ def decided(answered: ModelReply, limit: LastCallReason = "", before: int = 0) -
         ("max_tokens", "max_tokens"),
         ("refusal", "refusal"),
         ("model_context_window_exceeded", "context_window"),
+        ("compaction", "other"),
+        ("", "other"),
     ],
 )
 def test_every_stop_reason_answers(stop_reason: str, stop: Stop) -> None:
@@ -109,7 +113,7 @@ def test_a_paused_turn_goes_on() -> None:
 
 
 @pytest.mark.parametrize("limit", ["max_turns", "insufficient_credits", "timeout"])
-def test_the_last_call_answers_whatever_the_model_wants(limit: CutReason) -> None:
+def test_the_last_call_answers_whatever_the_model_wants(limit: Any) -> None:
     """Even if it asks for tools against tool_choice none."""
     decision = decided(reply("tool_use", text("Found this."), use(1)), limit)
     assert decision == TurnDecision("answered", "Found this.", stop=limit)
@@ -123,10 +127,36 @@ def test_after_a_profiles_rounds_the_answer_stops_as_the_model_says(reason: str,
     assert decision == TurnDecision("answered", "Found this.", stop=stop)
 
 
-def test_half_a_tool_call_at_the_token_limit_is_dropped() -> None:
-    """The answer is kept, marked as cut."""
-    decision = decided(reply("max_tokens", text("And so"), use(1)))
-    assert decision == TurnDecision("answered", "And so", stop="max_tokens")
+def test_a_tool_call_that_the_token_limit_cuts_is_not_run_and_the_others_are() -> None:
+    """It is told the limit, and the turn goes on."""
+    cut = replace(reply("max_tokens", text("And so"), use(1), use(2)), cut="toolu_2")
+    decision = decided(cut)
+    assert (decision.next, decision.is_cut) == ("tools", True)
+    first, second = decision.calls
+    assert first.may_run
+    assert second.refused.startswith("Tool execution failed: this call was not run")
+    assert "4,096 tokens" in second.refused
+    alone = decided(replace(reply("max_tokens", use(1)), cut="toolu_1"))
+    assert (alone.next, alone.is_cut, alone.stop) == ("turn", True, "complete")
+
+
+@pytest.mark.parametrize("limit", ["max_turns", "cut_calls", "rounds_done"])
+@pytest.mark.parametrize(
+    ("reason", "stop"),
+    [
+        ("refusal", "refusal"),
+        ("max_tokens", "max_tokens"),
+        ("compaction", "other"),
+        ("model_context_window_exceeded", "context_window"),
+    ],
+)
+def test_what_the_model_says_of_its_end_goes_before_the_limit(limit: Any, reason: str, stop: Stop) -> None:
+    decision = decided(reply(reason, text("So."), use(1)), limit)
+    assert decision == TurnDecision("answered", "So.", stop=stop)
+
+
+def test_after_two_cuts_the_last_answer_says_why_it_is_the_last() -> None:
+    assert decided(reply("end_turn", text("So.")), "cut_calls").stop == "max_tokens"
 
 
 def test_echoed_ids_are_not_part_of_the_answer() -> None:

@@ -117,6 +117,8 @@ def fitted(request: wire.Request, reply: Reply) -> Reply:
         if size > room:
             if block["type"] == "text" and room:
                 kept.append({**block, "text": block["text"][: room * 4]})
+            if block["type"] == "tool_use" and room:
+                kept.append({**block, "input": {}, "input_json": json.dumps(block["input"])[: room * 4]})
             return replace(reply, content=tuple(kept), stop_reason="max_tokens")
         kept.append(block)
         room -= size

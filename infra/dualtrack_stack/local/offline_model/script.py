@@ -30,7 +30,7 @@ class ScriptedResponse(BaseModel):
     content if absent. ``status`` other than 200 answers with the API's error and ``retry_after`` seconds in its header.
     Delays are in seconds. ``cut_after``, ``malformed_after`` and ``error_after`` count the stream events before the
     stream is cut (``cut``: "drop" closes the connection, "end" ends it as if complete), before a broken chunk, or
-    before an overloaded_error event.
+    before an error event (``error_type`` with its message, else overloaded_error).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -71,7 +71,7 @@ def _state(http: HttpRequest) -> State:
 async def _messages(http: HttpRequest) -> Response:
     state = _state(http)
     request = state.accepted(http.url.path, http.headers, await _read_body(http))
-    scripted = state.script.take(request)
+    scripted = state.scripted(request)
     step = scripted or _PLAIN
     if step.delay_first:
         await asyncio.sleep(step.delay_first)
@@ -113,7 +113,8 @@ async def _paced(events: Iterable[sse.Event], step: ScriptedResponse, delay: flo
             yield b'event: content_block_delta\ndata: {"type": "content_block_del\n\n'
             return
         if sent == step.error_after:
-            data = error_body(529, "Overloaded", replies.fresh_id("req"))
+            kind, said = step.error_type or "overloaded_error", step.error_message if step.error_type else ""
+            data = error_body(529, said or "Overloaded", replies.fresh_id("req"), kind)
             yield sse.Event("error", data).encode()
             return
         if event.paced and delay:

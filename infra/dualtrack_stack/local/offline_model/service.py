@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from . import reply as replies
 from . import rules, signing, sse, tokens, wire
+from .classifier import MAGIC, declined
 from .models import limits_of
 from .refusal import RefusalError
 
@@ -36,13 +37,14 @@ _ROLES = ("user", "assistant")
 class Settings:
     """``chunk`` characters a text delta, ``chunk_delay`` seconds before each.
 
-    ``control`` switches the control routes on; ``cache_minimum`` and ``context_window`` (tokens) replace the
-    models' own.
+    ``control`` switches the control routes on; ``declined``: words that no request may have; ``cache_minimum`` and
+    ``context_window`` (tokens) replace the models' own.
     """
 
     chunk: int = 20
     chunk_delay: float = 0.015
     control: bool = False
+    declined: tuple[str, ...] = (MAGIC,)
     cache_minimum: int | None = None
     context_window: int | None = None
 
@@ -107,9 +109,15 @@ class State:
         self.record(Recorded(path, kept, body))
         return request
 
+    def scripted(self, request: wire.Request) -> ScriptedResponse | None:
+        """The script's response, if the classifier lets the request pass."""
+        return None if declined(request, self.settings.declined) else self.script.take(request)
+
     def deliver(self, request: wire.Request, scripted: ScriptedResponse | None) -> Delivery:
-        """The scripted message, else that of the rules; the request is in the prompt cache then."""
-        response = scripted.reply() if scripted else replies.decide(request)
+        """The scripted message, else that of the rules; the request is in the prompt cache then. A request that the
+        classifier declines has a refusal in its place."""
+        refused = None if scripted else declined(request, self.settings.declined)
+        response = refused or (scripted.reply() if scripted else replies.decide(request))
         reply = replace(response, content=signing.bind(request, response.content))
         if reply.stop_reason == "pause_turn":
             self.paused.add(_fingerprint(_as_sent_back(reply.content)))

@@ -178,7 +178,7 @@ class _InProcess:
             return _error(refused.status, refused.message)
         if kind_of(request) == "turn":
             self.script.sent.append(json.loads(http.content))
-        scripted = self.script.take(request)
+        scripted = self.model.scripted(request)
         if scripted and scripted.status != 200:
             return _error(scripted.status, scripted.error_message)
         delivery = self.model.deliver(request, scripted)

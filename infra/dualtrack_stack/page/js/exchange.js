@@ -7,6 +7,7 @@
  * status: sending | running | paused | answered | done | failed | cancelled
  * pause: null, or what a paused chat waits for: {calls: [{id, tool, input, kind, allowable}], expiresAt}
  * continues: the answer that goes on in this exchange's, in place of a question; empty for none
+ * leftOut: the question whose results were left out, so that the service would answer; category: of a refusal
  * branches: null, or the conversations that branch here (`branchesOf`)
  * turns: [{turn, maxTurns, final, misfit, thinking, thought, text, began, ended, calls: [id],
  * retry?: {tries, at, seconds, until}}]; `thought` is when its thinking ended,
@@ -22,6 +23,8 @@ export function ask(question, attachments = []) {
     chatId: "",
     question,
     continues: "",
+    leftOut: "",
+    category: "",
     attachments,
     status: "sending",
     turns: [],
@@ -100,6 +103,7 @@ const HANDLERS = {
         : turn,
     ),
   }),
+  left_out: (exchange, data) => ({ ...exchange, leftOut: data.query }),
   retrying: (exchange, data) => ({
     ...exchange,
     turns: exchange.turns.map((turn) =>
@@ -227,6 +231,7 @@ export function withChat(exchange, chat) {
     response: chat.response ?? (ended ? null : exchange.response),
     sources: chat.sources,
     stop: chat.stop ?? "",
+    category: chat.refusal?.category ?? "",
     turnCount: chat.turns,
     memory: chat.memory,
     fictional: chat.fictional,
@@ -336,6 +341,7 @@ function withResponse(exchange, record) {
     ...exchange,
     responseId: record.record_id,
     stop: record.stop ?? "",
+    leftOut: record.left_out ?? exchange.leftOut,
     status: none ? none[1] : cancelled ? "cancelled" : "done",
     response: none ? null : record.content,
     // the answer took one more model call than the turns with tools

@@ -20,8 +20,19 @@ const STOPS = {
   context_window: "The answer is cut off: the model's context window is full.",
   max_cost: "The chat reached its cost limit; the answer uses what was found so far.",
   timeout: "The chat ran out of time; the answer uses what was found so far.",
-  refusal: "The model declined to answer.",
+  refusal:
+    "The model's service declined to answer. This question is left out of what the model reads from now on, so you can go on.",
+  other: "The model stopped before its end; this is what it had written.",
   invalid_output: "The answer does not fit the schema that was asked for.",
+};
+
+/** The service's categories in words; an unknown one is not shown. */
+const CATEGORIES = {
+  cyber: "Its reason: attacks on computers.",
+  bio: "Its reason: dangerous biology.",
+  frontier_llm: "Its reason: the making of rival models.",
+  reasoning_extraction: "Its reason: the model's own thinking was asked for.",
+  general_harms: "Its reason: something that may do harm.",
 };
 
 const MOST_CODE = 20; // coloured blocks of a question
@@ -81,7 +92,7 @@ export class ExchangeView {
     if (changed("status", "turns", "calls", "shortage", "turnCount")) this.#drawSteps(before);
     if (changed("pause")) this.#drawPause();
     if (changed("status", "turns", "response")) this.#drawAnswer();
-    if (changed("status", "sources", "memory", "stop", "error", "credits", "responseId", "response"))
+    if (changed("status", "sources", "memory", "stop", "category", "leftOut", "error", "credits", "responseId", "response"))
       this.#drawFoot();
     this.#trouble.hidden = !exchange.trouble || !isOpen(exchange);
     this.#trouble.textContent = exchange.trouble;
@@ -232,7 +243,7 @@ export class ExchangeView {
   }
 
   #drawFoot() {
-    const { status, stop, error, sources, response } = this.#exchange;
+    const { status, stop, category, leftOut, error, sources, response, continues } = this.#exchange;
     if (isOpen(this.#exchange)) return this.#foot.replaceChildren();
     const parts = [];
     if (status === "failed")
@@ -240,6 +251,13 @@ export class ExchangeView {
     else if (status === "cancelled")
       parts.push(verdict("", response ? "Stopped: this is what was written until then." : "Stopped."));
     else if (STOPS[stop]) parts.push(verdict("", STOPS[stop]));
+    if (stop === "refusal" && CATEGORIES[category]) parts.push(verdict("", CATEGORIES[category]));
+    if (stop === "refusal" && !continues)
+      parts.push(action("Ask in other words", { "data-rephrase": this.#exchange.messageId }));
+    if (leftOut && stop !== "refusal")
+      parts.push(
+        verdict("", `What question ${leftOut.slice(1)} had found was left out, so that the service answers again.`),
+      );
     if (sources.length > 0) parts.push(sourceList(sources));
     parts.push(this.#figures());
     return redraw(this.#foot, ...parts);

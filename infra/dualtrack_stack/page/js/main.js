@@ -536,6 +536,7 @@ class Page {
     else if (button.dataset.receipt) this.#receipt(button.dataset.receipt);
     else if (button.dataset.retry !== undefined) this.#retry(button);
     else if (button.dataset.continue) this.#continue(button);
+    else if (button.dataset.rephrase) this.#rephrase(button);
     else if (button.dataset.edit) this.#edit(button);
     else if (button.dataset.regenerate) this.#regenerate(button);
     else if (button.dataset.branch) this.#branchBy(button, numberOf(button.dataset.branch) + 1, null);
@@ -565,6 +566,13 @@ class Page {
         ? button.closest(".code").querySelector("pre").textContent
         : this.#conversation.exchangeOf(button).response;
     copy(button, text);
+  }
+
+  /** The declined question is put back to be asked in other words, before what is written already. */
+  #rephrase(button) {
+    const { question } = this.#conversation.exchangeOf(button);
+    this.#composer.restore({ text: question, files: [] });
+    this.#composer.focus();
   }
 
   #continue(button) {

@@ -243,6 +243,18 @@ class DecidedChat(TypedDict):
     pause: NotRequired[Annotated[ChatPause, "Only while it is paused"]]
 
 
+class Refusal(TypedDict):
+    """That the model's service declined to answer."""
+
+    category: Annotated[str | None, "The category of its policy, in its own word; null if it names none"]
+
+
+class ExplainedRefusal(Refusal):
+    """The same for who builds the agent."""
+
+    explanation: Annotated[str | None, "Why, in the service's own words; null if it does not say"]
+
+
 class Chat(DecidedChat):
     """The chat object."""
 
@@ -272,6 +284,7 @@ class Chat(DecidedChat):
     created_at: Annotated[Time, "When it was created"]
     ended_at: Annotated[Time | None, "When it ended; null before that"]
     error: NotRequired[Annotated[Failure, "Only if it failed"]]
+    refusal: NotRequired[Annotated[Refusal, "Only if the model's service declined to answer"]]
 
 
 class Tokens(TypedDict):
@@ -374,6 +387,7 @@ class Receipt(TypedDict):
             "the model's cache",
         ]
     ]
+    refusal: NotRequired[Annotated[ExplainedRefusal, "Only if the model's service declined to answer"]]
     for_operator: NotRequired[
         Annotated[
             str,
@@ -466,6 +480,11 @@ class Record(TypedDict):
     seconds: NotRequired[Annotated[Seconds, "How long it took"]]
     turn: NotRequired[Annotated[Count, "The model call that it belongs to, from 1"]]
     stop: NotRequired[Annotated[Stop, "For a response: why it ended"]]
+    left_out: NotRequired[
+        Annotated[
+            str, "For a response: the query whose results were left out, so that the service would answer"
+        ]
+    ]
     continues: NotRequired[
         Annotated[str, "For a query that is no message of the user's: the answer that goes on"]
     ]

@@ -92,6 +92,14 @@ class RetryingEvent(_Try):
     until: Annotated[Time, "When the chat stops waiting, at the latest"]
 
 
+class LeftOutEvent(TypedDict):
+    """The model's service declined this query as the one before: it is asked once more, without what the query named
+    here had found and answered. A `turn` with the same number follows."""
+
+    turn: TurnNumber
+    query: Annotated[str, "The query whose results are left out, such as `q3`"]
+
+
 class CreditsEvent(TypedDict):
     """Credits were held or charged; with `code` and `required`: there were too few for a tool call."""
 
@@ -154,6 +162,7 @@ EVENTS: Final[Mapping[str, type]] = MappingProxyType(
         "tool_calls_start": ToolCallsStartEvent,
         "tool_result": ToolResultEvent,
         "retrying": RetryingEvent,
+        "left_out": LeftOutEvent,
         "credits": CreditsEvent,
         "paused": PausedEvent,
         "resumed": ResumedEvent,

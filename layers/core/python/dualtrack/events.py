@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         DecidedCall,
         DeltaEvent,
         ErrorEvent,
+        LeftOutEvent,
         PausedEvent,
         RecordEvent,
         ResumedEvent,
@@ -77,6 +78,12 @@ def retrying(turn: int, reason: BusyReason, tries: int, seconds: int, until: str
     ``until`` then at the latest (ISO 8601)."""
     data: RetryingEvent = {"turn": turn, "reason": reason, "try": tries, "seconds": seconds, "until": until}
     return _event("retrying", data)
+
+
+def left_out(turn: int, query: str) -> Event:
+    """The turn is asked again without the results of an earlier query."""
+    data: LeftOutEvent = {"turn": turn, "query": query}
+    return _event("left_out", data)
 
 
 def thinking(turn: int, text: str) -> Event:

@@ -24,9 +24,10 @@ Stop = Literal[
     "max_cost",
     "refusal",
     "invalid_output",
+    "other",
     "cancelled",
 ]
-"""Why an answer ended."""
+"""Why an answer ended; `other`: for a reason that is not known here."""
 
 BusyReason = Literal["overloaded", "rate_limited", "unavailable"]
 """Why the model's service takes no call."""

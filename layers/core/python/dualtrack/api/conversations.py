@@ -102,12 +102,7 @@ def record_json(
         body["thinking_characters"] = thought
     if files := files_of(record):
         body["attachments"] = [attachment_json(file) for file in files]
-    if record.chat_id:
-        body["chat_id"] = record.chat_id
-    if record.stop:
-        body["stop"] = record.stop
-    if record.continues:
-        body["continues"] = record.continues
+    _add_of_chat(body, record)
     if record.call is None:
         return body
     call = record.call
@@ -121,6 +116,18 @@ def record_json(
         "seconds": call.seconds,
         "turn": call.turn,
     }
+
+
+def _add_of_chat(body: answers.Record, record: Record) -> None:
+    """What its chat says of a query or a response."""
+    if record.chat_id:
+        body["chat_id"] = record.chat_id
+    if record.stop:
+        body["stop"] = record.stop
+    if record.left_out:
+        body["left_out"] = query_id(record.left_out)
+    if record.continues:
+        body["continues"] = record.continues
 
 
 def _text_of(stores: ConversationStores, user: str, conversation_id: str, record: Record) -> str:

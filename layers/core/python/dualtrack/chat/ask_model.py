@@ -21,8 +21,9 @@ from dualtrack.memory.view import SentRequest, View, build
 from dualtrack.models.protocol import ignore
 from dualtrack.models.receipt_data import Heard
 from dualtrack.models.refusals import named_file
+from dualtrack.models.stops import SECOND_ANSWER
 from dualtrack.models.thinking import without_thinking
-from dualtrack.models.turn import SECOND_ANSWER, ModelReply
+from dualtrack.models.turn import ModelReply
 from dualtrack.streaming.delta_writer import DeltaWriter
 
 if TYPE_CHECKING:

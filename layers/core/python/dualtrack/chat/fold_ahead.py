@@ -18,6 +18,7 @@ from dualtrack.credits.account import AccountChange, Cost
 from dualtrack.errors import ModelRefused, ModelUnavailable
 from dualtrack.memory.digest_writing import digest_call, written_by_model
 from dualtrack.memory.digests import Past, digest_of, to_fold_ahead
+from dualtrack.memory.left_out import as_sent
 from dualtrack.models.receipt_data import SideCalls
 from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.ledger import with_account
@@ -44,7 +45,7 @@ def fold_ahead(
     after = digest.through if digest else 0
     if ahead or after >= chat.query:
         return
-    tracks = stores.history.tracks(chat.user, chat.conversation_id, chat.query, after)
+    tracks = as_sent(stores.history.tracks(chat.user, chat.conversation_id, chat.query, after))
     folded = to_fold_ahead(Past(digest, tracks), budget)
     if not folded or len(tracks) < chat.query - after:
         return

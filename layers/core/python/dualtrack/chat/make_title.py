@@ -15,6 +15,7 @@ from dualtrack.chat.move_credits import charge_aside
 from dualtrack.clock import iso
 from dualtrack.errors import ModelRefused, ModelUnavailable
 from dualtrack.ids import query_id, response_id
+from dualtrack.memory.left_out import is_declined
 from dualtrack.memory.titles import title_by_model, title_call
 from dualtrack.models.receipt_data import SideCalls
 from dualtrack.storage.conversations import title_after
@@ -48,6 +49,7 @@ def make_title(
     if not (
         settings.titles
         and is_held
+        and not is_declined(records)
         and title_after(history.client, history.table, chat.user, chat.conversation_id) == chat.query
     ):
         return

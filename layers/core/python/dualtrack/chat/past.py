@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.clock import epoch_of, iso
 from dualtrack.errors import Contended, Gone, Superseded
 from dualtrack.memory.digests import Past, TrackBudget, past_to_send
+from dualtrack.memory.left_out import as_sent, left_out_by
 from dualtrack.models.prices import CACHE_SECONDS
 from dualtrack.models.windows import LEAST_WINDOW
 from dualtrack.storage.dynamo import ConditionFailed
@@ -53,12 +54,15 @@ def read_past(stores: ToolStores, chat: Chat, profile: Profile, *, is_fixed: boo
     elif chat.pin is None and not is_fixed:
         digest, ahead = stores.digests.newest(user, conversation_id)
     after = digest.through if digest else 0
-    tracks = stores.history.tracks(user, conversation_id, chat.query - 1, after)
+    stored = stores.history.tracks(user, conversation_id, chat.query - 1, after)
+    left_out = left_out_by(stored, chat.pin.left_out if chat.pin else 0)
+    tracks = as_sent(stored, chat.pin.left_out if chat.pin else 0)
     if not profile.history.waits:
         return Past(digest, tracks, ahead)
     first = chat.pin.whole_from if chat.pin else first_whole(tracks)
     whole = stores.history.whole(user, conversation_id, first - 1, chat.query) if first else {}
-    return Past(digest, tracks, ahead, MappingProxyType(whole))
+    kept = {number: messages for number, messages in whole.items() if number not in left_out}
+    return Past(digest, tracks, ahead, MappingProxyType(kept))
 
 
 def first_whole(tracks: Sequence[QueryTrack]) -> int:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from dualtrack.chat.agent import Agent
     from dualtrack.memory.records import QueryTrack, Record, Whole
-    from dualtrack.models.turn import LastCallReason
+    from dualtrack.models.stops import LastCallReason
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.stores import QueryStores
@@ -164,7 +164,8 @@ def _sent_one_by_one(past: Past, before: int) -> range:
 def _replay(stores: QueryStores, chat: Chat, profile: Profile, offered: Mapping[str, ToolSpec]) -> Replay:
     if profile.history.is_summarised:
         return Replay()
-    return read_replay(stores, chat.user, chat.conversation_id, chat.query, profile, offered)
+    left_out = chat.pin.left_out if chat.pin else 0
+    return read_replay(stores, chat.user, chat.conversation_id, chat.query, profile, offered, left_out)
 
 
 def _read(stores: QueryStores, chat: Chat, profile: Profile, turns: Sequence[RecordedTurn]) -> _StoredState:

@@ -13,14 +13,14 @@ from dualtrack.memory.blocks import SentResult
 from dualtrack.memory.records import block_of
 from dualtrack.memory.sending import Cuts
 from dualtrack.memory.view import PastTurn, TextFile, View
-from dualtrack.models.turn import limit_from_stop
+from dualtrack.models.stops import limit_from_stop
 from dualtrack.tools.full_context import result_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dualtrack.memory.records import Attachment, Record
-    from dualtrack.models.turn import LastCallReason
+    from dualtrack.models.stops import LastCallReason
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.stores import ToolStores

@@ -115,6 +115,11 @@ def receipt_of(evidence: Evidence, deployment: Deployment) -> Receipt:
         "memory": memory_json(chat),
         "differences": differences(chat, lines),
     }
+    if chat.declined:
+        receipt["refusal"] = {
+            "category": chat.declined.category or None,
+            "explanation": chat.declined.explanation or None,
+        }
     if evidence.tools_changed:
         receipt["tools_changed"] = True
     return receipt
@@ -318,13 +323,14 @@ def _unknown_summaries(evidence: Evidence) -> ReceiptLine:
 
 def _credit_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     """The chat's own price, and a line for each requested tool call. A chat that failed, or was cancelled before its
-    first model call, is charged nothing."""
+    first model call, is charged nothing; one that the model's service declined, its own price alone."""
     chat, charged = evidence.chat, evidence.chat.status != "failed"
     if chat.status == "cancelled":
         charged = chat.credits_used > 0
     yield {**_line("chat", chat.created_at, "chat"), "credits": chat_price(chat.profile) if charged else 0}
     records = {record.record_id: record for record in evidence.records if record.call}
     calls = [(turn.number, call) for turn in evidence.turns for call in turn.calls]
+    pays_tools = charged and chat.stop != "refusal"
     ran = _begun(evidence)
     prices = price_calls([call.price_class for call in ran], documentation_already_paid=False)
     price_of = {call.id: price for call, price in zip(ran, prices, strict=True)}
@@ -339,7 +345,7 @@ def _credit_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
             "ran": call.id in price_of,
             "is_error": detail.is_error if detail else None,
             "seconds": detail.seconds if detail else None,
-            "credits": price_of.get(call.id, 0) if charged else 0,
+            "credits": price_of.get(call.id, 0) if pays_tools else 0,
         }
 
 

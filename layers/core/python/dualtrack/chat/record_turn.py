@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.memory_figures import with_end, with_turn
 from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
@@ -17,15 +17,17 @@ from dualtrack.chat.receipt import model_nanodollars
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.chat.turn_attempt import no_other_run
 from dualtrack.clock import iso
+from dualtrack.credits.plans import chat_price
 from dualtrack.errors import Superseded
 from dualtrack.events import Event, answer, credits_now, record_stored
 from dualtrack.ids import response_id, thought_id
 from dualtrack.memory.records import Record
 from dualtrack.memory.sources import sources_of
 from dualtrack.models.receipt_data import TurnCall
-from dualtrack.models.turn import SECOND_ANSWER, ModelReply, ToolCall, TurnDecision
+from dualtrack.models.stops import MOST_CUTS, SECOND_ANSWER, is_known
 from dualtrack.storage.chats import Chat, RecordedTurn, with_usage
 from dualtrack.storage.dynamo import ConditionFailed
+from dualtrack.text import clean, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +38,11 @@ if TYPE_CHECKING:
     from dualtrack.chat.turn_attempt import TurnAttempt
     from dualtrack.credits.account import Account, AccountChange
     from dualtrack.memory.sending import Sending
+    from dualtrack.models.turn import ModelReply, ToolCall, TurnDecision
     from dualtrack.storage.bodies import Write
+
+_REASON: Final = 100
+"""Maximum length of an unknown stop reason, as it is stored and logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +78,11 @@ def record_turn(
     after = replace(after, turn=run.number, calls=run.chat.calls + len(decision.calls))
     after = replace(after, model=run.agent.model, effort=run.agent.thinking.effort)
     after = replace(after, misfit=decision.misfit or after.misfit, fits=decision.fits)
-    if decision.misfit or (decision.stop == "invalid_output" and run.limit != SECOND_ANSWER):
-        after = replace(after, limit=run.limit)
+    if run.limit != SECOND_ANSWER and (decision.misfit or decision.stop not in ("complete", run.limit)):
+        after = replace(after, limit=run.limit)  # its stop does not say it
+    after = replace(after, cuts=run.chat.cuts + decision.is_cut, declined=reply.declined)
+    if decision.is_cut and after.cuts >= MOST_CUTS:
+        after = replace(after, limit="cut_calls")
     turn = _DecidedTurn(run, reply, decision, after, run.stores.clock(), sending, made)
     try:
         if decision.next == "answered":
@@ -174,7 +183,8 @@ def _commit_answer(turn: _DecidedTurn, records: Sequence[Record]) -> None:
     cost = cost_of(turn.after, model_nanodollars(turn.after, [*run.turns, this], records))
 
     def settle(account: Account) -> AccountChange:
-        return account.settle(chat.chat_id, chat.held - free, turn.now, cost)
+        amount = chat_price(chat.profile) if turn.decision.stop == "refusal" else chat.held - free
+        return account.settle(chat.chat_id, amount, turn.now, cost)
 
     recorded = partial(_recorded_answer, turn, records)
     move_credits(run.stores.ledger, run.log, chat.payer, settle, recorded, no_other_run)
@@ -185,7 +195,10 @@ def _recorded_answer(turn: _DecidedTurn, records: Sequence[Record], change: Acco
     run, chat, stores = turn.run, turn.run.chat, turn.run.stores
     said, now = turn.decision, iso(turn.now)
     record_id = response_id(chat.query)
-    response = Record(record_id, "message", "assistant", said.text, now, run.number, stop=said.stop)
+    helped = after_pin.left_out if (after_pin := turn.after.pin) and said.stop != "refusal" else 0
+    response = Record(
+        record_id, "message", "assistant", said.text, now, run.number, stop=said.stop, left_out=helped
+    )
     after = with_end(_after_settle(turn, change), [*records, response])
     response, thought = replace(response, sums=after.memory.sums), _thought(turn)
     after = replace(after, thoughts=after.thoughts + (1 if thought else 0))
@@ -224,4 +237,8 @@ def call_of(run: TurnAttempt, said: ModelAnswer, asked_at: str, seconds: float) 
     calls = 0 if said.without_room else said.reply.calls
     refused = len(run.left_out) + said.refused + (not run.is_forced)
     tries, first = before.tries + refused + calls, said.reply.first_seconds
-    return TurnCall(asked_at, round(seconds, 3), first, calls, tries, before.lost, model, before.waited)
+    reason = said.reply.stop_reason
+    unknown = "" if is_known(reason) else one_line(clean(reason))[:_REASON]
+    return TurnCall(
+        asked_at, round(seconds, 3), first, calls, tries, before.lost, model, before.waited, unknown
+    )

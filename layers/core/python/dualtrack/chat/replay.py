@@ -27,6 +27,7 @@ from dualtrack.memory.policies import (
     window,
     with_texts_cut,
     within_budget,
+    without_left_out,
 )
 from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT
 from dualtrack.memory.records import files_named
@@ -70,15 +71,18 @@ def read_replay(
     before: int,
     profile: Profile,
     offered: Collection[str],
+    left_out: int = 0,
 ) -> Replay:
-    """The messages of the past of the query ``before``. Raises `Gone`."""
+    """The messages of the past of the query ``before``; ``left_out``: the query whose results it leaves out. Raises
+    `Gone`."""
     wire = wire_of(profile, offered)
-    sent = past_queries(stores, user, conversation_id, before, profile, wire)
+    sent = past_queries(stores, user, conversation_id, before, profile, wire, left_out)
     messages = replayed(sent, wire)
     oldest = sent[0].number if sent else before
     if profile.history.policy != WINDOW and oldest > 1:
         messages = [older_left_out(oldest - 1, wire), *messages]
-    return Replay(freeze(messages), any(query.query.names_files for query in sent))
+    newest = max((query.number for query in sent if query.response), default=0)
+    return Replay(freeze(messages), any(query.query.names_files for query in sent), newest)
 
 
 def records_to_send(
@@ -94,13 +98,21 @@ def records_to_send(
 
 
 def past_queries(
-    stores: ToolStores, user: str, conversation_id: str, before: int, profile: Profile, wire: Wire
+    stores: ToolStores,
+    user: str,
+    conversation_id: str,
+    before: int,
+    profile: Profile,
+    wire: Wire,
+    left_out: int = 0,
 ) -> tuple[PastQuery, ...]:
     """The past queries that the query ``before`` sends, oldest first. Raises `Gone`."""
     if profile.history.policy == WINDOW:
-        queries = _exchanges(stores, user, conversation_id, before, profile.history.exchanges)
+        exchanges = _exchanges(stores, user, conversation_id, before, profile.history.exchanges)
+        queries = without_left_out(exchanges, left_out)
     else:
-        queries = _rounds(stores, user, conversation_id, before, profile.history.rounds, wire)
+        said = without_left_out(_said(stores, user, conversation_id, before, wire), left_out)
+        queries = _with_rounds(stores, user, conversation_id, said, profile.history.rounds, wire)
     return within_budget(queries, wire)
 
 
@@ -142,11 +154,15 @@ def _required_query(records: Sequence[Record]) -> PastQuery:
 # ── tool_rounds ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _rounds(
-    stores: ToolStores, user: str, conversation_id: str, before: int, rounds: int, wire: Wire
+def _with_rounds(
+    stores: ToolStores,
+    user: str,
+    conversation_id: str,
+    queries: Sequence[PastQuery],
+    rounds: int,
+    wire: Wire,
 ) -> tuple[PastQuery, ...]:
-    """The queries whose texts fit in the budget, with the results of the latest rounds, as far as they fit."""
-    queries = _said(stores, user, conversation_id, before, wire)
+    """The queries with the results of the latest rounds, as far as they fit in the budget."""
     whole = tool_rounds(queries, 0)
     room = rounds_room(whole, wire)
     newest = [turn for query in reversed(queries) for turn in reversed(query.turns) if turn.calls][:rounds]

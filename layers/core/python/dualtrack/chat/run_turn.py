@@ -23,6 +23,7 @@ from dualtrack.chat.agent import agent_of, on_deployed_model
 from dualtrack.chat.ask_model import FOR_ITS_CONTENT, ask_model, delta_writer, is_forced_to_fit, is_read_again
 from dualtrack.chat.cost_hold import CHAT_DOLLARS, most_of_turn
 from dualtrack.chat.end_chat import CUT_OFF, INCOMPLETE, MODEL_BUSY, TIMED_OUT, ChatFailure, end_chat
+from dualtrack.chat.leave_out import without_newest
 from dualtrack.chat.pause_chat import pause_chat
 from dualtrack.chat.query_state import QueryState, pinned_query
 from dualtrack.chat.record_turn import call_of, record_turn
@@ -50,8 +51,9 @@ from dualtrack.models.fit_answer import fitting
 from dualtrack.models.forced_output import forced_schema
 from dualtrack.models.prices import dollars
 from dualtrack.models.receipt_data import EarlierTries, begun_before, has_begun
+from dualtrack.models.stops import ROUNDS_DONE, SECOND_ANSWER, LastCallReason
 from dualtrack.models.trouble import refusal
-from dualtrack.models.turn import ROUNDS_DONE, SECOND_ANSWER, LastCallReason, ToolCall, TurnDecision, decide
+from dualtrack.models.turn import ToolCall, TurnDecision, decide
 from dualtrack.storage.chats import Chat, RecordedTurn, calls_to_run
 from dualtrack.storage.conversations import allowed_in
 from dualtrack.text import cautious_tokens
@@ -328,15 +330,18 @@ def _call_model(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutcom
         if forced and refused.status == FOR_ITS_CONTENT:
             return _call_model(replace(run, is_forced=False), turns)
         return _call_without(run, state, refused, turns)
+    if (again := without_newest(run, state, said.reply)) is not None:
+        return _call_model(again, turns)
     made = call_of(run, said, asked_at, time.monotonic() - clock)
     decision = decide(
         said.reply,
         query=run.chat.query,
         calls_before=run.chat.calls,
         offered=state.offered,
-        limit="" if said.without_room else run.limit,
+        limit=run.limit,
         invalid=invalid_arguments,
         gates=partial(gate, run.profile, cache(partial(_allowed, run))),
+        max_tokens=run.profile.max_tokens,
     )
     decision = _fitting(run, said, decision)
     if run.output is not None and _is_shown(decision):

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 _NOT_FOLLOWED: Final = ("refusal", "context_window")
 """Stop reasons after which nothing more can be asked: the model has declined, or there is no room."""
-_CUT: Final = ("max_tokens", "refusal", "model_context_window_exceeded")
+_WHOLE: Final = ("end_turn", "stop_sequence")
+"""The reasons after which the last summary of an answer is whole."""
 
 
 def joint_request(
@@ -61,7 +62,7 @@ def joint_summaries(reply: ModelReply, mark: str, requests: Sequence[SummaryRequ
     """The summaries of the answer, by record id."""
     text = "".join(block["text"] for block in reply.content if block["type"] == "text")
     record_ids = frozenset(request.record_id for request in requests)
-    return summaries_in(text, mark, record_ids, cut=reply.stop_reason in _CUT)
+    return summaries_in(text, mark, record_ids, cut=reply.stop_reason not in _WHOLE)
 
 
 def new_mark() -> str:

@@ -12,6 +12,7 @@ from dualtrack.chat.keep_whole import MeasuredQuery, kept
 from dualtrack.clock import epoch_of, iso
 from dualtrack.errors import Gone
 from dualtrack.memory.joint_summaries import LastCall
+from dualtrack.memory.left_out import as_sent
 from dualtrack.memory.records import QueryTrack
 from dualtrack.memory.summaries import summary_requests, track_of
 from dualtrack.memory.when_they_pay import Summariser, WholeQuery, batch, whole_query
@@ -79,7 +80,7 @@ def _waiting(
     if not own.whole.messages:
         return replace(at_once, own=own)
     whole, characters = profile.history.whole_characters, settings.characters
-    mine = [track for track in tracks if track.whole_tokens]
+    mine = [track for track in as_sent(tracks) if track.whole_tokens]
     if mine and mine[0].query <= chat.ancestry.through:
         return SummaryPlan(
             own=own, stays=True

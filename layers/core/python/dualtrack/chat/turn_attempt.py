@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dualtrack.events import StoredEvent
     from dualtrack.frozen import JsonObject
     from dualtrack.models.protocol import Model
-    from dualtrack.models.turn import LastCallReason
+    from dualtrack.models.stops import LastCallReason
     from dualtrack.profiles import Profile
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.storage.event_log import EventLog

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from dualtrack.chat.agent import Agent
     from dualtrack.frozen import JsonObject
+    from dualtrack.models.stops import LastCallReason
     from dualtrack.models.thinking import Thinking
-    from dualtrack.models.turn import LastCallReason
     from dualtrack.profiles import Profile
     from dualtrack.tool_values import ToolSpec
 

@@ -17,6 +17,7 @@ from dualtrack.frozen import freeze, thaw
 from dualtrack.ids import parse_record_id, query_id
 from dualtrack.memory.blocks import Message, SentResult, fitted, result_block, text_block, user_message
 from dualtrack.memory.estimate import message_tokens
+from dualtrack.memory.left_out import LEFT_OUT, declined_block, is_declined, results_block
 from dualtrack.memory.records import Record, ToolCallDetail, block_of
 from dualtrack.memory.sending import ResultCut
 from dualtrack.memory.summaries import STOPPED
@@ -49,7 +50,9 @@ def dual_track(tracks: Sequence[QueryTrack], template: str) -> list[list[Message
 
 
 def in_template(query: TrackBlock, template: str) -> TrackBlock:
-    """A query's block as the model reads it: in the template, after its id."""
+    """A query's block as the model reads it: in the template, after its id. What is left out is no question."""
+    if query.content == LEFT_OUT:
+        return query
     return replace(query, content=template.replace(PLACEHOLDER, query.content))
 
 
@@ -58,7 +61,7 @@ def _track_messages(track: QueryTrack, template: str) -> list[Message]:
     blocks = [in_template(block, template) if block.record_id == own else block for block in track.blocks]
     said_to = [text_block(block.text) for block in blocks if block.role == "user"]
     said = [text_block(block.text) for block in blocks if block.role == "assistant"]
-    return [user_message(said_to), _assistant(said)]
+    return [user_message(said_to), *([_assistant(said)] if said else [])]
 
 
 # ── window and tool_rounds ────────────────────────────────────────────────────────────────────────
@@ -82,13 +85,16 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class PastQuery:
-    """An ended query. ``is_answered``: it has an answer, in full or up to where the user stopped it."""
+    """An ended query. ``is_answered``: it has an answer, in full or up to where the user stopped it. Without a response
+    it is left out but for its id."""
 
     number: int
     query: TrackBlock
-    response: TrackBlock
+    response: TrackBlock | None
     is_answered: bool
     turns: tuple[Round, ...] = ()
+    leaves_out: int = 0
+    """The query whose results it has left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +172,8 @@ def tokens_of_query(past: PastQuery, wire: Wire) -> int:
 def with_texts_cut(past: PastQuery, wire: Wire) -> PastQuery:
     """The query with its long texts cut."""
     turns = (replace(turn, said=_beginning(turn.said, wire) if turn.said else None) for turn in past.turns)
-    query, response = _beginning(past.query, wire), _beginning(past.response, wire)
+    query = _beginning(past.query, wire)
+    response = _beginning(past.response, wire) if past.response else None
     return replace(past, query=query, response=response, turns=tuple(turns))
 
 
@@ -207,6 +214,9 @@ def past_query(records: Sequence[Record]) -> PastQuery | None:
     if query is None or response is None:
         return None
     parsed = parse_record_id(query.record_id)
+    if is_declined(records):
+        number = parsed.query if parsed else 0
+        return PastQuery(number, declined_block(query), None, is_answered=False)
     turns = {record.turn: record.turn for record in records if _belongs_to_a_turn(record)}
     return PastQuery(
         number=parsed.query if parsed else 0,
@@ -214,6 +224,18 @@ def past_query(records: Sequence[Record]) -> PastQuery | None:
         response=_response(response),
         is_answered=bool(response.stop),
         turns=tuple(_round([record for record in records if record.turn == turn]) for turn in turns),
+        leaves_out=response.left_out,
+    )
+
+
+def without_left_out(queries: Sequence[PastQuery], also: int = 0) -> tuple[PastQuery, ...]:
+    """The queries without the results that later ones have left out; ``also``: what the running query leaves out."""
+    out = {also, *(query.leaves_out for query in queries)}
+    return tuple(
+        replace(query, turns=(), response=results_block(query.number, query.response.created_at))
+        if query.number in out and query.response
+        else query
+        for query in queries
     )
 
 
@@ -261,7 +283,8 @@ def query_messages(past: PastQuery, wire: Wire) -> list[Message]:
     """The messages of a query: its text, each turn's text and calls, the response."""
     turns = [message for turn in past.turns for message in _turn_messages(turn, wire)]
     query = user_message([text_block(in_template(past.query, wire.template).text)])
-    return [query, *turns, _assistant([text_block(past.response.text)])]
+    answer = [_assistant([text_block(past.response.text)])] if past.response else []
+    return [query, *turns, *answer]
 
 
 def _turn_messages(turn: Round, wire: Wire) -> list[Message]:
@@ -290,8 +313,11 @@ def _result(past: PastCall, wire: Wire) -> dict[str, Any]:
 
 def records_sent(past: PastQuery, wire: Wire) -> list[Record]:
     """What `query_messages` sends of each record, as the API shows it."""
+    query = _record_of(in_template(past.query, wire.template))
+    if past.response is None:
+        return [query]
     turns = [record for turn in past.turns for record in _turn_records(turn, past.response.created_at, wire)]
-    return [_record_of(in_template(past.query, wire.template)), *turns, _record_of(past.response)]
+    return [query, *turns, _record_of(past.response)]
 
 
 def _turn_records(turn: Round, at: str, wire: Wire) -> list[Record]:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.codec import dump, load
 from dualtrack.knowledge.words import Terms, words
+from dualtrack.memory.left_out import is_declined
 from dualtrack.memory.passages import RECORD_LIMIT, Passage, passages_of, windows
 
 if TYPE_CHECKING:
@@ -82,8 +83,9 @@ class QueryIndex:
 
 
 def index_of(records: Sequence[Record], track: QueryTrack | None) -> QueryIndex:
-    """The index of a query's records; ``track``: its summaries, None while they are not written."""
-    passages = passages_of(records, track)
+    """The index of a query's records; ``track``: its summaries, None while they are not written. A query that the
+    model's service declined has none: what a search finds is sent."""
+    passages = () if is_declined(records) else passages_of(records, track)
     texts = {record.record_id: record.content for record in records}
     parts = ([(PASSAGE, own.text), *windows(own, texts[own.record_id])] for own in passages)
     return QueryIndex(passages, counted(parts))

@@ -93,6 +93,8 @@ class Record:
     """For a response: the conversation's sums with its query in them, which a fork behind it inherits."""
     continues: str = ""
     """For a query that is no message of the user's: the answer that goes on."""
+    left_out: int = 0
+    """For a response: the query whose results were left out so that the model's service would answer."""
 
     @property
     def thinking_characters(self) -> int:
@@ -189,13 +191,15 @@ class QueryTrack:
     """The summarised track of an ended query, in order: query or its summary, tool summaries, response summary.
 
     ``whole_tokens``: those of its messages by the cautious estimate, if its summaries are not made and it is sent
-    whole; the blocks are extracts then.
+    whole; the blocks are extracts then. ``leaves_out``: the query whose results it has left out
+    (`dualtrack.memory.left_out`).
     """
 
     query: int
     blocks: tuple[TrackBlock, ...]
     whole_tokens: int = 0
     pace: CallSums = CallSums()
+    leaves_out: int = 0
 
 
 def block_of(record: Record) -> TrackBlock:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.frozen import dumps
 from dualtrack.ids import parse_record_id, summary_id
 from dualtrack.memory.headings import contents_of
+from dualtrack.memory.left_out import declined_block, is_declined
 from dualtrack.memory.records import (
     QueryTrack,
     Record,
@@ -87,6 +88,8 @@ class SummaryRequest:
 
 def summary_requests(records: tuple[Record, ...], whole: int) -> tuple[SummaryRequest, ...]:
     """The records of a query that need a summary made by the model: those of more than ``whole`` characters."""
+    if is_declined(records):
+        return ()
     return tuple(_request(record) for record in records if _needs_summary(record, whole))
 
 
@@ -126,10 +129,16 @@ def track_of(records: tuple[Record, ...], summaries: Mapping[str, str], whole: i
     A response without a stop reason says that there is no answer, and is sent unchanged; if it was cancelled,
     the track says so.
 
+    Of a query that the model's service declined, its id alone is left.
+
     Summaries of tool calls are marked as data here, when the track is written.
     """
+    if is_declined(records):
+        query = next(record for record in records if _kind(record) == "query")
+        return QueryTrack(_query_number(records), (declined_block(query),))
     blocks = [block for record in records if (block := _block(record, summaries, whole, now)) is not None]
-    return QueryTrack(_query_number(records), tuple(blocks))
+    leaves_out = max(record.left_out for record in records)
+    return QueryTrack(_query_number(records), tuple(blocks), leaves_out=leaves_out)
 
 
 def _block(record: Record, summaries: Mapping[str, str], whole: int, now: str) -> TrackBlock | None:

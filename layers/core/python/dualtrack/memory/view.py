@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from dualtrack.memory.blocks import Message
     from dualtrack.memory.digests import Digest
     from dualtrack.memory.records import Whole
-    from dualtrack.models.turn import LastCallReason, ToolCall
+    from dualtrack.models.stops import LastCallReason
+    from dualtrack.models.turn import ToolCall
 
 _FINAL_NOTES: Final[Mapping[str, str]] = {
     "max_turns": (
@@ -51,6 +52,10 @@ _FINAL_NOTES: Final[Mapping[str, str]] = {
     "timeout": (
         "(The time limit of this chat is reached. Use no more tools: answer now, in writing, from what you have "
         "found, and say what is missing.)"
+    ),
+    "cut_calls": (
+        "(Two answers of this chat reached the limit of their length within a tool call. Use no more tools: answer now, in "
+        "writing, from what you have found, and say what is missing.)"
     ),
     "max_cost": (
         "(The cost limit of this chat is reached. Use no more tools: answer now, in writing, from what you have "
@@ -95,11 +100,12 @@ class PastTurn:
 class Replay:
     """The past as a policy without summaries sends it: frozen messages, a list for each query, oldest first.
 
-    ``names_files``: one of them came with files.
+    ``names_files``: one of them came with files; ``newest``: the newest query whose answer is sent.
     """
 
     messages: tuple[tuple[Mapping[str, Any], ...], ...] = ()
     names_files: bool = False
+    newest: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from dualtrack.models.anthropic_sdk import Anthropic, anthropic
 from dualtrack.models.busy import asked_seconds, busy_reason
 from dualtrack.models.protocol import ignore
 from dualtrack.models.reading import Reading, thought_in
+from dualtrack.models.refusals import is_of_content
 from dualtrack.models.trouble import own_words
 from dualtrack.models.turn import FirstByte, Usage
 from dualtrack.settings import NOT_SET
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from dualtrack.models.protocol import Form
     from dualtrack.models.turn import ModelReply
 
+_STREAMING: Final = 200
 _PASSING: Final = frozenset({408, 409, 429})
 _TOO_LONG: Final = ("prompt is too long", "input is too long", "exceed context limit")
 """Messages of a 400 for length; the second is Bedrock's, the third that for prompt and ``max_tokens`` together."""
@@ -60,13 +62,14 @@ class Claude:
         """A model call, as `dualtrack.models.protocol.Model.stream`.
 
         A stream that ends without a stop reason, or is silent for two minutes, counts as interrupted. One that still
-        writes after ``seconds`` is cut.
+        writes after ``seconds`` is cut. An error of content is a refusal, with what came before it.
         """
         asked_at = time.monotonic()
         deadline, first_at = asked_at + seconds, 0.0
         reading = Reading()
         with (
             errors_of_the_service(),
+            _declining(reading),
             self.client.messages.create(
                 **request, stream=True, timeout=_timeout(min(seconds, LEAST_CALL_SECONDS))
             ) as events,
@@ -78,7 +81,7 @@ class Claude:
                 elif thought := thought_in(event):
                     on_thought(thought)
                 if event.type == "message_start":
-                    on_first(FirstByte(event.message.model, reading.usage))
+                    on_first(FirstByte(event.message.model or "", reading.usage))
                 if time.monotonic() > deadline and reading.stop_reason is None:
                     reading.cut()
                     break
@@ -87,8 +90,10 @@ class Claude:
         return replace(reading.reply(), first_seconds=round(first_at - asked_at, 3) if first_at else None)
 
     def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
-        """The text of a short answer, and its tokens."""
+        """The text of a short answer, and its tokens; no text if the service declines it."""
         answer = self.message(request, seconds)
+        if answer.stop_reason == "refusal":
+            return "", usage_of(answer)
         text = "".join(block.text for block in answer.content if block.type == "text")
         return clean(text), usage_of(answer)
 
@@ -140,9 +145,24 @@ def errors_of_the_service() -> Iterator[None]:
         raise ModelUnavailable(_broken_off(error)) from error
 
 
+@contextmanager
+def _declining(reading: Reading) -> Iterator[None]:
+    """Take an error of content as the end of the answer: the same request would be refused again."""
+    try:
+        yield
+    except anthropic.APIStatusError as error:
+        said = own_words(_message(error))
+        if _is_too_long(error) or not is_of_content(error.status_code, error.type or "", said):
+            raise
+        reading.decline(said)
+
+
 def _status_error(error: anthropic.APIStatusError) -> DualtrackError:
-    """The protocol's error. An error event inside a stream has the stream's status 200: the service failed."""
+    """The protocol's error. An error event inside a stream has the stream's status 200: the service failed, unless it
+    calls the request invalid, which no further try can change."""
     status = error.status_code
+    if status == _STREAMING and error.type == "invalid_request_error":
+        status = 400
     if status in _PASSING or status >= 500 or status < 400:
         text = f"The model's service answered {status}."
         retry_after = asked_seconds(error.response.headers, time.time())

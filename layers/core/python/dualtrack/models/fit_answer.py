@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.models.turn import SECOND_ANSWER, STOP_OF_LIMIT, TurnDecision
+from dualtrack.models.stops import SECOND_ANSWER, STOP_OF_LIMIT
+from dualtrack.models.turn import TurnDecision
 from dualtrack.output_check import misfit, written_json
 
 if TYPE_CHECKING:
     from dualtrack.frozen import JsonObject
-    from dualtrack.models.turn import LastCallReason
+    from dualtrack.models.stops import LastCallReason
     from dualtrack.vocabulary import Stop
 
 _NOT_ASKED_AGAIN: Final = ("refusal", "context_window")
@@ -37,6 +38,6 @@ def fitting(
     problem = misfit(schema, text)
     if not problem:
         return replace(decision, text=text, stop=stop, fits=True)
-    if may_ask_again and limit != SECOND_ANSWER:
+    if may_ask_again and limit != SECOND_ANSWER and stop != "other":
         return TurnDecision("turn", decision.text, misfit=problem)
-    return replace(decision, stop="max_tokens" if stop == "max_tokens" else "invalid_output")
+    return replace(decision, stop=stop if stop in ("max_tokens", "other") else "invalid_output")

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import freeze, strict_loads
-from dualtrack.models.turn import ModelReply, Usage
+from dualtrack.models.trouble import own_words
+from dualtrack.models.turn import Declined, ModelReply, Usage
 from dualtrack.text import clean, tokens_of
 
 if TYPE_CHECKING:
-    from anthropic.types import RawMessageStreamEvent
+    from anthropic.types import RawMessageStreamEvent, RefusalStopDetails
 
 MAX_INPUT: Final = 100_000
 """Maximum length of a tool's input: it is stored in an item of 400 KB, and sent again with every later turn."""
@@ -34,12 +35,16 @@ _FIELDS: Final = {
 }
 """For each type of delta, its field with the piece, and the field of the block that the piece belongs to."""
 
+_WORD: Final = re.compile(r"[a-z0-9_]{1,40}")
+"""A category of the service's policy."""
+
 
 @dataclass(slots=True)
 class Reading:
     """The answer so far. ``stop_reason`` is None until the service reports it."""
 
     stop_reason: str | None = None
+    declined: Declined | None = None
     _blocks: list[dict[str, Any]] = field(default_factory=list)
     _pieces: list[dict[str, list[str]]] = field(default_factory=list)
     _usage: dict[str, int] = field(default_factory=dict)
@@ -49,14 +54,22 @@ class Reading:
         if event.type == "message_start":
             self._count(event.message.usage)
         elif event.type == "content_block_start":
-            self._blocks.append(event.content_block.model_dump(mode="json", exclude_none=True))
+            block = event.content_block.model_dump(mode="json", exclude_none=True)
+            self._blocks.append(block)
             self._pieces.append({})
+            return clean(block["text"]) if _is_text(block) else ""
         elif event.type == "content_block_delta":
             return self._add(event.index, event.delta)
         elif event.type == "message_delta":
-            self.stop_reason = event.delta.stop_reason
+            self.stop_reason = event.delta.stop_reason or self.stop_reason
             self._count(event.usage)
+            if self.stop_reason == "refusal":
+                self.declined = _declined(event.delta.stop_details)
         return ""
+
+    def decline(self, said: str) -> None:
+        """The service has broken the answer off for its content; ``said``: its own words."""
+        self.stop_reason, self.declined = "refusal", Declined("", said)
 
     @property
     def usage(self) -> Usage:
@@ -76,7 +89,22 @@ class Reading:
             for block, pieces in zip(self._blocks, self._pieces, strict=True)
         ]
         kept = [block for block in blocks if block["type"] != "text" or block["text"].strip()]
-        return ModelReply(freeze(kept), str(self.stop_reason), self.usage, freeze(broken))
+        return ModelReply(
+            freeze(kept),
+            str(self.stop_reason),
+            self.usage,
+            freeze(broken),
+            self._cut(broken),
+            self.declined,
+        )
+
+    def _cut(self, broken: dict[str, str]) -> str:
+        """The id of the tool use within which the limit of tokens came: the last block, without a whole input."""
+        last = self._blocks[-1] if self._blocks and self.stop_reason == "max_tokens" else {}
+        if last.get("type") != "tool_use":
+            return ""
+        is_whole = bool(last["input"]) or "".join(self._pieces[-1].get("input", ()))
+        return "" if is_whole and last["id"] not in broken else str(last["id"])
 
     def cut(self) -> None:
         """End the answer here, as ``max_tokens`` would have; what it has cost so far is estimated by what has come."""
@@ -95,9 +123,19 @@ class Reading:
         return clean(piece) if target == "text" else ""
 
     def _count(self, usage: Any) -> None:
-        """Figures are totals; a missing one is unchanged."""
-        counts = usage.model_dump(exclude_none=True)
+        """Figures are totals; a missing one is unchanged. Some gateways leave all of them out."""
+        counts = usage.model_dump(exclude_none=True) if usage is not None else {}
         self._usage |= {name: figure for name, figure in counts.items() if isinstance(figure, int)}
+
+
+def _is_text(block: dict[str, Any]) -> bool:
+    """Whether a block is text, or one of an unknown kind that has a text: some gateways name their own."""
+    return isinstance(block.get("text"), str)
+
+
+def _declined(details: RefusalStopDetails | None) -> Declined:
+    category, said = (details.category or "", details.explanation or "") if details else ("", "")
+    return Declined(category if _WORD.fullmatch(category) else "", own_words(said) if said else "")
 
 
 def thought_in(event: RawMessageStreamEvent) -> str:
@@ -112,7 +150,8 @@ def _block(block: dict[str, Any], pieces: dict[str, str], broken: dict[str, str]
     written = pieces.pop("input", "")
     whole = block | {name: clean(block.get(name, "") + text) for name, text in pieces.items()}
     if "input" not in block:
-        return whole
+        is_named_otherwise = _is_text(whole) and whole["type"] != "text"
+        return {"type": "text", "text": whole["text"]} if is_named_otherwise else whole
     arguments, problem = _input(written) if written else (block["input"], "")
     if problem and "id" in block:
         broken[block["id"]] = problem

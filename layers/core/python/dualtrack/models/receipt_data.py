@@ -102,7 +102,8 @@ class EarlierTries:
 @dataclass(frozen=True, slots=True)
 class TurnCall:
     """Data of a recorded turn's call; times in seconds. ``tries``: all requests to the model's service, including
-    refused, ``lost`` and interrupted ones; ``calls``: how many of them are in the turn's usage."""
+    refused, ``lost`` and interrupted ones; ``calls``: how many of them are in the turn's usage; ``unknown_stop``: the
+    service's reason for the end of the answer, if nothing here knows it."""
 
     at: str
     seconds: float
@@ -112,6 +113,7 @@ class TurnCall:
     lost: tuple[LostCall, ...] = ()
     model: str = ""
     waited: ModelWait | None = None
+    unknown_stop: str = ""
 
 
 @stored(row=True)
@@ -162,7 +164,9 @@ _WRITTEN: Final = ("thinking", "delta")
 def has_begun(newest: StoredEvent, turn: int) -> bool:
     """Whether the newest event says that the turn was begun before and not recorded. Every event that a turn writes
     between `turn` and its record stands here; else the receipt loses a call when the turn is repeated."""
-    return newest.event in ("turn", "thinking", "delta", "retrying") and newest.data["turn"] == turn
+    return (
+        newest.event in ("turn", "thinking", "delta", "retrying", "left_out") and newest.data["turn"] == turn
+    )
 
 
 def begun_before(events: Sequence[StoredEvent], turn: int, heard: Heard | None) -> EarlierTries:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.codec import stored
 from dualtrack.ids import tool_id
+from dualtrack.models.stops import CALLS_TOOLS, in_words, stop_of
 from dualtrack.text import strip_echoes
 from dualtrack.tool_values import PriceClass, ToolKind, effect_of
 from dualtrack.vocabulary import CallKind, DecidedBy, DecisionOutcome, Effect
@@ -19,6 +20,7 @@ from dualtrack.vocabulary import CallKind, DecidedBy, DecisionOutcome, Effect
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dualtrack.models.stops import LastCallReason
     from dualtrack.tool_values import ToolSpec
     from dualtrack.vocabulary import Stop
 
@@ -27,42 +29,12 @@ if TYPE_CHECKING:
 
 MAX_CALLS_PER_TURN: Final = 20
 
+_CUT: Final = (
+    "this call was not run: the answer reached its limit of {tokens:,} tokens within it, so its input is not whole. "
+    "Write a shorter input, or do it in several calls."
+)
+
 NextStep = Literal["tools", "turn", "answered"]
-CutReason = Literal["max_turns", "insufficient_credits", "timeout", "max_cost"]
-LastCallReason = Literal["", "rounds_done", "second_answer"] | CutReason
-"""Why a call is the last one and may use no tools; empty if it is not the last. `ROUNDS_DONE` is no limit to anybody:
-nobody is told, and the answer stops as the model says."""
-
-ROUNDS_DONE: Final = "rounds_done"
-"""The profile's turns with tools are used up, and the answer after them is its normal end (PROFILES 1)."""
-
-SECOND_ANSWER: Final = "second_answer"
-"""The first answer did not fit its JSON Schema, and this call is forced to."""
-
-STOP_OF_LIMIT: Final[Mapping[str, CutReason]] = {
-    "max_turns": "max_turns",
-    "insufficient_credits": "insufficient_credits",
-    "timeout": "timeout",
-    "max_cost": "max_cost",
-}
-
-_STOPS: Final[Mapping[str, Stop]] = {
-    "end_turn": "complete",
-    "stop_sequence": "complete",
-    "tool_use": "complete",
-    "pause_turn": "complete",
-    "max_tokens": "max_tokens",
-    "refusal": "refusal",
-    "model_context_window_exceeded": "context_window",
-}
-_WORDLESS: Final[Mapping[str, str]] = {
-    "refusal": "The model declined to answer this request.",
-    "max_tokens": "(The answer was cut off before any text was written.)",
-    "context_window": (
-        "(The question and the results found for it no longer fit in the model's context window. Ask for less at a "
-        "time. The conversation is kept.)"
-    ),
-}
 
 
 @stored(row=True)
@@ -104,11 +76,23 @@ class FirstByte:
     usage: Usage
 
 
+@stored(row=True)
+@dataclass(frozen=True, slots=True)
+class Declined:
+    """What the model's service says of a request that it declined: the ``category`` of its policy, and the
+    ``explanation`` in its own words; empty where it says nothing."""
+
+    category: str = ""
+    explanation: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelReply:
     """The reply: frozen content blocks as they must be sent back, and why the model stopped.
 
     ``broken``: by tool use id, what is wrong with an input that cannot be sent back; its block has ``{}``.
+    ``cut``: the id of the tool use within whose input the limit of tokens came. ``declined``: what the service says if
+    it has declined the request.
     ``calls``: the number of model calls it took; ``usage`` is their total. ``first_seconds``: from the request to the
     first piece of the answer, whether thinking, text or a tool's input; None if not measured.
     """
@@ -117,6 +101,8 @@ class ModelReply:
     stop_reason: str
     usage: Usage = Usage()
     broken: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    cut: str = ""
+    declined: Declined | None = None
     calls: int = 1
     first_seconds: float | None = field(default=None, compare=False)
 
@@ -128,8 +114,8 @@ class ModelReply:
 
     @property
     def is_thought_alone(self) -> bool:
-        """Whether it was cut off before any text: thinking used up all tokens."""
-        written = any(block["type"] == "text" for block in self.content)
+        """Whether it was cut off before any text or tool call: thinking used up all tokens."""
+        written = any(block["type"] in ("text", "tool_use") for block in self.content)
         return self.stop_reason == "max_tokens" and not written
 
 
@@ -225,13 +211,14 @@ class ToolCall:
 @dataclass(frozen=True, slots=True)
 class TurnDecision:
     """The decision on a reply: ``text`` is the response if answered, else the text before the tools; ``stop`` says why
-    it ended, if answered. ``misfit``: why an answer does not fit its JSON Schema and has to be given again; ``fits``:
-    it does."""
+    it ended, if answered. ``is_cut``: the limit of tokens came within a tool call. ``misfit``: why an answer does not
+    fit its JSON Schema and has to be given again; ``fits``: it does."""
 
     next: NextStep
     text: str
     calls: tuple[ToolCall, ...] = ()
     stop: Stop = "complete"
+    is_cut: bool = False
     misfit: str = ""
     fits: bool = False
 
@@ -245,17 +232,20 @@ def decide(
     limit: LastCallReason,
     invalid: Callable[[ToolSpec, Mapping[str, Any]], str],
     gates: Gates,
+    max_tokens: int,
 ) -> TurnDecision:
-    """The decision on a reply.
+    """The decision on a reply, as the table of `dualtrack.models.stops` has it.
 
-    ``calls_before`` counts the query's calls so far; ``invalid`` returns what is wrong with a tool's
-    input, or an empty string; ``gates`` what a call of a tool has to wait for.
+    ``calls_before`` counts the query's calls so far; ``invalid`` returns what is wrong with a tool's input, or an empty
+    string; ``gates`` what a call of a tool has to wait for; ``max_tokens``: the limit that a cut call is told.
     """
     text = strip_echoes("".join(block["text"] for block in reply.content if block["type"] == "text"))
     tool_uses = [block for block in reply.content if block["type"] == "tool_use"]
-    if not limit and reply.stop_reason == "tool_use" and tool_uses:
+    if not limit and reply.stop_reason in CALLS_TOOLS and tool_uses:
 
         def check(block: Mapping[str, Any], spec: ToolSpec) -> str:
+            if block["id"] == reply.cut:
+                return _CUT.format(tokens=max_tokens)
             return reply.broken.get(block["id"], "") or invalid(spec, block["input"])
 
         calls = tuple(
@@ -265,19 +255,11 @@ def decide(
             for number, block in enumerate(tool_uses, start=1)
         )
         runnable = any(call.may_run for call in calls)
-        return TurnDecision("tools" if runnable else "turn", text, calls)
+        return TurnDecision("tools" if runnable else "turn", text, calls, is_cut=bool(reply.cut))
     if not limit and reply.stop_reason == "pause_turn":
         return TurnDecision("turn", text)
-    stop = STOP_OF_LIMIT.get(limit) or _STOPS[reply.stop_reason]
-    return TurnDecision(
-        "answered", text if text.strip() else _WORDLESS.get(stop, "(The model gave no answer.)"), stop=stop
-    )
-
-
-def limit_from_stop(stop: str, *, is_after_rounds: bool) -> LastCallReason:
-    """The limit that made a chat's last call the last, from its stop reason. ``is_after_rounds``: whether the call
-    came after the profile's ``max_turns``."""
-    return STOP_OF_LIMIT.get(stop, ROUNDS_DONE if is_after_rounds else "")
+    stop = stop_of(reply.stop_reason, limit)
+    return TurnDecision("answered", in_words(text, stop), stop=stop)
 
 
 def _call(

@@ -36,7 +36,7 @@ CHATS: Final = "chat"
 """The service dimension of the metrics of chats, whichever function counts."""
 ENDS: Final = (
     "max_turns", "insufficient_credits", "max_tokens", "context_window", "timeout", "max_cost", "refusal",
-    "invalid_output",
+    "invalid_output", "other",
     "failed_internal", "failed_unavailable", "failed_timeout", "failed_model_busy", "failed_invalid_request",
 )  # fmt: skip
 """Every end but `complete` and `cancelled`: another stop reason, or an error code."""

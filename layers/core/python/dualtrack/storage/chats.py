@@ -32,7 +32,8 @@ from dualtrack.memory.full_history import ChatMemory
 from dualtrack.memory.sending import Sending
 from dualtrack.models.cost_cap import CostHold
 from dualtrack.models.receipt_data import Heard, ReceiptData, SideCalls, TurnCall
-from dualtrack.models.turn import LastCallReason, ModelReply, ToolCall, TurnDecision, Usage
+from dualtrack.models.stops import LastCallReason
+from dualtrack.models.turn import Declined, ModelReply, ToolCall, TurnDecision, Usage
 from dualtrack.requests import ChatRef
 from dualtrack.storage.bodies import body_of, partition, put_with_text, with_text
 from dualtrack.storage.dynamo import (
@@ -81,12 +82,14 @@ class Pin:
     ``digest``: the number of the digest that is sent; 0 for none.
     ``agent``: the hash of the chat's agent (agents.py).
     ``whole_from``: the first past query that is sent whole; 0 if all are sent as tracks.
+    ``left_out``: the past query whose results are not sent, since the model's service declined them; 0 for none.
     """
 
     catalogue: str = ""
     digest: int = 0
     agent: str = ""
     whole_from: int = 0
+    left_out: int = 0
 
 
 @stored
@@ -174,6 +177,10 @@ class Chat:
     """A copy of the conversation's ancestry, so that a step of a fork needs no further read to find its past."""
     unbegun: tuple[str, ...] = ()
     """Its calls that had not begun when it was stopped: they never will, and cost nothing."""
+    cuts: int = 0
+    """How many of its answers reached their limit of tokens within a tool call."""
+    declined: Declined | None = None
+    """What the model's service said of the request that it declined."""
     client_tools: str = ""
     """The pointer of the tools that its client runs (`ChatStore.client_tools`); empty for none."""
     call_seconds: int = 120
@@ -200,7 +207,8 @@ class Chat:
         and tools, the digest, the summarised queries."""
         pin = self.pin or Pin()
         summarised = pin.whole_from - 1 if pin.whole_from else self.query - 1
-        return f"{pin.agent} {pin.catalogue} {self.client_tools} {pin.digest} {summarised}"
+        left_out = f" {pin.left_out}" if pin.left_out else ""
+        return f"{pin.agent} {pin.catalogue} {self.client_tools} {pin.digest} {summarised}{left_out}"
 
     @property
     def entry(self) -> int:
@@ -355,16 +363,19 @@ class ChatStore:
 
     def move_pin(self, chat: Chat, pin: Pin) -> Chat:
         """Replace the pin of a running chat. Raises `Superseded` if it has another pin by now, or has ended."""
+        try:
+            transact(self.client, [self.move_pin_action(chat, pin)])
+        except ConditionFailed as lost:
+            raise Superseded("the pin") from lost
+        return replace(chat, pin=pin)
+
+    def move_pin_action(self, chat: Chat, pin: Pin) -> Action:
+        """Replace the pin of a running chat if it still has this one."""
         key = {"pk": chat.pk, "sk": "STATE"}
         before = dump(chat.pin) if chat.pin else ""
         values = {":pin": dump(pin), ":before": before, ":running": "running"}
         condition = "pin = :before AND #status = :running"
-        moved = update("pin", self.table, key, "SET pin = :pin", condition, values, {"#status": "status"})
-        try:
-            transact(self.client, [moved])
-        except ConditionFailed as lost:
-            raise Superseded("the pin") from lost
-        return replace(chat, pin=pin)
+        return update("pin", self.table, key, "SET pin = :pin", condition, values, {"#status": "status"})
 
     def pin_action(self, chat: Chat, pin: Pin) -> Action:
         """The pin of a chat without a pin or a turn, to be written together with what it names."""
@@ -618,6 +629,8 @@ _REST: Final = (
     "misfit",
     "fits",
     "unbegun",
+    "cuts",
+    "declined",
 )
 """Fields that no condition uses and that change with each step: one attribute, as JSON text."""
 

@@ -420,11 +420,12 @@ def _files_of(record: Record) -> tuple[Attachment, ...]:
 def _track(item: Item, text: str) -> QueryTrack:
     number, blocks = query_number(item["sk"]), load(tuple[TrackBlock, ...], text)
     pace = load(CallSums, item["pace"]) if "pace" in item else CallSums()
-    return QueryTrack(number, blocks, item.get("whole", 0), pace)
+    return QueryTrack(number, blocks, item.get("whole", 0), pace, item.get("leaves_out", 0))
 
 
 def _track_item(pk: str, track: QueryTrack) -> dict[str, Any]:
     """The item of a track, without its blocks."""
     item: dict[str, Any] = {"pk": pk, "sk": f"S#{track.query:06d}"}
     item |= {"whole": track.whole_tokens} if track.whole_tokens else {}
+    item |= {"leaves_out": track.leaves_out} if track.leaves_out else {}
     return item | ({"pace": dump(track.pace)} if track.pace.queries else {})

@@ -12,7 +12,8 @@ from annotated_types import Ge
 from dualtrack import tool
 from dualtrack.errors import Gone
 from dualtrack.frozen import freeze
-from dualtrack.ids import parse_record_id
+from dualtrack.ids import parse_record_id, response_id
+from dualtrack.memory.left_out import is_declined
 from dualtrack.memory.sources import sources_of
 from dualtrack.tool_values import Media, ToolResult
 from dualtrack.tools.full_context import read_reference, summaries_behind, whole_text
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import ToolStores
     from dualtrack.tool_values import Source
 
+_DECLINED: Final = (
+    "{id} belongs to a query that the model's service declined. It is not sent again; the user can read it."
+)
 _ROOM_FOR_NOTE: Final = 200
 """Characters reserved for the note of a piece, so that piece and note together are not cut again."""
 
@@ -70,11 +74,20 @@ def _read(
         record = None
     if record is None:
         return None
+    if _is_declined(stores, user, conversation_id, record):
+        return ToolResult(_DECLINED.format(id=wanted), is_error=True)
     is_long = offset + limit < len(whole_text(stores, user, conversation_id, record))
     reference = freeze({"id": wanted, "offset": offset, "limit": shorter if is_long else limit})
     text = read_reference(stores, user, conversation_id, reference)
     sources = _sources(stores, user, conversation_id, record)
     return ToolResult(text, sources=sources, media=media, reference=reference)
+
+
+def _is_declined(stores: ToolStores, user: str, conversation_id: str, record: Record) -> bool:
+    """Whether the record belongs to a query that the model's service declined, and would refuse again."""
+    parsed = parse_record_id(record.record_id)
+    answer = response_id(parsed.query) if parsed else ""
+    return is_declined(stores.history.records(user, conversation_id, [answer]))
 
 
 def _sources(stores: ToolStores, user: str, conversation_id: str, record: Record) -> tuple[Source, ...]:
