@@ -63,7 +63,7 @@ def chat_json(
     if chat.error:
         body["error"] = {"code": chat.error["code"], "message": chat.error["message"]}
     if chat.declined:
-        body["refusal"] = {"category": chat.declined.category or None}
+        body["refusal"] = {"category": chat.declined["category"] or None}
     if chat.pause and paused:
         body["pause"] = {"calls": open_calls(paused), "expires_at": iso(chat.pause.until)}
     return body

@@ -117,8 +117,8 @@ def receipt_of(evidence: Evidence, deployment: Deployment) -> Receipt:
     }
     if chat.declined:
         receipt["refusal"] = {
-            "category": chat.declined.category or None,
-            "explanation": chat.declined.explanation or None,
+            "category": chat.declined["category"] or None,
+            "explanation": chat.declined["explanation"] or None,
         }
     if evidence.tools_changed:
         receipt["tools_changed"] = True

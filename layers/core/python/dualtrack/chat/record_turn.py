@@ -80,7 +80,7 @@ def record_turn(
     after = replace(after, misfit=decision.misfit or after.misfit, fits=decision.fits)
     if run.limit != SECOND_ANSWER and (decision.misfit or decision.stop not in ("complete", run.limit)):
         after = replace(after, limit=run.limit)  # its stop does not say it
-    after = replace(after, cuts=run.chat.cuts + decision.is_cut, declined=reply.declined)
+    after = replace(after, cuts=run.chat.cuts + decision.is_cut, declined=_said_of(reply))
     if decision.is_cut and after.cuts >= MOST_CUTS:
         after = replace(after, limit="cut_calls")
     turn = _DecidedTurn(run, reply, decision, after, run.stores.clock(), sending, made)
@@ -229,6 +229,11 @@ def _after_settle(turn: _DecidedTurn, change: AccountChange) -> Chat:
         credits_used=change.amount,
         credits_remaining=change.account.available(turn.now, turn.after.key_id),
     )
+
+
+def _said_of(reply: ModelReply) -> dict[str, str] | None:
+    declined = reply.declined
+    return {"category": declined.category, "explanation": declined.explanation} if declined else None
 
 
 def call_of(run: TurnAttempt, said: ModelAnswer, asked_at: str, seconds: float) -> TurnCall:

@@ -76,7 +76,6 @@ class FirstByte:
     usage: Usage
 
 
-@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Declined:
     """What the model's service says of a request that it declined: the ``category`` of its policy, and the

@@ -33,7 +33,7 @@ from dualtrack.memory.sending import Sending
 from dualtrack.models.cost_cap import CostHold
 from dualtrack.models.receipt_data import Heard, ReceiptData, SideCalls, TurnCall
 from dualtrack.models.stops import LastCallReason
-from dualtrack.models.turn import Declined, ModelReply, ToolCall, TurnDecision, Usage
+from dualtrack.models.turn import ModelReply, ToolCall, TurnDecision, Usage
 from dualtrack.requests import ChatRef
 from dualtrack.storage.bodies import body_of, partition, put_with_text, with_text
 from dualtrack.storage.dynamo import (
@@ -179,8 +179,8 @@ class Chat:
     """Its calls that had not begun when it was stopped: they never will, and cost nothing."""
     cuts: int = 0
     """How many of its answers reached their limit of tokens within a tool call."""
-    declined: Declined | None = None
-    """What the model's service said of the request that it declined."""
+    declined: Mapping[str, str] | None = None
+    """``category`` and ``explanation``: what the model's service said of the request that it declined."""
     client_tools: str = ""
     """The pointer of the tools that its client runs (`ChatStore.client_tools`); empty for none."""
     call_seconds: int = 120
