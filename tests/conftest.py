@@ -19,7 +19,7 @@ import pytest
 from httpx2._transports import default as transports
 
 from tests.grouping import pytest_xdist_make_scheduler
-from tests.long_forms import IN_CI, IS_CI, LONG
+from tests.long_forms import IN_CI, IS_CI, LONG, not_run
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -116,6 +116,15 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_xdist_auto_num_workers() -> int:
     """Two workers more than cores, because the tests of the stack mostly wait; at most `--maxprocesses` of them."""
     return (os.cpu_count() or 1) + 2
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """A run's last line, behind pytest's own: what was not run. A worker has no terminal."""
+    if reporter := config.pluginmanager.get_plugin("terminalreporter"):
+        reasons = [str(report.longrepr) for report in reporter.stats.get("skipped", [])]
+        if line := not_run(reasons, len(IN_CI) if _leaves_out(config) else 0):
+            reporter.write_line(line)
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

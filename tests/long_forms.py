@@ -10,9 +10,14 @@ A test that is named by a path runs in any of them.
 from __future__ import annotations
 
 import os
-from typing import Final
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Final
 
 from tests.grouping import APART
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 LONG: Final = bool(os.environ.get("DUALTRACK_LONG"))
 """Whether tests draw many cases."""
@@ -49,3 +54,25 @@ IN_CI: Final = frozenset(
     }
 )
 """Files that take half of the time: for CI, and for whoever changes what they test."""
+
+_TOOL: Final = re.compile(
+    r"Skipped: (?:no |the )?(.+?) (?:is|are) (?:not installed|missing)|Skipped: no (.+?) here"
+)
+
+
+def not_run(skips: Sequence[str], files: int) -> str:
+    """One line about the tests that a run has skipped, by their reasons, and about ``files`` that it left out, with the
+    command that runs them; empty if there are none. Long forms alone are not meant: they are a choice.
+    """
+    reasons = [reason for reason in skips if "DUALTRACK_LONG" not in reason]
+    tools = Counter(match[1] or match[2] for reason in reasons if (match := _TOOL.search(reason)))
+    named = ", ".join(f"{tool} {count}" for tool, count in tools.most_common())
+    parts = [f"{len(reasons)} tests that were skipped" + (f" (for want of {named})" if named else "")] * bool(
+        reasons
+    )
+    parts += [f"{files} files of tests that take long"] * bool(files)
+    return (
+        f"Not run: {', '.join(parts)}. This installs what is missing and runs them: bash .ci/run"
+        if parts
+        else ""
+    )
