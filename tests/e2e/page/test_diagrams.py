@@ -185,6 +185,32 @@ def test_a_diagram_runs_nothing_and_loads_nothing(sheet: Sheet, attack: str) -> 
     ]
 
 
+LARGE = {
+    "a gantt of millions of days": (
+        "gantt\ndateFormat YYYY-MM-DD\ntickInterval 1day\nexcludes weekends\nsection A\n"
+        "x :a1, 0001-01-01, 9999-12-31\ny :a2, 2024-01-01, 90000000d"
+    ),
+    "a hundred million bits": 'packet-beta\n0-99999999: "a"',
+    "one row of a hundred million columns": "block-beta\ncolumns 100000000\na:100000000 b",
+    "sizes beyond numbers": "%%{init: {'sequence': {'width': 1e300, 'height': 1e300}}}%%\nsequenceDiagram\na->>b: x",
+}
+
+ALIVE = "() => new Promise(done => setTimeout(() => requestAnimationFrame(() => done(true))))"
+
+
+@pytest.mark.parametrize("diagram", LARGE)
+def test_the_page_stays_alive_beside_a_diagram_that_would_be_endless(sheet: Sheet, diagram: str) -> None:
+    """It answers while the frame works, which is gone afterwards, and the next one is drawn."""
+    answer = sheet.draw(fenced("mermaid", LARGE[diagram]) + fenced("mermaid", FLOW))
+    sheet.page.locator("iframe").first.wait_for(state="attached")
+    assert sheet.page.evaluate(ALIVE)
+    settled(answer, 2)
+    assert told(answer.locator(".code").first)
+    assert answer.locator(".code").last.locator(".picture img").count() == 1
+    assert sheet.page.locator("iframe").count() == 0
+    sheet.errors[:] = [error for error in sheet.errors if "Expected number" not in error]
+
+
 REACH = """async () => {
     const reached = [];
     try { if (parent !== self && parent.document) reached.push("parent"); } catch {}
