@@ -6,7 +6,7 @@ text block, as the API defines it. Source of the fields: the parameter types of 
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from dualtrack import tool_rules
 from pydantic import (
@@ -102,6 +102,12 @@ class ToolResult(Cacheable):
     tool_use_id: BlockId
     content: Annotated[tuple[ResultBlock, ...], BeforeValidator(_as_blocks)] = ()
     is_error: StrictBool = False
+
+    @model_validator(mode="after")
+    def _is_text_if_an_error(self) -> Self:
+        if self.is_error and any(not isinstance(block, Text) for block in self.content):
+            raise ValueError("all content must be type `text` if `is_error` is true")
+        return self
 
 
 UserBlock: TypeAlias = Annotated[Text | Image | Document | ToolResult, Field(discriminator="type")]

@@ -137,8 +137,16 @@ def preview(text: str, limit: int = 500) -> str:
 
 
 def clean(text: str) -> str:
-    """The text without lone surrogates, which neither DynamoDB nor the model's API accepts."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+    """The text with U+FFFD for lone surrogates, which neither DynamoDB nor the model's API accepts."""
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+
+
+def readable(text: str) -> str:
+    """`clean`, and without NUL."""
+    return clean(text).replace("\0", "")
+
+
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
 
 
 def estimate_tokens(text: str) -> int:

@@ -163,7 +163,7 @@ def test_tools_that_cannot_be_offered_are_left_out_with_the_reason() -> None:
         "bad": "input_schema.type: Input should be 'object'",
         "wrong": "input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12",
         "go": "the server lists it twice",
-        "?": "its name is not valid Unicode",
+        "\ufffd": "its name is not valid Unicode",
     }
 
 

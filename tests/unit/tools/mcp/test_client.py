@@ -126,7 +126,7 @@ def test_listing_reads_every_page_and_the_annotations() -> None:
         page(["c"], None, None),
     )
     schema = freeze({"type": "object"})
-    assert wire.client().list_tools(SERVER, None) == (
+    assert wire.client().list_tools(SERVER, None).tools == (
         ListedTool("a", "", schema, hints={"readOnlyHint": True}),
         ListedTool("b", "", schema, hints={"idempotentHint": True}),
         ListedTool("c", "", schema),
@@ -198,7 +198,7 @@ def test_an_older_server_named_in_the_settings_gets_the_handshake_at_once() -> N
 
 
 def test_after_a_malformed_answer_a_writing_tool_is_not_retried() -> None:
-    wire = Wire(result({"content": 7}))
+    wire = Wire(result({"resultType": 7}))
     failed = failure(wire.client(), WRITE)
     assert (failed.kind, wire.methods) == ("protocol", ["tools/call"])
 
@@ -225,7 +225,7 @@ def test_the_token_is_in_no_failure() -> None:
         httpx2.Response(401),
         httpx2.Response(503),
         httpx2.ConnectError("refused"),
-        result({"content": 7}),
+        result({"resultType": 7}),
     ):
         failed = failure(Wire(answer).client(), WRITE, "github_pat_secret")
         assert "github_pat_secret" not in f"{failed!r} {failed.text}"

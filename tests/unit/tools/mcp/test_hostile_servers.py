@@ -101,7 +101,7 @@ def test_a_call_ends_within_its_bounds(hostile: HostileServer, path: str) -> Non
 
 @pytest.mark.parametrize("path", ["honest", "zipped-and-honest"])
 def test_an_honest_server_is_heard(hostile: HostileServer, path: str) -> None:
-    assert [tool.name for tool in client().list_tools(server(hostile, path), None)] == ["find"]
+    assert [tool.name for tool in client().list_tools(server(hostile, path), None).tools] == ["find"]
     assert client().call_tool(server(hostile, path), FIND, {}, None).content == "found"
 
 

@@ -15,7 +15,7 @@ from dualtrack.tools.mcp.catalogue import STALE_AFTER, LeftOut, load_catalogue
 from dualtrack.tools.mcp.config import Auth, McpServer, github_server
 from dualtrack.tools.mcp.failures import McpFailure, RequestFailure
 from dualtrack.tools.mcp.refresh import RefreshOutcome, refresh_catalogue
-from dualtrack.tools.mcp.specs import ListedTool
+from dualtrack.tools.mcp.specs import ListedTool, ServerListing
 
 from tests.drivers.aws import aws_in_process
 from tests.drivers.tables import make_table
@@ -38,15 +38,19 @@ class Lists:
     tools: dict[str, tuple[str, ...]]
     tokens: dict[str, str | None] = field(default_factory=dict)
     act: dict[str, Callable[[], None]] = field(default_factory=dict)
+    handshakes: tuple[str, ...] = ()
 
-    def list_tools(self, server: McpServer, token: str | None) -> tuple[ListedTool, ...]:
+    def list_tools(self, server: McpServer, token: str | None) -> ServerListing:
         self.tokens[server.name] = token
         self.act.get(server.name, lambda: None)()
         if server.name not in self.tools:
             raise McpFailure(RequestFailure("down", server.name))
         schema = freeze({"type": "object"})
-        return tuple(
-            ListedTool(name, "", schema, hints={"readOnlyHint": True}) for name in self.tools[server.name]
+        return ServerListing(
+            tuple(
+                ListedTool(name, "", schema, hints={"readOnlyHint": True}) for name in self.tools[server.name]
+            ),
+            handshake=server.name in self.handshakes,
         )
 
 
@@ -84,6 +88,15 @@ def test_a_server_that_is_down_keeps_its_list_until_that_is_stale(cache: CacheSt
     assert offered(cache, NOW + 3600) == ["docs_find", "docs_more", "github_get_me"]
     refreshed(cache, down, NOW + STALE_AFTER)
     assert offered(cache, NOW + STALE_AFTER) == ["docs_find", "docs_more"]
+
+
+def test_what_a_listing_has_learnt_is_stored_with_it(cache: CacheStore) -> None:
+    lists = Lists({"github": ("get_me",), "docs": ("find",)}, handshakes=("docs",))
+    refreshed(cache, lists, NOW)
+    module._DECODED.clear()  # another process reads it
+    assert load_catalogue(cache, NOW).handshakes == {"docs"}
+    refreshed(cache, Lists({"github": ("get_me",), "docs": ("find",)}), NOW + 3600)
+    assert load_catalogue(cache, NOW + 3600).handshakes == frozenset()
 
 
 def test_a_server_no_longer_configured_is_no_longer_offered(cache: CacheStore) -> None:

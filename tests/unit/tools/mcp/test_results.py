@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from dualtrack.tool_values import Media, Source, ToolResult
-from dualtrack.tools.mcp.results import MAX_BLOCKS, tool_result
+from dualtrack.tools.mcp.results import tool_result
 from mcp_types import CallToolResult
 
 PNG = "iVBORw0KGgo="
@@ -90,8 +90,3 @@ def test_errors_are_error_results() -> None:
 
 def test_an_empty_result_says_so() -> None:
     assert converted() == ToolResult("(the tool returned nothing)")
-
-
-def test_the_number_of_blocks_is_bounded() -> None:
-    many = converted(*(text(str(number)) for number in range(MAX_BLOCKS + 3)))
-    assert many.content.endswith(f"{MAX_BLOCKS - 1}\n\n(3 further blocks were left out.)")

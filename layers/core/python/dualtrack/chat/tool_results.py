@@ -11,7 +11,7 @@ from dualtrack.frozen import dumps, freeze
 from dualtrack.media import viewable
 from dualtrack.memory.records import Record, ToolCallDetail
 from dualtrack.storage.dynamo import ConditionFailed
-from dualtrack.text import clean, preview
+from dualtrack.text import clean, preview, readable
 from dualtrack.tool_values import ToolResult
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def record_result(
     stored = stores.history.record_writes(chat.user, chat.conversation_id, record)
     shown = result.preview or (result.content if not result.reference else record.content)
     try:
-        stores.log(chat).append(result_events(record, clean(shown)), [*files, *stored])
+        stores.log(chat).append(result_events(record, readable(shown)), [*files, *stored])
     except ConditionFailed:
         return False
     return True
@@ -140,7 +140,7 @@ def _record(
         record_id=call.id,
         type="tool_call",
         role="user",
-        content=kept(clean("\n\n".join(part for part in (_edited(call), content, not_shown) if part))),
+        content=kept(readable("\n\n".join(part for part in (_edited(call), content, not_shown) if part))),
         created_at=iso(stores.clock()),
         turn=turn,
         call=ToolCallDetail(

@@ -80,19 +80,21 @@ def file_blocks(
 def result_block(
     call: ToolCall, result: SentResult, cut: ResultCut, refused: Collection[RefusedFile] = ()
 ) -> dict[str, Any]:
-    """A result as it is sent, with its cut applied."""
+    """A result as it is sent, with its cut applied.
+
+    An error that brought files has no mark, only its words: the service takes nothing but text in a marked one (its
+    400: "all content must be type text if is_error is true").
+    """
     text = f"[ID:{call.id}] {neutralise(fitted(call.id, result.text, cut.characters))}"
-    block: dict[str, Any] = {
-        "type": "tool_result",
-        "tool_use_id": call.tool_use_id,
-        "content": [
-            text_block(text),
-            *file_blocks(result.media[: cut.files], call.id, refused),
-            *files_left_out("result", len(result.media) - cut.files),
-            *([text_block(result.named)] if result.named else ()),
-        ],
-    }
-    return block | {"is_error": True} if result.is_error else block
+    content = [
+        text_block(text),
+        *file_blocks(result.media[: cut.files], call.id, refused),
+        *files_left_out("result", len(result.media) - cut.files),
+        *([text_block(result.named)] if result.named else ()),
+    ]
+    block: dict[str, Any] = {"type": "tool_result", "tool_use_id": call.tool_use_id, "content": content}
+    is_marked = result.is_error and all(part["type"] == "text" for part in content)
+    return block | {"is_error": True} if is_marked else block
 
 
 def fitted(record_id: str, text: str, limit: int) -> str:

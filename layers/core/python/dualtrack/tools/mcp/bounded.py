@@ -2,7 +2,7 @@
 
 The SDK reads a JSON body whole and makes objects of all of it: 0.6 MB of gzip would be 600 MB of text, 12 MB of small
 blocks 900 MB of objects. So bodies are counted before the SDK sees them, piece by piece, whatever they say about their
-length; a connection that exceeds a limit ends at once.
+length; a connection that exceeds a limit ends at once. What is counted is given out as well-formed text.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import httpx2
+
+from dualtrack.tools.mcp.well_formed import WellFormed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -104,9 +106,11 @@ class _Body(httpx2.AsyncByteStream):
     response: httpx2.Response
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        text = WellFormed()
         async for piece in self.response.aiter_bytes():
             self.owner.take(piece)
-            yield piece
+            yield text.take(piece)
+        yield text.end()
 
     async def aclose(self) -> None:
         await self.response.aclose()

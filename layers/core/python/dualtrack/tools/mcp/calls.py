@@ -33,4 +33,8 @@ def run_mcp_call(
     if spec is None:
         return failed(f"{running.call.tool} is no longer offered.")
     spec = replace(spec, repeatable=running.call.repeatable)
+    servers = tuple(
+        replace(server, handshake=server.handshake or server.name in catalogue.handshakes)
+        for server in servers
+    )
     return execute_mcp_call(spec, running.call.input, running.user, servers, client, tokens)

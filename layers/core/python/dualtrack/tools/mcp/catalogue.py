@@ -48,10 +48,12 @@ class LeftOut:
 @stored
 @dataclass(frozen=True, slots=True)
 class ServerTools:
-    """What is offered of a server, and what cannot be."""
+    """What is offered of a server, and what cannot be. ``handshake``: its calls begin with one, as the listing has
+    learnt: a call without one may be carried out and answered in a form that counts as a failure."""
 
     tools: tuple[ToolSpec, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    handshake: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Catalogue:
     version: str = ""
     tools: tuple[ToolSpec, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    handshakes: frozenset[str] = frozenset()
+    """The servers whose calls begin with a handshake."""
 
     def named(self) -> Mapping[str, ToolSpec]:
         """The tools by name; of tools with the same name the first.
@@ -103,6 +107,7 @@ def load_catalogue(cache: CacheStore, now: float, *, version: str | None = None)
         "+".join(server_version for server_version, _ in readable),
         tuple(tool for _, content in readable for tool in content.tools),
         tuple(left_out for _, content in readable for left_out in content.left_out),
+        frozenset(tool.server for _, content in readable if content.handshake for tool in content.tools),
     )
 
 
@@ -165,7 +170,7 @@ def _without(content: ServerTools, tool: ToolSpec, reason: str, *, all_of: bool)
     gone = content.tools if all_of else (tool,)
     left_out = tuple(LeftOut(each.server, each.remote_name[:100], reason) for each in gone)
     kept = tuple(each for each in content.tools if each not in gone)
-    return ServerTools(kept, (*content.left_out, *left_out))
+    return ServerTools(kept, (*content.left_out, *left_out), content.handshake)
 
 
 def is_fresh(listing: Listing, now: float) -> bool:

@@ -1,7 +1,7 @@
 """Calls to MCP servers over streamable HTTP: one POST per call if the server allows it.
 
 The 2026-07-28 protocol needs no handshake, so a call is one POST. A server of an older protocol is called with a
-handshake (three more requests), which is remembered for the life of the process.
+handshake (three more requests): its listing learns that, and is stored with it.
 
 The SDK loses the HTTP status of an error and wraps exceptions in nested groups: a response hook keeps the status, and
 `_cause` unwraps the groups.
@@ -30,8 +30,9 @@ from dualtrack.tools.mcp.bounded import CALL, LISTING, BoundedTransport
 from dualtrack.tools.mcp.failures import FailureKind, McpFailure, RequestFailure, kind_of_status, may_repeat
 from dualtrack.tools.mcp.hints import HINTS
 from dualtrack.tools.mcp.legal import own_arguments
+from dualtrack.tools.mcp.lenient import Mending, lenient
 from dualtrack.tools.mcp.results import tool_result
-from dualtrack.tools.mcp.specs import ListedTool
+from dualtrack.tools.mcp.specs import ListedTool, ServerListing
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -49,6 +50,13 @@ CONNECT_SECONDS: Final = 5.0
 LISTING_SECONDS: Final = 15.0
 """For a listing, including retries."""
 MAX_PAGES: Final = 20
+_TOO_LONG: Final = ListedTool(
+    "*",
+    "",
+    freeze({}),
+    problem=f"the server lists more than {MAX_PAGES} pages of tools; the rest is not read",
+)
+_NO_HEADERS: Final = "an annotation x-mcp-header of its schema is invalid"
 _TIMED_OUT: Final = -32001
 _NOT_SPOKEN: Final = frozenset({400, 404, 405, 406, 415, 426})
 """Statuses with which older servers refuse a call without a handshake: the tool did not run."""
@@ -83,11 +91,12 @@ class McpClient:
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
     handshake: set[str] = field(default_factory=set)
 
-    def list_tools(self, server: McpServer, token: str | None) -> tuple[ListedTool, ...]:
-        """Every tool that the server lists. Raises `McpFailure`."""
-        return self._with_retries(
+    def list_tools(self, server: McpServer, token: str | None) -> ServerListing:
+        """Every tool that the server lists, and what the listing has learnt of the server. Raises `McpFailure`."""
+        tools = self._with_retries(
             server, token, _listing, repeatable=True, seconds=min(LISTING_SECONDS, self.seconds)
         )
+        return ServerListing(tools, handshake=server.url in self.handshake)
 
     def call_tool(
         self, server: McpServer, spec: ToolSpec, arguments: Mapping[str, Any], token: str | None
@@ -97,7 +106,7 @@ class McpClient:
         Retries if the server is down, and the tool is repeatable or was not reached.
         """
 
-        async def call(client: Client) -> ToolResult:
+        async def call(client: Client, _: Mending) -> ToolResult:
             await (
                 client.list_tools()
             )  # from `_KnownTool`, without a request, so that the client knows the headers
@@ -112,7 +121,7 @@ class McpClient:
         self,
         server: McpServer,
         token: str | None,
-        act: Callable[[Client], Awaitable[T]],
+        act: Callable[[Client, Mending], Awaitable[T]],
         *,
         repeatable: bool,
         seconds: float,
@@ -133,7 +142,7 @@ class McpClient:
         self,
         server: McpServer,
         token: str | None,
-        act: Callable[[Client], Awaitable[T]],
+        act: Callable[[Client, Mending], Awaitable[T]],
         known: ToolSpec | None,
         deadline: float,
     ) -> T:
@@ -147,7 +156,7 @@ class McpClient:
         self.handshake.add(server.url)
         return result
 
-    def _run(self, request: _Request, act: Callable[[Client], Awaitable[T]], deadline: float) -> T:
+    def _run(self, request: _Request, act: Callable[[Client, Mending], Awaitable[T]], deadline: float) -> T:
         left = max(0.1, deadline - self.clock())
         return asyncio.run(_exchange(request, act, left, self.transport))
 
@@ -199,11 +208,11 @@ class _Seen:
 
 async def _exchange(
     request: _Request,
-    act: Callable[[Client], Awaitable[T]],
+    act: Callable[[Client, Mending], Awaitable[T]],
     seconds: float,
     transport: httpx2.AsyncBaseTransport | None,
 ) -> T:
-    seen = _Seen()
+    seen, mending = _Seen(), Mending()
     bounded = BoundedTransport(
         transport or httpx2.AsyncHTTPTransport(trust_env=False), CALL if request.known else LISTING
     )
@@ -219,15 +228,18 @@ async def _exchange(
             async with (
                 http,
                 Client(
-                    streamable_http_client(
-                        request.server.url, http_client=http, max_sse_event_size=bounded.limits.bytes
+                    lenient(
+                        streamable_http_client(
+                            request.server.url, http_client=http, max_sse_event_size=bounded.limits.bytes
+                        ),
+                        mending,
                     ),
                     mode=request.mode,
                     cache=_known(request.known),
                     read_timeout_seconds=seconds,
                 ) as client,
             ):
-                return await act(client)
+                return await act(client, mending)
     except Exception as error:
         cause = _cause(error)
         if cause is None:
@@ -243,7 +255,7 @@ def _headers(request: _Request) -> dict[str, str]:
     return headers
 
 
-async def _listing(client: Client) -> tuple[ListedTool, ...]:
+async def _listing(client: Client, mending: Mending) -> tuple[ListedTool, ...]:
     listed: list[ListedTool] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
@@ -252,7 +264,14 @@ async def _listing(client: Client) -> tuple[ListedTool, ...]:
         cursor = page.next_cursor
         if not cursor:
             break
-    return tuple(listed)
+    else:
+        listed.append(_TOO_LONG)
+    kept = {tool.name for tool in listed}
+    bad = [ListedTool(bad.name, "", freeze({}), freeze(bad.hints), bad.problem) for bad in mending.left_out]
+    dropped = [
+        ListedTool(name, "", freeze({}), problem=_NO_HEADERS) for name in mending.names if name not in kept
+    ]
+    return (*listed, *bad, *dropped)
 
 
 def _listed(tool: Tool) -> ListedTool:

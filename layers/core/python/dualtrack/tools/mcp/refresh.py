@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.cache import CacheStore
     from dualtrack.tools.mcp.catalogue import LeftOut, ServerTools
     from dualtrack.tools.mcp.config import McpServer
-    from dualtrack.tools.mcp.specs import ListedTool
+    from dualtrack.tools.mcp.specs import ServerListing
 
 LISTING_TOKEN: Final = "github_pat_listing_only"  # noqa: S105 - no secret: see `listing_token`
 SERVER_SECONDS: Final = 25.0
@@ -33,8 +33,8 @@ SERVER_SECONDS: Final = 25.0
 class ListsTools(Protocol):
     """The part of `McpClient` that this module uses."""
 
-    def list_tools(self, server: McpServer, token: str | None) -> tuple[ListedTool, ...]:
-        """Every tool that the server lists; raises `McpFailure`."""
+    def list_tools(self, server: McpServer, token: str | None) -> ServerListing:
+        """Every tool that the server lists, and what that has taught; raises `McpFailure`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,8 @@ def _refreshed(
     cache: CacheStore, client: ListsTools, secret: Callable[[str], str], now: float, server: McpServer
 ) -> RefreshOutcome:
     def listed() -> ServerTools:
-        return specs_of(server, client.list_tools(server, listing_token(server, secret)))
+        listing = client.list_tools(server, listing_token(server, secret))
+        return specs_of(server, listing.tools, handshake=listing.handshake)
 
     try:
         content = within(SERVER_SECONDS, listed, f"list-{server.name}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from mcp_types import (
     AudioContent,
@@ -24,22 +25,17 @@ if TYPE_CHECKING:
     from mcp_types import ContentBlock
 
 
-MAX_BLOCKS: Final = 1_000
-
-
 def tool_result(result: CallToolResult) -> ToolResult:
     """The result of a call; an error result if the server marks it as an error."""
-    blocks = result.content[:MAX_BLOCKS]
+    blocks = result.content
     parts = [part for block in blocks if (part := _text(block))]
-    if len(result.content) > MAX_BLOCKS:
-        parts.append(f"({len(result.content) - MAX_BLOCKS} further blocks were left out.)")
     if not parts and result.structured_content is not None:
         # Beside text it would be a repetition: the specification asks servers to send it as text, too.
         parts.append(_structured(result.structured_content))
     content = "\n\n".join(parts)
     media = tuple(media for block in blocks if (media := _media(block)))
     if result.is_error:
-        return failed(content or "the tool reported an error without a message")
+        return replace(failed(content or "the tool reported an error without a message"), media=media)
     return ToolResult(content or _nothing(media), sources=_sources(blocks), media=media)
 
 

@@ -32,24 +32,35 @@ _SHOWN: Final = 100
 @dataclass(frozen=True, slots=True)
 class ListedTool:
     """A tool as its server lists it. ``hints``: the annotations that `dualtrack.tools.mcp.hints` reads, as far as they
-    are there."""
+    are there. ``problem``: why it cannot be offered, however it is configured; empty if nothing is known."""
 
     name: str
     description: str
     input_schema: Mapping[str, Any]
     hints: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
+    problem: str = ""
 
 
-def specs_of(server: McpServer, listed: Iterable[ListedTool]) -> ServerTools:
+@dataclass(frozen=True, slots=True)
+class ServerListing:
+    """What a server lists. ``handshake``: it speaks an older protocol, whose calls begin with one."""
+
+    tools: tuple[ListedTool, ...]
+    handshake: bool = False
+
+
+def specs_of(server: McpServer, listed: Iterable[ListedTool], *, handshake: bool = False) -> ServerTools:
     """The tools of a server that this deployment offers, sorted by name, so that the same list has the same bytes; and
     those that it cannot offer, with the reason. What the configuration does not allow is neither.
 
     A tool gets a legal name and legal properties; built-in tools keep their names.
     """
     allowed = [
-        tool for tool in listed if server.allows(tool.name, read_only=tool.hints.get(READ_ONLY, False))
+        tool
+        for tool in listed
+        if tool.problem or server.allows(tool.name, read_only=tool.hints.get(READ_ONLY, False))
     ]
-    names = _names(server, allowed)
+    names = _names(server, (tool for tool in allowed if not tool.problem))
     specs: dict[str, ToolSpec] = {}
     left_out: list[LeftOut] = []
     room = MAX_SERVER_BYTES
@@ -61,7 +72,8 @@ def specs_of(server: McpServer, listed: Iterable[ListedTool]) -> ServerTools:
             left_out.append(_left_out(server, tool.name, str(problem)))
         else:
             specs[spec.name] = spec
-    return ServerTools(tuple(specs[name] for name in sorted(specs)), _bounded(server, left_out))
+    offered = tuple(specs[name] for name in sorted(specs))
+    return ServerTools(offered, _bounded(server, left_out), handshake)
 
 
 def _names(server: McpServer, tools: Iterable[ListedTool]) -> Mapping[str, str]:
@@ -71,6 +83,8 @@ def _names(server: McpServer, tools: Iterable[ListedTool]) -> Mapping[str, str]:
 
 
 def _spec(server: McpServer, tool: ListedTool, names: Mapping[str, str]) -> ToolSpec:
+    if tool.problem:
+        raise NoLegalFormError(tool.problem)
     if clean(tool.name) != tool.name:
         raise NoLegalFormError("its name is not valid Unicode")
     schema, renamed = legal_schema(thaw(tool.input_schema))
