@@ -28,7 +28,7 @@ ECHO = "json_schema_echo"
 def main() -> None:
     server = McpServer("peer", sys.argv[1])
     client = McpClient(seconds=20)
-    listed = client.list_tools(server, None)
+    listed = client.list_tools(server, None).tools
     asked = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}").get("toolCalls")
     for spec in specs_of(server, listed).tools:
         for arguments in _arguments(spec, listed, asked):

@@ -39,7 +39,7 @@ class Stack:
         self.specs = self.listed(self.server)
 
     def listed(self, server: McpServer) -> dict[str, ToolSpec]:
-        listed = self.client.list_tools(server, LISTING_TOKEN)
+        listed = self.client.list_tools(server, LISTING_TOKEN).tools
         tools = specs_of(server, listed).tools
         return {spec.name: believed(spec, profile_named("assistant")) for spec in tools}
 

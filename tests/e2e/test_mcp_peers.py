@@ -84,7 +84,7 @@ def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
 
 def called(server: McpServer, tool: str, arguments: dict[str, object]) -> ToolResult:
     client = McpClient(seconds=20)
-    specs = {spec.remote_name: spec for spec in specs_of(server, client.list_tools(server, None)).tools}
+    specs = {spec.remote_name: spec for spec in specs_of(server, client.list_tools(server, None).tools).tools}
     return client.call_tool(server, specs[tool], freeze(arguments), None)
 
 

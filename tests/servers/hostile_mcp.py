@@ -28,9 +28,7 @@ ODATA = {
     "properties": {"$top": {"type": "integer"}, "@odata.type": {"type": "string"}},
     "required": ["$top"],
 }
-PNG = (
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-)
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 JSON = "application/json"
 SSE = "text/event-stream"
 
@@ -166,12 +164,20 @@ class _Handler(socketserver.StreamRequestHandler):
     def mixed(self, request: Any) -> None:
         """Tools of which one is not to be had; the other fails with a picture and a NUL."""
         odd = {**TOOL, "name": "later", "execution": {"taskSupport": "required"}}
-        bare = {"name": "find", "icons": "x", "title": 7, "outputSchema": []}
+        bare = {
+            "name": "find",
+            "annotations": {"readOnlyHint": True},
+            "icons": "x",
+            "title": 7,
+            "outputSchema": [],
+        }
         picture = {"type": "image", "mimeType": "image/png", "data": PNG}
         said = {"type": "text", "text": "no such\0 page"}
         failed = {"content": [said, picture], "isError": True}
         self._head(JSON)
-        self._body([message(request, {"tools": [odd, bare]} if request["method"] == "tools/list" else failed)])
+        self._body(
+            [message(request, {"tools": [odd, bare]} if request["method"] == "tools/list" else failed)]
+        )
 
     def zipped_and_honest(self, request: Any) -> None:
         self._head(JSON, content_encoding="gzip")

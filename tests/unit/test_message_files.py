@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from dualtrack.memory.records import Attachment, Record, block_of
 from dualtrack.memory.view import TextFile, View, build
-from dualtrack.message_files import MAX_NAME, clean_name, is_text_type, not_text
+from dualtrack.message_files import MAX_NAME, as_utf8, clean_name, is_text_type, not_text
 from dualtrack.text import LINE_BREAKS, neutralise
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,3 +97,16 @@ def test_no_text_types(media_type: str) -> None:
 def test_accepted_text_is_stored_unchanged(data: bytes) -> None:
     if not not_text(data):
         assert data.decode().encode() == data
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
+def test_a_text_whose_mark_tells_its_encoding_is_read(encoding: str) -> None:
+    mark = "" if encoding in ("utf-16", "utf-32", "utf-8-sig") else "\ufeff"
+    assert as_utf8((mark + "naïve 東京").encode(encoding)) == "naïve 東京".encode()
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"plain", b"\xff\xfe\x00", b"\xff\xfe\x00\xd8", "東".encode("utf-16-le")]
+)
+def test_what_is_not_what_its_mark_says_stays_as_it_is(data: bytes) -> None:
+    assert as_utf8(data) == data

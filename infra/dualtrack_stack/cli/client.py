@@ -8,6 +8,7 @@ stack: status, code, message and its extra fields).
 from __future__ import annotations
 
 import ipaddress
+import json
 import time
 import uuid
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from dualtrack.api.key_format import is_key
 from dualtrack.api.route import KEY_PATH
 from dualtrack.chat_times import LONGEST
 from dualtrack.frozen import freeze, loads, thaw
+from dualtrack.text import clean
 from httpx_sse import SSEError, connect_sse
 
 if TYPE_CHECKING:
@@ -42,6 +44,11 @@ _STREAM_FAILURES: Final = 8
 _STALLED_SECONDS: Final = LONGEST.chat + 60
 _CROWDED: Final = "Too many event streams are open; this one continues when another closes."
 _RETRY_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
+
+
+def _unicode(sent: Any) -> Any:
+    """JSON with U+FFFD for what is no Unicode: a terminal's argument may be any bytes."""
+    return json.loads(clean(json.dumps(sent, ensure_ascii=False)))
 
 
 class ClientError(Exception):
@@ -139,7 +146,11 @@ class ApiClient:
         """The frozen JSON answer of one call; raises `RequestRefused` or `Unreachable`."""
         try:
             response = self._http.request(
-                method, path, json=None if body is None else thaw(body), params=params, headers=headers
+                method,
+                path,
+                json=None if body is None else _unicode(thaw(body)),
+                params=_unicode(dict(params)) if params else None,
+                headers=headers,
             )
         except httpx.TransportError as error:
             raise self._unreachable(error) from error

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.media import refusal, signed_as
-from dualtrack.message_files import FILES_BYTES, MAX_FILES, is_text_type, not_text
+from dualtrack.message_files import FILES_BYTES, MAX_FILES, as_utf8, is_text_type, not_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,6 +80,7 @@ def piped_text(data: bytes) -> str:
     """Piped bytes as text; raises `BadFile` if they are none, or too many."""
     if len(data) > FILES_BYTES:
         raise BadFile(f"{_STDIN}: {_TOO_LARGE}")
+    data = as_utf8(data)
     if problem := not_text(data):
         raise BadFile(f"{_STDIN} is no text: {problem}. Send an image or a PDF with --file.")
     return data.decode()
@@ -95,6 +96,7 @@ def _read(path: Path, free: int) -> LocalFile:
         raise BadFile(f"{name}: {(error.strerror or str(error)).lower()}.") from error
     if len(data) > free:
         raise BadFile(f"{name}: {_TOO_LARGE}")
+    data = data if signed_as(data) else as_utf8(data)
     media_type = _media_type(name, data)
     kind = media_type.partition("/")[2]
     return LocalFile(

@@ -172,3 +172,12 @@ def test_the_stage_path_of_a_gateway_address_is_kept() -> None:
 )
 def test_only_this_machine_is_loopback(url: str, expected: bool) -> None:
     assert is_loopback(url) is expected
+
+
+def test_what_is_no_unicode_in_an_argument_is_sent_as_a_replacement_character() -> None:
+    """Of a terminal in another encoding; Python has such a byte as half of a surrogate pair."""
+    script = Script()
+    with api_server(script) as url, ApiClient(url, "token-of-user", sleep=Pauses()) as client:
+        assert client.start_chat("Caf\udce9?").chat_id == CHAT_ID
+        client.call("GET", "/v1/conversations", params={"q": "caf\udce9"})
+    assert script.asked("POST", "/v1/chats")[0]["message"] == "Caf\ufffd?"

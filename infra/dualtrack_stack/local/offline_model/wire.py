@@ -17,6 +17,7 @@ from pydantic import (
     StrictBool,
     StrictStr,
     StringConstraints,
+    model_validator,
 )
 
 BLOCK_ID = r"^[a-zA-Z0-9_-]+$"

@@ -6,6 +6,7 @@ Types, names and contents are untrusted, so every function here takes linear tim
 
 from __future__ import annotations
 
+import codecs
 import re
 import unicodedata
 from typing import Final
@@ -58,6 +59,25 @@ _HIDDEN: Final = re.compile(f"[{INVISIBLE}]")
 def is_text_type(media_type: str) -> bool:
     """Whether files of this type are sent as text."""
     return _TEXT_TYPE.fullmatch(media_type) is not None
+
+
+def as_utf8(data: bytes) -> bytes:
+    """A text file's bytes in UTF-8: one whose mark says UTF-16, as programs of Windows write it, is translated; any
+    other one, and one that is not what its mark says, is returned as it is."""
+    name = next((name for mark, name in _MARKS if data.startswith(mark)), "")
+    try:
+        return data.decode(name).encode() if name else data
+    except UnicodeError:
+        return data
+
+
+_MARKS: Final = (
+    (codecs.BOM_UTF32_LE, "utf-32"),  # begins with UTF-16's
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+)
 
 
 def not_text(data: bytes) -> str:

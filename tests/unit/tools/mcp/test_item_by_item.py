@@ -15,7 +15,7 @@ from dualtrack.tools.mcp.mended import MAX_BLOCKS
 from dualtrack.tools.mcp.specs import specs_of
 from dualtrack.tools.mcp.well_formed import WellFormed
 
-SERVER = McpServer("odd", "http://odd.test/mcp", tools=frozenset())
+SERVER = McpServer("odd", "http://odd.test/mcp")
 OBJECT = {"type": "object"}
 WRITE = ToolSpec("odd_write", "", freeze(OBJECT), "mcp", "other", False, "odd", "write")
 GOOD = {"name": "good", "inputSchema": OBJECT}

@@ -66,7 +66,10 @@ def test_a_failed_call_shows_its_picture_and_no_nul() -> None:
         assert world.ask("Find it.").status == "done"
         sent = [request.body for request in world.model.requests if request.body.get("tools")][1]
         (result,) = [
-            block for message in sent["messages"] for block in message["content"] if block["type"] == "tool_result"
+            block
+            for message in sent["messages"]
+            for block in message["content"]
+            if block["type"] == "tool_result"
         ]
         assert "is_error" not in result
         assert [block["type"] for block in result["content"]] == ["text", "image"]

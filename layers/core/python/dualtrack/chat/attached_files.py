@@ -11,7 +11,7 @@ from dualtrack.errors import ApiError, invalid_request
 from dualtrack.ids import file_id
 from dualtrack.media import refusal
 from dualtrack.memory.records import Attachment, Record
-from dualtrack.message_files import FILES_BYTES, clean_name, is_text_type, not_text
+from dualtrack.message_files import FILES_BYTES, as_utf8, clean_name, is_text_type, not_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,6 +37,7 @@ def decoded_file(place: str, media_type: str, data: str, name: str = "") -> File
     except (binascii.Error, ValueError):
         raise invalid_request(f"{place}.data: not valid base64") from None
     name = clean_name(name)
+    content = as_utf8(content) if is_text_type(media_type) else content
     problem = not_text(content) if is_text_type(media_type) else refusal(media_type, content)
     if problem:
         raise invalid_request(f"{place}{f' ({name})' if name else ''}: {problem}")

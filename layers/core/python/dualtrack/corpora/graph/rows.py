@@ -17,7 +17,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from dualtrack.corpora.kinds import FileRefused
-from dualtrack.message_files import not_text
+from dualtrack.message_files import as_utf8, not_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -79,10 +79,11 @@ _SHOWN: Final = 40
 def rows_of(name: str, data: bytes) -> Iterator[Row]:
     """The rows of a file, including problems. Raises `FileRefused` if the file is not of this format: before the first
     row or, for broken CSV, after the last valid one."""
+    data = as_utf8(data)
     wrong = not_text(data)
     if wrong:
         raise FileRefused(f"cannot be read: {wrong}")
-    text = data.decode("utf-8-sig")
+    text = data.decode()
     return _json_rows(text) if name.lower().endswith(".json") else _csv_rows(text)
 
 

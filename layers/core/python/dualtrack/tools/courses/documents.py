@@ -19,6 +19,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.message_files import as_utf8
 from dualtrack.text import clean
 from dualtrack.tools.courses.extract import extracted
 from dualtrack.tools.courses.values import Course, DocumentRefused, Lesson
@@ -125,10 +126,11 @@ def _link(text: str) -> str:
 
 def _decoded(data: bytes) -> str:
     """A text file's text."""
+    data = as_utf8(data)
     if b"\x00" in data:
         raise DocumentRefused("is not a text file")
     try:
-        return data.decode("utf-8-sig")
+        return data.decode()
     except UnicodeDecodeError as error:
         raise DocumentRefused(f"is not UTF-8 (byte {error.start + 1}): save it in that encoding") from error
 

@@ -14,6 +14,7 @@ from dualtrack.tools.mcp.mended import mended
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
 
     from mcp.client._transport import ReadStream, TransportStreams
 
@@ -75,5 +76,10 @@ class _Mended:
         await self.inner.__aenter__()
         return self
 
-    async def __aexit__(self, *raised: Any) -> bool | None:
-        return await self.inner.__aexit__(*raised)
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> bool | None:
+        return await self.inner.__aexit__(exc_type, exc_val, exc_tb)
