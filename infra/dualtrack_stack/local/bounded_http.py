@@ -6,13 +6,12 @@ import json
 from typing import Final
 
 import h11
+from dualtrack.api.sizes import TOO_LARGE_BODY
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST_BYTES: Final = 20_000_000
 """Of the largest body that any route takes: a file for a corpus."""
-_TOO_LARGE: Final = json.dumps(
-    {"error": {"code": "too_large", "message": "The request is too large."}}
-).encode()
+_TOO_LARGE: Final = json.dumps(TOO_LARGE_BODY).encode()
 
 
 class BoundedBodies(H11Protocol):

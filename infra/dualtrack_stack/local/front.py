@@ -26,7 +26,7 @@ import httpx
 import uvicorn
 from dualtrack.api.route import EVENTS_PATH, KEY_PATH, OPENAI_PATH
 from dualtrack.api.routes.conversations import ATTACHMENT_PATH
-from dualtrack.api.sizes import EVENT_BYTES, TOO_LARGE
+from dualtrack.api.sizes import EVENT_BYTES, TOO_LARGE_BODY
 from dualtrack.profiles import all_profiles, profile_from
 from dualtrack.settings import settings_from
 from dualtrack_stack.local import lifeline
@@ -136,9 +136,11 @@ class Gateway:
         try:
             body = await _read(request)
         except BodyTooLarge:
-            return error(413, "too_large", "The request is too large.")
+            return too_large()
         except TimeoutError:
-            return error(408, "timeout", "The request did not arrive in time.")
+            return _late()
+        if _is_too_large(request.scope, body):
+            return too_large()
         try:
             async with self._lanes["wait" in request.query_params]:
                 answer = await self._client.request(
@@ -221,16 +223,18 @@ def _is_too_large(scope: Scope, body: bytes) -> bool:
     return event_bytes(scope["method"], scope["path"], query, scope["headers"], body) > EVENT_BYTES
 
 
-async def _bounded(scope: Scope, receive: Receive) -> Receive | None:
-    """What receives the request again, whose body was read; None if it is too large."""
+async def _bounded(scope: Scope, receive: Receive) -> Receive | Response:
+    """What receives the request again, whose body was read; the refusal of one that is too large or late."""
     try:
         body = await _read(Request(scope, receive))
     except BodyTooLarge:
-        return None
+        return too_large()
+    except TimeoutError:
+        return _late()
     except ClientDisconnect:
         return receive  # nobody is there to be answered
     if _is_too_large(scope, body):
-        return None
+        return too_large()
     read: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:
@@ -240,9 +244,12 @@ async def _bounded(scope: Scope, receive: Receive) -> Receive | None:
 
 
 def too_large() -> JSONResponse:
-    """413 in the contract's form and in OpenAI's at once, as the gateway has one answer for both."""
-    refused = {"code": "too_large", "message": TOO_LARGE, "type": "invalid_request_error", "param": None}
-    return JSONResponse({"error": refused}, 413)
+    """413, as the gateway answers."""
+    return JSONResponse(TOO_LARGE_BODY, 413)
+
+
+def _late() -> JSONResponse:
+    return error(408, "timeout", "The request did not arrive in time.")
 
 
 def error(status: int, code: str, message: str) -> JSONResponse:
@@ -316,9 +323,9 @@ class Front:
             scope = _to_key_door(scope)
             if _is_streamed(scope):
                 bounded = await _bounded(scope, receive) if scope["method"] == "POST" else receive
-                return await (
-                    self._stream(scope, bounded, send) if bounded else too_large()(scope, receive, send)
-                )
+                if isinstance(bounded, Response):
+                    return await bounded(scope, receive, send)
+                return await self._stream(scope, bounded, send)
         return await self._app(scope, receive, send)
 
     @contextlib.asynccontextmanager

@@ -13,7 +13,7 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 from dualtrack.api.attachments import BINARY_TYPES
 from dualtrack.api.route import OPENAI_PATH
-from dualtrack.api.sizes import TOO_LARGE
+from dualtrack.api.sizes import TOO_LARGE, TOO_LARGE_BODY
 from dualtrack.chat_times import ANSWER_FUNCTION_SECONDS
 
 from dualtrack_stack.edge import PLAIN
@@ -257,8 +257,7 @@ class Rest(Construct):
         if refusal.status == 429:
             headers["Retry-After"] = "'1'"
         body = {"error": {"code": refusal.code, "message": refusal.message}}
-        if refusal.status == 413:  # clients of OpenAI's API read it too
-            body["error"] |= {"type": "invalid_request_error", "param": None}
+        body = TOO_LARGE_BODY if refusal.status == 413 else body
         self.rest.add_gateway_response(
             f"Gateway{refusal.type.response_type}",
             type=refusal.type,

@@ -3,7 +3,7 @@ escapes, beside the headers (AWS Lambda Developer Guide, "Lambda quotas"); of an
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 EVENT_BYTES: Final = 6_291_456
 """Of an event, and of an answer that is not streamed."""
@@ -13,3 +13,8 @@ TOO_LARGE: Final = (
     "that is here only what is new, under its name (conversation_id, previous_response_id or the header "
     "X-Dualtrack-Conversation)."
 )
+
+TOO_LARGE_BODY: Final[dict[str, Any]] = {
+    "error": {"code": "too_large", "message": TOO_LARGE, "type": "invalid_request_error", "param": None}
+}
+"""In the contract's form and in OpenAI's at once: the gateway has one answer for both."""
