@@ -243,13 +243,13 @@ class DecidedChat(TypedDict):
     pause: NotRequired[Annotated[ChatPause, "Only while it is paused"]]
 
 
-class Refusal(TypedDict):
+class Declined(TypedDict):
     """That the model's service declined to answer."""
 
     category: Annotated[str | None, "The category of its policy, in its own word; null if it names none"]
 
 
-class ExplainedRefusal(Refusal):
+class ExplainedDecline(Declined):
     """The same for who builds the agent."""
 
     explanation: Annotated[str | None, "Why, in the service's own words; null if it does not say"]
@@ -284,7 +284,7 @@ class Chat(DecidedChat):
     created_at: Annotated[Time, "When it was created"]
     ended_at: Annotated[Time | None, "When it ended; null before that"]
     error: NotRequired[Annotated[Failure, "Only if it failed"]]
-    refusal: NotRequired[Annotated[Refusal, "Only if the model's service declined to answer"]]
+    refusal: NotRequired[Annotated[Declined, "Only if the model's service declined to answer"]]
 
 
 class Tokens(TypedDict):
@@ -387,7 +387,7 @@ class Receipt(TypedDict):
             "the model's cache",
         ]
     ]
-    refusal: NotRequired[Annotated[ExplainedRefusal, "Only if the model's service declined to answer"]]
+    refusal: NotRequired[Annotated[ExplainedDecline, "Only if the model's service declined to answer"]]
     for_operator: NotRequired[
         Annotated[
             str,
