@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.chat.pay_calls import never_ran, price_of_free
 from dualtrack.profiles import DEFAULT_PROFILE, all_profiles, profile_named
 
 from tests.drivers.crash_world import (
@@ -306,7 +307,7 @@ def _ends(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:
     for chat in chats:
         if chat.status not in _allowed(case):
             yield f"it ended {chat.status}, not {_allowed(case)}"
-        yield from _price(case, chat)
+        yield from _price(case, world.look(), chat)
 
 
 def _allowed(case: Case) -> set[str]:
@@ -326,8 +327,9 @@ def _allowed(case: Case) -> set[str]:
     return allowed
 
 
-def _price(case: Case, chat: Chat) -> Iterator[str]:
-    """The invariants price what was begun; this is the price of the whole scenario."""
+def _price(case: Case, stores: Stores, chat: Chat) -> Iterator[str]:
+    """The invariants price what was begun; this is the price of the whole scenario, but for calls that a fault has kept
+    from ever beginning."""
     scenario = case.scenario
     wanted = scenario.stop, scenario.charged
     starts_late = case.fault.site.step.startswith("start") and case.meanwhile == "deadline"
@@ -350,7 +352,11 @@ def _price(case: Case, chat: Chat) -> Iterator[str]:
         and case.fault.always
     ):
         return  # no decision got through: the invariants price what ran
-    if chat.status == "done" and (chat.stop, chat.credits_used) != wanted:
+    records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=())
+    free = price_of_free(turns_of(stores, chat), never_ran(records))
+    if free and not case.fault.always:
+        yield f"{free} credits are free, since a call never began"
+    if chat.status == "done" and (chat.stop, chat.credits_used + free) != wanted:
         yield f"done, {chat.stop}, for {chat.credits_used} credits"
 
 
