@@ -6,12 +6,16 @@ stack, never a chat, and no function loads the checking code.
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
+from dualtrack.chat.cost_hold import cost_settings
+from dualtrack.chat.turn_request import call_fields
+from dualtrack.chat_times import MOST_CALL_SECONDS, seconds_needed
 from dualtrack.output_schema import refused_schema
-from dualtrack.profiles import PLACEHOLDER, UTILITY, AfterMaxTurns, WhenSummarised
+from dualtrack.profiles import PLACEHOLDER, UTILITY, AfterMaxTurns, WhenSummarised, profile_from
 from dualtrack.requests import MAX_PAUSE_SECONDS
 from dualtrack.settings import declared
 from dualtrack.tools.mcp.config import NAME_PATTERN, parse_servers
@@ -24,7 +28,7 @@ from dualtrack_stack.project.model import sentence
 from dualtrack_stack.project.plain_file import read_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from dualtrack.settings import Settings
     from pydantic_core import ErrorDetails
@@ -169,6 +173,24 @@ def own_profiles(
     if problems:
         raise BadProfile("\n".join(problems))
     return own
+
+
+def long_calls(paths: Collection[Path], settings: Settings, root: Path | None = None) -> Iterator[str]:
+    """A line for each profile whose calls may write more than there is time for."""
+    costs = cost_settings(settings)
+    for path in paths:
+        content = read_plain(path, MAX_BYTES)
+        profile = profile_from(json.loads(content))
+        fields = call_fields(
+            profile, profile.model or costs.model, profile.max_tokens, costs.summaries.thinking
+        )
+        needed = seconds_needed(fields["max_tokens"])
+        if needed > MOST_CALL_SECONDS:
+            yield (
+                f"{_shown(path, root)}:{_line_of(content, 'max_tokens')}: max_tokens: with thinking's room a call may"
+                f" write {fields['max_tokens']:,} tokens, some {needed} s: it is cut after {MOST_CALL_SECONDS} s,"
+                " and its answer can be continued"
+            )
 
 
 def _shown(path: Path, root: Path | None) -> str:

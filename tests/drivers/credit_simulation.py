@@ -29,8 +29,8 @@ from dualtrack.chat_times import CHAT_SECONDS
 from dualtrack.credits import account as account_module
 from dualtrack.credits import audit as audit_module
 from dualtrack.credits.account import (
-    FREE_CANCEL,
     FREE_CANCELS_SECONDS,
+    FREE_ENDS,
     HOLD_SECONDS,
     PAUSED,
     RESUMED,
@@ -43,7 +43,7 @@ from dualtrack.credits.account import (
 )
 from dualtrack.credits.audit import Books, differences, enter
 from dualtrack.credits.keys import CAPS, Caps, KeyPart, UnderKey, sums_of
-from dualtrack.credits.plans import PLANS, Plan, price_chat
+from dualtrack.credits.plans import CHAT_PRICE, PLANS, Plan, price_chat
 from dualtrack.errors import Contended
 from dualtrack.storage import dynamo
 from dualtrack.storage.dynamo import ConditionFailed
@@ -240,7 +240,7 @@ class Watcher:
     def _free_before(self, user: str, line: Movement) -> int:
         """Chats cancelled for free in the hour before a line, from the lines alone."""
         return sum(
-            other.reason == FREE_CANCEL and int(other.at) > line.at - FREE_CANCELS_SECONDS
+            other.reason in FREE_ENDS and int(other.at) > line.at - FREE_CANCELS_SECONDS
             for other in self.movements[user]
             if other is not line
         )
@@ -350,8 +350,6 @@ class Watcher:
     def _check_end(self, chat: str) -> None:
         held = self.books[self.owners[chat]].held
         self._rule(chat not in held, f"{chat} is {self.status[chat]} and still holds credits")
-        if self.status[chat] == "failed":
-            self._rule(not self.settled[chat], f"{chat} failed and was charged")
 
     def _rule(self, holds: bool, otherwise: str) -> None:
         if not holds:
@@ -378,6 +376,10 @@ class Rules:
     def cancel(self, account: Account, chat: str, now: float, cost: Cost) -> AccountChange:
         """Of a chat of which no byte has come."""
         return account.cancel_unanswered(chat, now, cost)
+
+    def refuse(self, account: Account, chat: str, now: float, cost: Cost) -> AccountChange:
+        """Of a chat that fails by what its request brought."""
+        return account.fail_by_caller(chat, now, cost)
 
     def pause(self, account: Account, chat: str, now: float, nanodollars: int) -> AccountChange:
         """Until the world is over."""
@@ -503,7 +505,15 @@ class FreeWithoutEnd(Rules):
         return replace(account, free_cancels=()).cancel_unanswered(chat, now, cost)
 
 
+class RefusedWithoutEnd(Rules):
+    """Broken: failing by one's own tool is free, however often."""
+
+    def refuse(self, account: Account, chat: str, now: float, cost: Cost) -> AccountChange:
+        return replace(account, free_cancels=()).fail_by_caller(chat, now, cost)
+
+
 BROKEN: Final = (
+    RefusedWithoutEnd,
     CheckThenCharge,
     ReleaseWithoutLimit,
     SettleTwice,
@@ -520,6 +530,7 @@ ENDS: Final[Mapping[str, tuple[str, ...]]] = {
     "cancel": ("cancelled",),
     "cancel early": ("cancelled",),
     "fail": ("failed",),
+    "fail by its tool": ("failed",),
     "die": (),
     "double": ("answered", "cancelled", "failed"),
 }
@@ -589,7 +600,17 @@ class World:
             for _ in range(self.rng.choice((0, 0, 1, 1, 2)))
         )
         fate = self.rng.choice(
-            ("answer",) * 6 + ("cancel", "cancel early", "cancel early", "fail", "die", "double")
+            ("answer",) * 6
+            + (
+                "cancel",
+                "cancel early",
+                "cancel early",
+                "fail",
+                "fail by its tool",
+                "fail by its tool",
+                "die",
+                "double",
+            )
         )
         rounds = () if fate == "cancel early" else rounds
         key_id = self.rng.choice(("", *KEYS))
@@ -885,7 +906,9 @@ class World:
             now = self._clock()
             account = self.ledger.load(chat.user)
             cost = Cost(chat.cost, chat.key_id, KEPT if status == "answered" else 0)
-            if status == "failed":
+            if status == "failed" and chat.fate == "fail by its tool":
+                decision = self.rules.refuse(account, chat.id, now, cost)
+            elif status == "failed":
                 decision = self.rules.release(account, chat.id, now, cost)
             elif chat.fate == "cancel early":
                 decision = self.rules.cancel(account, chat.id, now, cost)
@@ -964,7 +987,11 @@ class World:
         turns = [item["ran"] for key, item in self.watcher.items.items() if key[1] == chat and "ran" in item]
         price = price_chat([call for ran in turns for call in _calls(ran)])
         charged = self.watcher.charged.get(chat, 0)
-        if status == "failed":
+        own = next(admitted for admitted in self.admitted if admitted.id == chat)
+        if status == "failed" and own.fate == "fail by its tool" and chat not in self.watcher.expired:
+            wanted = CHAT_PRICE if self.watcher.free_before[chat] >= FREE_CANCELS else 0
+            self._rule(charged == wanted, f"{chat} failed by its tool for {charged} instead of {wanted}")
+        elif status == "failed":
             self._rule(charged == 0, f"{chat} failed and was charged {charged}")
         elif chat in self.early and chat not in self.watcher.expired:
             wanted = price if self.watcher.free_before[chat] >= FREE_CANCELS else 0

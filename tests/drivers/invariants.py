@@ -12,7 +12,7 @@ from dualtrack.chat.end_chat import is_searched
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import Deployment, receipt_of, spent_nanodollars
 from dualtrack.clock import epoch_of
-from dualtrack.credits.account import FREE_CANCEL, FREE_CANCELS, FREE_CANCELS_SECONDS
+from dualtrack.credits.account import FREE_CANCELS, FREE_CANCELS_SECONDS, FREE_ENDS
 from dualtrack.credits.audit import Books, audit, enter
 from dualtrack.credits.plans import CHAT_PRICE, price_chat
 from dualtrack.events import TERMINAL
@@ -21,6 +21,7 @@ from dualtrack.memory.conversation_words import unpacked, words_of_query
 from dualtrack.memory.digests import DIGEST_LIMIT
 from dualtrack.memory.records import QueryTrack
 from dualtrack.models.cost_cap import side_nanodollars
+from dualtrack.models.failures import FAILURES
 from dualtrack.output_check import written_json
 from dualtrack.storage.bodies import partition
 from dualtrack.storage.chats import turn_key
@@ -81,13 +82,14 @@ def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str
             )
         if charged != chat.credits_used:
             faults.append(f"{chat.chat_id} says {chat.credits_used} credits, the ledger {charged}")
-        if chat.status == "failed" and charged:
+        is_callers = chat.error is not None and FAILURES[chat.error["code"]].owner == "caller"
+        if chat.status == "failed" and charged and not is_callers:
             faults.append(f"{chat.chat_id} failed and cost {charged}")
-        if chat.status == "cancelled" and not chat.has_begun and ends:
+        if ends and (is_callers or (chat.status == "cancelled" and not chat.has_begun)):
             free = free_cancels(movements, ends[0])
             if charged != (CHAT_PRICE if free >= FREE_CANCELS else 0):
                 faults.append(
-                    f"{chat.chat_id} was cancelled for {charged}, after {free} free ones within the hour"
+                    f"{chat.chat_id} was ended for {charged}, after {free} free ones within the hour"
                 )
         dollars, cost = sum(movement.nanodollars for movement in ends), _turns_cost(stores, chat)
         if dollars != cost:
@@ -140,9 +142,9 @@ def _own_cost(chat: Chat) -> int:
 
 
 def free_cancels(movements: Sequence[Movement], end: Movement) -> int:
-    """How many chats were cancelled for free in the hour before a line of the ledger."""
+    """How many chats were ended for free in the hour before a line of the ledger."""
     before = itertools.takewhile(lambda line: line is not end, movements)
-    return sum(line.reason == FREE_CANCEL and int(line.at) > end.at - FREE_CANCELS_SECONDS for line in before)
+    return sum(line.reason in FREE_ENDS and int(line.at) > end.at - FREE_CANCELS_SECONDS for line in before)
 
 
 def _turns_cost(stores: Stores, chat: Chat) -> int:

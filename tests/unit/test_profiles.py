@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.checked_settings import checked
 from dualtrack.profiles import Profile, all_profiles
-from dualtrack_stack.profiles import LIBRARY, BadProfile, ProfileFile, own_profiles
+from dualtrack_stack.profiles import LIBRARY, BadProfile, ProfileFile, long_calls, own_profiles
 
 from tests.drivers.world import make_world
 
@@ -132,3 +132,14 @@ def test_a_query_is_sent_in_the_template_and_recorded_as_written(
     assert asked[1][-1].startswith("[ID:q2] Answer this, in one line: two\n")
     assert "\n[ID:" not in asked[1][-1]
     assert records[0].content == "one {query}"
+
+
+def test_a_profile_that_asks_for_more_time_than_there_is_is_named_by_file_and_line(tmp_path: Path) -> None:
+    settings = checked(written(tmp_path, HELPER | {"max_tokens": 64_000}))
+    (line,) = long_calls(own_profiles(settings), settings, tmp_path)
+    content = (tmp_path / "helper.json").read_text()
+    number = content[: content.index('"max_tokens"')].count("\n") + 1
+    assert line.startswith(f"helper.json:{number}: max_tokens: ")
+    assert "cut after 840 s" in line
+    settings = checked(written(tmp_path, HELPER | {"max_tokens": 20_000}))
+    assert not [*long_calls(own_profiles(settings), settings, tmp_path)]

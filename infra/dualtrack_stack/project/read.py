@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dualtrack.credits.plans import PRICE_CLASSES
 from dualtrack.tools.mcp.config import parse_servers
 
-from dualtrack_stack.profiles import BadProfile, own_profiles
+from dualtrack_stack.profiles import BadProfile, long_calls, own_profiles
 from dualtrack_stack.project.file import read_file
 from dualtrack_stack.project.model import BadProject, Project
 from dualtrack_stack.project.tools import read_tools
@@ -37,7 +37,8 @@ def read_project(root: Path, stage: str = "local", environ: Mapping[str, str] = 
         profiles = own_profiles(settings, root, [spec["name"] for spec in tools.specs])
     except (BadProfile, BadSettings) as wrong:
         raise BadProject(str(wrong)) from None
-    return Project(root, tools.specs, file.prices, profiles, file.stages, tools.notes)
+    notes = (*tools.notes, *long_calls(profiles, settings, root))
+    return Project(root, tools.specs, file.prices, profiles, file.stages, notes)
 
 
 def _like_servers(tools: DeclaredTools, settings: Settings) -> Iterator[str]:

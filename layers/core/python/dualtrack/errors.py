@@ -96,16 +96,24 @@ class ModelBusy(ModelUnavailable):
 class ModelRefused(DualtrackError):
     """The model's service refuses this request (4xx): a retry cannot succeed. ``status`` is its answer's, ``kind`` its
     error's type, ``said`` its own words (`dualtrack.models.trouble.own_words`); ``too_long``: it says that the request
-    is too long, in tokens or in bytes."""
+    is too long, in tokens or in bytes; ``callers``: what of the caller's it is about, in the caller's words."""
 
     def __init__(
-        self, text: str, status: int, *, kind: str = "", said: str = "", too_long: bool = False
+        self,
+        text: str,
+        status: int,
+        *,
+        kind: str = "",
+        said: str = "",
+        too_long: bool = False,
+        callers: str = "",
     ) -> None:
         super().__init__(text)
         self.status = status
         self.kind = kind
         self.said = said
         self.too_long = too_long
+        self.callers = callers
 
 
 class Contended(Transient):

@@ -149,7 +149,7 @@ class DoneEvent(Chat):
 class ErrorEvent(TypedDict):
     """The last event of a chat that failed; it never follows `answer`, and nothing is charged."""
 
-    code: Annotated[str, "`internal`, `timeout`, `unavailable` or `model_busy`"]
+    code: Annotated[str, "`internal`, `timeout`, `unavailable`, `model_busy` or `invalid_request`"]
     message: Annotated[str, "What went wrong, for people; it may change"]
 
 

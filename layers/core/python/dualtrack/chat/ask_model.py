@@ -73,7 +73,7 @@ def delta_writer(run: TurnAttempt) -> DeltaWriter:
 def _hear(run: TurnAttempt, first: FirstByte) -> None:
     """Note the first byte of the answer, before anything else of it is written."""
     heard = Heard(run.number, run.before.tries + 1, run.agent.model, first.served, first.usage)
-    run.stores.chats.hear(run.chat, heard)
+    run.stores.chats.hear(run.chat, heard.behind(run.chat.heard))
 
 
 def ask_model(run: TurnAttempt, frame: Mapping[str, Any], view: View, writer: DeltaWriter) -> ModelAnswer:
@@ -147,8 +147,13 @@ def _ask(run: TurnAttempt, request: Mapping[str, Any], writer: DeltaWriter) -> M
     left = seconds - (time.monotonic() - asked_at)
     if again is None or left < _LEAST_SECONDS:
         return reply
+
+    def begin(first: FirstByte) -> None:
+        """Both calls are paid, also if the second is cut."""
+        writer.begin(replace(first, usage=reply.usage + first.usage))
+
     try:
-        second = run.model.stream(again, on_text, left, writer.begin, writer.think)
+        second = run.model.stream(again, on_text, left, begin, writer.think)
     except ModelRefused:
         return reply
     usage = reply.usage + second.usage

@@ -39,8 +39,9 @@ from dualtrack.memory.query_index import index_of, is_counted_at_once
 from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
 from dualtrack.models.cost_cap import side_nanodollars
+from dualtrack.models.failures import FAILURES, words_of
 from dualtrack.models.prices import nanodollars
-from dualtrack.models.receipt_data import begun_before
+from dualtrack.models.receipt_data import begun_before, prompt_beside
 from dualtrack.models.trouble import BUSY, ErrorDetails, unreachable, without_key
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import UTILITY, all_profiles, whole_characters
@@ -71,11 +72,18 @@ _TRIES = 8
 
 @dataclass(frozen=True, slots=True)
 class ChatFailure:
-    """Why a chat failed, for its `error` event. ``operator``: what an operator should know, if that is more."""
+    """Why a chat failed, for its `error` event. ``operator``: what an operator should know, if that is more;
+    ``is_refused``: the service refused its last call, which has cost nothing."""
 
     code: str
     message: str
     operator: str = ""
+    is_refused: bool = False
+
+    @property
+    def is_callers(self) -> bool:
+        """Whether it failed by what its request brought."""
+        return FAILURES[self.code].owner == "caller"
 
 
 _NO_DETAILS: Final = ErrorDetails()
@@ -99,7 +107,7 @@ CAP_REACHED: Final = ChatFailure(
 """A paused chat whose time is up while its key's cap in dollars leaves less than it may cost."""
 
 
-MODEL_BUSY: Final = ChatFailure("model_busy", BUSY)
+MODEL_BUSY: Final = ChatFailure("model_busy", BUSY, is_refused=True)
 """A chat whose model was busy until its last call was due, or asks for a longer wait."""
 
 
@@ -303,7 +311,7 @@ def _end_running(
     recorded = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
     unfinished = unfinished_calls(stores, chat, turns, recorded)
     records = (*recorded, *unfinished.records, response)
-    prompt = turns[-1].usage.prompt_tokens if turns else 0
+    prompt = prompt_beside(chat.spent.lost, turns[-1].usage.prompt_tokens if turns else 0)
     lost = lost_nanodollars(chat.model, chat.spent.lost, prompt)
     chat = with_end(replace(chat, memory=chat.memory.with_lost(lost)), records)
     cost = cost_of(chat, _cost(chat, turns, records), is_answered=False)
@@ -321,9 +329,9 @@ def _end_running(
 def _with_cut_calls(chat: Chat, how: ChatFailure | Cancellation, events: Sequence[StoredEvent]) -> Chat:
     """The chat with the calls and waits of its unrecorded turn. A call that was cut after its first byte counts in its
     usage: the prompt as the service reported it, and the text that came. The last call to a busy model was refused, and
-    cost nothing."""
+    cost nothing, as did one that was refused for what it is."""
     begun = begun_before(events, chat.turn + 1, chat.heard)
-    is_refused = how == MODEL_BUSY and begun.lost and not begun.lost[-1].usage
+    is_refused = isinstance(how, ChatFailure) and how.is_refused and begun.lost and not begun.lost[-1].usage
     lost = begun.lost[:-1] if is_refused else begun.lost
     usage = sum((call.usage for call in lost if call.usage), Usage())
     spent = replace(chat.spent, lost=lost, waited=begun.waited)
@@ -406,12 +414,12 @@ def _after(end: _End, change: AccountChange) -> Chat:
         held=0,
         credits_used=change.charged,
         credits_remaining=change.account.available(end.now, end.chat.key_id),
-        error=_error_of(how) if isinstance(how, ChatFailure) else None,
+        error=_error_of(how, change.charged) if isinstance(how, ChatFailure) else None,
     )
 
 
-def _error_of(how: ChatFailure) -> dict[str, str]:
-    said = {"code": how.code, "message": how.message}
+def _error_of(how: ChatFailure, charged: int) -> dict[str, str]:
+    said = {"code": how.code, "message": words_of(how.message, charged)}
     return said | {"operator": how.operator} if how.operator else said
 
 
@@ -431,11 +439,13 @@ def _retry(event: StoredEvent) -> None:
 
 
 def _charged(account: Account, end: _End, cost: Cost) -> AccountChange:
-    """A failure costs nothing; a cancelled chat all that it holds, but for calls that never began, once a byte of an
-    answer has come, and before that what the account decides."""
+    """A failure costs nothing, and one that is the caller's own what the account decides; a cancelled chat all that it
+    holds, but for calls that never began, once a byte of an answer has come, and before that what the account
+    decides."""
     chat, now = end.chat, end.now
     if isinstance(end.how, ChatFailure):
-        return account.release(chat.chat_id, now, cost)
+        fail = account.fail_by_caller if end.how.is_callers else account.release
+        return fail(chat.chat_id, now, cost)
     if chat.has_begun:
         return account.settle(chat.chat_id, chat.held - end.unfinished.free, now, cost)
     return account.cancel_unanswered(chat.chat_id, now, cost)
@@ -443,7 +453,7 @@ def _charged(account: Account, end: _End, cost: Cost) -> AccountChange:
 
 def _terminal(after: Chat, end: _End) -> Event:
     if isinstance(end.how, ChatFailure):
-        return error(end.how.code, end.how.message)
+        return error(end.how.code, words_of(end.how.message, after.credits_used))
     return done(chat_json(after, end.records, end.track))
 
 

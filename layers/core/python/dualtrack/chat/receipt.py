@@ -34,7 +34,7 @@ from dualtrack.credits.plans import chat_price, price_calls
 from dualtrack.ids import query_id
 from dualtrack.models.cost_cap import asked_dollars
 from dualtrack.models.prices import dollars, is_known
-from dualtrack.models.receipt_data import lost_usage
+from dualtrack.models.receipt_data import lost_usage, prompt_beside
 from dualtrack.models.turn import Usage
 
 if TYPE_CHECKING:
@@ -229,8 +229,9 @@ def _model_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
             "tries": made.tries,
         }
         yield from _lost_lines(model, made.lost, turn.usage.prompt_tokens // max(made.calls, 1))
-    prompt = evidence.turns[-1].usage.prompt_tokens if evidence.turns else 0
-    yield from _lost_lines(chat.model, chat.spent.lost, prompt)
+    lost = chat.spent.lost
+    prompt = prompt_beside(lost, evidence.turns[-1].usage.prompt_tokens if evidence.turns else 0)
+    yield from _lost_lines(chat.model, lost, prompt)
 
 
 def _lost_lines(model: str, lost: Sequence[LostCall], prompt: int) -> Iterator[ReceiptLine]:
@@ -323,14 +324,14 @@ def _unknown_summaries(evidence: Evidence) -> ReceiptLine:
 
 def _credit_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     """The chat's own price, and a line for each requested tool call. A chat that failed, or was cancelled before its
-    first model call, is charged nothing; one that the model's service declined, its own price alone."""
-    chat, charged = evidence.chat, evidence.chat.status != "failed"
-    if chat.status == "cancelled":
-        charged = chat.credits_used > 0
+    first model call, is charged nothing, or its own price if there were too many of those; one that the model's service
+    declined, its own price alone."""
+    chat = evidence.chat
+    charged = chat.credits_used > 0 if chat.status in ("failed", "cancelled") else True
     yield {**_line("chat", chat.created_at, "chat"), "credits": chat_price(chat.profile) if charged else 0}
     records = {record.record_id: record for record in evidence.records if record.call}
     calls = [(turn.number, call) for turn in evidence.turns for call in turn.calls]
-    pays_tools = charged and chat.stop != "refusal"
+    pays_tools = charged and chat.status != "failed" and chat.stop != "refusal"
     ran = _begun(evidence)
     prices = price_calls([call.price_class for call in ran], documentation_already_paid=False)
     price_of = {call.id: price for call, price in zip(ran, prices, strict=True)}

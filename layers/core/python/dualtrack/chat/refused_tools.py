@@ -11,12 +11,12 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.errors import ModelRefused
 from dualtrack.tools.mcp.catalogue import leave_out
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dualtrack.errors import ModelRefused
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import QueryStores
     from dualtrack.tool_values import ToolSpec
@@ -28,6 +28,8 @@ SINGLY: Final = 3
 _NAMED: Final = re.compile(r"tools\.(\d{1,4})\b")
 """How the service's words begin that are about a tool. Further behind they may quote anybody's text, which must not
 choose a tool that all chats then go without."""
+_ABOUT: Final = re.compile(r"tools\.\d{1,4}\.(?:custom\.)?([\w.-]{1,200}): (.*)", re.DOTALL)
+"""The field of the tool that they are about, and what they say of it."""
 
 
 def names_a_tool(refused: ModelRefused) -> bool:
@@ -37,10 +39,26 @@ def names_a_tool(refused: ModelRefused) -> bool:
 
 def refused_tool(refused: ModelRefused, offered: Mapping[str, ToolSpec]) -> ToolSpec | None:
     """The server's tool that a refusal names by its place in the request; None if it names none, or one of ours."""
+    tool = _named_tool(refused, offered)
+    return tool if tool and tool.server else None
+
+
+def with_callers_tool(refused: ModelRefused, offered: Mapping[str, ToolSpec]) -> ModelRefused:
+    """The refusal; if it is about a tool that the caller runs, in the caller's words: the tool's name, the field, and
+    what the service says of it."""
+    tool = _named_tool(refused, offered)
+    if tool is None or tool.kind != "client_tool":
+        return refused
+    about = _ABOUT.match(refused.said)
+    field, said = about.groups() if about else ("", refused.said)
+    callers = f"the tool “{tool.name}”" + (f" ({field})" if field else "")
+    return ModelRefused(str(refused), refused.status, kind=refused.kind, said=said, callers=callers)
+
+
+def _named_tool(refused: ModelRefused, offered: Mapping[str, ToolSpec]) -> ToolSpec | None:
     named = _NAMED.match(refused.said) if refused.status == 400 else None
     place = int(named[1]) if named else len(offered)
-    tool = list(offered.values())[place] if place < len(offered) else None
-    return tool if tool and tool.server else None
+    return list(offered.values())[place] if place < len(offered) else None
 
 
 def go_without(stores: QueryStores, chat: Chat, tool: ToolSpec, refused: ModelRefused, before: int) -> Chat:

@@ -27,7 +27,7 @@ from dualtrack.chat.leave_out import without_newest
 from dualtrack.chat.pause_chat import pause_chat
 from dualtrack.chat.query_state import QueryState, pinned_query
 from dualtrack.chat.record_turn import call_of, record_turn
-from dualtrack.chat.refused_tools import MOST, go_without, refused_tool
+from dualtrack.chat.refused_tools import MOST, go_without, refused_tool, with_callers_tool
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.chat.turn_attempt import (
     TurnAttempt,
@@ -136,7 +136,8 @@ def run_turn(
             return _outcome(ref.turn + 1, "failed")
         except ModelRefused as error:
             told.refused(error)
-            end_chat(stores, ref, ChatFailure(*refusal(error, settings.details)), told.ended)
+            failure = ChatFailure(*refusal(error, settings.details), is_refused=True)
+            end_chat(stores, ref, failure, told.ended)
             return _outcome(ref.turn + 1, "failed")
         except Gone:
             end_chat(stores, ref, INCOMPLETE, told.ended)
@@ -390,7 +391,7 @@ def _call_without(
         return _call_on_deployed_model(replace(run, chat=state.chat), refused, turns)
     tool = refused_tool(refused, state.offered)
     if tool is None or len(run.left_out) >= MOST:
-        raise refused
+        raise with_callers_tool(refused, state.offered)
     chat = go_without(run.stores, state.chat, tool, refused, len(run.left_out))
     run.told.tool_refused(tool, refused)
     return _call_model(replace(run, chat=chat, left_out=(*run.left_out, tool.name)), turns)

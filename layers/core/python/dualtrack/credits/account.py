@@ -70,11 +70,15 @@ _LONG_AGO: Final = 0
 
 FREE_CANCELS: Final = 10
 FREE_CANCELS_SECONDS: Final = 60 * 60
-"""A chat that is cancelled before the model's first byte is free, so often within this time; then it costs what any
-chat does. Otherwise chats could be started and cancelled without end."""
+"""A chat that is cancelled before the model's first byte is free, and one that fails by what its request brought, so
+often within this time; then it costs what any chat does. Otherwise chats could be started and ended without end."""
 
 FREE_CANCEL: Final = "cancelled before the model answered"
-TOO_MANY_CANCELS: Final = f"{FREE_CANCEL}, after {FREE_CANCELS} free ones within an hour"
+FREE_FAILURE: Final = "failed by what the request brought"
+FREE_ENDS: Final = frozenset({FREE_CANCEL, FREE_FAILURE})
+TOO_MANY: Final = f", after {FREE_CANCELS} free ends within an hour"
+TOO_MANY_CANCELS: Final = FREE_CANCEL + TOO_MANY
+TOO_MANY_FAILURES: Final = FREE_FAILURE + TOO_MANY
 REVOKED: Final = "revoked"
 PAUSED: Final = "waits for a decision"
 RESUMED: Final = "goes on after a decision"
@@ -466,17 +470,24 @@ class Account:
         return current._used((), cost.key_id, parts)._moved(line)
 
     def cancel_unanswered(self, chat_id: str, now: float, cost: Cost = _NO_COST) -> AccountChange:
-        """End a chat that was cancelled before the model's first byte: for free, unless there were too many of those
+        """End a chat that was cancelled before the model's first byte: for free, unless there were too many such ends
         within the hour."""
+        return self._end_for_free(chat_id, now, cost, FREE_CANCEL)
+
+    def fail_by_caller(self, chat_id: str, now: float, cost: Cost = _NO_COST) -> AccountChange:
+        """The same of a chat that has failed by what its request brought: both count together."""
+        return self._end_for_free(chat_id, now, cost, FREE_FAILURE)
+
+    def _end_for_free(self, chat_id: str, now: float, cost: Cost, reason: str) -> AccountChange:
         recent = [at for at in self.free_cancels if at > now - FREE_CANCELS_SECONDS]
         if len(recent) >= FREE_CANCELS:
             held = self.holds.get(chat_id)
             price = min(CHAT_PRICE, held.amount) if held else CHAT_PRICE
-            return self.settle(chat_id, price, now, cost).because(TOO_MANY_CANCELS)
+            return self.settle(chat_id, price, now, cost).because(reason + TOO_MANY)
         freed = self.release(chat_id, now, cost)
         if not freed.amount:
             return freed
-        freed = freed.because(FREE_CANCEL)
+        freed = freed.because(reason)
         latest = (*self.free_cancels, int(now))[-FREE_CANCELS:]
         return replace(freed, account=replace(freed.account, free_cancels=latest))
 

@@ -7,7 +7,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dualtrack.credits.account import FREE_CANCEL, FREE_CANCELS, REVOKED
+from dualtrack.credits.account import FREE_CANCELS, FREE_ENDS, REVOKED
 from dualtrack.credits.keys import KeyPart, dollar_day, merged, sums_of
 from dualtrack.credits.plans import DEFAULT_PLAN
 
@@ -67,7 +67,7 @@ def enter(books: Books, movement: Movement) -> Books:
                 held=_ended(books.held, movement.chat_id),
             )
         case "release" | "expire":
-            is_free = movement.kind == "release" and movement.reason == FREE_CANCEL
+            is_free = movement.kind == "release" and movement.reason in FREE_ENDS
             cancels = (
                 (*books.free_cancels, int(movement.at))[-FREE_CANCELS:] if is_free else books.free_cancels
             )

@@ -49,15 +49,40 @@ class LostCall:
 
 @stored(row=True)
 @dataclass(frozen=True, slots=True)
+class HeardBefore:
+    """The first byte of an answer to an earlier try of the same turn."""
+
+    tries: int
+    usage: Usage
+
+
+@stored(row=True)
+@dataclass(frozen=True, slots=True)
 class Heard:
     """The first byte of an answer: to which try (from 1) of which turn, from which ``model``, under which name the
-    service says that it was ``served``, and the usage that it reports before it writes."""
+    service says that it was ``served``, and the usage that it reports before it writes. ``before``: those of the turn's
+    earlier tries, which were paid too."""
 
     turn: int
     tries: int
     model: str
     served: str = ""
     usage: Usage = field(default_factory=Usage)
+    before: tuple[HeardBefore, ...] = ()
+
+    def behind(self, earlier: Heard | None) -> Heard:
+        """The same with what was heard of the turn before."""
+        if earlier is None or earlier.turn != self.turn:
+            return self
+        heard = (*earlier.before, HeardBefore(earlier.tries, earlier.usage))
+        return replace(self, before=tuple(one for one in heard if one.tries != self.tries)[-MAX_LOST:])
+
+    def usage_of(self, turn: int, tries: int) -> Usage | None:
+        """What the service reported as an answer to this try began; None if none did."""
+        if turn != self.turn:
+            return None
+        heard = {one.tries: one.usage for one in self.before} | {self.tries: self.usage}
+        return heard.get(tries)
 
 
 @stored(row=True)
@@ -75,6 +100,13 @@ def lost_usage(call: LostCall, prompt: int) -> Usage:
     """What a lost call cost: as far as the service reported it, else a ``prompt`` of that many tokens, all of it
     uncached, and the text that came."""
     return call.usage or Usage(prompt, tokens_of(call.written))
+
+
+def prompt_beside(lost: Sequence[LostCall], recorded: int) -> int:
+    """The tokens of the prompt of calls that were lost before their first byte, where no later one of the turn is
+    recorded: as another try of the turn has reported it, else those of the turn before (``recorded``)."""
+    heard = [call.usage.prompt_tokens for call in lost if call.usage]
+    return heard[-1] if heard else recorded
 
 
 @stored(row=True)
@@ -177,7 +209,8 @@ def begun_before(events: Sequence[StoredEvent], turn: int, heard: Heard | None) 
     for number, (start, end) in enumerate(itertools.pairwise([*begins, len(events)]), start=1):
         own = events[start:end]
         written = sum(len(event.data["text"]) for event in own if _is(event, *_WRITTEN, turn=turn))
-        usage = _cut(heard, written) if heard and (heard.turn, heard.tries) == (turn, number) else None
+        begun = heard.usage_of(turn, number) if heard else None
+        usage = _cut(begun, written) if begun else None
         if written or usage or not any(_is(event, "retrying", turn=turn) for event in own):
             lost.append(LostCall(turn, events[start].data["at"], written, usage))
     return EarlierTries(len(begins), tuple(lost[-MAX_LOST:]), waits_of(events, turn))
@@ -191,9 +224,9 @@ def waits_of(events: Sequence[StoredEvent], turn: int) -> ModelWait | None:
     return ModelWait(turn, waits[0].data["at"], len(waits), sum(event.data["seconds"] for event in waits))
 
 
-def _cut(heard: Heard, written: int) -> Usage:
+def _cut(begun: Usage, written: int) -> Usage:
     """The cost of an answer that was cut: its prompt, and the text that came."""
-    return replace(heard.usage, output_tokens=max(heard.usage.output_tokens, tokens_of(written)))
+    return replace(begun, output_tokens=max(begun.output_tokens, tokens_of(written)))
 
 
 def _is(event: StoredEvent, *names: str, turn: int) -> bool:

@@ -12,13 +12,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.models.failures import CALLERS, FREE
 from dualtrack.models.providers import BEDROCK
 from dualtrack.text import clean, neutralise, one_line, preview
 
 if TYPE_CHECKING:
     from dualtrack.errors import ModelRefused
 
-FREE: Final = "Nothing was charged."
 NOT_SERVED: Final = f"The model's service does not serve this deployment at the moment. {FREE}"
 """A key, an account or a model that the service does not accept: only the operator can fix this."""
 NOT_REACHED: Final = f"The model's service could not be reached. {FREE}"
@@ -52,7 +52,10 @@ def own_words(text: object) -> str:
 
 
 def refusal(error: ModelRefused, details: ErrorDetails) -> tuple[str, str, str]:
-    """(code, message, the operator's text) of a chat that failed because the service refused its request."""
+    """(code, message, the operator's text) of a chat that failed because the service refused its request. What the
+    caller has brought is told in the caller's words, and nobody else need know more."""
+    if error.callers:
+        return CALLERS, f"The model's service refuses {error.callers}: {error.said} {FREE}", ""
     is_operators = error.status in _OPERATORS or _NO_CREDIT in error.said.lower()
     users = (
         NOT_SERVED if is_operators else f"The model's service refused the request ({named(error)}). {FREE}"

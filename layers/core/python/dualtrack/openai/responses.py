@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.clock import epoch_of
+from dualtrack.models.failures import FAILURES
 from dualtrack.openai.responses_prompt import WORK
 from dualtrack.openai.transcript import AnswerText, ClientCalls, Diverged, End, FailedChat
 
@@ -166,7 +167,7 @@ class ResponseStream:
             else None,
             "status": self.status,
             "incomplete_details": {"reason": reason} if reason else None,
-            "error": {"code": "server_error", "message": over.message}
+            "error": {"code": FAILURES[over.code].response, "message": over.message}
             if isinstance(over, FailedChat)
             else None,
             "model": self.chat.profile,

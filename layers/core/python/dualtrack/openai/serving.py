@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse
 from dualtrack.api.route import OPENAI_PATH
 from dualtrack.api.sizes import EVENT_BYTES, TOO_LARGE
 from dualtrack.errors import ApiError
+from dualtrack.models.failures import FAILURES
 from dualtrack.openai.declared import CONVERSATION, RETRIES
 from dualtrack.openai.prompt import foreign_id_of
 from dualtrack.openai.refusals import body_of, headers_of, status_of
@@ -166,5 +167,5 @@ def transcript_of(chat: Chat, after: int, *, is_streamed: bool) -> AnswerTranscr
 
 
 def code_of(failed: FailedChat) -> str:
-    """A code of the contract's errors: a busy model is for a client a service that is not available."""
-    return failed.code if failed.code in ("internal", "timeout") else "unavailable"
+    """A code of the contract's errors."""
+    return FAILURES[failed.code].refused_as

@@ -160,8 +160,10 @@ def leave_out(
     versions = pinned.split("+")
     for place, version in enumerate(versions):
         content = _content_of(cache, version)
-        if content and tool in content.tools:
-            versions[place] = store_version(cache, _without(content, tool, reason, all_of=all_of), now)
+        # by its name: what is offered has the effect that the profile gives it
+        named = [each for each in content.tools if each.name == tool.name] if content else []
+        if content and named:
+            versions[place] = store_version(cache, _without(content, named[0], reason, all_of=all_of), now)
             cache.replace_version(tool.server, version, versions[place])
     return "+".join(versions)
 
