@@ -78,7 +78,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
         token = bearer_token(headers("authorization"))
         if is_key(token) or request.url.path.startswith(KEY_PATH):
             # a chat page asks for the models before anybody speaks
-            identity = door.identify(token, headers, for_owner=request.url.path == _MODELS)
+            identity = door.identify(token, headers, for_owner=request.url.path.startswith(_MODELS))
             identity.require_scope(scopes)
         else:
             identity = verifier.verify(token)
@@ -187,20 +187,22 @@ def _line(scope: ASGIScope, status: int, started: float) -> dict[str, Any]:
     return request_line(route, status, time.perf_counter() - started, state.get("user", ""), chat_id)
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     refusal: Any = error
+    if request.url.path.startswith(OPENAI_PATH):
+        from dualtrack.openai.refusals import answer_to  # noqa: PLC0415 - only for those who call it
+
+        return answer_to(refusal)
     wait = refusal.extra.get("retry_after")
     return JSONResponse(refusal.body(), refusal.status, {"Retry-After": str(wait)} if wait else None)
 
 
-async def _not_served(_: Request, error: Exception) -> Response:  # noqa: ARG001 - a path or a method
-    refusal = not_found()
-    return JSONResponse(refusal.body(), refusal.status)
+async def _not_served(request: Request, error: Exception) -> Response:  # noqa: ARG001 - a path or a method
+    return await _refused(request, not_found())
 
 
-async def _broken(_: Request, error: Exception) -> Response:  # noqa: ARG001 - the server logs it
-    refusal = ApiError("internal", "Something went wrong on our side.")
-    return JSONResponse(refusal.body(), refusal.status)
+async def _broken(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the server logs it
+    return await _refused(request, ApiError("internal", "Something went wrong on our side."))
 
 
 def app() -> Starlette:

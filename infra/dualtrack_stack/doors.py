@@ -102,7 +102,7 @@ def _openai() -> Iterator[Door]:
             "stream",
             "user",
             route.scopes,
-            route == declared.MODELS,
+            route in (declared.MODELS, declared.MODEL),
             (method,) if method else (),
         )
 

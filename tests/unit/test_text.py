@@ -222,6 +222,7 @@ def test_cuts_and_previews() -> None:
 def test_text_that_cannot_be_stored_is_replaced() -> None:
     """Lone surrogates are not text."""
     assert clean("a\ud800b") == "a\ufffdb"
+    assert clean("é\udfff\U0001f600") == "é\ufffd\U0001f600"
 
 
 def test_the_estimate_is_four_characters_a_token() -> None:

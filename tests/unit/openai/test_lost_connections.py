@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from functools import partial
 from itertools import islice
@@ -12,7 +13,7 @@ import httpx
 import pytest
 from dualtrack.openai.app import OpenAIDoor
 from dualtrack.openai.exchanges import Exchange, trail_of
-from dualtrack.openai.prompt import prompt_of
+from dualtrack.openai.prompt import json_object, prompt_of
 from dualtrack.storage.leases import ANSWERS
 from dualtrack_stack.local.offline_model.script import ScriptedResponse
 
@@ -34,7 +35,7 @@ def test_a_stream_cut_at_any_event_is_taken_up_by_the_retry_as_the_same_chat(
     if searches:
         door.world.model.script.add(ScriptedResponse(match="turn", content=(before, SEARCH)))
     answers(door, TEXT, "Two.")
-    whole = f"Let me look.\n\n{TEXT.strip()}" if searches else TEXT.strip()
+    whole = f"Let me look.\n\n{TEXT}" if searches else TEXT
     body = {"model": "assistant", "messages": said("First?"), "stream": True}
     with door.open(key, body) as response:
         seen = list(islice((line for line in response.iter_lines() if line.startswith("data: ")), events))
@@ -144,7 +145,7 @@ def steps_of(messages: int) -> int:
             : messages + 1
         ],
     }
-    calls = 0
+    calls, raw = 0, json.dumps(body).encode()
 
     def count(_frame: Any, event: str, _arg: Any) -> None:
         nonlocal calls
@@ -152,7 +153,7 @@ def steps_of(messages: int) -> int:
 
     sys.setprofile(count)
     try:
-        prompt = prompt_of(body)
+        prompt = prompt_of(json_object(raw))
         trail_of(prompt.exchanges)
         digests = {exchange.digest for exchange in prompt.exchanges}
     finally:

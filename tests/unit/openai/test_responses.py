@@ -122,7 +122,7 @@ def test_an_answer_whole_streamed_and_read_again(door: Door) -> None:
     adds_up(events)
     assert events[-1]["type"] == "response.completed"
     last = events[-1]["response"]
-    assert text_of(last) == "Forty-three, \n\nor so."
+    assert text_of(last) == "Forty-three, \n\nor so. "
     assert last["previous_response_id"] == body["id"]
     (conversation,) = door.conversations("ann")
     assert conversation.queries == 2
@@ -140,7 +140,7 @@ def test_a_stream_goes_on_behind_every_event(door: Door) -> None:
     last = events[-1]["response"]
     kinds = [item["type"] for item in last["output"]]
     assert kinds == ["message", "dualtrack:tool_call", "message"]
-    assert text_of(last) == "Let me look.\n\nIt is 8000."
+    assert text_of(last) == "Let me look. \n\n\nIt is 8000."
     assert last["output"][1]["output"] == "The port is 8000."
     for event in events[:-1]:
         number = event["sequence_number"]

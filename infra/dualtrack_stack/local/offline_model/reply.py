@@ -109,7 +109,8 @@ def _thinking(request: wire.Request, wanted: tuple[Call, ...]) -> Blocks:
 
 
 def fitted(request: wire.Request, reply: Reply) -> Reply:
-    """The reply cut at ``max_tokens``, with that stop reason."""
+    """The reply cut at its first stop sequence and at ``max_tokens``, with that stop reason."""
+    reply = stopped(request, reply)
     room = request.max_tokens
     kept: list[dict[str, Any]] = []
     for block in reply.content:
@@ -122,4 +123,18 @@ def fitted(request: wire.Request, reply: Reply) -> Reply:
             return replace(reply, content=tuple(kept), stop_reason="max_tokens")
         kept.append(block)
         room -= size
+    return reply
+
+
+def stopped(request: wire.Request, reply: Reply) -> Reply:
+    """The reply up to the first of the request's stop sequences, which is left out."""
+    kept: list[dict[str, Any]] = []
+    for block in reply.content:
+        text = block["text"] if block["type"] == "text" else ""
+        found = [(at, stop) for stop in request.stop_sequences if (at := text.find(stop)) >= 0]
+        if found:
+            at, stop = min(found)
+            kept += [{**block, "text": text[:at]}] if at else []
+            return replace(reply, content=tuple(kept), stop_reason="stop_sequence", stop_sequence=stop)
+        kept.append(dict(block))
     return reply

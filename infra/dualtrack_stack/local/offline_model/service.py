@@ -117,7 +117,8 @@ class State:
         """The scripted message, else that of the rules; the request is in the prompt cache then. A request that the
         classifier declines has a refusal in its place."""
         refused = None if scripted else declined(request, self.settings.declined)
-        response = refused or (scripted.reply() if scripted else replies.decide(request))
+        said = replies.stopped(request, scripted.reply()) if scripted else replies.decide(request)
+        response = refused or said
         reply = replace(response, content=signing.bind(request, response.content))
         if reply.stop_reason == "pause_turn":
             self.paused.add(_fingerprint(_as_sent_back(reply.content)))

@@ -189,6 +189,10 @@ class OutputConfig(Part):
     format: JsonFormat | None = None
 
 
+StopSequence: TypeAlias = Annotated[str, Field(pattern=r"\S")]
+"""White space alone is refused."""
+
+
 class Request(Part):
     """The body of POST /v1/messages."""
 
@@ -200,6 +204,7 @@ class Request(Part):
     tool_choice: ToolChoice | None = None
     thinking: ThinkingConfig | None = None
     output_config: OutputConfig | None = None
+    stop_sequences: tuple[StopSequence, ...] = ()
     stream: StrictBool = False
 
     @property

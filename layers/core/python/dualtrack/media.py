@@ -30,6 +30,8 @@ _SIGNATURES: Final[dict[str, tuple[bytes, ...]]] = {
 VIEWABLE: Final = frozenset(_SIGNATURES)
 """The media types that Claude reads."""
 
+_SPELLED: Final = {"image/jpg": "image/jpeg", "image/pjpeg": "image/jpeg", "image/x-png": "image/png"}
+
 MAX_IMAGE: Final = 5 * 1024 * 1024 // 4 * 3
 """Maximum size of a decoded image in bytes: 5 MB in base64."""
 
@@ -56,13 +58,21 @@ def refusal(media_type: str, data: bytes) -> str:
     """Why the service would refuse this file; empty if it would not, judging by its structure (of a PDF, by its first
     bytes)."""
     if media_type not in VIEWABLE:
-        return "this type cannot be shown"
+        return "it is no image (PNG, JPEG, GIF, WebP) and no PDF"
     if signed_as(data) != media_type:
         return f"the data is not {media_type}"
     limit = MAX_PDF if media_type == "application/pdf" else MAX_IMAGE
     if len(data) > limit:
         return f"it has more than {limit:,} bytes"
     return "" if media_type == "application/pdf" else image_problem(media_type, data)
+
+
+def viewable_type(media_type: str) -> str:
+    """A label of an image or a PDF as clients write it (``image/jpg``, ``image/PNG; charset=binary``) in the form that
+    the service knows; empty for another type. What such a file is, its bytes tell (`signed_as`)."""
+    plain = media_type.partition(";")[0].strip().lower()
+    plain = _SPELLED.get(plain, plain)
+    return plain if plain in VIEWABLE else ""
 
 
 def signed_as(data: bytes) -> str:
@@ -79,7 +89,8 @@ def viewable(media: Sequence[Media]) -> tuple[tuple[Viewable, ...], str]:
     notes: list[str] = []
     for file in media:
         data = _decoded(file.data)
-        problem = "the data is not base64" if data is None else refusal(file.media_type, data)
+        media_type = signed_as(data or b"") or file.media_type
+        problem = "the data is not base64" if data is None else refusal(media_type, data)
         if not problem and len(shown) == MAX_SENT:
             problem = f"a result may have {MAX_SENT} files"
         if problem:
@@ -87,7 +98,7 @@ def viewable(media: Sequence[Media]) -> tuple[tuple[Viewable, ...], str]:
                 _not_shown(file.media_type, len(file.data) // 4 * 3 if data is None else len(data), problem)
             )
         elif data is not None:
-            shown.append(Viewable(file.media_type, data))
+            shown.append(Viewable(media_type, data))
     if len(notes) > _MAX_NOTES:
         notes = [*notes[:_MAX_NOTES], f"(And {len(notes) - _MAX_NOTES} more.)"]
     return tuple(shown), "\n".join(notes)

@@ -67,6 +67,11 @@ class ApiCaller:
         it has begun."""
         return self.key is not None and (bool(self.key.profiles) or "read" not in self.key.scopes)
 
+    @property
+    def may_be_many(self) -> bool:
+        """Whether many people may stand behind this caller: a key that does not say for whom it asks."""
+        return self.key is not None and self.payer == self.user
+
     def require_admin(self) -> None:
         """Raise 403 unless the user is in the group `admin`."""
         if not self.is_admin:

@@ -26,7 +26,7 @@ from dualtrack.chat.attached_files import decoded_file, within_limit
 from dualtrack.chat.due_times import CRON_CHARACTERS, ZONE_CHARACTERS
 from dualtrack.errors import invalid_request
 from dualtrack.ids import FORMS, is_id
-from dualtrack.media import VIEWABLE
+from dualtrack.media import VIEWABLE, viewable_type
 from dualtrack.message_files import (
     MAX_FILES,
     MESSAGE_CHARACTERS,
@@ -86,11 +86,13 @@ def _plain_text(text: str) -> str:
 
 
 def _media_type(text: str) -> str:
-    """The media type in lower case, without a charset: text is always UTF-8."""
+    """The media type in lower case, without parameters: text is always UTF-8, and what an image is its bytes tell."""
     plain = _CHARSET.sub("", text[:MEDIA_TYPE_CHARACTERS]).lower()
-    if plain not in VIEWABLE and not is_text_type(plain):
+    if is_text_type(plain):
+        return plain
+    if not (shown := viewable_type(plain)):
         raise ValueError(_UNREADABLE)
-    return plain
+    return shown
 
 
 def _query_name(text: str) -> str:

@@ -139,11 +139,11 @@ def _ask(run: TurnAttempt, request: Mapping[str, Any], writer: DeltaWriter) -> M
     """The model's answer. If it was cut off while thinking, ask again without thinking; both calls are counted. What
     has to fit a schema is not written before it is known to."""
     asked_at = time.monotonic()
-    write = ignore if run.output is not None else writer.write
+    write = ignore if run.is_held_back else writer.write
     on_text = _reporting_first_text(write, run.told.first_text, asked_at)
     seconds = run.chat.call_seconds
     reply = run.model.stream(request, on_text, seconds, writer.begin, writer.think)
-    again = without_thinking(request, run.profile.max_tokens) if reply.is_thought_alone else None
+    again = without_thinking(request, run.max_tokens) if reply.is_thought_alone else None
     left = seconds - (time.monotonic() - asked_at)
     if again is None or left < _LEAST_SECONDS:
         return reply

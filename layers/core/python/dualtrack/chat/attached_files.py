@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dualtrack.errors import ApiError, invalid_request
 from dualtrack.ids import file_id
-from dualtrack.media import refusal
+from dualtrack.media import refusal, signed_as
 from dualtrack.memory.records import Attachment, Record
 from dualtrack.message_files import FILES_BYTES, as_utf8, clean_name, is_text_type, not_text
 
@@ -31,13 +31,17 @@ class File:
 
 
 def decoded_file(place: str, media_type: str, data: str, name: str = "") -> File:
-    """A file that was sent in base64. Raises 400 with its ``place`` in the body if it is not of its declared type."""
+    """A file that was sent in base64, which may have line breaks. An image or a PDF is of the type that its bytes tell,
+    whatever it is called. Raises 400 with its ``place`` in the body for what is neither that nor text."""
     try:
-        content = base64.b64decode(data, validate=True)
+        content = base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
         raise invalid_request(f"{place}.data: not valid base64") from None
     name = clean_name(name)
-    content = as_utf8(content) if is_text_type(media_type) else content
+    if is_text_type(media_type):
+        content = as_utf8(content)
+    else:
+        media_type = signed_as(content) or media_type
     problem = not_text(content) if is_text_type(media_type) else refusal(media_type, content)
     if problem:
         raise invalid_request(f"{place}{f' ({name})' if name else ''}: {problem}")

@@ -74,7 +74,8 @@ class CallDecision:
     def mark(self) -> str:
         """A hash of the decision (`dualtrack.models.turn.Verdict`)."""
         came = self.came
-        brought = came and [came.content, came.is_error]
+        files = [[file.media_type, file.data] for file in came.media] if came else []
+        brought = came and [came.content, came.is_error, *files]
         said = dumps([self.field, self.approve, self.reason, self.input, self.lasts, brought])
         return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dualtrack.chat.attached_files import File
     from dualtrack.frozen import JsonObject
     from dualtrack.memory.records import Record
+    from dualtrack.models.wanted import Wanted
     from dualtrack.tools.client_tools import ClientTools
 
 
@@ -51,6 +52,8 @@ class NewChat:
     continues: Literal["", "cut", "any"] = ""
     """In place of a message: the conversation's last answer goes on, `cut` if it reached its limit of tokens, `any`
     whatever ended it."""
+    wanted: Wanted | None = None
+    """What the client of OpenAI's API asks of the answer; None for nothing."""
     is_task: bool = False
     """Whether it is a small task (`dualtrack.profiles.UTILITY`), whose conversation is in no list."""
     past: BroughtPast | None = None

@@ -68,7 +68,7 @@ def before_answer(
 def _past_turn(stores: ToolStores, chat: Chat, turn: RecordedTurn, records: tuple[Record, ...]) -> PastTurn:
     by_id = {record.record_id: record for record in records}
     results = {call.id: _result(stores, chat, required(by_id.get(call.id))) for call in turn.calls}
-    return PastTurn(turn.content, turn.calls, MappingProxyType(results))
+    return PastTurn(turn.content, turn.calls, MappingProxyType(results), turn.told)
 
 
 def required(value: T | None) -> T:

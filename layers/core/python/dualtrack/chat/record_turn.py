@@ -92,7 +92,7 @@ def record_turn(
     except ConditionFailed as lost:
         raise Superseded(", ".join(lost.items)) from lost
     recorded = RecordedTurn(
-        run.number, reply.content, decision.calls, decision.next, reply.usage, made, sending
+        run.number, reply.content, decision.calls, decision.next, reply.usage, made, sending, decision.told
     )
     run.told.recorded(recorded)
     if decision.next != "answered":
@@ -149,7 +149,8 @@ def _thought(turn: _DecidedTurn, text: str = "") -> Record | None:
     if not content:
         return None
     record_id = thought_id(turn.run.chat.query, turn.run.chat.thoughts + 1)
-    said = len(text) if text.strip() and not turn.decision.misfit else 0
+    is_said = text.strip() and not (turn.decision.misfit or turn.decision.told)
+    said = len(text) if is_said else 0
     return Record(record_id, "message", "assistant", content, iso(turn.now), turn.run.number, said=said)
 
 

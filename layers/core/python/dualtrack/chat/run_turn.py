@@ -45,6 +45,7 @@ from dualtrack.events import retrying, turn_begins
 from dualtrack.frozen import dumps
 from dualtrack.memory.budget import fit, room_for
 from dualtrack.memory.sending import Sending
+from dualtrack.models.as_wanted import refused_by_client, request_as_wanted, with_call
 from dualtrack.models.busy import seconds_to_wait, still_to_wait
 from dualtrack.models.cost_cap import asked_dollars, cut_dollars, is_spent, lowest_cap
 from dualtrack.models.fit_answer import fitting
@@ -181,6 +182,7 @@ def _attempt(
     last_call = most_of_turn(agent.model, agent.profile, agent.thinking)
     is_capped = is_spent(cap, spent, last_call)
     limit = limit_of(chat, ref.turn + 1, agent.profile, stores.clock(), is_capped=is_capped)
+    wanted_after, wanted = stores.chats.wanted(chat)
     run = TurnAttempt(
         stores,
         serve,
@@ -196,6 +198,8 @@ def _attempt(
         turns,
         before,
         output=stores.chats.output_schema(chat) or agent.profile.output,
+        wanted=wanted,
+        wanted_after=wanted_after,
         spare=cap - sum(spent) - last_call if cap else math.inf,
     )
     try:
@@ -313,7 +317,9 @@ def _call_model(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutcom
     stores = run.stores
     state = pinned_query(stores, run.chat, run.agent, turns, run.limit, run.waiting.sleep)
     forced = forced_schema(run.output) if is_forced_to_fit(run) and run.output is not None else None
-    frame = turn_request(run.agent, state.offered, run.limit, (), run.profile.max_tokens, forced)
+    frame = request_as_wanted(
+        turn_request(run.agent, state.offered, run.limit, (), run.profile.max_tokens, forced), run.wanted
+    )
     fixed = cautious_tokens(dumps([frame["system"], frame.get("tools", [])]))
     last = turns[-1].sending if turns else Sending()
     view = replace(state.view, output=run.output, misfit=run.chat.misfit)
@@ -340,12 +346,14 @@ def _call_model(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutcom
         calls_before=run.chat.calls,
         offered=state.offered,
         limit=run.limit,
-        invalid=invalid_arguments,
+        invalid=lambda spec, given: refused_by_client(run.wanted, spec) or invalid_arguments(spec, given),
         gates=partial(gate, run.profile, cache(partial(_allowed, run))),
-        max_tokens=run.profile.max_tokens,
+        max_tokens=run.max_tokens,
     )
+    if run.may_tell:
+        decision = with_call(decision, run.wanted, state.offered)
     decision = _fitting(run, said, decision)
-    if run.output is not None and _is_shown(decision):
+    if run.is_held_back and _is_shown(decision):
         with delta_writer(run) as writer:
             writer.write(decision.text)
     said = replace(said, fixed=fixed)
@@ -363,7 +371,7 @@ def _allowed(run: TurnAttempt) -> Mapping[str, str]:
 
 def _is_shown(decision: TurnDecision) -> bool:
     """Whether what was held back of a turn's text is written: what precedes tools, and an answer that fits."""
-    return decision.fits or (decision.next != "answered" and not decision.misfit)
+    return decision.fits or (decision.next != "answered" and not (decision.misfit or decision.told))
 
 
 def _fitting(run: TurnAttempt, said: ModelAnswer, decision: TurnDecision) -> TurnDecision:

@@ -298,6 +298,7 @@ def _admission(
         costs=cost_hold(profile, costs, titled=titled) if new.key_id else None,
         memory=ChatMemory(conversation.costs_so_far),
         instructed=bool(new.instructions),
+        wants=new.wanted is not None,
         ancestry=conversation.ancestry,
         client_tools=tools.pointer if tools else "",
     )
@@ -355,6 +356,7 @@ def _recorded(stores: AdmissionStores, admission: _Admission, change: AccountCha
         stores.chats.create_action(chat),
         *([stores.chats.instruct_action(chat, admission.new.instructions)] if chat.instructed else ()),
         *([stores.chats.echo_action(chat, admission.new.echo)] if admission.new.echo else ()),
+        *([stores.chats.want_action(chat, admission.new.wanted)] if admission.new.wanted else ()),
         *stores.history.record_writes(chat.user, chat.conversation_id, query, "query", chat.chat_id),
         *_text_writes(stores, chat, texts),
         *_repeat_actions(stores, chat, admission),

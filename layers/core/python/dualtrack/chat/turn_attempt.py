@@ -13,6 +13,7 @@ from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.protocol import ignore
 from dualtrack.models.receipt_data import EarlierTries
 from dualtrack.models.trouble import ErrorDetails
+from dualtrack.models.wanted import Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,6 +91,10 @@ class TurnAttempt:
     """The JSON Schema that the answer has to fit."""
     is_forced: bool = True
     """Whether a second answer is forced to fit it; not any more once the service has refused that."""
+    wanted: Wanted = field(default_factory=Wanted)
+    """What the client asks of the answer."""
+    wanted_after: int = 0
+    """The turn behind which that answer begins."""
     spare: float = math.inf
     """Dollars that this turn may cost if another call is to follow."""
 
@@ -97,6 +102,23 @@ class TurnAttempt:
     def profile(self) -> Profile:
         """The agent's profile."""
         return self.agent.profile
+
+    @property
+    def max_tokens(self) -> int:
+        """Of each of its calls."""
+        return min(self.wanted.max_tokens or self.profile.max_tokens, self.profile.max_tokens)
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether text is written only once it is known to be what is wanted."""
+        return self.output is not None or self.wanted.must_call
+
+    @property
+    def may_tell(self) -> bool:
+        """Whether the model may be told once more what is wanted: it was not told yet, and a turn with tools is
+        left."""
+        told = any(turn.told for turn in self.turns if turn.number > self.wanted_after)
+        return not (told or self.limit) and self.number < self.profile.max_turns
 
 
 def no_commit(event: StoredEvent) -> None:

@@ -94,6 +94,8 @@ class PastTurn:
     content: tuple[Mapping[str, Any], ...]
     calls: tuple[ToolCall, ...]
     results: Mapping[str, SentResult]
+    told: str = ""
+    """What the model was told behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +225,8 @@ def _turn_messages(turn: PastTurn, cuts: Mapping[str, ResultCut], decided: Cuts)
     results = [
         result_block(call, turn.results[call.id], cuts[call.id], decided.refused) for call in turn.calls
     ]
-    return [*messages, user_message(results)] if results else messages
+    told = [text_block(turn.told)] if turn.told else []
+    return [*messages, user_message([*results, *told])] if results or told else messages
 
 
 def whole_tokens(view: View) -> int:

@@ -211,7 +211,8 @@ class ToolCall:
 class TurnDecision:
     """The decision on a reply: ``text`` is the response if answered, else the text before the tools; ``stop`` says why
     it ended, if answered. ``is_cut``: the limit of tokens came within a tool call. ``misfit``: why an answer does not
-    fit its JSON Schema and has to be given again; ``fits``: it does."""
+    fit its JSON Schema and has to be given again; ``fits``: it does; ``told``: what the model is told of an answer that
+    lacks the call which the client wants."""
 
     next: NextStep
     text: str
@@ -220,6 +221,7 @@ class TurnDecision:
     is_cut: bool = False
     misfit: str = ""
     fits: bool = False
+    told: str = ""
 
 
 def decide(

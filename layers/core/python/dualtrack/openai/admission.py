@@ -15,15 +15,19 @@ from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.decide_calls import decide_calls, take_decisions
 from dualtrack.chat.new_chat import NewChat, Repeat
 from dualtrack.chat.start_chat import first_chat, start_chat
+from dualtrack.clock import epoch_of
 from dualtrack.errors import ApiError, invalid_request
 from dualtrack.ids import query_id
+from dualtrack.models.wanted import Wanted
 from dualtrack.openai.client_tools import decisions, turn_of
 from dualtrack.openai.completions import usage_of
-from dualtrack.openai.exchanges import Exchange, asked_digest, trail_of
-from dualtrack.openai.place import LOOKED_UP, FoundPlace, Placing
+from dualtrack.openai.exchanges import SHORT, TRAIL, Exchange, asked_digest, trail_of
+from dualtrack.openai.place import LOOKED_UP, FoundPlace, Placing, ran_tools, scope_of
 from dualtrack.openai.prompt import refuse_unknown_model
 from dualtrack.openai.utility import TASKS_A_MINUTE, task_of
 from dualtrack.profiles import UTILITY, all_profiles
+from dualtrack.storage.chats import chat_partition
+from dualtrack.storage.exchanges import Noted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import ApiStores
     from dualtrack.vocabulary import DecidedBy
 
+RETRIED_SECONDS: Final = 30 * 60
+"""OpenAI's clients wait for ten minutes, and try twice again."""
 _FILES_ALONE: Final = "(See the attached file.)"
 
 
@@ -84,23 +90,33 @@ class Admission:
         refuse_unknown_model(prompt.model, self.models(identity))
         if prompt.model == UTILITY.name:
             prompt = task_of(prompt)
+        prompt = _known_by(identity, prompt)
         if prompt.results:
-            admitted = self._decided(identity, prompt.results)
+            admitted = self._decided(identity, prompt)
             if echo:
                 self.stores.chats.keep_echo(admitted.chat, admitted.after, echo)
             return admitted
         repeat = _repeat(identity, raw, named)
         first = first_chat(self.stores, self.executions, identity.user, repeat) if is_retry else None
-        if first and first.status != "failed":
+        if first and self._is_retried(first):
             return AdmittedChat(first)
         placed = self._placed(identity, prompt, named, behind)
         # a retry that comes before what it repeats is what that one becomes
         repeat = replace(repeat, is_first=not is_retry or first is not None)
         return AdmittedChat(placed.running or self._chat(identity, prompt, placed, repeat, echo))
 
-    def _decided(self, identity: ApiCaller, results: Sequence[ResentCall]) -> AdmittedChat:
+    def _is_retried(self, first: Chat) -> bool:
+        """Whether a retry means this chat: it did not fail, it is not long ago, and nobody has gone on behind it."""
+        conversation = self.stores.conversations.find(first.user, first.conversation_id)
+        is_newest = conversation is not None and conversation.queries == first.query
+        is_recent = epoch_of(first.created_at) > self.stores.clock() - RETRIED_SECONDS
+        return first.status != "failed" and is_newest and is_recent
+
+    def _decided(self, identity: ApiCaller, prompt: Prompt) -> AdmittedChat:
         """The chat that has waited for these results, and goes on with them; the same ones again change nothing."""
-        chat, turn, wanted = self._waiting(identity, results)
+        chat, turn, wanted = self._waiting(identity, prompt.results)
+        if chat.status == "paused":
+            self.stores.chats.keep_wanted(chat, turn.number, prompt.wanted or Wanted())
         by = _decided_by(identity)
         decided = decide_calls(self.stores, self.executions, chat, wanted, by, AgentDeployment(""))
         return AdmittedChat(decided, turn.number)
@@ -149,6 +165,7 @@ class Admission:
             tools=prompt.tools,
             output=prompt.output,
             echo=echo,
+            wanted=prompt.wanted,
             is_task=prompt.is_task,
             past=placed.past,
             leaves=placed.leaves,
@@ -161,19 +178,28 @@ class Admission:
             costs=self.costs,
             upgrade_message=self.upgrade_message,
             payable=partial(self._keep_results, identity, prompt),
-            noted=partial(self._noted, prompt, placed),
+            noted=partial(self._noted, identity, prompt, placed),
         )
 
-    def _noted(self, prompt: Prompt, placed: FoundPlace, chat: Chat) -> Sequence[Action]:
+    def _noted(self, identity: ApiCaller, prompt: Prompt, placed: FoundPlace, chat: Chat) -> Sequence[Action]:
         """By what later requests find the chat, and the exchanges that are imported with it."""
         if prompt.is_task:
             return ()
-        index, now, past = self.index, self.stores.clock(), placed.imported
+        index, now, past, scope = (
+            self.index,
+            self.stores.clock(),
+            prompt.exchanges,
+            scope_of(identity, prompt),
+        )
         known = [
-            index.imported_actions(chat, chat.query - back, past[-back].digest, trail_of(past[:-back]), now)
-            for back in range(1, min(LOOKED_UP, len(past)) + 1)
+            index.imported_actions(
+                chat, chat.query - back, past[-back].digest, Noted(scope, trail_of(past[:-back])), now
+            )
+            for back in range(1, min(LOOKED_UP, len(placed.imported)) + 1)
         ]
-        asked = index.asked_actions(chat, asked_digest(prompt.message), trail_of(prompt.exchanges), now)
+        trail = trail_of(past) if placed.is_resent else self._trail_before(chat)
+        digest = asked_digest(Exchange(prompt.message, "", files=prompt.marks))
+        asked = index.asked_actions(chat, digest, Noted(scope, trail, files=prompt.marks), now)
         named = index.name_actions(chat, prompt.foreign_id, now) if prompt.foreign_id else ()
         return [*chain(*known), *asked, *named]
 
@@ -184,21 +210,32 @@ class Admission:
         count_within(self.stores.requests, identity.user, int(self.stores.clock()), TASKS_A_MINUTE, "task#")
         return FoundPlace()
 
-    def note(self, chat: Chat, prompt: Prompt, said: str) -> None:
+    def _trail_before(self, chat: Chat) -> tuple[str, ...]:
+        """The exchanges before a chat whose client has named its conversation, as they were noted; empty if that is
+        not known."""
+        history = self.stores.history.across(chat.ancestry)
+        before = (
+            history.chat_of_query(chat.user, chat.conversation_id, chat.query - 1) if chat.query > 1 else ""
+        )
+        noted = self.index.answered(chat_partition(chat.user, before)) if before else None
+        return (*noted.trail, noted.own)[-TRAIL:] if noted else ()
+
+    def note(self, chat: Chat, said: str) -> None:
         """Note the chat's exchange for requests that resend it. ``said``: all that it has answered."""
-        if chat.profile == UTILITY.name:
+        asked = self.stores.history.record(chat.user, chat.conversation_id, query_id(chat.query))
+        if chat.profile == UTILITY.name or asked is None:
             return
-        exchange, trail = Exchange(prompt.message, said), trail_of(prompt.exchanges)
-        self.index.note(chat, exchange.digest, trail, self.stores.clock())
+        message = "" if asked.content == _FILES_ALONE else asked.content
+        noted = self.index.asked(chat)
+        digest = Exchange(message, said, files=noted.files).digest
+        is_found = not (chat.key_id and chat.payer == chat.user and ran_tools(chat))
+        noted = replace(noted, own=digest[:SHORT])
+        self.index.note(chat, digest, noted, self.stores.clock(), is_found=is_found)
 
     def note_late(self, chat: Chat, said: str) -> None:
         """The same for a client that reads later what it was answered; once."""
-        if chat.profile == UTILITY.name or self.index.is_noted(chat):
-            return
-        asked = self.stores.history.record(chat.user, chat.conversation_id, query_id(chat.query))
-        if asked:
-            message = "" if asked.content == _FILES_ALONE else asked.content
-            self.index.note(chat, Exchange(message, said).digest, (), self.stores.clock())
+        if self.index.answered(chat.pk) is None:
+            self.note(chat, said)
 
     def now(self, chat: Chat) -> Chat:
         """The chat as it is now."""
@@ -210,6 +247,14 @@ class Admission:
             return usage_of(chat, ())
         _, turns = self.stores.chats.load_with_turns(chat.user, chat.chat_id) or (None, ())
         return usage_of(chat, (turn for turn in turns if not after < turn.number <= until))
+
+
+def _known_by(identity: ApiCaller, prompt: Prompt) -> Prompt:
+    """The prompt as this caller's histories are told apart: by files, too, where many people may ask."""
+    if identity.may_be_many:
+        return prompt
+    exchanges = tuple(replace(exchange, files=()) for exchange in prompt.exchanges)
+    return replace(prompt, exchanges=exchanges, marks=(), person="")
 
 
 def _decided_by(identity: ApiCaller) -> DecidedBy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio.to_thread
 from starlette.responses import JSONResponse
@@ -12,11 +12,12 @@ from starlette.routing import Route, Router
 
 from dualtrack.errors import ApiError, not_found
 from dualtrack.openai import declared
-from dualtrack.openai.completions import DONE, Completion, error_line, models_json
-from dualtrack.openai.prompt import json_object, prompt_of
-from dualtrack.openai.refusals import body_of
+from dualtrack.openai.completions import DONE, Completion, error_line, model_json, models_json
+from dualtrack.openai.prompt import json_object, prompt_of, refuse_unknown_model
+from dualtrack.openai.refusals import body_of, other_method
 from dualtrack.openai.responses_app import ResponsesDoor
 from dualtrack.openai.serving import (
+    DID_NOT_COME,
     Serving,
     code_of,
     is_retry,
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat
 
 
+_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
 @dataclass(frozen=True, slots=True)
 class OpenAIDoor(Serving):
     """The routes."""
@@ -51,6 +55,7 @@ class OpenAIDoor(Serving):
         responses = ResponsesDoor(self)
         served: dict[OpenAIRoute, Serve] = {
             declared.MODELS: self.models,
+            declared.MODEL: self.model,
             declared.COMPLETE: self.complete,
             declared.RESPOND: responses.create,
             declared.RESPONSE: responses.show,
@@ -60,13 +65,20 @@ class OpenAIDoor(Serving):
             Route(route.path, refusing(route.path, serve), methods=[route.method])
             for route, serve in served.items()
         ]
-        rest = Route("/{rest:path}", refusing("", _nothing), methods=["GET", "POST", "DELETE"])
-        return Router([*routes, rest])
+        others = [Route(route.path, _other(route.method), methods=_METHODS) for route in served]
+        return Router([*routes, *others, Route("/{rest:path}", refusing("", _nothing), methods=_METHODS)])
 
     async def models(self, request: Request) -> Response:
         """``GET /models``: the profiles that the caller may use."""
         identity = await self.caller(request, declared.MODELS.scopes)
         return JSONResponse(models_json(self.admission.models(identity)))
+
+    async def model(self, request: Request) -> Response:
+        """``GET /models/{model}``."""
+        identity = await self.caller(request, declared.MODEL.scopes)
+        name = request.path_params["model"]
+        refuse_unknown_model(name, self.admission.models(identity))
+        return JSONResponse(model_json(name))
 
     async def complete(self, request: Request) -> Response:
         """``POST /chat/completions``."""
@@ -108,7 +120,7 @@ class _Answer:
         completion = self._completion
         transcript = transcript_of(self.chat, self.after, is_streamed=True)
         yield completion.first()
-        async for piece in self._pieces(transcript):
+        async for piece in self._pieces_or_failure(transcript):
             if piece is None:
                 yield HEARTBEAT
             elif isinstance(piece, FailedChat):
@@ -135,7 +147,15 @@ class _Answer:
                     return self._completion.whole(transcript, piece.stop, usage)
         except BrokenOff:
             pass
-        raise ApiError("unavailable", "The answer did not come. Try again: it may still be written.")
+        raise ApiError("unavailable", DID_NOT_COME)
+
+    async def _pieces_or_failure(self, transcript: AnswerTranscript) -> AsyncIterator[Piece | None]:
+        """The pieces; a stream that cannot be completed says so before it breaks off."""
+        try:
+            async for piece in self._pieces(transcript):
+                yield piece
+        except BrokenOff:
+            yield FailedChat("unavailable", DID_NOT_COME)
 
     async def _pieces(self, transcript: AnswerTranscript) -> AsyncIterator[Piece | None]:
         """The pieces of the answer up to its end, and None where nothing has come for a while. Raises `BrokenOff`."""
@@ -160,8 +180,15 @@ class _Answer:
     def _note(self, said: str, end: End) -> dict[str, Any]:
         admission = self.door.admission
         if end.stop != "tool_calls":  # those calls' ids name the chat
-            admission.note(self.chat, self.prompt, said)
+            admission.note(self.chat, said)
         return admission.usage(admission.now(self.chat), self.after, end.turn)
+
+
+def _other(method: str) -> Serve:
+    async def served(request: Request) -> Response:  # noqa: ARG001
+        return other_method(method)
+
+    return served
 
 
 async def _nothing(request: Request) -> Response:  # noqa: ARG001

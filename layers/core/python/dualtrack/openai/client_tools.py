@@ -6,22 +6,26 @@ A call's id names its chat, so results find the chat that waits for them, whatev
 
 from __future__ import annotations
 
+import base64
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.chat.attached_files import within_limit
 from dualtrack.chat.decide_calls import CallDecision
 from dualtrack.errors import invalid_request
 from dualtrack.frozen import dumps, freeze, strict_loads
+from dualtrack.message_files import is_text_type
 from dualtrack.text import clean
 from dualtrack.tool_check import broken_rule
 from dualtrack.tool_rules import MAX_DESCRIPTION, MAX_NAME, MAX_SCHEMA, MAX_SCHEMA_DEPTH, NAME, name_of
-from dualtrack.tool_values import ToolResult
+from dualtrack.tool_values import Media, ToolResult
 from dualtrack.tools.client_tools import MAX_CLIENT_TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from dualtrack.chat.attached_files import File
     from dualtrack.frozen import JsonObject
     from dualtrack.storage.chats import RecordedTurn
     from dualtrack.tools.client_tools import ClientTools
@@ -44,6 +48,8 @@ class ResentCall:
     input: JsonObject
     result: str | None = None
     """None if none came."""
+    media: tuple[Media, ...] = ()
+    """Images and PDFs of the result."""
 
     @property
     def chat_id(self) -> str:
@@ -59,8 +65,6 @@ def call_id(chat_id: str, call: str) -> str:
 
 def declared_tools(sent: object, choice: object) -> ClientTools:
     """A request's ``tools`` in our own form; none if ``tool_choice`` says so. Raises 400, which names the field."""
-    if choice not in (None, "auto", "none"):
-        raise invalid_request("tool_choice: auto or none.")
     if not sent:
         return ()
     if not isinstance(sent, list):
@@ -115,6 +119,18 @@ def past_call(identifier: object, name: object, arguments: object) -> ResentCall
     )
 
 
+def with_result(call: ResentCall, text: str, files: Iterable[File]) -> ResentCall:
+    """The call with what came of it: text files are part of the text."""
+    files = within_limit(tuple(files))
+    texts = [file.data.decode() for file in files if is_text_type(file.media_type)]
+    media = tuple(
+        Media(file.media_type, base64.b64encode(file.data).decode())
+        for file in files
+        if not is_text_type(file.media_type)
+    )
+    return replace(call, result="\n".join(filter(None, (text, *texts))), media=media)
+
+
 def asked_calls(chat_id: str, calls: Iterable[JsonObject]) -> list[dict[str, str]]:
     """The calls of a ``paused`` event that its client is to run: their ids, tools, and arguments as JSON."""
     return [
@@ -133,12 +149,12 @@ def decisions(calls: Iterable[ResentCall], turn: RecordedTurn) -> list[CallDecis
     """What results decide on the calls of a turn: those that the client should have run and has no result for were
     declined. The same results always decide the same."""
     came = {
-        named[2]: call.result
+        named[2]: ToolResult(call.result, media=call.media)
         for call in calls
         if call.result is not None and (named := _CALL_ID.fullmatch(call.call_id))
     }
     return [
-        CallDecision(call.id, result=ToolResult(came[call.id]))
+        CallDecision(call.id, result=came[call.id])
         if call.id in came
         else CallDecision(call.id, approve=False, reason=NOT_RUN)
         for call in turn.calls

@@ -31,8 +31,12 @@ _FINISHED: Final[Mapping[str, str]] = MappingProxyType(
 
 def models_json(names: Sequence[str]) -> dict[str, Any]:
     """``GET /models``."""
-    listed = [{"id": name, "object": "model", "created": 0, "owned_by": "dualtrack"} for name in names]
-    return {"object": "list", "data": listed}
+    return {"object": "list", "data": list(map(model_json, names))}
+
+
+def model_json(name: str) -> dict[str, Any]:
+    """``GET /models/{model}``."""
+    return {"id": name, "object": "model", "created": 0, "owned_by": "dualtrack"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,18 @@ doors has them. Pure, and light to import."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.api.route import CHAT_READERS, OPENAI_PATH
+from dualtrack.openai.fields import COMPLETION
+from dualtrack.openai.fields import RESPONSE as RESPONSE_FIELDS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dualtrack.openai.fields import RequestField
     from dualtrack.vocabulary import Scope
 
 CONVERSATION: Final = "X-Dualtrack-Conversation"
@@ -24,12 +30,13 @@ RETRIES: Final = "x-stainless-retry-count"
 @dataclass(frozen=True, slots=True)
 class OpenAIRoute:
     """An operation below `OPENAI_PATH`. ``scopes``: an API key needs one of them; ``parameters``: of the query and the
-    headers. The fields of a body are those that the code reads: a client may send any others."""
+    headers; ``fields``: of the body, with what becomes of each. A client may send any others."""
 
     method: str
     path: str
     scopes: tuple[Scope, ...]
     parameters: tuple[str, ...] = ()
+    fields: Mapping[str, RequestField] = field(default_factory=lambda: MappingProxyType({}), hash=False)
 
     @property
     def whole_path(self) -> str:
@@ -38,8 +45,11 @@ class OpenAIRoute:
 
 
 MODELS: Final = OpenAIRoute("GET", "/models", CHAT_READERS)
-COMPLETE: Final = OpenAIRoute("POST", "/chat/completions", ("chat",), (CONVERSATION, TASK, RETRIES))
-RESPOND: Final = OpenAIRoute("POST", "/responses", ("chat",), (CONVERSATION, RETRIES))
+MODEL: Final = OpenAIRoute("GET", "/models/{model}", CHAT_READERS)
+COMPLETE: Final = OpenAIRoute(
+    "POST", "/chat/completions", ("chat",), (CONVERSATION, TASK, RETRIES), fields=COMPLETION
+)
+RESPOND: Final = OpenAIRoute("POST", "/responses", ("chat",), (CONVERSATION, RETRIES), fields=RESPONSE_FIELDS)
 RESPONSE: Final = OpenAIRoute("GET", "/responses/{response_id}", CHAT_READERS, ("stream", "starting_after"))
 CANCEL: Final = OpenAIRoute("POST", "/responses/{response_id}/cancel", ("chat",))
 

@@ -1,31 +1,33 @@
 """The body of a chat completion → what it asks for (CONTRACT 10). Pure; what a client sends is untrusted and large, so
-everything takes linear time. Fields that are not named here are ignored, as OpenAI's sampling parameters are.
+everything takes linear time. Which fields there are: `dualtrack.openai.fields`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.chat.attached_files import File, decoded_file, within_limit
+from dualtrack.chat.attached_files import within_limit
 from dualtrack.errors import ApiError, invalid_request
-from dualtrack.media import VIEWABLE
-from dualtrack.message_files import MAX_FILES, MESSAGE_CHARACTERS, is_text_type
-from dualtrack.openai.client_tools import declared_tools, past_call
+from dualtrack.message_files import MAX_FILES, MESSAGE_CHARACTERS
+from dualtrack.openai.client_tools import declared_tools, past_call, with_result
+from dualtrack.openai.contents import marks_of, read, text_of
 from dualtrack.openai.exchanges import Exchange
+from dualtrack.openai.fields import COMPLETION, refuse_unserved
 from dualtrack.openai.output_format import output_schema
+from dualtrack.openai.wanted import wanted_of
 from dualtrack.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from dualtrack.chat.attached_files import File
     from dualtrack.frozen import JsonObject
+    from dualtrack.models.wanted import Wanted
     from dualtrack.openai.client_tools import ResentCall
+    from dualtrack.openai.contents import ChatMessage
     from dualtrack.tools.client_tools import ClientTools
-
-    ChatMessage = Mapping[str, Any]
 
 INSTRUCTION_CHARACTERS: Final = 8_000
 
@@ -35,7 +37,8 @@ _ROLES: Final = (*_PROGRAM, "user", "assistant", *_RESULTS)
 _BETWEEN: Final = "\n\n"
 _SHORTEST_ID: Final = 10
 """Characters of an id that tells conversations apart."""
-_DATA_URL: Final = re.compile(r"data:([^;,]{1,200})((?:;[^;,]{1,200}){0,5});base64,", re.IGNORECASE)
+_PERSON: Final = ("safety_identifier", "user")
+"""The fields in which a client names the person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,12 @@ class Prompt:
     is_task: bool = False
     """Whether it is one of the small tasks of `dualtrack.openai.utility`."""
     foreign_id: str = ""
+    wanted: Wanted | None = None
+    """What the request asks of its answer besides; None for nothing."""
+    marks: tuple[str, ...] = ()
+    """Hashes of the files as they were sent."""
+    person: str = ""
+    """Whom the client names in the body: histories of one person are not found for another."""
 
 
 def json_object(raw: bytes) -> dict[str, Any]:
@@ -69,16 +78,22 @@ def json_object(raw: bytes) -> dict[str, Any]:
         raise invalid_request("The body is not valid JSON.") from None
     if not isinstance(body, dict):
         raise invalid_request("The body must be a JSON object.")
-    return body
+    if b"\\u" not in raw:
+        return body
+    try:  # an escape may be half of a surrogate pair, anywhere
+        whole: dict[str, Any] = json.loads(clean(json.dumps(body, ensure_ascii=False)))
+    except RecursionError:
+        raise invalid_request("The body is nested too deeply.") from None
+    return whole
 
 
 def prompt_of(body: Mapping[str, Any]) -> Prompt:
     """The prompt of a chat completion. Raises 400 that names the field, 413."""
-    _refuse_unserved(body)
+    refuse_unserved(body, COMPLETION)
     messages = _messages(body.get("messages"))
     said = [message for message in messages if message["role"] not in _PROGRAM]
     asked, answered = _asked(said)
-    results = _calls(_newest_calls(answered))
+    results = _newest_results(_newest_calls(answered))
     if answered and not any(call.result is not None and call.chat_id for call in results):
         raise invalid_request(
             "messages: the last one must be the user's, or the result of a call that an answer asked for."
@@ -96,6 +111,9 @@ def prompt_of(body: Mapping[str, Any]) -> Prompt:
         tools=declared_tools(body.get("tools"), body.get("tool_choice")),
         output=output_schema(body.get("response_format"), "response_format"),
         results=results,
+        wanted=wanted_of(body),
+        marks=_marks(asked),
+        person=next((value for name in _PERSON if isinstance(value := body.get(name), str) and value), ""),
     )
 
 
@@ -108,7 +126,7 @@ def _asked(said: Sequence[ChatMessage]) -> tuple[Sequence[ChatMessage], Sequence
 
 def _question(asked: Sequence[ChatMessage]) -> tuple[str, tuple[File, ...]]:
     """The user's newest message and its files. Raises 400."""
-    contents = [_content(message, is_asked=True) for message in asked]
+    contents = [read(message, strictly=message is asked[-1]) for message in asked]
     message = _BETWEEN.join(text for text, _ in contents if text)
     files = tuple(file for _, sent in contents for file in sent)
     if not message and not files:
@@ -129,13 +147,6 @@ def _newest_calls(answered: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
     return answered[at - 1 :]
 
 
-def _refuse_unserved(body: Mapping[str, Any]) -> None:
-    if body.get("n") not in (None, 1):
-        raise invalid_request("n: one answer a request.")
-    if body.get("functions"):
-        raise invalid_request("functions: name them in tools.")
-
-
 def _named(body: Mapping[str, Any]) -> str:
     model = body.get("model")
     if not isinstance(model, str) or not model:
@@ -144,12 +155,16 @@ def _named(body: Mapping[str, Any]) -> str:
 
 
 def _messages(sent: object) -> Sequence[ChatMessage]:
+    """The messages; of the older ones those that somebody has said. Raises 400."""
     if not isinstance(sent, list) or not sent:
         raise invalid_request("messages: at least one is needed.")
-    for index, message in enumerate(sent):
-        if not isinstance(message, dict) or message.get("role") not in _ROLES:
-            raise invalid_request(f"messages.{index}.role: one of {', '.join(_ROLES)}.")
-    return sent
+    if not _has_a_role(sent[-1]):
+        raise invalid_request(f"messages.{len(sent) - 1}.role: one of {', '.join(_ROLES)}.")
+    return [message for message in sent if _has_a_role(message)]
+
+
+def _has_a_role(message: object) -> bool:
+    return isinstance(message, dict) and message.get("role") in _ROLES
 
 
 def _instructions(messages: Iterable[ChatMessage]) -> str:
@@ -162,7 +177,7 @@ def _instructions(messages: Iterable[ChatMessage]) -> str:
 
 
 def _texts(messages: Iterable[ChatMessage]) -> Iterable[str]:
-    return filter(None, (_content(message)[0] for message in messages))
+    return filter(None, map(text_of, messages))
 
 
 def _exchanges(messages: Sequence[ChatMessage]) -> tuple[Exchange, ...]:
@@ -187,84 +202,49 @@ def _exchange(messages: Sequence[ChatMessage]) -> Exchange:
         _BETWEEN.join(_texts(message for message in messages if message["role"] == role))
         for role in ("user", "assistant")
     )
-    return Exchange(user, assistant, _calls(messages))
+    return Exchange(
+        user,
+        assistant,
+        _calls(messages),
+        _marks(message for message in messages if message["role"] == "user"),
+    )
+
+
+def _marks(messages: Iterable[ChatMessage]) -> tuple[str, ...]:
+    return tuple(mark for message in messages for mark in marks_of(message))
 
 
 def _calls(messages: Iterable[ChatMessage]) -> tuple[ResentCall, ...]:
     """The calls of assistant messages in order, with the results that follow."""
     asked: dict[str, ResentCall] = {}
-    answered: dict[str, ResentCall] = {}
     for message in messages:
         if message["role"] == "assistant":
-            for call in _called(message):
-                asked[call.call_id] = call
-        elif message["role"] in _RESULTS and (call := asked.get(str(message.get("tool_call_id")))):
-            answered[call.call_id] = replace(call, result=_content(message)[0])
-    return tuple(answered.get(call.call_id, call) for call in asked.values())
+            asked |= {call.call_id: call for call in _called(message)}
+        elif call := _answers(message, asked):
+            asked[call.call_id] = replace(call, result=text_of(message))
+    return tuple(asked.values())
+
+
+def _newest_results(messages: Sequence[ChatMessage]) -> tuple[ResentCall, ...]:
+    """The calls of the newest answer with their results, which may have images. Raises 400."""
+    asked = {call.call_id: call for call in _calls(messages)}
+    for message in messages:
+        if call := _answers(message, asked):
+            asked[call.call_id] = with_result(call, *read(message, strictly=True))
+    return tuple(asked.values())
+
+
+def _answers(message: ChatMessage, asked: Mapping[str, ResentCall]) -> ResentCall | None:
+    """The call that the message brings the result of."""
+    return asked.get(str(message.get("tool_call_id"))) if message["role"] in _RESULTS else None
 
 
 def _called(message: ChatMessage) -> Iterable[ResentCall]:
-    calls = message.get("tool_calls") or []
-    if not isinstance(calls, list):
-        raise invalid_request("messages: tool_calls must be a list.")
-    for call in calls:
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
-        if not isinstance(function, dict):
-            raise invalid_request("messages: tool_calls have a function each.")
-        yield past_call(call.get("id"), function.get("name"), function.get("arguments"))
-
-
-def _content(message: ChatMessage, *, is_asked: bool = False) -> tuple[str, tuple[File, ...]]:
-    """A message's text and, of the one that is asked now, its files; what else it has is ignored."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return _plain(content), ()
-    if content is None:
-        return "", ()
-    if not isinstance(content, list):
-        raise invalid_request("messages: content must be text or a list of parts.")
-    texts: list[str] = []
-    files: list[File] = []
-    for part in content:
-        if not isinstance(part, dict):
-            raise invalid_request("messages: each part of a content must be an object.")
-        if isinstance(text := part.get("text"), str):
-            texts.append(_plain(text))
-        elif (sent := _file(part)) and is_asked and len(files) <= MAX_FILES:
-            files.append(decoded_file(*sent))
-    return "\n".join(texts), tuple(files)
-
-
-def _plain(text: str) -> str:
-    return clean(text).replace("\0", "")
-
-
-def _file(part: Mapping[str, Any]) -> tuple[str, str, str, str] | None:
-    """The place, media type, base64 and name of a part with a file; None for another part. Both forms are taken: a
-    chat completion's (``image_url``, ``file``) and a response's (``input_image``, ``input_file``)."""
-    kind = part.get("type")
-    if kind in ("image_url", "input_image"):
-        sent, name = part.get("image_url"), ""
-        url = sent.get("url") if isinstance(sent, dict) else sent
-    elif kind in ("file", "input_file"):
-        nested = part.get("file")
-        sent = nested if isinstance(nested, dict) else part
-        url, name = sent.get("file_data"), sent.get("filename")
-    elif kind in ("text", "input_text", "output_text", "refusal"):
-        return None
-    else:
-        raise invalid_request(f"messages: parts of the type {str(kind)[:40]!r} are not taken.")
-    return _of_data_url(f"messages: {kind}", url, name if isinstance(name, str) else "")
-
-
-def _of_data_url(place: str, url: object, name: str) -> tuple[str, str, str, str]:
-    match = _DATA_URL.match(url) if isinstance(url, str) else None
-    if not isinstance(url, str) or match is None:
-        raise invalid_request(f"{place}: send the file itself, as a data URL in base64; nothing is fetched.")
-    media_type = match[1].lower()
-    if media_type not in VIEWABLE and not is_text_type(media_type):
-        raise invalid_request(f"{place}: an image (PNG, JPEG, GIF, WebP), a PDF, or UTF-8 text is taken.")
-    return place, media_type, url[match.end() :], name[:1_000]
+        if isinstance(function, dict):
+            yield past_call(call.get("id"), function.get("name"), function.get("arguments"))
 
 
 def foreign_id_of(values: Iterable[str]) -> str:

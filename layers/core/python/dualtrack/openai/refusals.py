@@ -1,4 +1,4 @@
-"""Refusals in OpenAI's form (CONTRACT 10): ``{"error": {"message", "type", "param", "code"}}``. Pure.
+"""Refusals in OpenAI's form (CONTRACT 10): ``{"error": {"message", "type", "param", "code"}}``.
 
 The fields of our own refusals stay beside them: a 402 still says what is required, available, and when it resets.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
+
+from starlette.responses import JSONResponse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,3 +51,15 @@ def headers_of(refusal: ApiError) -> dict[str, str]:
     wait = refusal.extra.get("retry_after")
     headers = {"Retry-After": str(wait)} if wait else {}
     return headers if refusal.status >= 500 or wait else {**headers, "x-should-retry": "false"}
+
+
+def answer_to(refusal: ApiError) -> JSONResponse:
+    """The whole answer."""
+    return JSONResponse(body_of(refusal), status_of(refusal), headers_of(refusal))
+
+
+def other_method(method: str) -> JSONResponse:
+    """405 for a path that takes this method alone."""
+    said = f"This takes {method} alone."
+    error = {"message": said, "type": "invalid_request_error", "param": None, "code": "method_not_allowed"}
+    return JSONResponse({"error": error}, 405, {"Allow": method, "x-should-retry": "false"})

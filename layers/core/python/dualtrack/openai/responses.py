@@ -71,6 +71,19 @@ def line(event: SseEvent) -> bytes:
     return f"event: {event['type']}\ndata: {data}\n\n".encode()
 
 
+def failure(message: str, after: int) -> SseEvent:
+    """The event before a stream breaks off. It is none of the response's, and has the number of the last one that was:
+    its client goes on behind that."""
+    number = max(after, 0)
+    return {
+        "type": "error",
+        "code": "server_error",
+        "message": message,
+        "param": None,
+        "sequence_number": number,
+    }
+
+
 @dataclass(slots=True)
 class ResponseStream:
     """Takes a chat's events in order; returns those of its response. ``transcript``: of the same answer; ``echo``: what
@@ -308,7 +321,7 @@ def kept_response(
 ) -> dict[str, Any]:
     """The response of a chat whose events have expired. ``stream``: one that has taken none; ``texts``: those of the
     turns."""
-    whole = "\n\n".join(text.strip() for text in texts if text.strip())
+    whole = "\n\n".join(text for text in texts if text.strip())
     turn = chat.turn
     over = FailedChat(chat.error["code"], chat.error["message"]) if chat.error else End(chat.stop, turn)
     stream.take_kept(whole, over, chat.ended_at)

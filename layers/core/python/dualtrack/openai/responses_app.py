@@ -15,9 +15,9 @@ from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.errors import ApiError, invalid_request, not_found
 from dualtrack.openai.declared import CANCEL, CONVERSATION, RESPOND, RESPONSE
 from dualtrack.openai.prompt import json_object
-from dualtrack.openai.responses import ResponseStream, kept_response, line
+from dualtrack.openai.responses import ResponseStream, failure, kept_response, line
 from dualtrack.openai.responses_prompt import chat_of_response, requested_of
-from dualtrack.openai.serving import headers_for, is_retry, read_body, transcript_of
+from dualtrack.openai.serving import DID_NOT_COME, headers_for, is_retry, read_body, transcript_of
 from dualtrack.openai.transcript import End
 from dualtrack.storage.chats import ENDED
 from dualtrack.storage.event_log import read_events
@@ -127,12 +127,14 @@ class _Response:
     async def lines(self, after: int = -1) -> AsyncIterator[bytes]:
         """Its events with a number over ``after``. A stream that cannot be completed breaks off; its client goes on
         behind the last event that it has."""
-        stream = self.stream()
+        stream, sent = self.stream(), after
         async for events in self._events(stream):
-            fresh = b"".join(line(event) for event in events if event["sequence_number"] > after)
+            fresh = [event for event in events if event["sequence_number"] > after]
+            sent = fresh[-1]["sequence_number"] if fresh else sent
             if fresh or not events:
-                yield fresh or HEARTBEAT
+                yield b"".join(map(line, fresh)) or HEARTBEAT
         if not stream.over:
+            yield line(failure(DID_NOT_COME, sent))
             raise BrokenOff
 
     async def whole(self) -> dict[str, Any]:
@@ -142,7 +144,7 @@ class _Response:
         async for events in self._events(stream):
             body = events[-1]["response"] if events and stream.over else body
         if not stream.over:
-            raise ApiError("unavailable", "The answer did not come. Try again: it may still be written.")
+            raise ApiError("unavailable", DID_NOT_COME)
         return body
 
     async def _events(self, stream: ResponseStream) -> AsyncIterator[list[dict[str, Any]]]:
@@ -180,10 +182,8 @@ class _Response:
         if not isinstance(over, End):
             return admission.usage(chat, self.after, chat.turn)
         if over.stop != "tool_calls":  # those calls' ids name the chat
-            if self.prompt and not self.prompt.results:
-                admission.note(chat, self.prompt, said)
-            else:
-                admission.note_late(chat, said)
+            note = admission.note if self.prompt else admission.note_late
+            note(chat, said)
         return admission.usage(chat, self.after, over.turn)
 
     def _texts(self) -> list[str]:

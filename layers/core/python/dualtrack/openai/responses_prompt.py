@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.errors import ApiError, invalid_request, not_found
+from dualtrack.openai.fields import RESPONSE, refuse_unserved
 from dualtrack.openai.prompt import prompt_of
 from dualtrack.text import clean
 
@@ -39,6 +40,16 @@ _ROLES: Final = (*_PROGRAM, "user", "assistant")
 _CALLS: Final = ("function_call", "function_call_output")
 _PASSED_OVER: Final = re.compile(r"reasoning|compaction|[a-z_]+_call|[a-z_]+_call_output|[^:]+:.*")
 """Types of items that other models and tools have left in a history."""
+_ALIKE: Final = (
+    "model",
+    "stream",
+    "tools",
+    "tool_choice",
+    "max_output_tokens",
+    "user",
+    "safety_identifier",
+)
+"""Fields that a chat completion has, too, or whose like it has."""
 _NAMES: Final[Mapping[str, str]] = MappingProxyType({"messages": "input", "response_format": "text.format"})
 """What a chat completion's fields are called here."""
 
@@ -65,6 +76,7 @@ def chat_of_response(response_id: str) -> tuple[str, int]:
 
 def requested_of(body: Mapping[str, Any]) -> ResponseRequest:
     """The request. Raises 400 that names the field, 404, 413."""
+    refuse_unserved(body, RESPONSE)
     previous = _text(body, "previous_response_id")
     conversation_id = _conversation(body.get("conversation"))
     if previous and conversation_id:
@@ -85,6 +97,8 @@ def requested_of(body: Mapping[str, Any]) -> ResponseRequest:
         "metadata": _metadata(body.get("metadata")),
         "include": _included(body.get("include")),
         "text": {"format": _format(body["text"]["format"])} if prompt.output is not None else None,
+        "tool_choice": _choice(body.get("tool_choice")),
+        "max_output_tokens": body.get("max_output_tokens"),
     }
     kept = {name: value for name, value in echo.items() if value}
     return ResponseRequest(
@@ -99,7 +113,7 @@ def requested_of(body: Mapping[str, Any]) -> ResponseRequest:
 def _completion(body: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a chat completion that say the same."""
     text = body.get("text")
-    taken = {name: body[name] for name in ("model", "stream", "tools", "tool_choice") if name in body}
+    taken = {name: body[name] for name in _ALIKE if name in body}
     return {**taken, "response_format": text.get("format") if isinstance(text, dict) else None}
 
 
@@ -110,29 +124,26 @@ def _messages(sent: object) -> tuple[Sequence[InputItem], str]:
         return [{"role": "user", "content": sent}], ""
     if not isinstance(sent, list) or not sent:
         raise invalid_request("input: text, or at least one item.")
-    for index, item in enumerate(sent):
-        if not isinstance(item, dict):
-            raise invalid_request(f"input.{index}: each item must be an object.")
-    referred = max((index for index, item in enumerate(sent) if _kind(item) == "item_reference"), default=-1)
-    read = [
-        (index, item) for index, item in enumerate(sent) if index > referred or item.get("role") in _PROGRAM
-    ]
+    _check_newest(len(sent) - 1, sent[-1])
+    items = [(index, item) for index, item in enumerate(sent) if isinstance(item, dict)]
+    referred = max((index for index, item in items if _kind(item) == "item_reference"), default=-1)
+    read = [(index, item) for index, item in items if index > referred or item.get("role") in _PROGRAM]
     messages: list[InputItem] = []
-    for is_run, items in itertools.groupby(read, lambda each: _kind(each[1]) in _CALLS):
-        placed = list(items)
-        messages.extend(_run(placed) if is_run else itertools.chain(*itertools.starmap(_message, placed)))
+    for is_run, group in itertools.groupby((item for _, item in read), lambda item: _kind(item) in _CALLS):
+        items_alike = list(group)
+        messages.extend(_run(items_alike) if is_run else filter(_is_said, items_alike))
     return _without_void(messages), _referred(referred, sent[referred]) if referred >= 0 else ""
 
 
-def _run(items: Iterable[tuple[int, InputItem]]) -> Iterator[InputItem]:
+def _run(items: Iterable[InputItem]) -> Iterator[InputItem]:
     """Calls and their results as messages: what nothing but these parts was asked for at once. A result whose call is
     not resent stands for both."""
     calls: dict[str, InputItem] = {}
     results: list[InputItem] = []
-    for index, item in items:
+    for item in items:
         named = item.get("call_id")
         if not isinstance(named, str):
-            raise invalid_request(f"input.{index}.call_id: must be text.")
+            continue
         if item["type"] == "function_call":
             function = {"name": item.get("name"), "arguments": item.get("arguments")}
             calls[named] = {"id": named, "function": function}
@@ -155,13 +166,23 @@ def _referred(index: int, item: InputItem) -> str:
     return f"ch_{match[1]}"
 
 
-def _message(index: int, item: InputItem) -> Iterator[InputItem]:
+def _is_said(item: InputItem) -> bool:
+    return _kind(item) == "message" and item.get("role") in _ROLES
+
+
+def _check_newest(index: int, item: object) -> None:
+    """Raise 400 for a newest item that cannot be understood. Older ones are other models' and tools', too: what is
+    neither a message nor a call is passed over."""
+    if not isinstance(item, dict):
+        raise invalid_request(f"input.{index}: each item must be an object.")
     kind = _kind(item)
     if kind == "message":
         if item.get("role") not in _ROLES:
             raise invalid_request(f"input.{index}.role: one of {', '.join(_ROLES)}.")
-        yield item
-    elif not (isinstance(kind, str) and _PASSED_OVER.fullmatch(kind)):
+    elif kind in _CALLS:
+        if not isinstance(item.get("call_id"), str):
+            raise invalid_request(f"input.{index}.call_id: must be text.")
+    elif kind != "item_reference" and not (isinstance(kind, str) and _PASSED_OVER.fullmatch(kind)):
         raise invalid_request(f"input.{index}.type: items of the type {str(kind)[:40]!r} are not taken.")
 
 
@@ -199,6 +220,18 @@ def _format(sent: Mapping[str, Any]) -> dict[str, Any]:
     strict = {"strict": sent["strict"]} if isinstance(sent.get("strict"), bool) else {}
     schema = {"schema": sent["schema"]} if "schema" in sent and sent["type"] == "json_schema" else {}
     return {"type": sent["type"], **named, **schema, **strict}
+
+
+def _choice(sent: object) -> object:
+    """The choice of a tool, checked before, without what nothing bounds."""
+    if not isinstance(sent, dict):
+        return sent if sent != "auto" else None
+    named = {name: sent[name] for name in ("type", "name", "mode") if isinstance(sent.get(name), str)}
+    tools = sent.get("tools") if isinstance(sent.get("tools"), list) else []
+    chosen = [
+        {"type": "function", "name": tool["name"]} for tool in tools if isinstance(tool.get("name"), str)
+    ]
+    return {**named, "tools": chosen} if chosen else named
 
 
 def _included(sent: object) -> list[str]:

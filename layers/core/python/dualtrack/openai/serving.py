@@ -17,7 +17,7 @@ from dualtrack.errors import ApiError
 from dualtrack.models.failures import FAILURES
 from dualtrack.openai.declared import CONVERSATION, RETRIES
 from dualtrack.openai.prompt import foreign_id_of
-from dualtrack.openai.refusals import body_of, headers_of, status_of
+from dualtrack.openai.refusals import answer_to
 from dualtrack.openai.transcript import AnswerTranscript
 from dualtrack.profiles import UTILITY, all_profiles
 from dualtrack.storage.leases import ANSWERS
@@ -45,6 +45,8 @@ SILENT_SECONDS: Final = 50.0
 """An answer that is not streamed says nothing for so long, so that its status is true; then CloudFront, which waits for
 60 s, gets spaces, which JSON may begin with."""
 _SPACES_EVERY: Final = 15.0
+
+DID_NOT_COME: Final = "The answer did not come. Try again: it may still be written."
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ def refusing(path: str, serve: Serve) -> Serve:
         try:
             return await serve(request)
         except ApiError as refusal:
-            return JSONResponse(body_of(refusal), status_of(refusal), headers_of(refusal))
+            return answer_to(refusal)
 
     return served
 

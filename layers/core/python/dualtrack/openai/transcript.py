@@ -94,9 +94,9 @@ class AnswerTranscript:
     _turn: int = 0
     _closed: list[str] = field(default_factory=list)
     _current: list[str] = field(default_factory=list)
-    """The current turn's text, without the white space at its end."""
+    """The current turn's text."""
     _held: str = ""
-    """That white space: nothing is certain about it before more text comes."""
+    """White space at its beginning: a turn that says nothing else has no text."""
     _again: str = ""
     """What of a repeated turn was sent: it has to say it again before anything of it is new."""
     _repeated: int = 0
@@ -173,18 +173,17 @@ class AnswerTranscript:
     def _say(self, text: str, *, is_ours: bool = False) -> Sequence[Piece]:
         if self.is_json and not is_ours:
             return ()
-        text = self._held + text
-        certain = text.rstrip()
-        self._held = text[len(certain) :]
-        if not (self._current or self._repeated):
-            certain = certain.lstrip()
-        if not certain:
+        text, self._held = self._held + text, ""
+        is_first = not (self._current or self._repeated)
+        if is_first and not text.strip():
+            self._held = text
             return ()
         if self._again:
-            return self._said_again(certain)
-        is_first = bool(self._closed) and not self._current
-        self._current.append(certain)
-        return [AnswerText((_BETWEEN if is_first else "") + certain)] if self.is_streamed else ()
+            return self._said_again(text)
+        self._current.append(text)
+        return (
+            [AnswerText((_BETWEEN if is_first and self._closed else "") + text)] if self.is_streamed else ()
+        )
 
     def _said_again(self, piece: str) -> Sequence[Piece]:
         """What of a repeated turn was not sent yet."""
@@ -203,7 +202,7 @@ class AnswerTranscript:
         if self.is_json and stop != "complete":
             self.refusal = _NO_FIT if stop == "invalid_output" else ""
             return ()
-        sent, whole = self._sent, response.strip()
+        sent, whole = self._sent, response
         if self.is_streamed and not whole.startswith(sent):
             self._diverge(whole)
         before = _BETWEEN if self._closed and not sent else ""

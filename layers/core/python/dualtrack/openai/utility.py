@@ -51,4 +51,7 @@ def task_of(prompt: Prompt) -> Prompt:
         raise invalid_request("messages: the last one is empty.")
     if len(message) + len(prompt.instructions) > TASK_CHARACTERS:
         raise invalid_request(f"messages: a task takes {TASK_CHARACTERS:,} characters in all.")
-    return replace(prompt, message=message, files=(), exchanges=(), results=(), tools=(), is_task=True)
+    wanted = prompt.wanted and replace(prompt.wanted, must_call=False, tools=None)
+    return replace(
+        prompt, message=message, files=(), exchanges=(), results=(), tools=(), wanted=wanted, is_task=True
+    )

@@ -5,6 +5,7 @@
                             sk TURN#002        a recorded turn: the assistant's blocks, its calls
                             sk BEGUN#q1-t3     a call that does more than read was begun, or never will be
                             sk INSTRUCTIONS    what the client's program says to this query alone
+                            sk ASKED#000       what a request asks of the answer behind that turn (OpenAI's API)
                             sk RESPONSE#000    what a response says again of its request (OpenAI's API)
                             sk EXCHANGE…, NAMED  where the index of exchanges has it (exchanges.py)
                             sk EV#00000001     events (event_log.py)
@@ -34,6 +35,7 @@ from dualtrack.models.cost_cap import CostHold
 from dualtrack.models.receipt_data import Heard, ReceiptData, SideCalls, TurnCall
 from dualtrack.models.stops import LastCallReason
 from dualtrack.models.turn import ModelReply, ToolCall, TurnDecision, Usage
+from dualtrack.models.wanted import Wanted
 from dualtrack.requests import ChatRef
 from dualtrack.storage.bodies import body_of, partition, put_with_text, with_text
 from dualtrack.storage.dynamo import (
@@ -185,6 +187,8 @@ class Chat:
     """The pointer of the tools that its client runs (`ChatStore.client_tools`); empty for none."""
     call_seconds: int = 120
     """How long one of its model calls may take (`dualtrack.chat_times`)."""
+    wants: bool = False
+    """Whether its first request asks something of the answer (`ChatStore.wanted`)."""
 
     @property
     def pk(self) -> str:
@@ -235,6 +239,8 @@ class RecordedTurn:
     made: TurnCall
     """Data of its call for the receipt."""
     sending: Sending = field(default_factory=Sending)
+    told: str = ""
+    """What the model is told behind it, if it is not what the client wants."""
 
     @property
     def waits(self) -> bool:
@@ -251,6 +257,10 @@ class RecordedTurn:
 def chat_partition(user: str, chat_id: str) -> str:
     """``CHAT#<user>#<chat>``: the key has the user's id, so other users cannot reach the chat."""
     return f"CHAT#{user}#{chat_id}"
+
+
+def _wanted_item(chat: Chat, after: int, wanted: Wanted) -> Item:
+    return {"pk": chat.pk, "sk": f"ASKED#{after:03d}", "text": dump(wanted)}
 
 
 def _echo_key(after: int) -> str:
@@ -329,6 +339,25 @@ class ChatStore:
             get(self.client, self.table, {"pk": chat.pk, "sk": "INSTRUCTIONS"}) if chat.instructed else None
         )
         return item["text"] if item else ""
+
+    def want_action(self, chat: Chat, wanted: Wanted) -> Action:
+        """The put of what the chat's first request asks of the answer."""
+        return put_absent("wanted", self.table, _wanted_item(chat, 0, wanted))
+
+    def keep_wanted(self, chat: Chat, after: int, wanted: Wanted) -> None:
+        """The same of a request whose answer begins behind the turn ``after``."""
+        transact(self.client, [put("wanted", self.table, _wanted_item(chat, after, wanted))])
+
+    def wanted(self, chat: Chat) -> tuple[int, Wanted]:
+        """What the chat's newest request asks of its answer, and behind which turn that begins."""
+        if not (chat.wants or chat.client_tools):
+            return 0, Wanted()
+        newest = next(
+            query(self.client, self.table, chat.pk, prefix="ASKED#", descending=True, page_size=1), None
+        )
+        if newest is None:
+            return 0, Wanted()
+        return int(newest["sk"].removeprefix("ASKED#")), load(Wanted, newest["text"])
 
     def echo_action(self, chat: Chat, echo: str) -> Action:
         """The put of what a response of OpenAI's API says again of its request, as JSON."""
@@ -452,7 +481,16 @@ class ChatStore:
         made: TurnCall,
     ) -> list[Write]:
         """The put of a turn and the change of the chat, which must still be running, to ``after``."""
-        turn = RecordedTurn(number, reply.content, decision.calls, decision.next, reply.usage, made, sending)
+        turn = RecordedTurn(
+            number,
+            reply.content,
+            decision.calls,
+            decision.next,
+            reply.usage,
+            made,
+            sending,
+            decision.told,
+        )
         item = {"pk": chat.pk, "sk": turn_key(number)}
         recorded = put_with_text("turn", self.table, item, _bodies_of(chat), dump(turn))
         return [*recorded, self.change_action(chat, after)]
