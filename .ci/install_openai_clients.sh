@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Installs clients of OpenAI's API, each in an environment of its own with what its lock says, for the tests of
-# tests/unit/openai/test_real_clients.py: the Python ones by uv, the npm ones by the Node of the Python environment.
+# tests/e2e/test_openai_clients.py: the Python ones by uv, the npm ones by the Node of the Python environment.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/dualtrack"
 
-for name in openai_python litellm; do
+for name in openai_python openai_frameworks litellm; do
     UV_PROJECT_ENVIRONMENT="$cache/$name" uv sync --quiet --locked --compile-bytecode --project "tests/clients/$name"
 done
 
@@ -14,4 +14,4 @@ mkdir -p "$cache/openai_npm"
 cp tests/clients/openai_npm/package{,-lock}.json "$cache/openai_npm"
 PATH="$wheel/bin:$PATH" "$wheel/bin/node" "$wheel/lib/node_modules/npm/bin/npm-cli.js" ci \
     --prefix "$cache/openai_npm" --ignore-scripts --no-fund --no-audit --loglevel=error
-echo "installed: openai, AI SDK, pydantic-ai, openresponses-types, litellm"
+echo "installed: openai, AI SDK, pydantic-ai, openresponses-types, langchain, openai-agents, litellm"

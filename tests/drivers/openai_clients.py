@@ -27,6 +27,8 @@ ENVIRONMENTS: Final[Mapping[str, str]] = MappingProxyType(
         "openai": "openai_python",
         "openai_responses": "openai_python",
         "pydantic_ai": "openai_python",
+        "langchain": "openai_frameworks",
+        "openai_agents": "openai_frameworks",
         "litellm": "litellm",
         "openai_npm": "openai_npm",
         "ai_sdk_openai": "openai_npm",
@@ -38,9 +40,12 @@ ENVIRONMENTS: Final[Mapping[str, str]] = MappingProxyType(
 """The environment of each client: a folder of tests/clients with its lock."""
 WITH_TOOLS: Final = "_tools"
 WITH_OUTPUT: Final = "_output"
+WITH_FUNCTION: Final = "_function"
+WITH_HANDOFF: Final = "_handoff"
 SUITE: Final = "_suite"
-"""The ends of a client's name that has a tool of its own, that reads its answer as an object, or that sends what the
-Open Responses suite sends."""
+"""The ends of a client's name that has a tool of its own, that reads its answer as an object (by a schema, or by the
+arguments of a function), that hands over to another agent, or that sends what the Open Responses suite sends."""
+_ENDS: Final = (WITH_TOOLS, WITH_OUTPUT, WITH_FUNCTION, WITH_HANDOFF, SUITE)
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,8 @@ class Story:
 
 def told_by(client: str, story: Story) -> Any:
     """What a client's user saw: the answers. Skips the test if the client is not installed."""
-    folder = ENVIRONMENTS[client.removesuffix(WITH_TOOLS).removesuffix(WITH_OUTPUT).removesuffix(SUITE)]
+    end = next(filter(client.endswith, _ENDS), "")
+    folder = ENVIRONMENTS[client.removesuffix(end)]
     home = _CACHE / folder
     if not home.exists():
         pytest.skip(f"{client} is not installed: {INSTALL}")

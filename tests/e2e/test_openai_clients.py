@@ -1,17 +1,20 @@
-"""Clients of OpenAI's API as they are: what the model was sent, how many conversations there are, what was charged."""
+"""Clients of OpenAI's API as they are, over HTTP to the stack, by an API key: what they saw, what the model was sent,
+how many conversations there are, what was charged. docs/clients.md has the table of what is tried here."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
-from dualtrack_stack.local.offline_model.script import ScriptedResponse
 
 from tests.drivers.documents import ROOT
 from tests.drivers.openai_clients import (
     ENVIRONMENTS,
     SUITE,
+    WITH_FUNCTION,
+    WITH_HANDOFF,
     WITH_OUTPUT,
     WITH_TOOLS,
     Question,
@@ -22,115 +25,152 @@ from tests.drivers.openai_clients import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from tests.drivers.openai_door import Door
+    from tests.clients.stack_client import Person
+    from tests.e2e.conftest import Script
 
 CLIENTS = ROOT / "docs" / "clients.md"
 LONG = "The long answer with DynamoDB and 42. " * 60
-ASKED = [Question("First?"), Question("Second?", stream=True), Question("Third?")]
+TOWN = {"name": "Oslo", "people": 717710}
 
 
-def story(door: Door, user: str, *questions: Question) -> Story:
-    return Story(f"{door.url}/openai/v1", door.key(user), questions)
+def key_of(person: Person) -> str:
+    made = person.http.post("/v1/keys", json={"name": "client", "scopes": ["chat", "read"]})
+    assert made.status_code == 201, made.text
+    return str(made.json()["key"])
+
+
+def story(person: Person, script: Script, *questions: tuple[str, bool]) -> Story:
+    asked = [Question(script.question(text), stream=stream) for text, stream in questions]
+    return Story(f"{person.url}/openai/v1", key_of(person), asked)
+
+
+def conversations(person: Person) -> Sequence[Mapping[str, Any]]:
+    found: Sequence[Mapping[str, Any]] = person.get("/v1/conversations")["conversations"]
+    return found
+
+
+def used(person: Person) -> int:
+    return int(person.credits()["daily"]["used"])
+
+
+def texts(body: Mapping[str, Any]) -> list[str]:
+    return [
+        block["text"]
+        for message in body["messages"]
+        for block in message["content"]
+        if block["type"] == "text"
+    ]
 
 
 @pytest.mark.parametrize("client", ENVIRONMENTS)
-def test_a_conversation_that_is_resent_is_one_with_two_tracks(door: Door, client: str) -> None:
-    answers = [LONG.strip(), "Two, \n\nor so.", "Three."]
-    for text in answers:
-        door.world.model.script.add(ScriptedResponse(match="turn", text=text))
-    assert told_by(client, story(door, client, *ASKED)) == answers
-    (conversation,) = door.conversations(client)
-    assert conversation.queries == 3
-    assert door.world.stores.ledger.load(client).used_day == 15
-    first, second, third = door.sent()
-    for sent, question in zip((first, second, third), ASKED, strict=True):
+def test_a_conversation_that_is_resent_is_one_with_two_tracks(
+    ann: Person, script: Script, client: str
+) -> None:
+    said = [LONG.strip(), "Two, \n\nor so.", "Three."]
+    for text in said:
+        script.says(text)
+    asked = story(ann, script, ("First?", False), ("Second?", True), ("Third?", False))
+    assert told_by(client, asked) == said
+    (conversation,) = conversations(ann)
+    assert conversation["queries"] == 3
+    assert used(ann) == 15
+    requests = [texts(body) for body in script.requests()]
+    for sent, question in zip(requests, asked.questions, strict=True):
         assert sum(question.text in block for block in sent) == 1
         assert sum("You are terse." in block for block in sent) == 1, "behind the running query alone"
-    assert any("ref:q1-r" in block for block in third)
-    assert not any(LONG.strip() in block for block in (*second, *third)), "the past is sent as summaries"
+    assert any("ref:q1-r" in block for block in requests[2])
+    assert not any(LONG.strip() in block for sent in requests[1:] for block in sent), "as summaries"
 
 
 @pytest.mark.parametrize("client", ENVIRONMENTS)
-def test_a_clients_tool_is_run_by_it_within_one_chat(door: Door, client: str) -> None:
-    user = client + WITH_TOOLS
-    call = {"type": "tool_use", "name": "weather", "input": {"city": "Oslo"}}
-    door.world.model.script.add(ScriptedResponse(match="turn", content=(call,)))
-    door.world.model.script.add(ScriptedResponse(match="turn", text="Take an umbrella."))
-    assert told_by(user, story(door, user, Question("What to wear in Oslo?"))) == ["Take an umbrella."]
-    (conversation,) = door.conversations(user)
-    assert conversation.queries == 1
-    assert door.world.stores.ledger.load(user).used_day == 5
-    door.machine.wait()
-    asked, told = [request.body for request in door.world.model.requests][:2]
-    assert "weather" in [offered["name"] for offered in asked["tools"]]
+def test_a_clients_tool_is_run_by_it_within_one_chat(ann: Person, script: Script, client: str) -> None:
+    for town in ("Oslo", "Rome"):
+        script.asks(("weather", {"city": town}))
+        script.says(f"Take an umbrella to {town}.")
+    asked = story(ann, script, ("What to wear in Oslo?", False), ("And in Rome?", True))
+    assert told_by(client + WITH_TOOLS, asked) == ["Take an umbrella to Oslo.", "Take an umbrella to Rome."]
+    assert used(ann) == 10, "each question is one chat"
+    first, told, *_ = script.requests()
+    assert "weather" in [offered["name"] for offered in first["tools"]]
     assert "Rain in Oslo, 11 degrees." in json.dumps(told["messages"])
 
 
 @pytest.mark.parametrize("client", ENVIRONMENTS)
-def test_an_answer_that_does_not_fit_a_clients_schema_is_asked_for_again(door: Door, client: str) -> None:
-    user = client + WITH_OUTPUT
-    for text in ('{"name": "Oslo"}', '{"name": "Oslo", "people": 717710}'):
-        door.world.model.script.add(ScriptedResponse(text=text))
-    assert told_by(user, story(door, user, Question("Which town?"))) == ["Oslo 717710"]
-    (conversation,) = door.conversations(user)
-    assert conversation.queries == 1
-    assert door.world.stores.ledger.load(user).used_day == 5
-    door.machine.wait()
-    assert any("people" in json.dumps(request.body) for request in door.world.model.requests)
+def test_an_answer_that_does_not_fit_a_clients_schema_is_asked_for_again(
+    ann: Person, script: Script, client: str
+) -> None:
+    script.says('{"name": "Oslo"}')
+    script.says(json.dumps(TOWN))
+    assert told_by(client + WITH_OUTPUT, story(ann, script, ("Which town?", False))) == ["Oslo 717710"]
+    (conversation,) = conversations(ann)
+    assert (conversation["queries"], used(ann)) == (1, 5)
 
 
-def test_every_kind_of_the_open_responses_suite(door: Door) -> None:
-    """Basic, streamed, a system message, a tool, a tool streamed, an image, several turns: as its specification says,
-    and the model was sent each part."""
-    call = {"type": "tool_use", "name": "weather", "input": {"city": "Oslo"}}
-    for content in ("Hello, my friend.", "1 2 3 4 5", "Ahoy."):
-        door.world.model.script.add(ScriptedResponse(match="turn", text=content))
-    door.world.model.script.add(*(ScriptedResponse(match="turn", content=(call,)) for _ in range(2)))
-    for content in ("One pixel.", "Alice."):
-        door.world.model.script.add(ScriptedResponse(match="turn", text=content))
-    assert told_by("openai_responses" + SUITE, story(door, "suite")) == [
-        "completed message Hello, my friend.",
-        "completed message 1 2 3 4 5",
-        "completed message Ahoy.",
-        "completed function_call",
-        "completed function_call",
-        "completed message One pixel.",
-        "completed message Alice.",
-    ]
-    assert len(door.conversations("suite")) == 7
-    assert door.world.stores.ledger.load("suite").used_day == 25, (
-        "calls that nobody answered are not charged yet"
-    )
-    sent = door.sent()
-    assert any("You are a pirate." in block for block in sent[2])
-    assert "Hello Alice!" in "".join(sent[6])
-    requests = [request.body for request in door.world.model.requests]
-    assert [sum(part["type"] == "image" for part in parts_of(body)) for body in requests].count(1) == 1
-    offered = [[tool["name"] for tool in body.get("tools", ())] for body in requests]
-    assert sum("weather" in names for names in offered) == 2
+@pytest.mark.parametrize(("client", "tool"), [("pydantic_ai", "final_result"), ("langchain", "Town")])
+def test_an_object_by_a_call_that_is_required(ann: Person, script: Script, client: str, tool: str) -> None:
+    """An answer in place of the call is no answer: the model is told once more."""
+    script.says("It is Oslo.")
+    script.asks((tool, TOWN))
+    assert told_by(client + WITH_FUNCTION, story(ann, script, ("Which town?", False))) == ["Oslo 717710"]
+    asked, again = script.requests()
+    assert "tool_choice" not in asked
+    assert "needs a call here" in json.dumps(again["messages"][-1])
 
 
-def parts_of(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [part for message in body["messages"] for part in message["content"]]
+def test_an_agent_hands_over_to_another(ann: Person, script: Script) -> None:
+    script.asks(("transfer_to_expert", {}))
+    script.says("Rain, says the expert.")
+    asked = story(ann, script, ("The weather?", True))
+    assert told_by("openai_agents" + WITH_HANDOFF, asked) == ["Rain, says the expert."]
+    assert used(ann) == 5
 
 
-def test_the_documents_programs_for_node_run_as_written(door: Door) -> None:
-    answers = ("It hides the message.", "As said.")
-    for text in answers:
-        door.world.model.script.add(ScriptedResponse(match="turn", text=text))
-    asked = story(door, "reader")
+def test_every_kind_of_the_open_responses_suite(ann: Person, script: Script) -> None:
+    """Basic, streamed, a system message, a tool, a tool streamed, an image, several turns: as its specification says.
+    Its questions have no marker, so that the offline model answers by its rules."""
+    asked = story(ann, script)
+    lines = told_by("openai_responses" + SUITE, asked)
+    assert len(lines) == 7
+    assert all(line.startswith("completed ") for line in lines), lines
+    assert len(conversations(ann)) == 7
+
+
+def test_the_documents_programs_for_node_run_as_written(ann: Person, script: Script) -> None:
+    asked = story(ann, script)
     printed = run_typescript(documented(CLIENTS, "typescript", "new OpenAI", asked))
-    assert printed.strip() == answers[0]
+    assert printed.strip()
     question = "What does a visibility timeout do?"
     messages = [
         {"id": str(n), "role": role, "parts": [{"type": "text", "text": text}]}
-        for n, (role, text) in enumerate([("user", question), ("assistant", answers[0]), ("user", "Sure?")])
+        for n, (role, text) in enumerate(
+            [
+                ("user", question),
+                ("assistant", printed.removesuffix("\n")),
+                ("user", script.question("Sure?")),
+            ]
+        )
     ]
+    script.says("As said.")
     route = documented(CLIENTS, "typescript", "export async function POST", asked)
     events = json.loads(run_typescript(route, {"messages": messages})).split("\n\n")
     said = [json.loads(event[6:]) for event in events if event.startswith("data: {")]
-    assert "".join(event["delta"] for event in said if event["type"] == "text-delta") == answers[1]
-    (conversation,) = door.conversations("reader")
-    assert conversation.queries == 2
+    assert "".join(event["delta"] for event in said if event["type"] == "text-delta") == "As said."
+    (conversation,) = conversations(ann)
+    assert conversation["queries"] == 2
+
+
+def test_refusals_through_the_front_have_openais_form(ann: Person) -> None:
+    headers = {"Authorization": f"Bearer {key_of(ann)}"}
+    for method, path, status in (
+        ("GET", "/models/assistant", 200),
+        ("GET", "/models/gpt-9", 404),
+        ("PUT", "/models", 405),
+        ("POST", "/embeddings", 404),
+        ("POST", "/chat/completions", 400),
+    ):
+        answer = httpx.request(method, f"{ann.url}/openai/v1{path}", headers=headers, timeout=60)
+        assert answer.status_code == status, answer.text
+        if status != 200:
+            assert set(answer.json()["error"]) >= {"message", "type", "param", "code"}

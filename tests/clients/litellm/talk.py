@@ -46,17 +46,25 @@ def tools(story: dict[str, Any]) -> list[str]:
     import litellm
 
     offered = [{"type": "function", "function": {"name": "weather", "parameters": CITY}}]
-    messages: list[Any] = [{"role": "user", "content": story["questions"][0]["text"]}]
-    while True:
-        said = litellm.completion(**given_by(story), messages=messages, tools=offered)
-        answer = said.choices[0].message
-        if not answer.tool_calls:
-            return [answer.content]
-        messages.append(answer.model_dump())
-        for call in answer.tool_calls:
-            city = json.loads(call.function.arguments)["city"]
-            found = f"Rain in {city}, 11 degrees."
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
+
+    def said(messages: list[Any], *, stream: bool) -> Any:
+        given = {**given_by(story), "messages": messages, "tools": offered}
+        if not stream:
+            return litellm.completion(**given).choices[0].message
+        chunks = list(litellm.completion(**given, stream=True))
+        return litellm.stream_chunk_builder(chunks, messages=messages).choices[0].message
+
+    answers: list[str] = []
+    for question in story["questions"]:
+        messages: list[Any] = [{"role": "user", "content": question["text"]}]
+        while (answer := said(messages, stream=question["stream"])).tool_calls:
+            messages.append(answer.model_dump())
+            for call in answer.tool_calls:
+                city = json.loads(call.function.arguments)["city"]
+                found = f"Rain in {city}, 11 degrees."
+                messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
+        answers.append(answer.content)
+    return answers
 
 
 def output(story: dict[str, Any]) -> list[str]:

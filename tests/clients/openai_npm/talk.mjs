@@ -42,12 +42,18 @@ const weather = ({ city }) => `Rain in ${city}, 11 degrees.`;
 
 async function openaiTools(story) {
   const client = new OpenAI({ baseURL: story.url, apiKey: story.key });
-  const run = client.chat.completions.runTools({
-    model: story.model,
-    messages: [{ role: "user", content: story.questions[0].text }],
-    tools: [{ type: "function", function: { name: "weather", parameters: CITY, parse: JSON.parse, function: weather } }],
-  });
-  return [await run.finalContent()];
+  const parameters = { name: "weather", parameters: CITY, parse: JSON.parse, function: weather };
+  const answers = [];
+  for (const { text, stream } of story.questions) {
+    const run = client.chat.completions.runTools({
+      model: story.model,
+      messages: [{ role: "user", content: text }],
+      tools: [{ type: "function", function: parameters }],
+      stream,
+    });
+    answers.push(await run.finalContent());
+  }
+  return answers;
 }
 
 async function openaiOutput(story) {
@@ -79,9 +85,12 @@ const withTools = (modelOf) => async (story) => {
   const tools = {
     weather: tool({ description: "The weather in a city.", inputSchema: jsonSchema(CITY), execute: weather }),
   };
-  const prompt = story.questions[0].text;
-  const given = { model: modelOf(story), prompt, tools, stopWhen: stepCountIs(5) };
-  return [await streamText(given).text];
+  const answers = [];
+  for (const { text, stream } of story.questions) {
+    const given = { model: modelOf(story), prompt: text, tools, stopWhen: stepCountIs(5) };
+    answers.push(await (stream ? streamText(given) : await generateText(given)).text);
+  }
+  return answers;
 };
 
 const withOutput = (modelOf) => async (story) => {

@@ -185,16 +185,24 @@ def openai_tools(story: dict[str, Any]) -> list[str]:
 
     client = OpenAI(base_url=story["url"], api_key=story["key"])
     tools: Any = [{"type": "function", "function": {"name": "weather", "parameters": CITY}}]
-    messages: list[Any] = [{"role": "user", "content": story["questions"][0]["text"]}]
-    while True:
-        said = client.chat.completions.create(model=story["model"], messages=messages, tools=tools)
-        answer = said.choices[0].message
-        if not answer.tool_calls:
-            return [answer.content or ""]
-        messages.append(answer)
-        for call in answer.tool_calls:
-            found = weather(**json.loads(call.function.arguments))
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
+
+    def said(messages: list[Any], *, stream: bool) -> Any:
+        given: Any = {"model": story["model"], "messages": messages, "tools": tools}
+        if not stream:
+            return client.chat.completions.create(**given).choices[0].message
+        with client.chat.completions.stream(**given) as streamed:
+            return streamed.get_final_completion().choices[0].message
+
+    answers: list[str] = []
+    for question in story["questions"]:
+        messages: list[Any] = [{"role": "user", "content": question["text"]}]
+        while (answer := said(messages, stream=question["stream"])).tool_calls:
+            messages.append(answer.to_dict(exclude_none=True))
+            for call in answer.tool_calls:
+                found = weather(**json.loads(call.function.arguments))
+                messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
+        answers.append(answer.content or "")
+    return answers
 
 
 def responses_tools(story: dict[str, Any]) -> list[str]:
@@ -203,19 +211,29 @@ def responses_tools(story: dict[str, Any]) -> list[str]:
 
     client = OpenAI(base_url=story["url"], api_key=story["key"])
     tools: Any = [{"type": "function", "name": "weather", "parameters": CITY, "strict": True}]
-    given: dict[str, Any] = {"model": story["model"], "tools": tools}
-    said = client.responses.create(**given, input=story["questions"][0]["text"])
-    while calls := [item for item in said.output if item.type == "function_call"]:
-        results: Any = [
-            {
-                "type": "function_call_output",
-                "call_id": call.call_id,
-                "output": weather(**json.loads(call.arguments)),
-            }
-            for call in calls
-        ]
-        said = client.responses.create(**given, input=results, previous_response_id=said.id)
-    return [said.output_text]
+
+    def said(*, stream: bool, **more: Any) -> Any:
+        given: Any = {"model": story["model"], "tools": tools, **more}
+        if not stream:
+            return client.responses.create(**given)
+        with client.responses.stream(**given) as streamed:
+            return streamed.get_final_response()
+
+    answers: list[str] = []
+    for question in story["questions"]:
+        answer = said(stream=question["stream"], input=question["text"])
+        while calls := [item for item in answer.output if item.type == "function_call"]:
+            results: Any = [
+                {
+                    "type": "function_call_output",
+                    "call_id": call.call_id,
+                    "output": weather(**json.loads(call.arguments)),
+                }
+                for call in calls
+            ]
+            answer = said(stream=question["stream"], input=results, previous_response_id=answer.id)
+        answers.append(answer.output_text)
+    return answers
 
 
 def pydantic_ai_tools(story: dict[str, Any]) -> list[str]:
@@ -226,7 +244,18 @@ def pydantic_ai_tools(story: dict[str, Any]) -> list[str]:
 
     provider = OpenAIProvider(base_url=story["url"], api_key=story["key"])
     agent = Agent(OpenAIChatModel(story["model"], provider=provider), tools=[weather])
-    return [agent.run_sync(story["questions"][0]["text"]).output]
+
+    async def talk() -> list[str]:
+        answers: list[str] = []
+        for question in story["questions"]:
+            if question["stream"]:
+                async with agent.run_stream(question["text"]) as result:
+                    answers.append("".join([text async for text in result.stream_text(delta=True)]))
+            else:
+                answers.append((await agent.run(question["text"])).output)
+        return answers
+
+    return asyncio.run(talk())
 
 
 def openai_output(story: dict[str, Any]) -> list[str]:
@@ -251,13 +280,19 @@ def responses_output(story: dict[str, Any]) -> list[str]:
 
 
 def pydantic_ai_output(story: dict[str, Any]) -> list[str]:
-    """An agent with a type for its answer: by the schema itself, as a forced tool is not taken."""
-    from pydantic_ai import Agent, NativeOutput
+    """An agent with a type for its answer, by its schema."""
+    from pydantic_ai import NativeOutput
+
+    return _pydantic_town(story, NativeOutput(Town))
+
+
+def _pydantic_town(story: dict[str, Any], output_type: Any) -> list[str]:
+    from pydantic_ai import Agent
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     provider = OpenAIProvider(base_url=story["url"], api_key=story["key"])
-    agent = Agent(OpenAIChatModel(story["model"], provider=provider), output_type=NativeOutput(Town))
+    agent = Agent(OpenAIChatModel(story["model"], provider=provider), output_type=output_type)
     town = agent.run_sync(story["questions"][0]["text"]).output
     return [f"{town.name} {town.people}"]
 
@@ -279,5 +314,7 @@ if __name__ == "__main__":
         "pydantic_ai": pydantic_ai,
         "pydantic_ai_tools": pydantic_ai_tools,
         "pydantic_ai_output": pydantic_ai_output,
+        # the default: a function that has to be called
+        "pydantic_ai_function": lambda story: _pydantic_town(story, Town),
     }
     print(json.dumps(clients[sys.argv[1]](json.load(sys.stdin))))

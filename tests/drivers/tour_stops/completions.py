@@ -154,8 +154,52 @@ def a_form(visit: Visit) -> None:
     assert json.loads(said(answer)) == {"city": "Rome"}
 
 
-@stop(COMPLETIONS, "n", "functions")
+@stop("GET /openai/v1/models/{model}")
+def a_model(visit: Visit) -> None:
+    assert visit.ask(model="small").json()["id"] == "small"
+    visit.ask(model="gpt-9", status=404)
+
+
+@stop(COMPLETIONS, "stop", "max_tokens", "max_completion_tokens")
+def a_shorter_answer(visit: Visit) -> None:
+    visit.script.says("One. END Two.")
+    answer = ask(
+        visit, user(visit.script.question()), stop=["END"], max_tokens=900, max_completion_tokens=800
+    )
+    assert said(answer) == "One. "
+    assert visit.script.requests()[-1]["max_tokens"] == 800
+
+
+@stop(COMPLETIONS, "user", "safety_identifier")
+def people_are_told_apart(visit: Visit) -> None:
+    """By a key alone: whoever has a token is one person."""
+    visit.script.says("Hello!")
+    question = user(visit.script.question())
+    first = ask(visit, question, user="ann").headers[CONVERSATION]
+    history = [question, {"role": "assistant", "content": "Hello!"}, user(visit.script.question("Again."))]
+    found = []
+    ways: list[dict[str, Any]] = [{"user": "ben"}, {"safety_identifier": "ann"}]
+    for more in ways:
+        visit.script.says("And on.")
+        found.append(ask(visit, *history, **more).headers[CONVERSATION] == first)
+    assert found[0] == (visit.by == "token")
+    assert found[1] or visit.by == "token"
+
+
+UNSERVED = {
+    "n": 2,
+    "functions": [{"name": "look"}],
+    "function_call": {"name": "look"},
+    "logprobs": True,
+    "top_logprobs": 2,
+    "modalities": ["text", "audio"],
+    "audio": {"voice": "alloy"},
+    "web_search_options": {},
+}
+
+
+@stop(COMPLETIONS, *UNSERVED)
 def what_is_not_served_is_refused_by_its_name(visit: Visit) -> None:
-    for name, value in (("n", 2), ("functions", [{"name": "look"}])):
+    for name, value in UNSERVED.items():
         refused = ask(visit, user("Hello."), status=400, **{name: value})
         assert refused.json()["error"]["message"].startswith(f"{name}: ")

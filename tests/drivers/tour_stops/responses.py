@@ -209,3 +209,33 @@ def a_response_is_cancelled(visit: Visit) -> None:
     begun = visit.client.post("/openai/v1/responses", json=body).json()
     assert visit.tools.gate(visit.script.marker).arrived.wait(60)
     assert visit.ask(response_id=begun["id"]).json()["status"] == "cancelled"
+
+
+@stop(RESPONSES, "max_output_tokens")
+def a_shorter_response(visit: Visit) -> None:
+    visit.script.says("Short.")
+    body = ask(visit, visit.script.question(), max_output_tokens=800).json()
+    assert (text_of(body), body["max_output_tokens"]) == ("Short.", 800)
+    assert visit.script.requests()[-1]["max_tokens"] == 800
+
+
+@stop(RESPONSES, "user", "safety_identifier")
+def people_are_told_apart(visit: Visit) -> None:
+    """By a key alone: whoever has a token is one person."""
+    visit.script.says("Hello!")
+    question = user(visit.script.question())
+    first = ask(visit, [question], user="ann").headers[CONVERSATION]
+    history = [question, {"role": "assistant", "content": "Hello!"}, user(visit.script.question("Again."))]
+    visit.script.says("And on.")
+    other = ask(visit, history, safety_identifier="ben").headers[CONVERSATION]
+    assert (other == first) == (visit.by == "token")
+
+
+UNSERVED = {"prompt": {"id": "pmpt_1"}, "max_tool_calls": 3, "top_logprobs": 2}
+
+
+@stop(RESPONSES, *UNSERVED)
+def what_is_not_served_is_refused_by_its_name(visit: Visit) -> None:
+    for name, value in UNSERVED.items():
+        refused = ask(visit, "Hello.", status=400, **{name: value})
+        assert refused.json()["error"]["message"].startswith(f"{name}: ")

@@ -157,7 +157,6 @@ def test_fewer_tokens_than_the_profiles_count(door: Door, field: str) -> None:
         ({"tool_choice": "auto", "stop": None, "max_tokens": None}, None),
         ({"stop": "a"}, Wanted(stop=("a",))),
         ({"max_tokens": 9, "max_completion_tokens": 7}, Wanted(7)),
-        ({"max_output_tokens": 8}, Wanted(8)),
         ({"tools": TOOLS, "tool_choice": "required"}, Wanted(must_call=True)),
         ({"tools": TOOLS, "tool_choice": FLAT}, Wanted(must_call=True, tools=("final",))),
         ({"tools": TOOLS, "tool_choice": "none"}, Wanted(tools=())),
@@ -176,7 +175,7 @@ def test_what_a_body_asks_for(body: dict[str, Any], expected: Wanted | None) -> 
         ({"stop": "\n"}, "stop: white space"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"max_completion_tokens": True}, "max_completion_tokens"),
-        ({"max_output_tokens": "9"}, "max_output_tokens"),
+        ({"max_tokens": "9"}, "max_tokens"),
         ({"tool_choice": "required"}, "tool_choice: there are no tools"),
         ({"tool_choice": "sometimes"}, "tool_choice"),
         ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "other"}}, "'other' is none of"),
@@ -208,5 +207,7 @@ def test_responses_take_the_same(door: Door) -> None:
     made = responses_of(door, key, "Oslo?", tools=flat, tool_choice=FLAT, max_output_tokens=900).json()
     assert [item["type"] for item in made["output"]] == ["function_call"]
     assert (made["tool_choice"], made["max_output_tokens"]) == (FLAT, 900)
+    refused = responses_of(door, key, "Say much.", max_output_tokens=0)
+    assert refused.json()["error"]["message"].startswith("max_output_tokens: ")
     cut = responses_of(door, key, "Say much.", max_output_tokens=3).json()
     assert (cut["status"], cut["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})

@@ -121,7 +121,8 @@ def _url_of(part: Mapping[str, Any]) -> object:
 def _sent_file(part: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """The place, media type, base64 and name of a part with a file, in both forms: a chat completion's (``image_url``,
     ``file``) and a response's (``input_image``, ``input_file``)."""
-    url, name = _url_of(part), _held(part).get("filename")
+    url = _url_of(part)
+    name = _held(part).get("filename") if part.get("type") in _FILES else None
     place = f"messages: {part.get('type')}"
     match = _DATA_URL.match(url) if isinstance(url, str) else None
     if not isinstance(url, str) or match is None:

@@ -45,12 +45,17 @@ _ALIKE: Final = (
     "stream",
     "tools",
     "tool_choice",
-    "max_output_tokens",
     "user",
     "safety_identifier",
 )
-"""Fields that a chat completion has, too, or whose like it has."""
-_NAMES: Final[Mapping[str, str]] = MappingProxyType({"messages": "input", "response_format": "text.format"})
+"""Fields that a chat completion has, too."""
+_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "messages": "input",
+        "response_format": "text.format",
+        "max_completion_tokens": "max_output_tokens",
+    }
+)
 """What a chat completion's fields are called here."""
 
 
@@ -114,7 +119,11 @@ def _completion(body: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a chat completion that say the same."""
     text = body.get("text")
     taken = {name: body[name] for name in _ALIKE if name in body}
-    return {**taken, "response_format": text.get("format") if isinstance(text, dict) else None}
+    return {
+        **taken,
+        "max_completion_tokens": body.get("max_output_tokens"),
+        "response_format": text.get("format") if isinstance(text, dict) else None,
+    }
 
 
 def _messages(sent: object) -> tuple[Sequence[InputItem], str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 MOST_STOPS: Final = 4
 STOP_CHARACTERS: Final = 200
 
-_LIMITS: Final = ("max_completion_tokens", "max_tokens", "max_output_tokens")
+_LIMITS: Final = ("max_completion_tokens", "max_tokens")
 
 
 def wanted_of(body: Mapping[str, Any]) -> Wanted | None:
