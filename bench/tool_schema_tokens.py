@@ -114,7 +114,7 @@ def main() -> None:
                 server.kill()
                 server.arguments = choice.arguments
                 server.start()
-                listed = McpClient().list_tools(choice.server, LISTING_TOKEN)
+                listed = McpClient().list_tools(choice.server, LISTING_TOKEN).tools
             tokens = tokens_of(specs_of(choice.server, listed).tools)
             later, later_dollars = deferred(tokens)
             cold, warm = dollars(sum(tokens), warm=False), dollars(sum(tokens), warm=True)

@@ -48,14 +48,13 @@ def _catalogue(project: Project) -> Catalogue:
     from dualtrack.tools.mcp.catalogue import Catalogue  # noqa: PLC0415 - extra `local`
     from dualtrack.tools.mcp.client import McpClient  # noqa: PLC0415 - extra `local`
     from dualtrack.tools.mcp.config import parse_servers  # noqa: PLC0415 - extra `local`
-    from dualtrack.tools.mcp.refresh import listing_token  # noqa: PLC0415 - extra `local`
-    from dualtrack.tools.mcp.specs import specs_of  # noqa: PLC0415 - extra `local`
+    from dualtrack.tools.mcp.refresh import server_tools  # noqa: PLC0415 - extra `local`
 
     from dualtrack_stack.settings import configured  # noqa: PLC0415 - extra `local`
 
     client = McpClient()
     servers = parse_servers(configured(project, "local", os.environ).checked().mcp_servers)
-    found = [specs_of(one, client.list_tools(one, listing_token(one, lambda _: ""))) for one in servers]
+    found = [server_tools(client, one, lambda _: "") for one in servers]
     tools = tuple(spec for content in found for spec in content.tools)
     return Catalogue("", tools, tuple(entry for content in found for entry in content.left_out))
 

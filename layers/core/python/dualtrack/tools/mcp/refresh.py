@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dualtrack.tools.mcp.config import McpServer
     from dualtrack.tools.mcp.specs import ServerListing
 
-LISTING_TOKEN: Final = "github_pat_listing_only"  # noqa: S105 - no secret: see `listing_token`
+LISTING_TOKEN: Final = "github_pat_listing_only"  # noqa: S105 - no secret: see `_listing_token`
 SERVER_SECONDS: Final = 25.0
 """For a server's listing and the check of what it lists; the requests alone have less (`client.LISTING_SECONDS`)."""
 
@@ -73,12 +73,8 @@ def refresh_catalogue(
 def _refreshed(
     cache: CacheStore, client: ListsTools, secret: Callable[[str], str], now: float, server: McpServer
 ) -> RefreshOutcome:
-    def listed() -> ServerTools:
-        listing = client.list_tools(server, listing_token(server, secret))
-        return specs_of(server, listing.tools, handshake=listing.handshake)
-
     try:
-        content = within(SERVER_SECONDS, listed, f"list-{server.name}")
+        content = within(SERVER_SECONDS, lambda: server_tools(client, server, secret), f"list-{server.name}")
     except McpFailure as failed:
         return RefreshOutcome(server.name, f"failed: {failed.failure.kind}")
     except TookTooLong:
@@ -89,7 +85,13 @@ def _refreshed(
     return RefreshOutcome(server.name, f"listed {len(content.tools)}", content.left_out, is_new)
 
 
-def listing_token(server: McpServer, secret: Callable[[str], str]) -> str | None:
+def server_tools(client: ListsTools, server: McpServer, secret: Callable[[str], str]) -> ServerTools:
+    """What a server lists, as it can be offered. Raises `McpFailure`."""
+    listing = client.list_tools(server, _listing_token(server, secret))
+    return specs_of(server, listing.tools, handshake=listing.handshake)
+
+
+def _listing_token(server: McpServer, secret: Callable[[str], str]) -> str | None:
     """The token for listing. GitHub's server lists the same tools for every well-formed token.
 
     It does not call GitHub to list them (observed with 2.1.0), so a placeholder is enough. A real classic token would
