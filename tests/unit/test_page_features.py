@@ -19,6 +19,8 @@ FEATURES: Final = {
     "The list": "conversation_list::test_the_latest_conversation_comes_first",
     "Titles": "conversation_list::test_a_title_that_the_model_makes_after_the_answer_is_shown",
     "Agents": "agents::test_a_new_conversation_begins_with_the_agent_that_was_chosen",
+    "Continue": "ends::test_an_answer_that_was_cut_off_goes_on",
+    "Declined questions": "ends::test_a_declined_question_says_so_and_is_asked_in_other_words",
     "Branches": "branches::test_a_question_is_asked_differently_and_again_with_its_files",
     "Edits": "branches::test_an_edit_that_cannot_be_sent_keeps_its_text_and_leaves_no_branch",
     "Drafts": "composer::test_each_conversation_has_its_draft_which_a_reload_keeps",
