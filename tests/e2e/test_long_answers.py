@@ -7,10 +7,12 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from dualtrack_stack.cli.client import TERMINAL
+
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
-    from tests.clients.stack_client import Person, Root
+    from tests.clients.stack_client import Person, Received, Root
     from tests.e2e.conftest import Script
 
 PIECES = 140 if LONG else 14
@@ -39,7 +41,9 @@ def test_a_long_answer_streams_to_its_end(root: Root, ann: Person, script: Scrip
     with ThreadPoolExecutor(1) as pool:
         streamed = pool.submit(complete)
         chat_id = ann.start(ours.question())["chat_id"]
-        events = ann.events(chat_id)
+        events: list[Received] = []
+        while not events or events[-1].kind not in TERMINAL:  # the server closes each stream after 90 s
+            events += ann.stream(chat_id, len(events))
         assert "".join(streamed.result()) == TEXT
     assert "".join(event.data["text"] for event in events if event.kind == "delta") == TEXT
     assert [event.data["stop"] for event in events if event.kind == "answer"] == ["complete"]
