@@ -154,7 +154,7 @@ class Admission:
         is_new = not placed.conversation_id and not (placed.past and placed.past.source)
         new = NewChat(
             identity.user,
-            prompt.message or _FILES_ALONE,
+            "" if prompt.continues else prompt.message or _FILES_ALONE,
             placed.conversation_id,
             prompt.model if is_new else "",
             prompt.files,
@@ -165,6 +165,7 @@ class Admission:
             tools=prompt.tools,
             output=prompt.output,
             echo=echo,
+            continues="any" if prompt.continues else "",
             wanted=prompt.wanted,
             is_task=prompt.is_task,
             past=placed.past,
@@ -198,7 +199,10 @@ class Admission:
             for back in range(1, min(LOOKED_UP, len(placed.imported)) + 1)
         ]
         trail = trail_of(past) if placed.is_resent else self._trail_before(chat)
-        digest = asked_digest(Exchange(prompt.message, "", files=prompt.marks))
+        said = (
+            chat.chat_id if prompt.continues else prompt.message
+        )  # nothing was said by which it could be found
+        digest = asked_digest(Exchange(said, "", files=prompt.marks))
         asked = index.asked_actions(chat, digest, Noted(scope, trail, files=prompt.marks), now)
         named = index.name_actions(chat, prompt.foreign_id, now) if prompt.foreign_id else ()
         return [*chain(*known), *asked, *named]
@@ -220,14 +224,20 @@ class Admission:
         noted = self.index.answered(chat_partition(chat.user, before)) if before else None
         return (*noted.trail, noted.own)[-TRAIL:] if noted else ()
 
-    def note(self, chat: Chat, said: str) -> None:
-        """Note the chat's exchange for requests that resend it. ``said``: all that it has answered."""
+    def note(self, chat: Chat, said: str, prompt: Prompt | None = None) -> None:
+        """Note the chat's exchange for requests that resend it. ``said``: all that it has answered; ``prompt``: of the
+        request that began it."""
         asked = self.stores.history.record(chat.user, chat.conversation_id, query_id(chat.query))
         if chat.profile == UTILITY.name or asked is None:
             return
         message = "" if asked.content == _FILES_ALONE else asked.content
         noted = self.index.asked(chat)
-        digest = Exchange(message, said, files=noted.files).digest
+        exchange = Exchange(message, said, files=noted.files)
+        if prompt and prompt.continues:
+            begun, *_ = prompt.exchanges[-1:]
+            exchange = Exchange(begun.user, begun.assistant + said, files=begun.files)
+            noted = replace(noted, trail=noted.trail[:-1], before=len(prompt.exchanges) - 1)
+        digest = exchange.digest
         is_found = not (chat.key_id and chat.payer == chat.user and ran_tools(chat))
         noted = replace(noted, own=digest[:SHORT])
         self.index.note(chat, digest, noted, self.stores.clock(), is_found=is_found)

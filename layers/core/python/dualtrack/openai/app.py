@@ -180,7 +180,7 @@ class _Answer:
     def _note(self, said: str, end: End) -> dict[str, Any]:
         admission = self.door.admission
         if end.stop != "tool_calls":  # those calls' ids name the chat
-            admission.note(self.chat, said)
+            admission.note(self.chat, said, self.prompt)
         return admission.usage(admission.now(self.chat), self.after, end.turn)
 
 

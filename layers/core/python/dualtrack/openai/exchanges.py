@@ -66,11 +66,13 @@ def is_cut(exchange: Exchange, said: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ExchangePlace:
-    """Where an exchange stands: a query of a conversation. ``trail``: the exchanges before it, oldest first."""
+    """Where an exchange stands: a query of a conversation. ``trail``: the exchanges before it, oldest first;
+    ``before``: how many those are, None for one a query (an answer that went on is one exchange of several)."""
 
     conversation_id: str
     query: int
     trail: tuple[str, ...] = ()
+    before: int | None = None
 
 
 def trail_of(exchanges: Sequence[Exchange]) -> tuple[str, ...]:
@@ -80,7 +82,8 @@ def trail_of(exchanges: Sequence[Exchange]) -> tuple[str, ...]:
 
 def is_whole(place: ExchangePlace, trail: Sequence[str]) -> bool:
     """Whether all that stands before the place was resent, as far as it is compared."""
-    return _common_end(place.trail, trail) >= min(place.query - 1, TRAIL)
+    before = place.query - 1 if place.before is None else place.before
+    return _common_end(place.trail, trail) >= min(before, TRAIL)
 
 
 def is_likely(place: ExchangePlace, exchanges: Sequence[Exchange]) -> bool:

@@ -62,6 +62,8 @@ class Prompt:
     is_task: bool = False
     """Whether it is one of the small tasks of `dualtrack.openai.utility`."""
     foreign_id: str = ""
+    continues: bool = False
+    """Whether the history ends with the answer, which is to go on: then there is no message."""
     wanted: Wanted | None = None
     """What the request asks of its answer besides; None for nothing."""
     marks: tuple[str, ...] = ()
@@ -94,11 +96,15 @@ def prompt_of(body: Mapping[str, Any]) -> Prompt:
     said = [message for message in messages if message["role"] not in _PROGRAM]
     asked, answered = _asked(said)
     results = _newest_results(_newest_calls(answered))
-    if answered and not any(call.result is not None and call.chat_id for call in results):
+    continues = bool(asked) and _is_an_answer(answered)
+    if answered and not continues and not any(call.result is not None and call.chat_id for call in results):
         raise invalid_request(
             "messages: the last one must be the user's, or the result of a call that an answer asked for."
         )
-    message, files = (_BETWEEN.join(_texts(asked)), ()) if results else _question(asked)
+    if continues:
+        message, files, asked, answered = "", (), (), ()
+    else:
+        message, files = (_BETWEEN.join(_texts(asked)), ()) if results else _question(asked)
     options = body.get("stream_options")
     return Prompt(
         model=_named(body),
@@ -111,6 +117,7 @@ def prompt_of(body: Mapping[str, Any]) -> Prompt:
         tools=declared_tools(body.get("tools"), body.get("tool_choice")),
         output=output_schema(body.get("response_format"), "response_format"),
         results=results,
+        continues=continues,
         wanted=wanted_of(body),
         marks=_marks(asked),
         person=next((value for name in _PERSON if isinstance(value := body.get(name), str) and value), ""),
@@ -139,6 +146,12 @@ def _question(asked: Sequence[ChatMessage]) -> tuple[str, tuple[File, ...]]:
     if len(files) > MAX_FILES:
         raise invalid_request(f"messages: the last one has {len(files)} files; {MAX_FILES} are taken.")
     return message, files
+
+
+def _is_an_answer(answered: Sequence[ChatMessage]) -> bool:
+    """Whether the history ends with text of an answer, and asks for nothing."""
+    last = answered[-1] if answered else {}
+    return last.get("role") == "assistant" and not last.get("tool_calls") and bool(text_of(last))
 
 
 def _newest_calls(answered: Sequence[ChatMessage]) -> Sequence[ChatMessage]:

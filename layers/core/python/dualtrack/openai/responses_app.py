@@ -182,8 +182,10 @@ class _Response:
         if not isinstance(over, End):
             return admission.usage(chat, self.after, chat.turn)
         if over.stop != "tool_calls":  # those calls' ids name the chat
-            note = admission.note if self.prompt else admission.note_late
-            note(chat, said)
+            if self.prompt:
+                admission.note(chat, said, self.prompt)
+            else:
+                admission.note_late(chat, said)
         return admission.usage(chat, self.after, over.turn)
 
     def _texts(self) -> list[str]:

@@ -48,6 +48,8 @@ class Noted:
     trail: tuple[str, ...] = ()
     own: str = ""
     files: tuple[str, ...] = ()
+    before: int | None = None
+    """How many exchanges are before it, if that is not one a query."""
 
     @property
     def stored(self) -> dict[str, str]:
@@ -63,15 +65,15 @@ class ExchangeIndex:
     client: DynamoDBClient
     table: str
 
-    def find(self, user: str, scope: str, digest: str) -> list[tuple[str, int, tuple[str, ...]]]:
-        """The newest places of an exchange in conversations of this user and scope: conversation, query, and the
-        exchanges before it."""
+    def find(self, user: str, scope: str, digest: str) -> list[tuple[str, int, tuple[str, ...], int | None]]:
+        """The newest places of an exchange in conversations of this user and scope: conversation, query, the
+        exchanges before it, and how many those are (None: one a query)."""
         prefix = f"SAID#{_hash(scope, digest)}#"
         items = query(
             self.client, self.table, f"USER#{user}", prefix=prefix, descending=True, page_size=MOST_PLACES
         )
         return [
-            (conversation_id, int(number), tuple(item["trail"].split()))
+            (conversation_id, int(number), tuple(item["trail"].split()), item.get("before"))
             for item in itertools.islice(items, MOST_PLACES)
             for conversation_id, number in [item["sk"].removeprefix(prefix).split("#")]
         ]
@@ -113,7 +115,8 @@ class ExchangeIndex:
         self, chat: Chat, name: str, query: int, digest: str, noted: Noted, until: int
     ) -> Sequence[Action]:
         entry = f"SAID#{_hash(noted.scope, digest)}#{chat.conversation_id}#{query:06d}"
-        return self._kept(chat, name, entry, until, {"trail": noted.stored["trail"]}, noted.stored)
+        before = {} if noted.before is None else {"before": noted.before}
+        return self._kept(chat, name, entry, until, {"trail": noted.stored["trail"], **before}, noted.stored)
 
     def _kept(
         self, chat: Chat, name: str, entry: str, until: int, what: Item, own: Item = _NOTHING
