@@ -45,6 +45,7 @@ def tools(story: dict[str, Any]) -> list[str]:
     """It runs what the model calls, until nothing is called."""
     import litellm
 
+    litellm.suppress_debug_info = True  # else it prints hints beside our answer
     offered = [{"type": "function", "function": {"name": "weather", "parameters": CITY}}]
 
     def said(messages: list[Any], *, stream: bool) -> Any:
