@@ -99,7 +99,13 @@ def keyring(root: Root) -> Iterator[Callable[..., httpx.Client]]:
 def _path(door: Door) -> str:
     """Of something that is not there."""
     examples = {name: form.example for name, form in FORMS.items()}
-    named = {"corpus": "nothing", "name": "nobody", "tool": "nothing", "response_id": "resp_" + "0" * 26}
+    named = {
+        "corpus": "nothing",
+        "name": "nobody",
+        "tool": "nothing",
+        "response_id": "resp_" + "0" * 26,
+        "model": "none",
+    }
     return door.path.format(**{**examples, **named})
 
 
