@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 logger = Logger()
 settings = settings_from()
 stores = open_stores(settings)
-details = ErrorDetails(settings.error_details, settings.dualtrack_provider)
+details = ErrorDetails(settings.dualtrack_provider)
 
 
 @logger.inject_lambda_context

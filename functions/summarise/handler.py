@@ -55,8 +55,9 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def _embedder() -> LocalEmbedder | None:
-    """The local model, unless searches use Voyage's."""
-    return None if secret(settings.voyage_secret) else open_local_embedder(settings.embed_function)
+    """The local model, unless searches use Voyage's. Nobody waits for a block's vectors: one call after the other: the
+    smallest accounts have ten executions for everything."""
+    return None if secret(settings.voyage_secret) else open_local_embedder(settings.embed_function, 1)
 
 
 def _count_calls(spent: SideCalls) -> None:

@@ -41,7 +41,7 @@ turns = TurnSettings(
     AgentDeployment(settings.dualtrack_model, thinking, settings.dualtrack_provider),
     summary_settings(settings),
     settings.dualtrack_max_cost,
-    ErrorDetails(settings.error_details, settings.dualtrack_provider, settings.anthropic_secret),
+    ErrorDetails(settings.dualtrack_provider, settings.anthropic_secret),
 )
 
 

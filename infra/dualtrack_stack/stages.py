@@ -36,7 +36,6 @@ class StageSettings:
     ``password_sign_in``: a client may send a user's password to Cognito, as scripts and tests do; otherwise sign-in is
     by the sign-in page or SRP.
     ``mfa_required``: every user of the pool's own needs a second factor.
-    ``error_details``: a user whose chat the model's service refused is shown its message and the setting to check.
     ``upgrade_message``: what a 402 says about getting more (``upgrade.message``), with ``{user}`` for the user's id;
     empty for the prices of plan and pack.
     ``release``, ``release_percent``, ``release_minutes``: how new chats move to a new release (docs/releases.md):
@@ -59,7 +58,6 @@ class StageSettings:
     ledger_retention_days: int
     alarms: bool
     log_level: str
-    error_details: bool
     page: bool
     empties_buckets: bool
     password_sign_in: bool

@@ -46,7 +46,6 @@ STAGE: Final = {
     "built_layers": False,  # layers for arm64 do not run here: functions find the machine's packages
     "log_retention_days": 1,
     "encrypted_transport": True,
-    "error_details": True,
     "request_rate": 1000,
     "request_burst": 1000,
     "token_hours": 1,

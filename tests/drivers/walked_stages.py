@@ -95,7 +95,7 @@ STAGE: Final[Mapping[str, dict[str, Any]]] = MappingProxyType(
         "no second factor": {"mfa_required": False, "password_sign_in": True},
         "a callback": {"callback_urls": ("http://localhost:8000/",), "token_hours": 2},
         "limits": {"request_rate": 10, "request_burst": 20, "reserved_concurrency": {"abort": 5}},
-        "logs": {"log_retention_days": 30, "log_level": "DEBUG", "error_details": True},
+        "logs": {"log_retention_days": 30, "log_level": "DEBUG"},
         "snapshots": {"snap_start": ("api",)},
         "words": {"upgrade_message": "Ask.", "ledger_retention_days": 30},
     }

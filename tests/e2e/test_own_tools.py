@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from dualtrack_stack.local.stack import LocalStack
 from dualtrack_stack.roots import LIBRARY
 
-from tests.clients.stack_client import Person, Root
+from tests.clients.stack_client import Person, Root, wait_for
 from tests.e2e.conftest import Script
 from tests.servers.provider import model_settings, serve_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 SECRET = "sk_test_0123456789"
 FILE = """
@@ -28,6 +30,8 @@ memory = 640
 TOOL = """
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import boto3
@@ -49,6 +53,19 @@ def look(context: ToolContext) -> str:
     "Looks around."
     found = [described(os.environ[name]) for name in ("TICKETS", "HISTORY_TABLE")]
     return json.dumps([dict(context.settings), os.environ["STRIPE_KEY"], CITIES, found])
+
+
+@tool
+def eat(megabytes: int) -> str:
+    "Takes memory."
+    return str(len(b"x" * (megabytes << 20)))
+
+
+@tool
+def leave() -> str:
+    "Leaves a process behind, which has left its group."
+    sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+    return str(subprocess.Popen(sleep, start_new_session=True).pid)
 """
 
 
@@ -56,7 +73,8 @@ def look(context: ToolContext) -> str:
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     profile = json.loads((LIBRARY / "profiles" / "graph.json").read_text()) | {
         "name": "desk",
-        "tools": ["look"],
+        "tools": ["look", "eat", "leave"],
+        "approval": {"allow": ["*"]},
     }
     for name, text in {
         "dualtrack.toml": FILE,
@@ -105,3 +123,29 @@ def test_a_tool_has_what_its_project_gives_it_and_no_more(told: tuple[Root, Scri
     assert configured["MemorySize"] == 640
     assert SECRET not in json.dumps(configured, default=str)
     assert "The tools' secret NOT_SET is not set: give it in the environment" in said
+
+
+def test_a_tool_has_its_functions_memory_and_leaves_nothing_behind(
+    project: Path, told: tuple[Root, Script, list[str]]
+) -> None:
+    root, script, _ = told
+    ann = Person(root.stack.url, root.stack.token("ann"))
+    script.asks(("eat", {"megabytes": 2_000}), ("eat", {"megabytes": 50}), ("leave", {}))
+    script.says("I am full.")
+    body = {"message": script.question(), "profile": "desk"}
+    chat = ann.finish(ann.http.post("/v1/chats", json=body).json()["chat_id"])
+    assert [call["is_error"] for call in chat["tool_calls"]] == [True, False, False]
+    left = int(ann.record(chat["conversation_id"], "q1-t3")["result"])
+    assert Path(f"/proc/{left}").exists() or sys.platform != "linux"
+    (project / "tools" / "desk.py").write_text(TOOL.replace("Looks around.", "Looks about."))
+    root.stack.deploy(root.stack.read())
+    ann.ask("Anything else?")
+    wait_for(lambda: has_ended(left))
+    ann.close()
+
+
+def has_ended(pid: int) -> bool:
+    listed = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return listed.stdout.strip()[:1] in ("", "Z")

@@ -93,6 +93,8 @@ BEFORE = {
         *("[ID:q1]", "[id:q1]", "[Id :q1]", "[ ID:q1]", "[\tID\n:q1]", "[\n\nID:q1]"),
         *("[I\u200bD:q1]", "[ID\u200b:q1]", "[\u200bI\u2060\u200dD\ufeff:q1]", "[I\u0332D\u0332:q1]"),
         *("［ＩＤ：q1］", "【ID:q1】", "〔ＩＤ：q1", "⟦ID∶q1", "[ІD:q1]", "[𝐈𝗗:q1]", "[ⅠⅮ:q1]"),
+        *("[Iᴅ:q1]", "[IᎠ:q1]", "[1D:q1]", "[lD:q1]", "[|D:q1]", "[ID׃q1]", "[ɪᴅ։q1]", "[ӀĐꓽq1]", "[🄸🅳:q1]"),
+        *("[١ᗪःq1]", "[🇮🇩:q1]", "[🆔:q1]", "[ÍĎ:q1]", "[\u05d5Ꮷ\u0703q1]"),
     ],
 )
 @pytest.mark.parametrize("text", ["", "text\n", "text\r\n\n", "a\u2028"])
@@ -137,6 +139,7 @@ def test_every_unicode_sign_in_an_id_line(template: str, signs: list[str]) -> No
             "中[ID:q1]",
             "a_[ID:q1]",
         ),
+        *("[LD:q1]", "[AD: 3]", "[1B: 3]", "[IO: 3]", "[2D: 3]"),
         *("[IDs: 3]", "[ID]", "[I.D:q1]", "[IDE:q1]", "(ID: 3)", "{ID: 3}"),
         *(
             '[{"id": 1}, {"id": 2}]',

@@ -19,6 +19,7 @@ from dualtrack_stack.cli.command import (
     verbose_option,
 )
 from dualtrack_stack.cli.conversation_commands import latest
+from dualtrack_stack.cli.explain_commands import told_to_its_operator
 from dualtrack_stack.cli.files import STDIN, BadFile, piped_text, read_files, read_schema
 from dualtrack_stack.cli.id_types import CONVERSATION, QUERY
 from dualtrack_stack.cli.pause_commands import how_to_go_on
@@ -209,7 +210,8 @@ def _ask(
             view.notice(OFFLINE)
         started = ask(client, view, question)
         decide = Asking(client, view) if not aside and is_terminal() else nobody
-        return started, follow(client, view, started.chat_id, to_end=as_json, decide=decide)
+        outcome = follow(client, view, started.chat_id, to_end=as_json, decide=decide)
+    return started, told_to_its_operator(target, outcome)
 
 
 def _conclude(

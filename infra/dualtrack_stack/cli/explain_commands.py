@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from dualtrack_stack.cli.client import ApiClient, RequestRefused
+from dualtrack_stack.cli.client import ApiClient, ClientError
 from dualtrack_stack.cli.command import exit_codes, json_option, print_json, report, stack_options
 from dualtrack_stack.cli.conversation_commands import columns, latest_chat
 from dualtrack_stack.cli.id_types import CHAT
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from dualtrack.answers import LineKind, Receipt, ReceiptLine, ReceiptTotals, Tokens
 
+    from dualtrack_stack.cli.talk import FollowedChat
     from dualtrack_stack.cli.target import ChosenStack, TargetOptions
 
 
@@ -55,20 +56,21 @@ def _latest(target: ChosenStack) -> str:
 
 
 def receipt_of(target: ChosenStack, chat_id: str) -> Receipt:
-    """Fetch a chat's receipt as the target's user; on a local stack also as its operator."""
-    path = f"/v1/chats/{chat_id}/receipt"
-    with target.client() as client:
-        try:
-            own: Receipt = client.call("GET", path)
-        except RequestRefused as refused:
-            if refused.code != "not_found" or not target.dev:
-                raise
-        else:
-            return own
-    operator = dev_token(target.url, OPERATOR, admin=True)
-    with ApiClient(target.url, operator.token) as client:
-        receipt: Receipt = client.call("GET", path)
-    return receipt
+    """Fetch a chat's receipt as the target's user; on a local stack, which is its user's own, as its operator."""
+    token = dev_token(target.url, OPERATOR, admin=True).token if target.dev else target.token
+    with ApiClient(target.url, token) as client:
+        return client.call("GET", f"/v1/chats/{chat_id}/receipt")
+
+
+def told_to_its_operator(target: ChosenStack, outcome: FollowedChat) -> FollowedChat:
+    """The outcome; of a chat that failed on a local stack also what its operator should know, who asks here."""
+    if not (target.dev and outcome.problem and outcome.chat and outcome.chat["status"] == "failed"):
+        return outcome
+    try:
+        text = receipt_of(target, outcome.chat_id).get("for_operator")
+    except ClientError:
+        return outcome
+    return replace(outcome, problem=f"{outcome.problem}\n{_for_operator(text)}") if text else outcome
 
 
 def text_of(receipt: Receipt, columns: int | None = None) -> Iterator[str]:
@@ -103,9 +105,13 @@ def _parts(receipt: Receipt) -> Iterator[str | _Row]:
         yield _Row("", "of which estimated", f"~{_dollars(totals['estimated_dollars'])}")
     yield from (_Row("", f"{label:<8}{text}", "") for label, text in cost_lines(receipt))
     if text := receipt.get("for_operator"):
-        yield f"For the operator: {one_line(text, 1_000)}"
+        yield _for_operator(text)
     for difference in receipt["differences"]:
         yield f"It does not add up: {one_line(difference, 200)}"
+
+
+def _for_operator(text: str) -> str:
+    return f"For the operator: {one_line(text, 1_000)}"
 
 
 def _model_of(receipt: Receipt) -> str:

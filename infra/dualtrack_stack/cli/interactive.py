@@ -26,7 +26,7 @@ from dualtrack_stack.cli.conversation_commands import (
     whole_conversation,
     whole_record,
 )
-from dualtrack_stack.cli.explain_commands import receipt_of, text_of
+from dualtrack_stack.cli.explain_commands import receipt_of, text_of, told_to_its_operator
 from dualtrack_stack.cli.files import BadFile, read_files
 from dualtrack_stack.cli.id_types import wrong_id
 from dualtrack_stack.cli.progress import OutputReader, view_on
@@ -128,7 +128,7 @@ class OpenConversation:
             self.paths.clear()
             outcome = self._follow(view)
         if outcome.problem:
-            _complain(outcome.problem)
+            _complain(told_to_its_operator(self.target, outcome).problem)
         if outcome.chat and is_cut(outcome.chat):
             click.echo("/continue lets the answer go on.")
         if isinstance(outcome.interrupted, Termination):

@@ -18,6 +18,7 @@ from dualtrack_stack.cli.command import (
     verbose_option,
 )
 from dualtrack_stack.cli.conversation_commands import latest_chat
+from dualtrack_stack.cli.explain_commands import told_to_its_operator
 from dualtrack_stack.cli.id_types import CHAT
 from dualtrack_stack.cli.pause_commands import how_to_go_on
 from dualtrack_stack.cli.target import open_target
@@ -57,6 +58,7 @@ def watch(stack: TargetOptions, chat_id: str | None, *, as_json: bool, in_full: 
             with view_on(stream, reader, progress_only=as_json) as view:
                 decide = Asking(client, view) if not as_json and is_terminal() else nobody
                 outcome = _follow(client, view, chat_id, decide, as_json=as_json)
+            outcome = told_to_its_operator(target, outcome)
         if as_json and outcome.chat is not None:
             print_json(outcome.chat)
         if outcome.problem:

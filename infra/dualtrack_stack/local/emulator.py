@@ -17,12 +17,15 @@ import os
 import re
 import secrets
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote
 
+from dualtrack_stack.local.account_state import whole
 from dualtrack_stack.local.guard import LOOPBACK, Guard, foreign, headers_of, refuse
+from dualtrack_stack.local.workers import bound
 from ministack import app as ministack
-from ministack.core import lambda_runtime, sigv4
+from ministack.core import lambda_runtime, persistence, sigv4
 from ministack.core.iam_evaluator import ResolvedCredential, is_root_access_key, resolve_credential
 from ministack.core.router import extract_access_key_id
 from ministack.services import stepfunctions, sts
@@ -217,6 +220,10 @@ def timed(execute: Task) -> Task:
     return executed
 
 
+def _state_in(folder: Path) -> None:
+    persistence.STATE_DIR = str(folder)
+
+
 def main() -> None:
     """Serve like the emulator's own command, with its settings from the environment."""
     origins, sys.argv[1:] = sys.argv[1:], []
@@ -224,6 +231,9 @@ def main() -> None:
     issued = secretly(lambda_runtime.execution_credentials, secrets.token_bytes(32))
     lambda_runtime.execution_credentials = issued  # type: ignore[bad-assignment] # no keyword is used
     stepfunctions._execute_task = timed(stepfunctions._execute_task)  # type: ignore[bad-assignment] # no keyword is used
+    bound(lambda_runtime)
+    saved = whole(ministack.save_all, _state_in, Path(os.environ["STATE_DIR"]).parent)
+    ministack.save_all = saved  # type: ignore[bad-assignment] # no keyword is used
     ministack.app = guarded(ministack.app, origins)
     ministack.main()
 

@@ -105,6 +105,7 @@ class Children:
         deadline = time.monotonic() + STOP_SECONDS
         for child in reversed(self._children):
             _await_end(child.process, deadline)
+            _await_group(child.process.pid)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.process.pid, signal.SIGKILL)
             child.process.wait()
@@ -125,18 +126,32 @@ def _await_end(process: subprocess.Popen[bytes], deadline: float) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=0.1)
             return
-        if time.monotonic() >= spawned_until:
+        now = time.monotonic()
+        if now >= spawned_until:
             for pid in _spawned_by(process.pid):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(pid, signal.SIGTERM if now < spawned_until + WORKERS_SECONDS else signal.SIGKILL)
+
+
+def _await_group(leader: int) -> None:
+    """Wait a moment for what an ended child has asked to end."""
+    deadline = time.monotonic() + WORKERS_SECONDS
+    while _spawned_by(leader) and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def _spawned_by(leader: int) -> list[int]:
     """The other processes of a child's group."""
     with contextlib.suppress(OSError):
-        listed = subprocess.run(["ps", "-A", "-o", "pid=,pgid="], capture_output=True, text=True, check=False)
-        pairs = [line.split() for line in listed.stdout.splitlines()]
-        return [int(pid) for pid, group in pairs if int(group) == leader and int(pid) != leader]
+        listed = subprocess.run(
+            ["ps", "-A", "-o", "pid=,pgid=,stat="], capture_output=True, text=True, check=False
+        )
+        rows = [line.split(maxsplit=2) for line in listed.stdout.splitlines()]
+        return [
+            int(pid)
+            for pid, group, state in rows
+            if int(group) == leader and int(pid) != leader and state[0] != "Z"
+        ]
     return []
 
 

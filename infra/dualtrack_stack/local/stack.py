@@ -21,6 +21,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from dualtrack_stack.local.account_state import OBJECTS, STATE, take_up
 from dualtrack_stack.local.credentials import Credentials
 from dualtrack_stack.local.front_config import FrontConfig
 from dualtrack_stack.local.login import login_name
@@ -29,6 +30,7 @@ from dualtrack_stack.local.private import make_private, write_private
 from dualtrack_stack.local.processes import Child, ChildDied, Children
 from dualtrack_stack.local.saved import FileStates, WatchedFolders, look
 from dualtrack_stack.local.started_with import started_with
+from dualtrack_stack.local.workers import WARM_SECONDS, account_concurrency
 from dualtrack_stack.project.model import BadProject
 from dualtrack_stack.roots import project_root
 
@@ -85,31 +87,6 @@ _EMULATED: Final = (
 )
 
 
-_STORED: Final = frozenset(
-    {
-        "apigateway",
-        "apigateway_v1",
-        "cloudformation",
-        "cloudwatch",
-        "cloudwatch_logs",
-        "cognito",
-        "dynamodb",
-        "eventbridge",
-        "iam",
-        "kms",
-        "lambda",
-        "s3",
-        "scheduler",
-        "secretsmanager",
-        "sns",
-        "sqs",
-        "ssm",
-        "stepfunctions",
-    }
-)
-"""The emulator's own names for the parts of its state that outlive a run; sessions of roles do not."""
-
-
 class CannotStart(RuntimeError):
     """The local stack cannot start; the message says why and what to do."""
 
@@ -153,10 +130,6 @@ class _Paths:
             else:
                 path.unlink(missing_ok=True)
         (self.root / "tmp").mkdir(mode=0o700)
-        for path in (self.root / "aws").glob("*.json"):
-            # The emulator saves modules that it merely imported, and loading them would be half of a second start.
-            if path.stem not in _STORED:
-                path.unlink()
 
 
 @dataclass(slots=True)
@@ -363,6 +336,8 @@ class LocalStack:
         lock = _lock(self._paths)
         try:
             self._paths.prepare(reset=self._reset)
+            if told := take_up(self._paths.root):
+                self._report(told)
             listener = self._listen()
         except BaseException:
             os.close(lock)
@@ -464,10 +439,12 @@ class LocalStack:
                 "BIND_HOST": HOST,
                 "GATEWAY_PORT": str(port),
                 "PERSIST_STATE": "1",
-                "STATE_DIR": str(root / "aws"),
+                "STATE_DIR": str(root / STATE),
                 "S3_PERSIST": "1",
-                "S3_DATA_DIR": str(root / "objects"),
+                "S3_DATA_DIR": str(root / OBJECTS),
                 "SERVICES": ",".join(_EMULATED),
+                "LAMBDA_ACCOUNT_CONCURRENCY": str(account_concurrency()),
+                "LAMBDA_WARM_TTL_SECONDS": str(WARM_SECONDS),
                 "SFTP_ENABLED": "0",
                 "IOT_MTLS_ENABLED": "0",
                 "DOCKER_HOST": f"unix://{root}/no-docker.sock",

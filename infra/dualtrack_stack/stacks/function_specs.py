@@ -110,7 +110,7 @@ _SPECS: Final = (
         seconds=TURN_SECONDS,  # for the longest call; the state ends each chat's own
         memory=640,  # a cold start of 2.2 s, half as long again on other measurements (dualtrack_stack.first_token)
         layers=("base", "arguments", "claude"),
-        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "BEDROCK_SECRET", "ERROR_DETAILS"),
+        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "BEDROCK_SECRET"),
         permissions=lambda allow: [
             # the last: that a chat which pauses is as it was read
             allow.table("chats", *CHANGE, "ConditionCheckItem"),
@@ -265,7 +265,7 @@ _SPECS: Final = (
         seconds=28,  # state Abort: 30 s
         memory=512,
         layers=("base",),
-        environment=(*MEMORY, "CREDITS_TABLE", "ERROR_DETAILS"),
+        environment=(*MEMORY, "CREDITS_TABLE"),
         permissions=lambda allow: [
             allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, *PAST),

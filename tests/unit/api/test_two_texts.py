@@ -101,21 +101,13 @@ def test_the_user_of_a_failed_chat_reads_no_advice_to_operators_and_an_administr
     api: Api, case: str
 ) -> None:
     refusal, cause, advice = CASES[case]
-    chat_id = failed(api, ErrorDetails(provider="anthropic", key_id=KEY), refusal, cause)
+    chat_id = failed(api, ErrorDetails("anthropic", KEY), refusal, cause)
     assert OPERATORS.findall(seen(api, chat_id)) == []
     assert advice not in seen(api, chat_id)
+    assert "for_operator" not in api.get(f"/v1/chats/{chat_id}/receipt")
     admin = api.of_new_user()
     receipt = admin.of(admin.user, ["admin"]).get(f"/v1/chats/{chat_id}/receipt")
     assert advice in receipt["for_operator"]
-
-
-@pytest.mark.parametrize("case", list(CASES))
-def test_where_details_are_shown_the_user_reads_them_too(api: Api, case: str) -> None:
-    """On a laptop the user is the operator."""
-    refusal, cause, advice = CASES[case]
-    chat_id = failed(api, ErrorDetails(shown=True, provider="anthropic", key_id=KEY), refusal, cause)
-    assert advice in api.get(f"/v1/chats/{chat_id}")["error"]["message"]
-    assert advice in api.get(f"/v1/chats/{chat_id}/receipt")["for_operator"]
 
 
 def test_a_chat_that_failed_for_no_reason_of_the_operators_has_no_text_for_them(api: Api) -> None:

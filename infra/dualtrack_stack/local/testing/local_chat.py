@@ -260,7 +260,7 @@ def local_chat(
         turns = TurnSettings(
             AgentDeployment(DEFAULTS.dualtrack_model, profiles=profiles, tools=specs),
             SummarySettings(DEFAULTS.dualtrack_model),
-            details=ErrorDetails(shown=True),
+            details=ErrorDetails(),
         )
         workflow = LocalWorkflow(stores, connect(script, clock), turns, toolbox, clock)
         yield LocalChat(user, conversation.conversation_id, stores, script, workflow)

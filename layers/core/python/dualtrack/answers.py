@@ -391,8 +391,7 @@ class Receipt(TypedDict):
     for_operator: NotRequired[
         Annotated[
             str,
-            "Why the chat failed, in the service's own words, and the setting to check: for "
-            "administrators, and where the stage shows it to users",
+            "Why the chat failed, in the service's own words, and the setting to check: for administrators",
         ]
     ]
 

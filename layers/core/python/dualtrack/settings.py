@@ -572,7 +572,6 @@ class Settings:
     # fields of the stage (`dualtrack_stack.stages.StageSettings`)
     token_hours: int = 1
     ledger_retention_days: int = 30
-    error_details: bool = False
     upgrade_message: str = ""
 
 

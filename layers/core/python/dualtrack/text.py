@@ -10,9 +10,14 @@ The text may be hostile and long, so every function here takes linear time: patt
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 LINE_BREAKS: Final = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 """Every character that a reader or a model may take for a line break; the same as in `str.splitlines`."""
@@ -28,26 +33,24 @@ INVISIBLE: Final = (
 ) + _FILLERS
 _GAP: Final = rf"[\s{INVISIBLE}]*+"
 
-# The characters of the marker, with their compatibility equivalents in Unicode (NFKC) and lookalikes.
+# The brackets of the marker, with their compatibility equivalents in Unicode (NFKC) and lookalikes.
 _OPEN: Final = (
     "\\[\u2045\u2329\u2772\u27e6\u27e8\u27ea\u27ec\u298b\u298d\u298f\u2997\u2e22\u2e24\u2e26\u2e55\u2e57"
     "\u3008\u300a\u300c\u300e\u3010\u3014\u3016\u3018\u301a\ufe17\ufe39\ufe3b\ufe3d\ufe3f\ufe41\ufe43\ufe47"
     "\ufe5d\uff3b\uff62"
 )
-_MATHEMATICAL: Final = 0x1D400, 0x1D6A4, 26
-"""Mathematical alphabets: A to Z repeatedly, upper and lower case in turn."""
-
-_I: Final = "Ii\u0130\u0131\u0399\u0406\u0456\u1d35\u1d62\u2071\u2110\u2111\u2139\u2148\u2160\u2170\u24be\u24d8\uff29\uff49\U0001f138"
-_D: Final = "Dd\u1d30\u1d48\u2145\u2146\u216e\u217e\u24b9\u24d3\uff24\uff44\U0001f133"
-_COLON: Final = ":\u02d0\u02f8\u2236\ua789\ufe13\ufe55\uff1a"
-
-
-def _letter(plain: str, letter: str) -> str:
-    start, end, step = _MATHEMATICAL
-    return plain + "".join(map(chr, range(start + ord(letter) - ord("A"), end, step)))
+_LOOKALIKES: Final[Mapping[str, str]] = json.loads(
+    Path(__file__).with_name("lookalikes.json").read_text(encoding="utf-8")
+)
+"""All characters that look like I, D and a colon (tests/drivers/lookalikes.py)."""
+_ID_SIGN: Final = "\U0001f194"
 
 
-_ID: Final = rf"{_GAP}[{_letter(_I, 'I')}]{_GAP}[{_letter(_D, 'D')}]{_GAP}[{_COLON}]"
+def _any_of(letter: str) -> str:
+    return f"[{re.escape(_LOOKALIKES[letter])}]"
+
+
+_ID: Final = rf"(?:{_GAP}{_any_of('I')}{_GAP}{_any_of('D')}|{_GAP}{_ID_SIGN}){_GAP}{_any_of(':')}"
 
 # What may come before the marker at the start of a line: anything but letters and digits, except the number of a
 # list item. (So quote and list marks, indentation, brackets, and invisible characters.)

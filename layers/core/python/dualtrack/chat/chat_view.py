@@ -103,9 +103,8 @@ def answered_offline(chat: Chat) -> bool:
 
 
 def operator_text(chat: Chat, *, is_admin: bool) -> str:
-    """What an operator should know about a failed chat; its user sees it only where the stage has shown it to them."""
-    text = (chat.error or {}).get("operator", "")
-    return text if is_admin or text == (chat.error or {}).get("message") else ""
+    """What an operator should know about a failed chat; it names settings, so its user never sees it."""
+    return (chat.error or {}).get("operator", "") if is_admin else ""
 
 
 def _response(chat: Chat, records: tuple[Record, ...]) -> str | None:

@@ -467,7 +467,7 @@ def failure_of(cause: JsonObject | None, details: ErrorDetails = _NO_DETAILS) ->
     if "ModelUnavailable" in text:
         return ChatFailure("unavailable", *unreachable(said_by(cause), details))
     if "MissingKey" in text:
-        return ChatFailure("unavailable", *without_key(said_by(cause), details))
+        return ChatFailure("unavailable", *without_key(said_by(cause)))
     if "Timeout" in text or "TIMED_OUT" in text or "timed out" in text:
         return TIMED_OUT
     return ChatFailure("internal", "The chat could not be finished. Nothing was charged.")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import ToolStores
 
 _READ_SECONDS: Final = 5.0
-_EMBED_SECONDS: Final = 12.0
+_EMBED_SECONDS: Final = 20.0
 
 
 def regroup(stores: ToolStores, chat: Chat, embedder: Callable[[], LocalEmbedder | None]) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class TurnSettings:
     """What the deployment sets for turns. ``summaries``: its model is empty for that of the turn; ``max_cost``: the
-    cost cap in dollars a chat, 0 for none; ``details``: which parts of a refusal the user sees."""
+    cost cap in dollars a chat, 0 for none; ``details``: what the operator's text of a refusal names."""
 
     deployed: AgentDeployment
     summaries: SummarySettings = field(default_factory=SummarySettings)

@@ -77,10 +77,11 @@ class LocalEmbedder:
         return _vectors(payload, len(texts))
 
 
-def open_local_embedder(function: str) -> LocalEmbedder | None:
-    """The embedder, with the calling function's role; None if no function is named."""
+def open_local_embedder(function: str, at_once: int = _CALLS_AT_ONCE) -> LocalEmbedder | None:
+    """The embedder, with the calling function's role; None if no function is named. ``at_once``: its calls at a time,
+    each of which is an execution of the account's."""
     client: Any = LazyClient("lambda")
-    return LocalEmbedder(client, function) if function else None
+    return LocalEmbedder(client, function, slots=asyncio.Semaphore(at_once)) if function else None
 
 
 def _vectors(payload: Any, most: int) -> list[bytes]:

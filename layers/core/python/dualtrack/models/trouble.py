@@ -1,9 +1,8 @@
 """The messages of a chat that failed because the model's service refused a request or did not answer. Pure.
 
-Each has two texts. The user's says what happened, and names no key, account, address or setting. The operator's has the
-service's own words and the setting to check: administrators read it in the chat's receipt, and it is in the log of
-`turn` and `abort`. A stage that shows details (``ERROR_DETAILS=on``: the laptop and staging, not prod) shows it to its
-users as well, in place of theirs.
+Each has two texts, on every stage. The user's says what happened, and names no key, account, address or setting. The
+operator's has the service's own words and the setting to check: administrators read it in the chat's receipt, and it is
+in the log of `turn` and `abort`.
 """
 
 from __future__ import annotations
@@ -38,9 +37,8 @@ _SECRET: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ErrorDetails:
-    """Whether details are ``shown``, and what they name: the ``provider`` and the parameter with its key."""
+    """What the operator's text names: the ``provider`` and the parameter with its key."""
 
-    shown: bool = False
     provider: str = ""
     key_id: str = ""
 
@@ -64,7 +62,7 @@ def refusal(error: ModelRefused, details: ErrorDetails) -> tuple[str, str, str]:
         f"The model's service refused the request: “{error.said}” ({named(error)})."
         f" Look at {_setting(error, details)}. {FREE}"
     )
-    return "unavailable" if is_operators else "internal", operators if details.shown else users, operators
+    return "unavailable" if is_operators else "internal", users, operators
 
 
 def named(error: ModelRefused) -> str:
@@ -79,13 +77,12 @@ def unreachable(said: str, details: ErrorDetails) -> tuple[str, str]:
         return NOT_REACHED, ""
     address = "BEDROCK_BASE_URL" if details.provider == BEDROCK else "ANTHROPIC_BASE_URL"
     operators = f"The model's service could not be reached: {own_words(said)} Look at {address}. {FREE}"
-    return operators if details.shown else NOT_REACHED, operators
+    return NOT_REACHED, operators
 
 
-def without_key(said: str, details: ErrorDetails) -> tuple[str, str]:
+def without_key(said: str) -> tuple[str, str]:
     """The same for a chat whose function found no key. ``said`` names it and the command that sets it, if known."""
-    operators = f"{own_words(said)} {FREE}" if said else ""
-    return operators if said and details.shown else NOT_SERVED, operators
+    return NOT_SERVED, f"{own_words(said)} {FREE}" if said else ""
 
 
 def _setting(error: ModelRefused, details: ErrorDetails) -> str:
