@@ -43,7 +43,12 @@ def ends(root: Path, text: str, broken: str = "") -> None:
             if state is not None and name != broken:
                 put(folders[-1] / f"{name}.json", f"{state}")
 
-    services = {"dynamodb": lambda: text, "sqs": lambda: text, "sns": lambda: None, "athena": lambda: text}
+    services: dict[str, Callable[[], object]] = {
+        "dynamodb": lambda: text,
+        "sqs": lambda: text,
+        "sns": lambda: None,
+        "athena": lambda: text,
+    }
     whole(save_all, folders.append, root)(services)
 
 
