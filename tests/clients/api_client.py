@@ -171,6 +171,11 @@ class Api:
     key: str = ""
     end_user: str | None = None
 
+    @property
+    def dynamodb(self) -> Any:
+        """The function's client, with its role's rights."""
+        return self.module.stores.chats.client  # type: ignore[attr-defined]
+
     def of(self, user: str, groups: Any = None) -> Api:
         """The same function, called by another user."""
         return Api(self.world, self.module, user, groups)

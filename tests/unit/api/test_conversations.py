@@ -270,6 +270,7 @@ def test_both_tracks_show_the_same_queries_whole_and_short(api: Api) -> None:
         "input": {"query": "x"},
         "is_error": False,
         "seconds": call["seconds"],
+        "status": "done",
         "turn": 1,
     }
     assert full[4]["stop"] == "complete"
@@ -365,7 +366,7 @@ def test_a_poll_of_a_chat_reads_only_one_body(api: Api) -> None:
     chat = ask_with_tools(api, "Many results.", calls=6)
     reads: list[str] = []
     stores = api.world.stores
-    events = {stores.chats.client: ("GetItem", "BatchGetItem"), stores.bodies.s3: ("GetObject",)}
+    events = {api.dynamodb: ("GetItem", "BatchGetItem"), stores.bodies.s3: ("GetObject",)}
     for client, names in events.items():
         for name in names:
             client.meta.events.register(
@@ -583,7 +584,7 @@ def test_an_answered_chat_is_closed_before_it_is_deleted(api: Api) -> None:
 
 def _dies_at(name: str, api: Api, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """The deletion's process dies at this request."""
-    client = api.world.stores.chats.client if name != "delete_objects" else api.world.stores.bodies.s3
+    client = api.dynamodb if name != "delete_objects" else api.world.stores.bodies.s3
 
     class Died(BaseException):
         pass

@@ -184,7 +184,7 @@ def test_a_fork_writes_the_same_amount_whatever_it_shares(api: Api, queries: int
     now = iso(api.world.clock())
     parent = Conversation(api.user, new_conversation_id(), "Long", "assistant", now, now, now, queries)
     api.world.stores.conversations.create(parent)
-    history, dynamodb = api.world.stores.history, api.world.stores.chats.client
+    history, dynamodb = api.world.stores.history, api.dynamodb
     for number in range(1, queries + 1):
         query = TrackBlock(f"q{number}", "user", "What?", now)
         answered = TrackBlock(f"q{number}-r-sum", "assistant", "Yes.", now, f"q{number}-r")
@@ -287,7 +287,7 @@ def test_a_fork_is_read_with_as_many_requests_as_its_parent(api: Api) -> None:
         def count(model: Any, sent: Counter[str] = sent, **_: Any) -> None:
             sent[model.name] += 1
 
-        events = api.world.stores.chats.client.meta.events
+        events = api.dynamodb.meta.events
         events.register("before-call.dynamodb", count, unique_id="reads")
         try:
             records(api, conversation_id, "summarised")

@@ -578,7 +578,7 @@ def swept(api: Api) -> None:
     """Sweeps until every deletion is done."""
     for _ in range(6):
         api.world.clock.now += WRITERS_SECONDS + 1
-        sweep_deletions(api.module.stores, api.module.executions, api.module.user_pool, 60)
+        sweep_deletions(api.world.stores, api.module.executions, api.module.user_pool, 60)
 
 
 def naming(api: Api, *texts: str) -> list[Any]:

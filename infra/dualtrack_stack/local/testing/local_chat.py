@@ -22,6 +22,7 @@ from dualtrack.ids import new_conversation_id
 from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.trouble import ErrorDetails
 from dualtrack.output_schema import refused_schema
+from dualtrack.profiles import all_profiles
 from dualtrack.requests import chat_ref
 from dualtrack.settings import DEFAULTS
 from dualtrack.storage.conversations import Conversation, list_position
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from dualtrack.frozen import JsonObject
     from dualtrack.memory.records import Record
+    from dualtrack.profiles import Profile
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
@@ -249,6 +251,7 @@ def local_chat(
     script, clock = ItemsScript(model), JumpingClock()
     own, profiles = {**tools_at(root), **given}, {agent.name: agent}
     with (
+        _offered(agent),
         stores_in_memory(clock) as stores,
         closing(Toolbox(own, {**settings_at(root), **settings}, stores, profiles)) as toolbox,
     ):
@@ -267,6 +270,19 @@ def local_chat(
     if script.left and not script.problem:
         rest = ", ".join(map(shown, script.left))
         raise ScriptError(f"The model was not called again, and the script goes on: {rest}")
+
+
+@contextmanager
+def _offered(agent: Profile) -> Iterator[None]:
+    """The profile among the library's: admission asks it for the time and the cost of a call."""
+    known = all_profiles()
+    before = dict(known)
+    known[agent.name] = agent
+    try:
+        yield
+    finally:
+        known.clear()
+        known.update(before)
 
 
 def _give(stores: Stores, user: str, amount: int) -> None:
