@@ -374,7 +374,6 @@ def test_files_share_a_limit_of_4_mb(api: Api) -> None:
     "files",
     [
         [attached("image/png", PNG)] * 6,
-        [attached("image/jpeg", PNG)],
         [attached("image/webp", b"RIFF\0\0\0\0WAVEfmt ")],
         [attached("application/pdf", b"<html>")],
         [attached("image/svg+xml", b"<svg/>")],

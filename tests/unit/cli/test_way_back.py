@@ -37,8 +37,22 @@ RECORDS: list[dict[str, Any]] = [
 ]
 TOOLS = {
     "tools": [
-        {"name": "search", "description": "Finds.", "input_schema": {}, "price": 10, "kind": "documentation"},
-        {"name": "look", "description": "Looks.", "input_schema": {}, "price": 2, "kind": "tool"},
+        {
+            "name": "search",
+            "description": "Finds.",
+            "input_schema": {},
+            "price": 10,
+            "kind": "documentation",
+            "effect": "reads",
+        },
+        {
+            "name": "look",
+            "description": "Looks.",
+            "input_schema": {},
+            "price": 2,
+            "kind": "tool",
+            "effect": "changes",
+        },
     ],
     "profiles": [
         {"name": "assistant", "description": "Helps.", "max_turns": 15, "tools": ["search", "look"]},
@@ -250,9 +264,9 @@ class TestTools:
         result = run(script(), "tools")
         assert result.exit_code == 0
         assert result.stdout.splitlines()[:3] == [
-            "tool    credits  what for",
-            "search       10  Finds.",
-            "look          2  Looks.",
+            "tool    credits  effect    what for",
+            "search       10  reads     Finds.",
+            "look          2  changes   Looks.",
         ]
         assert "graph  at most 10 turns" in result.stdout
 

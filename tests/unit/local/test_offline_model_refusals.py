@@ -135,7 +135,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "top_p": (request(top_p=0.5), "top_p: Extra inputs"),
     "top_k": (request(top_k=5), "top_k: Extra inputs"),
     "unknown field": (request(verbose=True), "verbose: Extra inputs"),
-    "what dualtrack never sends": (request(stop_sequences=["END"]), "stop_sequences: Extra inputs"),
+    "what dualtrack never sends": (request(top_k=1), "top_k: Extra inputs"),
     "a system message": (request(user(text()), {"role": "system", "content": "x"}), "messages.1"),
     "a source that dualtrack never sends": (
         request(user({"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}})),

@@ -535,7 +535,7 @@ def test_a_heavy_import_is_named_with_its_package(tmp_path: Path) -> None:
 
     module: ModuleReport = {
         "path": "tools/a.py",
-        "tools": [{}],
+        "tools": [{"note": ""}],
         "printed": "",
         "seconds": 2.34,
         "problem": "",

@@ -200,7 +200,7 @@ class LocalChat:
             text=shown_to_user["response"] or "",
             status=chat.status,
             stop=chat.stop,
-            error=(chat.error or {}).get("message", ""),
+            error=" ".join((chat.error or {}).get(part, "") for part in ("message", "operator")).strip(),
             calls=tuple(self._call(record) for record in records if record.call),
             credits=chat.credits_used,
             sent=tuple(sent),
@@ -274,15 +274,17 @@ def local_chat(
 
 @contextmanager
 def _offered(agent: Profile) -> Iterator[None]:
-    """The profile among the library's: admission asks it for the time and the cost of a call."""
+    """The profile among the library's, if they have none of its name: admission asks it for the time of a call. Its
+    tools are those of the chat's own deployment."""
     known = all_profiles()
-    before = dict(known)
-    known[agent.name] = agent
+    is_new = agent.name not in known
+    if is_new:
+        known[agent.name] = replace(agent, tools=())
     try:
         yield
     finally:
-        known.clear()
-        known.update(before)
+        if is_new:
+            known.pop(agent.name, None)
 
 
 def _give(stores: Stores, user: str, amount: int) -> None:

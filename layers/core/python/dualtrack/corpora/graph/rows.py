@@ -83,7 +83,7 @@ def rows_of(name: str, data: bytes) -> Iterator[Row]:
     wrong = not_text(data)
     if wrong:
         raise FileRefused(f"cannot be read: {wrong}")
-    text = data.decode()
+    text = data.decode("utf-8-sig")
     return _json_rows(text) if name.lower().endswith(".json") else _csv_rows(text)
 
 

@@ -130,7 +130,7 @@ def _decoded(data: bytes) -> str:
     if b"\x00" in data:
         raise DocumentRefused("is not a text file")
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DocumentRefused(f"is not UTF-8 (byte {error.start + 1}): save it in that encoding") from error
 
