@@ -21,7 +21,7 @@ const STOPS = {
   max_cost: "The chat reached its cost limit; the answer uses what was found so far.",
   timeout: "The chat ran out of time; the answer uses what was found so far.",
   refusal:
-    "The model's service declined to answer. This question is left out of what the model reads from now on, so you can go on.",
+    "The model's service declined to answer. The model no longer reads this question, so you can go on.",
   other: "The model stopped before its end; this is what it had written.",
   invalid_output: "The answer does not fit the schema that was asked for.",
 };
@@ -92,7 +92,20 @@ export class ExchangeView {
     if (changed("status", "turns", "calls", "shortage", "turnCount")) this.#drawSteps(before);
     if (changed("pause")) this.#drawPause();
     if (changed("status", "turns", "response")) this.#drawAnswer();
-    if (changed("status", "sources", "memory", "stop", "category", "leftOut", "error", "credits", "responseId", "response"))
+    if (
+      changed(
+        "status",
+        "sources",
+        "memory",
+        "stop",
+        "category",
+        "leftOut",
+        "error",
+        "credits",
+        "responseId",
+        "response",
+      )
+    )
       this.#drawFoot();
     this.#trouble.hidden = !exchange.trouble || !isOpen(exchange);
     this.#trouble.textContent = exchange.trouble;
@@ -256,7 +269,10 @@ export class ExchangeView {
       parts.push(action("Ask in other words", { "data-rephrase": this.#exchange.messageId }));
     if (leftOut && stop !== "refusal")
       parts.push(
-        verdict("", `What question ${leftOut.slice(1)} had found was left out, so that the service answers again.`),
+        verdict(
+          "",
+          `What question ${leftOut.slice(1)} had found was left out, so that the service answers again.`,
+        ),
       );
     if (sources.length > 0) parts.push(sourceList(sources));
     parts.push(this.#figures());

@@ -101,7 +101,7 @@ def start_chat(
     credits (`dualtrack_stack.stages.StageSettings`); ``held`` is called with the account once the chat is admitted;
     ``payable`` once nothing speaks against it any more, before anything is written; ``noted``: what is written with it.
     """
-    begun, payable = int(stores.clock()), _once(payable)
+    begun, payable = stores.clock(), _once(payable)
     for _ in range(_TRIES):
         try:
             admission = _admission(stores, new, repeat, costs, begun)
@@ -161,7 +161,7 @@ class _Admission:
 
     new: NewChat
     repeat: Repeat | None
-    begun: int
+    begun: float
     """When the request came, in epoch seconds."""
     now: float
     base: Conversation | None
@@ -271,7 +271,7 @@ def _tell(stores: AdmissionStores, chat: Chat, refused: HoldRefusal, now: float)
 
 
 def _admission(
-    stores: AdmissionStores, new: NewChat, repeat: Repeat | None, costs: CostSettings, begun: int
+    stores: AdmissionStores, new: NewChat, repeat: Repeat | None, costs: CostSettings, begun: float
 ) -> _Admission:
     """Reads alone. Raises 400, 404, 409."""
     base, now = base_of(stores, new), stores.clock()
@@ -387,13 +387,13 @@ def _lease(stores: AdmissionStores, admission: _Admission) -> Sequence[Action]:
 
 
 def _repeat_actions(stores: AdmissionStores, chat: Chat, admission: _Admission) -> list[Action]:
-    repeat, now = admission.repeat, int(admission.now)
+    repeat, now = admission.repeat, admission.now
     if repeat is None:
         return []
     first = FirstRequest(chat.chat_id, repeat.fingerprint)
-    replaces = admission.begun + IDEMPOTENCY_SECONDS if repeat.is_first else 0
+    since = admission.begun if repeat.is_first else None
     return [
         stores.requests.remember_action(
-            chat.user, repeat.key, first, now, now + IDEMPOTENCY_SECONDS, replaces=replaces
+            chat.user, repeat.key, first, now, int(now) + IDEMPOTENCY_SECONDS, since=since
         )
     ]

@@ -49,13 +49,16 @@ class ApiRequests:
         return decode(FirstRequest, item)
 
     def remember_action(
-        self, user: str, key: str, first: FirstRequest, now: int, until: int, *, replaces: int = 0
+        self, user: str, key: str, first: FirstRequest, now: float, until: int, *, since: float | None = None
     ) -> Action:
-        """Remember the key ``until`` then, on condition that no other chat is remembered for it; ``replaces``: that
-        none is which was to be remembered longer than that."""
-        item = {**_key(user, key), **encode(first), "ttl": until}
-        free = "attribute_not_exists(pk) OR #ttl <= :now"
-        return put(REPEAT, self.table, item, free, {":now": replaces or now}, {"#ttl": "ttl"})
+        """Remember the key ``until`` then, on condition that no other chat is remembered for it; ``since``: that none
+        is which was admitted after that moment."""
+        item = {**_key(user, key), **encode(first), "ttl": until, "at_ms": int(now * 1000)}
+        if since is None:
+            free = "attribute_not_exists(pk) OR #ttl <= :now"
+            return put(REPEAT, self.table, item, free, {":now": int(now)}, {"#ttl": "ttl"})
+        free = "attribute_not_exists(at_ms) OR at_ms <= :since"
+        return put(REPEAT, self.table, item, free, {":since": int(since * 1000)})
 
     def forget(self, user: str, key: str, chat_id: str) -> None:
         """Forget the key if this is its chat, so that it can make another one."""
