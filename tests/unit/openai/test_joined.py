@@ -166,12 +166,13 @@ def test_an_answer_that_another_is_reading_is_not_cancelled(door: Door) -> None:
     door.world.model.script.add(slow, slow)
     body: Mapping[str, Any] = {"model": "assistant", "messages": [user("Count.")], "stream": True}
     with door.open(key, body) as mine, door.open(key, body) as others:
-        lines = mine.iter_lines()
-        next(line for line in lines if '"content":"One' in line)
+        lines, theirs = mine.iter_lines(), others.iter_lines()
+        for begun in (lines, theirs):
+            next(line for line in begun if '"content":"One' in line)
         answers(door, "Good.")
         left = door.post(key, [user("Count."), {"role": "assistant", "content": "One"}, user("Enough.")])
         assert text_of(left) == "Good."
-        for stream, rest in ((mine, lines), (others, others.iter_lines())):
+        for stream, rest in ((mine, lines), (others, theirs)):
             text = "\n".join(rest)
             assert '"finish_reason":"stop"' in text, stream.headers[NAMED]
             assert conversation_of(left) != stream.headers[NAMED]
