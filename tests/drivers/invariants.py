@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import Counter
 from functools import reduce
@@ -21,13 +22,14 @@ from dualtrack.memory.conversation_words import unpacked, words_of_query
 from dualtrack.memory.digests import DIGEST_LIMIT
 from dualtrack.memory.records import QueryTrack
 from dualtrack.models.cost_cap import side_nanodollars
-from dualtrack.models.failures import FAILURES
+from dualtrack.models.failures import CALLERS, FAILURES
 from dualtrack.output_check import written_json
 from dualtrack.storage.bodies import partition
 from dualtrack.storage.chats import turn_key
 from dualtrack.storage.dynamo import query
 from dualtrack.storage.event_log import unpack
 from dualtrack.text import strip_echoes
+from dualtrack.tools.conversation.reading import made_now
 
 from tests.drivers.local_vectors import LocalVectors
 
@@ -214,10 +216,19 @@ def digest_faults(stores: Stores, chat: Chat) -> list[str]:
 
 def index_faults(stores: Stores, chat: Chat) -> list[str]:
     """What is wrong with the search indexes after a chat has ended: each query's records are in the conversation's, and
-    each query has all its vectors or none; the words of its question and answer are in that of all conversations."""
+    each query has all its vectors or none; the words of its question and answer are in that of all conversations.
+
+    Imported queries, which no chat has ended, are left to the next search, and are not in that of all conversations.
+    """
     user, conversation_id, stores = chat.user, chat.conversation_id, stores.across(chat.ancestry)
     indexed, _ = stores.search_index.words(user, conversation_id, chat.query + 1)
-    there = {passage.record_id for index in indexed.values() for passage in index.passages}
+    imported = [
+        number
+        for number in range(1, chat.query + 1)
+        if not stores.history.chat_of_query(user, conversation_id, number)
+    ]
+    made = dict(made_now(stores, user, conversation_id, [n for n in imported if n not in indexed], math.inf))
+    there = {passage.record_id for index in (indexed | made).values() for passage in index.passages}
     missing = [
         record_id
         for number in range(1, chat.query + 1 if is_searched(chat) else 1)
@@ -229,7 +240,7 @@ def index_faults(stores: Stores, chat: Chat) -> list[str]:
     known = unpacked(words).keys() if words else set()
     for number in range(1, chat.query + 1):
         records = stores.history.query_records(user, conversation_id, number)
-        if not known >= {*words_of_query(records, QueryTrack(number, ()))}:
+        if number not in imported and not known >= {*words_of_query(records, QueryTrack(number, ()))}:
             wrong.append(f"words of q{number} by which no search finds the conversation")
     vectors = stores.search_index.vectors(
         user, conversation_id, LocalVectors.model, 0, chat.query + 1
@@ -494,7 +505,7 @@ def _receipt(stores: Stores, chat: Chat, events: Sequence[StoredEvent]) -> Itera
         for event, after in itertools.pairwise([*of_calls, None])
         if event and event.event == "turn" and (after is None or after.event != "retrying")
     )
-    if chat.error and chat.error["code"] == "model_busy":  # the last call was refused as well
+    if _last_call_was_refused(chat, events):
         announced -= Counter([chat.turn + 1])
     waits = Counter(event.data["turn"] for event in events if event.event == "retrying")
     # a call that broke off as overloaded after its first byte is both a call and a wait
@@ -506,6 +517,16 @@ def _receipt(stores: Stores, chat: Chat, events: Sequence[StoredEvent]) -> Itera
     prompt = sum(chat.usage.get(f"{kind}_tokens", 0) for kind in ("input", "cache_read", "cache_write"))
     if chat.heard and chat.heard.turn > chat.turn and chat.heard.usage.tokens and not prompt:
         yield f"a call was cut after its first byte, and its prompt is not counted: {chat.heard}, {chat.spent}"
+
+
+def _last_call_was_refused(chat: Chat, events: Sequence[StoredEvent]) -> bool:
+    """Whether the service has refused the call by which the chat has failed, before a first byte: that has cost nothing,
+    and is not in the receipt."""
+    tries = sum(event.event == "turn" and event.data["turn"] == chat.turn + 1 for event in events)
+    if chat.error is None or (chat.heard and chat.heard.usage_of(chat.turn + 1, tries)):
+        return False
+    is_told = chat.error.get("operator", "").startswith("The model's service refused the request: ")
+    return chat.error["code"] in ("model_busy", CALLERS) or is_told
 
 
 def _leftovers(stores: Stores, chat: Chat) -> Iterator[str]:

@@ -233,6 +233,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "cut": lambda content: text.cut(content, 1_000, "…"),
         "preview": text.preview,
         "clean": text.clean,
+        "readable": text.readable,
         "estimate_tokens": text.estimate_tokens,
         "cautious_tokens": text.cautious_tokens,
         "within_tokens": lambda content: text.within_tokens(content, len(content) // 5),

@@ -28,7 +28,8 @@ _THING = r"(?:the )?(?P<{}>[^\s?!,;][^?!,;\n]{{0,200}}?)"
 
 
 def _pattern(text: str, *things: str) -> re.Pattern[str]:
-    """``…`` stands for the name of a thing, in order of ``things``."""
+    """``…`` stands for the name of a thing, in order of ``things``. Where another one follows, it is atomic: else each end
+    of the first is tried with each of the second."""
     for thing in things:
         text = text.replace("…", _THING.format(thing), 1)
     return re.compile(text + _END, re.IGNORECASE)
@@ -39,8 +40,8 @@ _SAMPLES = (
     ("list_related_by_name", _pattern(r"\blist (?P<target_label>\w+) (?:are )?in …", "name")),
     ("get_node_connections", _pattern(r"\bwhat is connected to …", "name")),
     ("count_breakdown", _pattern(r"\bbreakdown of …", "name")),
-    ("find_path", _pattern(r"\bpath from … to …", "from", "to")),
-    ("find_path", _pattern(r"\bhow is … connected (?:with|to) …", "from", "to")),
+    ("find_path", _pattern(r"\bpath from (?>… to )…", "from", "to")),
+    ("find_path", _pattern(r"\bhow is (?>… connected (?:with|to) )…", "from", "to")),
     (
         "count_by_category",
         _pattern(r"\bhow many (?P<target_label>\w+) are there per (?P<scope>location|system) category"),

@@ -73,7 +73,8 @@ _LINE_TO_LOOK_AT: Final = re.compile(rf"[{LINE_BREAKS}](?={_BLANKS}{_HIDDEN}(?:\
 
 def neutralise(text: str) -> str:
     """Replace what looks like the start of an id line by ``[ ID:``, so that it is text and not an id."""
-    return _FORGED.sub(r"\1[ ID:", text)
+    # a function, since for a template `re` hashes the whole pattern in each call
+    return _FORGED.sub(lambda forged: f"{forged[1]}[ ID:", text)
 
 
 def one_line(text: str) -> str:
