@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.pay_calls import never_ran, price_of_free
+from dualtrack.models.wanted import Wanted
 from dualtrack.profiles import DEFAULT_PROFILE, all_profiles, profile_named
 
 from tests.drivers.crash_world import (
@@ -145,6 +146,7 @@ SCENARIOS: Final = (
     Scenario("scheduled", scheduled=True, told="at once"),
     Scenario("an imported history", keyed=True, imports=3, files=(TEXT_FILE,)),
     Scenario("an imported history behind a fork", keyed=True, imports=2, earlier=4, by_api_key=True),
+    Scenario("asked as OpenAI's clients do", rounds=((NOTE,),), charged=8, wanted=Wanted(500, ("§",))),
     Scenario("titled by the model, by an API key", by_api_key=True, titled="by the model"),
     Scenario("renamed while the model writes its title, before a follow-up", titled="by the user meanwhile", follow_up="after"),
     Scenario("searched in a fork that must fold", earlier=30, forked=True, rounds=((SEARCH,),), charged=7, always_asks=True),

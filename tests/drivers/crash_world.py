@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from dualtrack.models.turn import ToolCall
+    from dualtrack.models.wanted import Wanted
     from dualtrack.tools.running import Running
 
     from tests.drivers.faults import Fault
@@ -266,6 +267,9 @@ class Scenario:
 
     tools: tuple[Mapping[str, Any], ...] = ()
     """Those that the client of every query runs."""
+
+    wanted: Wanted | None = None
+    """What the client of every query asks of the answer."""
 
     told: Literal["", "at once", "in the end"] = ""
     """Two webhooks are told of every end and pause; "in the end": the first takes no message at once."""
@@ -868,7 +872,8 @@ class World:
         if chat.status != "running":
             return
         stores, turn = self.look(), chat.turn + 1
-        stores.chats.hear(chat, Heard(turn, tries, MODEL, usage=Usage(PROMPT)))
+        heard = Heard(turn, tries, MODEL, usage=Usage(PROMPT)).behind(chat.heard)
+        stores.chats.hear(chat, heard)
         events = [turn_begins(turn, 15, final=False), delta(turn, self.scenario.written)]
         stores.log(ref).append(events)
 
@@ -967,7 +972,7 @@ class World:
                 files = self.scenario.files
                 new = NewChat(self.user, message, conversation_id, profile, files, self.user, key_id)
                 output = SCHEMA if self.scenario.output else None
-                new = replace(new, tools=self.scenario.tools, output=output)
+                new = replace(new, tools=self.scenario.tools, output=output, wanted=self.scenario.wanted)
                 if self.scenario.imports:
                     past = BroughtPast(conversation_id, self.scenario.earlier, self._imported())
                     new = replace(new, conversation_id="", past=past)

@@ -520,8 +520,8 @@ def _receipt(stores: Stores, chat: Chat, events: Sequence[StoredEvent]) -> Itera
 
 
 def _last_call_was_refused(chat: Chat, events: Sequence[StoredEvent]) -> bool:
-    """Whether the service has refused the call by which the chat has failed, before a first byte: that has cost nothing,
-    and is not in the receipt."""
+    """Whether the service has refused the call by which the chat has failed, before a first byte: that has cost
+    nothing, and is not in the receipt."""
     tries = sum(event.event == "turn" and event.data["turn"] == chat.turn + 1 for event in events)
     if chat.error is None or (chat.heard and chat.heard.usage_of(chat.turn + 1, tries)):
         return False

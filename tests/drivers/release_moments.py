@@ -11,6 +11,7 @@ from dualtrack.chat import regroup
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.ids import new_schedule_id
+from dualtrack.models.wanted import Wanted
 from dualtrack.notices import Notice
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.cache import StoredToken
@@ -122,6 +123,11 @@ def _chats() -> Iterator[Moment]:
     yield _moment("cut after its first words", world, "Turn")
     calls = _turn(world, 0)
     yield _moment("tools asked for", world, "RunTools", 1, calls)
+
+    world = _posted(written="It is", wanted=Wanted(500, ("§",)))
+    for tries in (1, 2):
+        world.begin_turn(ref_of(world.chats()[0]), tries)
+    yield _moment("cut twice for a client that stops it", world, "Turn")
 
     world = _posted(Fault(Site("tool q1-t2", "tool", "execute", "kit_note"), "crash after"))
     first, second = _turn(world, 0)

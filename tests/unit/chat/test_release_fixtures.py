@@ -93,6 +93,7 @@ def read_all(moment: Moment) -> None:
     account_faults(stores, USER, chats)
     for chat in chats:
         chat_faults(stores, chat)
+        stores.chats.wanted(chat)
         digest_faults(stores, chat)
         index_faults(stores, chat)
         agent_of(stores.agents, chat, AgentDeployment("another model"))
