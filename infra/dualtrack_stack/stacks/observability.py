@@ -121,7 +121,6 @@ class Observability(Construct):
             cloudwatch.GraphWidget(
                 title="Chats: seconds",
                 left=[
-                    self._machine.metric_time(statistic="p50", period=_PERIOD, label="p50"),
                     self._machine.metric_time(statistic="p95", period=_PERIOD, label="p95"),
                 ],
             ),
@@ -138,7 +137,6 @@ class Observability(Construct):
             cloudwatch.GraphWidget(
                 title="API: milliseconds",
                 left=[
-                    self._rest.metric_latency(statistic="p50", period=_PERIOD, label="p50"),
                     self._rest.metric_latency(statistic="p95", period=_PERIOD, label="p95"),
                 ],
             ),

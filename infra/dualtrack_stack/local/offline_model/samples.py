@@ -28,8 +28,8 @@ _THING = r"(?:the )?(?P<{}>[^\s?!,;][^?!,;\n]{{0,200}}?)"
 
 
 def _pattern(text: str, *things: str) -> re.Pattern[str]:
-    """``…`` stands for the name of a thing, in order of ``things``. What another one follows is atomic: else each end
-    of the first is tried with each of the second."""
+    """``…`` stands for the name of a thing, in order of ``things``. Where another one follows, it is atomic: else each
+    end of the first is tried with each of the second."""
     for thing in things:
         text = text.replace("…", _THING.format(thing), 1)
     return re.compile(text + _END, re.IGNORECASE)
