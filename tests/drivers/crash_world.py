@@ -644,8 +644,13 @@ class World:
             elif how == "abort":
                 self.abort(ref_of(chat), "meanwhile")
             elif how == "deadline":
-                self.clock.now += CHAT_SECONDS + 1
+                self.clock.now += self.chat_seconds + 1
                 self.sweep("meanwhile")
+
+    @property
+    def chat_seconds(self) -> int:
+        """How long its chats may take: with more tokens a call, longer than most."""
+        return max((chat.times.chat for chat in self.chats()), default=CHAT_SECONDS)
 
     def release(self) -> None:
         """Let the held process go on, to its end."""
@@ -907,7 +912,7 @@ class World:
 
     def look_after(self) -> None:
         """The schedule: half a minute later, and twice when every deadline has passed."""
-        for seconds in (30, CHAT_SECONDS + 1, 300):
+        for seconds in (30, self.chat_seconds + 1, 300):
             self.clock.now += seconds
             if not self.open_chats():
                 continue
@@ -932,7 +937,7 @@ class World:
         for chat in self.open_chats():
             self._go_on_after_pause(ref_of(chat))
         for _ in range(2):
-            self.clock.now += CHAT_SECONDS + 1
+            self.clock.now += self.chat_seconds + 1
             with contextlib.suppress(StepFailed):
                 self.sweep("")
 
