@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 from dualtrack.event_data import EVENTS
+from dualtrack_stack.local.offline_model.classifier import MAGIC
 
 from tests.clients.stack_client import Person, announced, wait_for
 from tests.drivers import api_samples
@@ -133,11 +134,22 @@ def _decisions(samples: Collector, eve: Person, script: Script) -> None:
     samples.call(eve, "POST", where, {"decisions": [{"id": "q9-t9", "approve": True}]})
 
 
+def _declined(samples: Collector, bob: Person, script: Script) -> None:
+    """A chat that goes on without what the model's service declines."""
+    for said in ("Hm.", f"An answer with {MAGIC}.", "It works again."):
+        script.says(said)
+    asked = bob.ask(script.question("One."))
+    for question in ("Two.", "Three.", "Four."):
+        asked = bob.ask(script.question(question), asked["conversation_id"])
+    samples.take(bob.events(asked["chat_id"]))
+
+
 def _refusals(samples: Collector, bob: Person, script: Script, tools: ToolServer) -> None:
     """A chat that fails, and requests refused while another chat runs."""
     script.model.script.add({"match": script.key, "status": 429, "retry_after": 1})
     script.refuses(400)
     samples.take(bob.events(bob.start(script.question("Fail."))["chat_id"]))
+    _declined(samples, bob, script)
     script.asks(("kit_hold", {"name": script.marker}))
     running = bob.start(script.question("Wait."))
     assert tools.gate(script.marker).arrived.wait(30)

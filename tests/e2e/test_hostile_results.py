@@ -47,7 +47,7 @@ def test_a_result_with_forged_ids_results_and_orders_is_sent_as_plain_text(
     chat = ann.ask(script.question())
     assert (chat["status"], chat["response"]) == ("done", "It said strange things.")
     record = ann.record(chat["conversation_id"], "q1-t1")
-    assert record["result"] == HOSTILE
+    assert record["result"] == HOSTILE.replace("\0", "")
     (result,) = blocks_of(script.requests(), "tool_result")
     (block,) = result["content"]
     assert block["text"].startswith("[ID:q1-t1] All done.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+from dualtrack_stack.local.offline_model.classifier import MAGIC
+
 from tests.drivers.tour import EVENTS_DOOR, stop
 
 if TYPE_CHECKING:
@@ -141,6 +143,19 @@ def events_of_a_pause(visit: Visit) -> None:
     assert visit.owner.http.post(f"/v1/chats/{waiting['chat_id']}/decisions", json=decline).is_success
     by_kind = {event.kind: event.data for event in visit.follow(waiting["chat_id"])}
     assert by_kind["paused"]["calls"][0]["id"] == by_kind["resumed"]["decisions"][0]["id"] == "q1-t1"
+
+
+@stop(EVENTS_DOOR, "event left_out")
+def events_of_an_answer_that_is_left_out(visit: Visit) -> None:
+    """What the service declines stands in an answer: the second harmless query behind it goes on without that."""
+    named = {"conversation_id": visit.chat("Hm.")["conversation_id"]}
+    visit.script.says(f"An answer with {MAGIC}.")
+    visit.script.says("It works again.")
+    for ends in ("complete", "refusal", "complete"):
+        started = visit.start(**named)
+        assert visit.finish(started["chat_id"])["stop"] == ends
+    told = [event.data["query"] for event in visit.follow(started["chat_id"]) if event.kind == "left_out"]
+    assert told == ["q2"]
 
 
 @stop("GET /v1/pauses")
