@@ -104,3 +104,12 @@ class Reader:
     def leave(self) -> None:
         """Close the page and forget its profile."""
         self.page.context.close()
+
+
+def accept_word(page: Page) -> None:
+    """Enter as Safari reports it where it accepts an input method's word: its code is 229, the composition is over."""
+    session = page.context.new_cdp_session(page)
+    key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 229}
+    session.send("Input.dispatchKeyEvent", {"type": "keyDown", "text": "\r", **key})
+    session.send("Input.dispatchKeyEvent", {"type": "keyUp", **key})
+    session.detach()

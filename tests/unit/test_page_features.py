@@ -34,6 +34,7 @@ FEATURES: Final = {
     "Diagrams": "diagrams::test_a_diagram_of_an_answer_is_a_picture_and_stays_one",
     "Formulas": "answers::test_formulas_are_drawn_and_money_is_not",
     "Tables": "answers::test_tables_keep_their_words_and_scroll_by_themselves",
+    "Other scripts": "composer::test_enter_that_accepts_a_word_sends_nothing_in_any_field",
     "Hostile text": "answers::test_a_hostile_text_is_shown",
     "Reads wait": "page::test_files_of_past_queries_and_of_results_open_again_after_a_reload",
     "Thinking": "page::test_thinking_is_folded_live_and_no_part_of_the_answer",

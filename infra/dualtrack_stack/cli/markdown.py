@@ -22,6 +22,9 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from dualtrack_stack.cli.cjk import PUNCTUATION
+from dualtrack_stack.cli.cjk_inline import CjkInline
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -36,7 +39,7 @@ _LONGEST_FORMULA: Final = 5_000
 _CLOSING: Final = {"$$": "$$", "\\[": "\\]", "\\(": "\\)"}
 _ENVIRONMENT: Final = re.compile(r"\\begin(\{[A-Za-z]{1,30}\*?\})")
 _DOLLARS: Final = re.compile(r"(?<![\w$\\])\$(?![\s$])(?:\\.|[^\\$\n])*?(?<!\s)\$(?![\w$])")
-_URL: Final = re.compile(r"(?<=http|ttps)://[^\s<>\"`*)\]]+")
+_URL: Final = re.compile(rf"(?<=http|ttps)://[^\s<>\"`*)\]{PUNCTUATION}]+")
 _CELL_END: Final = re.compile(r"(?<!\\)\|")
 
 _DEEPEST: Final = 30
@@ -109,7 +112,9 @@ class _Parser(MarkdownIt):
 
 
 def _parser() -> MarkdownIt:
-    parser = _Parser("commonmark", {"maxNesting": _PARSED}).enable("strikethrough").disable("reference")
+    parser = _Parser()
+    parser.inline = CjkInline()
+    parser.configure("commonmark", {"maxNesting": _PARSED}).enable("strikethrough").disable("reference")
     parser.block.ruler.at("table", _table, {"alt": ["paragraph"]})
     parser.block.ruler.before(
         "fence", "formula", _formula_block, {"alt": ["paragraph", "blockquote", "list"]}

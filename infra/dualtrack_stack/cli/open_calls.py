@@ -1,13 +1,11 @@
 """Calls that wait for somebody, by kind: what a person is shown of one, and what they may say. Pure.
 
-Tools, arguments and questions are the model's words: no character of them moves the cursor or turns the reading
-direction; such ones are shown by their numbers.
+Tools, arguments and questions are the model's words: what is shown of them follows `dualtrack.visible`.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,10 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dualtrack import answers
-
-_HIDDEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_MOST_CHARACTERS: Final = 2_000
-_MOST_LINES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +47,20 @@ CHOICES: Final[Mapping[str, str]] = {
     "e": "edit",
     "a": "allow in this conversation",
     "r": "result",
+    "m": "more",
 }
 
 
-def keys_of(call: answers.OpenCall) -> str:
-    """The keys that may be pressed for this call."""
+AGREE: Final = "ya"
+"""The keys that let a call run as it is shown: they count once all of it was."""
+
+
+def keys_of(call: answers.OpenCall, *, is_read: bool = True) -> str:
+    """The keys that may be pressed for this call; ``is_read``: whether all of it was shown."""
     kind = KINDS.get(call["kind"])
     keys = kind.keys if kind else ""
-    return keys if call.get("allowable") else keys.replace("a", "")
+    keys = keys if call.get("allowable") else keys.replace("a", "")
+    return keys if is_read else "m" + "".join(key for key in keys if key not in AGREE)
 
 
 def key_in(line: str, keys: str) -> str:
@@ -83,21 +83,3 @@ def arguments_in(text: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def visible(text: object) -> str:
-    """The text with what could hide or move something shown by its number: ``\\u202e``."""
-    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", str(text).replace("\r\n", "\n"))
-
-
-def line_of(text: object, length: int = 100) -> str:
-    """The text on one line, cut to a length in characters."""
-    flat = " ".join(visible(text).split())
-    return flat if len(flat) <= length else flat[: length - 1] + "…"
-
-
-def cut(text: str) -> str:
-    """The beginning of a long text, and how much more there is."""
-    kept = "\n".join(text[:_MOST_CHARACTERS].split("\n")[:_MOST_LINES])
-    left = len(text) - len(kept)
-    return f"{kept}\n… {left:,} more characters; e shows all" if left else kept

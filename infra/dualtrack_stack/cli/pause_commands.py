@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
+from dualtrack.visible import on_a_line
 
 from dualtrack_stack.cli.client import CommandFailed
 from dualtrack_stack.cli.command import (
@@ -21,7 +22,7 @@ from dualtrack_stack.cli.command import (
 )
 from dualtrack_stack.cli.conversation_commands import age
 from dualtrack_stack.cli.id_types import CHAT, wrong_id
-from dualtrack_stack.cli.open_calls import KINDS, arguments_in, visible
+from dualtrack_stack.cli.open_calls import KINDS, arguments_in
 from dualtrack_stack.cli.target import command_line, open_target
 from dualtrack_stack.cli.transcript import describe, one_line
 
@@ -63,8 +64,8 @@ def call_line(call: answers.OpenCall) -> str:
     """An open call on one line of the terminal."""
     columns = shutil.get_terminal_size().columns - 2 if sys.stdout.isatty() else 200
     destroys = "destroys: " if call.get("effect") == "destroys" else ""
-    line = f"{call['id']}  {destroys}{call['tool']} {describe(call['input'])}"
-    return one_line(visible(line), max(30, columns))
+    begin = f"{call['id']}  {destroys}{call['tool']}"
+    return on_a_line(f"{begin} {describe(call['input'], length=len(begin) + columns)}", max(30, columns))
 
 
 def how_to_go_on(stack: TargetOptions, chat: answers.Chat) -> str:

@@ -14,6 +14,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from dualtrack.frozen import thaw
+from dualtrack.visible import on_a_line, visible
+
+from dualtrack_stack.cli.cjk import PUNCTUATION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -185,7 +188,7 @@ LEFT: Final = "left"
 """Not an event of the API: the user stops watching, and unfinished blocks are shown as they are."""
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_URL: Final = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
+_URL: Final = re.compile(rf"https?://[^\s<>()\[\]\"'`{PUNCTUATION}]+")
 _DETAIL_LENGTH: Final = 90
 
 
@@ -243,7 +246,7 @@ def _delta(before: ChatTranscript, data: DeltaEvent, _now: float) -> TranscriptS
 
 def _calls_of(listed: Iterable[OpenCall | StartedCall], now: float) -> tuple[RunningCall, ...]:
     return tuple(
-        RunningCall(str(call["id"]), clean(call["tool"]), describe(call.get("input") or {}), now)
+        RunningCall(str(call["id"]), visible(call["tool"]), describe(call.get("input") or {}), now)
         for call in listed
     )
 
@@ -274,7 +277,7 @@ def _result(before: ChatTranscript, data: ToolResultEvent, _now: float) -> Trans
     call = next((call for call in before.running if call.id == data["id"]), None)
     problem = one_line(data.get("preview", ""), _DETAIL_LENGTH) or "failed" if data.get("is_error") else ""
     seconds = float(data.get("seconds") or 0)
-    called = FinishedCall(clean(data["tool"]), call.detail if call else "", seconds, problem)
+    called = FinishedCall(visible(data["tool"]), call.detail if call else "", seconds, problem)
     return replace(before, running=tuple(other for other in before.running if other is not call)), (called,)
 
 
@@ -346,10 +349,10 @@ def one_line(text: object, length: int) -> str:
     return flat if len(flat) <= length else flat[: length - 1] + "…"
 
 
-def describe(arguments: JsonObject) -> str:
-    """A tool's input, short: ``query="OAuth" limit=3``."""
+def describe(arguments: JsonObject, length: int = _DETAIL_LENGTH) -> str:
+    """A tool's input, short: ``query="OAuth" limit=3``; nothing in it is hidden."""
     parts = (f"{name}={json.dumps(thaw(value), ensure_ascii=False)}" for name, value in arguments.items())
-    return one_line(" ".join(parts), _DETAIL_LENGTH)
+    return on_a_line(" ".join(parts), length)
 
 
 def turn_title(turn: int, max_turns: int, *, final: bool, misfit: bool = False) -> str:

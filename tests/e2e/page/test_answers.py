@@ -226,6 +226,31 @@ def test_headings_differ_and_lists_keep_their_numbers(sheet: Sheet) -> None:
     assert dots == ["none", "none", "disc"]
 
 
+@pytest.mark.parametrize(
+    ("text", "markup"),
+    [
+        ("これは**「強調」**です", "これは<strong>「強調」</strong>です"),
+        ("です**(強調)**です", "です<strong>(強調)</strong>です"),
+        ("~~「削除」~~です", "<del>「削除」</del>です"),
+        ("한국어**(강조)**입니다", "한국어<strong>(강조)</strong>입니다"),
+        ("𠀋**(a)**𠀋", "𠀋<strong>(a)</strong>𠀋"),
+        ("a**(b)**c", "a**(b)**c"),
+        ("**A**と***「C」***", "<strong>A</strong>と<em><strong>「C」</strong></em>"),
+    ],
+)
+def test_emphasis_beside_cjk_is_drawn(sheet: Sheet, text: str, markup: str) -> None:
+    assert sheet.draw(text).locator("p").inner_html() == markup
+
+
+def test_a_bare_link_ends_with_its_sentence(sheet: Sheet) -> None:
+    answer = sheet.draw(
+        "見て:https://a.example/b。次は(https://a.example/日本)、**https://a.example/c。**です"
+    )
+    links = answer.get_by_role("link")
+    assert links.all_inner_texts() == ["https://a.example/b", "https://a.example/日本", "https://a.example/c"]
+    assert answer.locator("strong").inner_text() == "https://a.example/c。"
+
+
 def test_tables_keep_their_words_and_scroll_by_themselves(open_sheet: Callable[..., Sheet]) -> None:
     sheet = open_sheet(**LOOKS["phone"])
     word = "retrieval_augmented_generation"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.clients.page_reader import accept_word
+
 if TYPE_CHECKING:
     from playwright.sync_api import FilePayload, Route
 
@@ -139,3 +141,31 @@ def test_the_page_is_never_taller_than_its_window(reader: Reader, script: Script
         reader.page.locator("table.tracks").wait_for()
         assert reader.page.evaluate(SIZES) == [0, 0]
         reader.page.get_by_role("button", name="Chat", exact=True).click()
+
+
+def test_enter_that_accepts_a_word_sends_nothing_in_any_field(reader: Reader, script: Script) -> None:
+    """Neither Safari's, of code 229, nor one within a composition; the next one does what it does."""
+    page = reader.page
+    reader.field.fill(script.question("日本語"))
+    accept_word(page)
+    session = page.context.new_cdp_session(page)
+    session.send("Input.imeSetComposition", {"text": "にほん", "selectionStart": 3, "selectionEnd": 3})
+    page.keyboard.press("Enter")
+    session.send("Input.insertText", {"text": "日本"})
+    assert reader.field.input_value().strip().endswith("日本")
+    assert page.locator(".exchange").count() == 0
+    script.says("はい。")
+    page.keyboard.press("Enter")
+    reader.exchange("done")
+
+    page.get_by_role("button", name="Edit question 1").click()
+    editor = page.get_by_label("Question 1, edited")
+    editor.fill("別の質問")
+    accept_word(page)
+    assert editor.input_value() == "別の質問"
+    page.keyboard.press("Escape")
+
+    search = page.get_by_role("searchbox")
+    search.fill("日本")
+    accept_word(page)
+    assert search.evaluate("field => field === document.activeElement")

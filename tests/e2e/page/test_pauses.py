@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.clients.page_reader import accept_word
 from tests.clients.stack_client import Person
 
 if TYPE_CHECKING:
@@ -103,6 +104,64 @@ def test_a_tool_is_allowed_for_the_conversation_and_taken_back(reader: Reader, s
     script.asks(("kit_write", {"name": "to Ann"}))
     reader.send(script.question("Once more."))
     reader.page.get_by_role("button", name="Approve: kit_write").wait_for()
+
+
+HOSTILE = "to\u200b all\u202egnp\U000e0041" + "\n" * 40 + "x" * 3_000 + " and Mallory"
+
+
+def test_what_is_hidden_is_marked_and_a_long_input_is_read_before_it_is_approved(
+    reader: Reader, script: Script, tools: ToolServer
+) -> None:
+    tools.gate(HOSTILE).released.set()
+    card = waits(reader, script, HOSTILE)
+    marks = card.locator(".hidden-sign")
+    assert marks.all_inner_texts() == ["\\u200b", "\\u202e", "\\U000e0041"]
+    row = card.get_by_role("row").inner_text()
+    assert "and Mallory" in row, "its end is in sight"
+    assert "x" * 1_000 not in row
+    assert not set("\u200b\u202e\U000e0041") & set(card.inner_text())
+    approve = card.get_by_role("button", name="Approve: kit_write")
+    assert approve.is_disabled()
+    assert card.get_by_role("button", name="Allow in this conversation: kit_write").is_disabled()
+    assert card.get_by_role("button", name="Decline: kit_write").is_enabled()
+    card.get_by_role("button", name="Show all of name").click()
+    assert "x" * 3_000 in card.get_by_role("row").inner_text()
+    assert approve.is_enabled()
+    assert card.get_by_text("Show all of its arguments").count() == 0
+    script.says("Sent.")
+    approve.click()
+    reader.exchange("done")
+    assert "and Mallory" in str(results(script))
+
+
+def test_a_field_hides_nothing_of_an_edited_input(reader: Reader, script: Script, tools: ToolServer) -> None:
+    """It has escapes; what is pasted is written out, and is sent by a second click."""
+    tools.gate("b\u202ec").released.set()
+    card = waits(reader, script, "a\u200bb")
+    card.get_by_role("button", name="Edit: kit_write").click()
+    field = card.get_by_label("Arguments")
+    assert '"a\\u200bb"' in field.input_value()
+    field.fill('{"name": "b\u202ec"}')
+    send = card.get_by_role("button", name="Approve as edited: kit_write")
+    send.click()
+    assert field.input_value() == '{"name": "b\\u202ec"}'
+    assert "cannot be seen" in field.evaluate("field => field.validationMessage")
+    script.says("Sent.")
+    send.click()
+    reader.exchange("done")
+    assert "b\u202ec" in str(results(script)) or "b\\u202ec" in str(results(script))
+
+
+def test_a_word_is_accepted_in_the_reason_without_declining(reader: Reader, script: Script) -> None:
+    card = waits(reader, script)
+    card.get_by_role("button", name="Decline: kit_write").click()
+    card.get_by_label("Reason").fill("高い")
+    accept_word(reader.page)
+    assert card.get_by_label("Reason").input_value() == "高い"
+    script.says("I did not send it.")
+    reader.page.keyboard.press("Enter")
+    reader.exchange("done")
+    assert "高い" in str(results(script))
 
 
 def test_a_declined_call_tells_the_reason(reader: Reader, script: Script) -> None:

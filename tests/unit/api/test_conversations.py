@@ -666,3 +666,16 @@ def test_the_profiles_are_listed(api: Api) -> None:
             "What does dualtrack send to the model, and what does it keep?",
         ],
     }
+
+
+@pytest.mark.parametrize(
+    ("title", "said"),
+    [
+        ("é" * 201, "title: Text should have at most 200 characters, not 201"),
+        ("", "title: Text should have at least 1 character"),
+    ],
+)
+def test_messages_about_length_say_characters(api: Api, title: str, said: str) -> None:
+    refused = api.call("POST", "/v1/conversations", {"title": title})
+    assert refused.status == 400
+    assert said in refused.json["error"]["message"]

@@ -123,6 +123,80 @@ def test_hostile_arguments_move_nothing() -> None:
     assert "more characters" in plain(drawn)
 
 
+LONG = "begin " + "x" * 4_000 + "\u202e rm -rf"
+
+
+def test_a_long_input_is_read_to_its_end_before_it_is_approved() -> None:
+    """Its end is shown at once; what is between, by its key; and only then a yes counts."""
+    script = Script(events=waiting({**asks("place_order", text=LONG), "allowable": True}))
+    shown = plain(typed(script, "y\r", "a\r", "m\r", "y\r"))
+    assert script.decided == [{"id": "q1-t1", "approve": True}]
+    before, _, behind = shown.partition("m more, n no, e edit")
+    assert "begin" in before
+    assert "\\u202e rm -rf" in before
+    assert "more characters; m shows all" in before
+    assert behind.count("Read on first: m.") == 2
+    assert behind.count("x") > 4_000
+    assert behind.count("y yes") == 1
+
+
+def test_many_arguments_are_read_to_their_end_too() -> None:
+    many: dict[str, Any] = {f"n{number}": number for number in range(60)}
+    script = Script(events=waiting(asks("place_order", **many)))
+    shown = plain(typed(script, "y\r", "m\r", "y\r"))
+    assert script.decided == [{"id": "q1-t1", "approve": True}]
+    assert "20 more; m shows all" in shown
+    assert re.search(r"n59\s+59", shown)
+
+
+def test_a_long_input_may_be_declined_unread() -> None:
+    script = Script(events=waiting(asks("place_order", text=LONG)))
+    typed(script, "n\r", "\r")
+    assert script.decided == [{"id": "q1-t1", "approve": False}]
+
+
+def test_an_edited_input_with_hidden_characters_is_shown_before_it_is_sent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The editor has them as escapes; what is pasted there is shown, and asked for."""
+    editor = tmp_path / "editor"
+    seen = tmp_path / "seen"
+    editor.write_text(
+        f'#!/bin/sh\ncp "$1" "{seen}"\nprintf \'{{"text": "b\\342\\200\\256c"}}\' > "$1"\ntouch -d tomorrow "$1"\n'
+    )
+    editor.chmod(0o700)
+    monkeypatch.setenv("EDITOR", str(editor))
+    script = Script(events=waiting(asks("place_order", text="a\u200bb")))
+    shown = plain(typed(script, "e\r", "n\r", "e\r", "y\r", command=("watch", CHAT_ID)))
+    assert "a\\u200bb" in seen.read_text()
+    assert shown.count("characters that cannot be seen") == shown.count("b\\u202ec") == 2
+    assert script.decided == [{"id": "q1-t1", "input": {"text": "b\u202ec"}}]
+
+
+def test_questions_and_options_are_whole_and_hide_nothing() -> None:
+    question = asks(
+        "ask_user", kind="question", question="Q" * 2_500 + "\u2067", options=["y\u200bes", "n" * 150]
+    )
+    script = Script(events=waiting(question))
+    shown = plain(typed(script, "1\r")).replace("\r\n", "").replace(" ", "")
+    assert shown.count("Q") >= 2_500
+    assert "\\u2067" in shown
+    assert "1.y\\u200bes" in shown
+    assert "n" * 150 in shown
+    assert script.decided == [{"id": "q1-t1", "answer": "y\u200bes"}]
+
+
+def test_a_listed_call_hides_nothing_and_has_its_end() -> None:
+    call = asks("pay\u202e", text="a\x1b[2J\u2066" + "x" * 500 + " to Mallory")
+    for command in (("pauses",), ("decide", CHAT_ID, "q1-t2", "--decline")):
+        script = Script(events=waiting(call, asks("other", 2)))
+        said = run(script, *command).output
+        assert "pay\\u202e text=" in said
+        assert "\\u2066" in said
+        assert 'to Mallory"' in said
+        assert not re.search("[\x1b\u202e\u2066]", said)
+
+
 def test_later_leaves_it_open_and_says_how_to_go_on() -> None:
     script = Script(events=waiting(ORDER))
     shown = plain(typed(script, "\x04", code=6))

@@ -223,6 +223,25 @@ def test_a_narrow_terminal_shows_all_that_it_can_fold(width: int) -> None:
         assert all(shown.count(letter) == markdown.count(letter) for letter in "abcdx")
 
 
+@pytest.mark.parametrize(
+    ("text", "shown", "bold"),
+    [
+        ("これは**「強調」**です", "これは「強調」です", "「強調」"),
+        ("これは**強調。**です", "これは強調。です", "強調。"),
+        ("です**(強調)**です", "です(強調)です", "(強調)"),
+        ("한국어**(강조)**입니다", "한국어(강조)입니다", "(강조)"),
+        ("𠀋**(a)**𠀋", "𠀋(a)𠀋", "(a)"),
+        ("a**(b)**c", "a**(b)**c", ""),
+        ("**https://a.example/b。**です", "https://a.example/b。です", "https://a.example/b。"),
+    ],
+)
+def test_emphasis_beside_cjk_is_drawn(text: str, shown: str, bold: str) -> None:
+    console = Console(width=80, file=io.StringIO())
+    segments = [part for line in console.render_lines(Markdown(text), pad=False) for part in line]
+    assert "".join(part.text for part in segments).strip() == shown
+    assert "".join(part.text for part in segments if part.style and part.style.bold) == bold
+
+
 def test_a_terminal_keeps_lines() -> None:
     markdown = "Roses *are* red,\nviolets blue.\n\n<pre>\n  a\n    b\n</pre>\n\n\\[\nx\n  + y\n\\]"
     shown = [line.rstrip() for line in undrawn(live_view(markdown, 80)[1]).splitlines()]

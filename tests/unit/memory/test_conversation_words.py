@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import re
+import zlib
 from pydoc_data.topics import topics
 
 import pytest
 from dualtrack.memory.conversation_words import (
     PACKED_LIMIT,
     QUERY_WORDS,
-    folded,
     has_words,
     packed,
     searched_words,
@@ -20,6 +20,7 @@ from dualtrack.memory.conversation_words import (
     words_of_text,
 )
 from dualtrack.memory.records import QueryTrack, Record
+from dualtrack.memory.search_folding import folded
 
 SAID = "Straße: GRÖSSE of the setAccessToken, ﬁle-sizes; 東京タワーは高い。 서울에서 user_id"
 
@@ -50,6 +51,69 @@ def test_what_was_said_is_found(search: str) -> None:
 def test_what_was_not_said_is_not_found(search: str) -> None:
     """Nor a part of a word, nor stop words alone."""
     assert not finds(search, SAID)
+
+
+@pytest.mark.parametrize(
+    ("search", "said"),
+    [
+        ("istanbul", "İstanbul gezisi"),
+        ("İSTANBUL", "istanbul gezisi"),
+        ("isparta", "ISPARTA"),
+        ("ışık", "IŞIK"),
+        ("cafe", "Café crème"),
+        ("Café", "cafe creme"),
+        ("grosse", "Größe"),
+        ("oresund", "Øresund"),
+        ("tieng viet", "Tiếng Việt"),
+        ("οδυσσευς", "ΟΔΥΣΣΕΥΣ, Ὀδυσσεύς"),
+        ("ΟΔΥΣΣΕΎΣ", "ὁ Ὀδυσσεύς"),
+        ("елка", "ёлка"),
+        ("كتاب", "كِتَابٌ"),
+        ("كِتَاب", "كتاب"),
+        ("שלום", "שָׁלוֹם"),
+        ("می\u200cروم", "میروم"),
+        ("हिन्दी", "यह हिन्दी है"),
+        ("ไทย", "เขาไปประเทศไทยเมื่อวาน"),
+        ("ที่", "ที่บ้าน"),
+        ("မြန်မာ", "မြန်မာနိုင်ငံ"),
+        ("がっこう", "学校はがっこう"),
+    ],
+)
+def test_accents_case_and_points_make_no_difference_in_any_script(search: str, said: str) -> None:
+    assert finds(search, said)
+    assert finds(search, title=said)
+
+
+@pytest.mark.parametrize(
+    ("search", "said"), [("दान", "दिन"), ("か", "がっこう"), ("เมืองไทย", "เขาไปประเทศไทย")]
+)
+def test_signs_that_make_another_word_do(search: str, said: str) -> None:
+    assert not finds(search, said)
+
+
+BEFORE = "grösse gr öss e café caf é i̇stanbul i̇ stanbul ὀδυσσεύσ ह न द ك ت اب ש לו ם ประเทศไทย 東 京 東京 setaccesstoken set access token"
+"""The terms of a text, as they were stored before there was one folding."""
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        "Größe",
+        "GRÖSSE",
+        "café",
+        "İstanbul",
+        "Ὀδυσσεύς",
+        "हिन्दी",
+        "كِتَابٌ",
+        "שָׁלוֹם",
+        "ประเทศไทย",
+        "東京",
+        "setAccessToken",
+    ],
+)
+def test_what_older_conversations_have_stored_is_found_as_before(search: str) -> None:
+    known = {zlib.crc32(term.encode()) for term in BEFORE.split()}
+    assert has_words(searched_words(search), "", known)
 
 
 def test_titles_have_parts_of_words_and_count_with_what_was_said() -> None:

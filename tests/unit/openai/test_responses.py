@@ -497,6 +497,19 @@ def test_a_response_that_waits_for_people_stays_what_it_was_after_their_decision
     assert text_of(rest[-1]["response"]) == "It is done."
 
 
+def test_what_waits_is_told_with_nothing_hidden() -> None:
+    """On a line of its own, with the end of a long input."""
+    given = {"to": "ann\u202e\u200b", "text": "x" * 2_000 + " and Mallory"}
+    call: OpenCall = {"id": "q1-t1", "tool": "pay\u2066", "input": given, "kind": "approval"}
+    said = text_of(
+        followed(turn_begins(1, 9, final=False), paused(1, [call], "2026-11-24T00:00:00Z"))[-1]["response"]
+    )
+    line = next(line for line in said.splitlines() if line.startswith("- "))
+    assert line.startswith('- pay\\u2066 {"to": "ann\\u202e\\u200b"')
+    assert line.endswith(' and Mallory"}')
+    assert "more characters" in line
+
+
 def test_what_fails_late_leaves_its_message_incomplete() -> None:
     begun = [
         turn_begins(1, 9, final=False),

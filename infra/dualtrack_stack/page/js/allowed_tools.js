@@ -1,6 +1,7 @@
 /** The tools that the reader lets run in the open conversation unasked: a button that counts them, and the way back. */
 import { close, show } from "./dialogs.js";
 import { announce, byId, h } from "./dom.js";
+import { marked, visible } from "./visible.js";
 
 export class AllowedTools {
   #api;
@@ -34,13 +35,13 @@ export class AllowedTools {
       h(
         "li",
         { class: "allowed-tool" },
-        h("code", {}, tool),
+        h("code", {}, marked(tool)),
         h(
           "button",
           {
             type: "button",
             class: "button",
-            "aria-label": `Take back: ${tool}`,
+            "aria-label": `Take back: ${visible(tool)}`,
             onclick: (event) => this.#takeBack(tool, event.target),
           },
           "Take back",
@@ -70,7 +71,7 @@ export class AllowedTools {
     const allowed = conversation.allowed.filter((other) => other !== tool);
     this.show({ ...conversation, allowed });
     this.#listener.onTakenBack(conversation.conversation_id);
-    announce(`${tool} asks again.`);
+    announce(`${visible(tool)} asks again.`);
     if (allowed.length > 0) this.#open();
     else close();
   }

@@ -49,9 +49,9 @@ export class Composer {
   }
 
   /** Arrow up in an empty field shows the last question, then earlier ones; arrow down goes back. */
-  #recall({ key, shiftKey, altKey, ctrlKey, metaKey, isComposing }) {
+  #recall({ key, shiftKey, altKey, ctrlKey, metaKey }) {
     const step = { ArrowUp: 1, ArrowDown: -1 }[key];
-    if (!step || shiftKey || altKey || ctrlKey || metaKey || isComposing) return false;
+    if (!step || shiftKey || altKey || ctrlKey || metaKey) return false;
     const asked = this.#asked();
     if (!this.#recalled || this.#field.value !== asked.at(-this.#recalled)) this.#recalled = 0;
     const next = this.#recalled + step;
@@ -183,16 +183,9 @@ export class Composer {
   }
 }
 
-/**
- * Whether a key sends: on a touch keyboard Enter begins a new line, and during composition it accepts the
- * word.
- */
+/** Whether a key sends: on a touch keyboard Enter begins a new line. */
 export function sends(event, touch) {
-  return (
-    event.key === "Enter" &&
-    !event.isComposing &&
-    (event.ctrlKey || event.metaKey || (!event.shiftKey && !touch))
-  );
+  return event.key === "Enter" && (event.ctrlKey || event.metaKey || (!event.shiftKey && !touch));
 }
 
 /** Makes a field as high as its text, up to a limit in pixels. */

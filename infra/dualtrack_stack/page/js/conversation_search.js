@@ -30,7 +30,6 @@ export class ConversationSearch {
   }
 
   async #leave(event, results) {
-    if (event.isComposing) return;
     event.preventDefault();
     await this.#running; // the list may be an earlier text's
     results.querySelector("a")?.focus();

@@ -9,6 +9,7 @@ import { branchesOf, numberOf } from "./branches.js";
 import { openBranches } from "./branches_dialog.js";
 import { tellBusy } from "./busy_notice.js";
 import { Composer } from "./composer.js";
+import { leaveKeysToInputMethods } from "./composition.js";
 import { isRefusedToken } from "./connections.js";
 import { Conversation } from "./conversation.js";
 import { copy } from "./copy.js";
@@ -651,4 +652,5 @@ async function boot() {
 }
 
 applyTheme();
+leaveKeysToInputMethods();
 boot();

@@ -8,6 +8,7 @@
 import { Marked, Tokenizer } from "../lib/marked.js";
 import "../lib/purify.js";
 import * as blocks from "./blocks.js";
+import * as cjk from "./cjk.js";
 import { codeBlock, colourCode, drawDiagrams } from "./code_block.js";
 import { h } from "./dom.js";
 import * as math from "./math_syntax.js";
@@ -91,6 +92,13 @@ function remembered(answer) {
 /** marked's rule for plain text, which also ends before a dollar sign: a formula may begin there. */
 const toDollar = remembered((rule) => new RegExp(rule.replace("[\\\\<!", "[$\\\\<!")));
 
+const passageOf = remembered(cjk.passage);
+
+/** marked's rule for these signs, beside CJK text. */
+function signs(rule, source, passage, before) {
+  return Tokenizer.prototype[rule].call(this, source, passageOf(passage), cjk.before(source, before));
+}
+
 const marked = new Marked({
   gfm: true,
   extensions: [math.block, math.inline, blocks.details, blocks.note, blocks.reference],
@@ -98,8 +106,17 @@ const marked = new Marked({
   tokenizer: {
     html: () => undefined,
     tag: (source) => (/^<br ?\/?>/i.test(source) ? false : undefined),
-    emStrong: (_source, passage) => (crowded(passage) ? undefined : false),
-    del: (_source, passage) => (crowded(passage) ? undefined : false),
+    emStrong(source, passage, before) {
+      if (crowded(passage)) return undefined;
+      return source[0] === "*" ? signs.call(this, "emStrong", source, passage, before) : false;
+    },
+    del(source, passage, before) {
+      return crowded(passage) ? undefined : signs.call(this, "del", source, passage, before);
+    },
+    url(source) {
+      const link = Tokenizer.prototype.url.call(this, source);
+      return link && cjk.runsOn(link.raw) ? Tokenizer.prototype.url.call(this, cjk.address(link.raw)) : link;
+    },
     inlineText(source) {
       const text = toDollar(this.rules.inline.text.source).exec(source);
       return text ? Tokenizer.prototype.inlineText.call(this, text[0]) : false;

@@ -1,9 +1,12 @@
 /** A chat that waits for the reader: what is about to happen, and the ways to decide. */
 import { h, wayBack } from "./dom.js";
 import { moment } from "./format.js";
+import { isWrittenOut, marked, Reading, visible, writtenOut } from "./visible.js";
 
 const DESTROYS = "It destroys something: what it deletes or overwrites may be gone for good.";
 const ALLOW = "Allow in this conversation";
+const READ_FIRST = "Show all of its arguments, then you can approve it.";
+const UNSEEN = "It has characters that cannot be seen. They are written out now: read it again.";
 
 /**
  * `pause`: `{calls, expiresAt}`; `describe(tool)`: what the tool does; `decide(decision)` sends one decision and
@@ -24,7 +27,7 @@ export function pauseCard(pause, { describe, decide }) {
 
 function waiting(call, actions) {
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
-  const group = h("div", { class: "pause-call", role: "group", "aria-label": call.tool });
+  const group = h("div", { class: "pause-call", role: "group", "aria-label": visible(call.tool) });
   const decide = async (decision) => {
     const used = document.activeElement;
     group.inert = true;
@@ -46,23 +49,36 @@ function waiting(call, actions) {
 
 function approval(call, { describe, decide }) {
   const body = h("div", {});
-  const choices = () =>
+  const choices = () => {
+    const agree = [
+      button("Approve", () => decide({ approve: true }), weight(call), call),
+      ...(call.allowable
+        ? [button(ALLOW, () => decide({ approve: true, for: "conversation" }), "", call)]
+        : []),
+    ];
+    const hint = h("p", { class: "fine muted" }, READ_FIRST);
+    const reading = new Reading(() => {
+      hint.remove();
+      for (const one of agree) one.disabled = false;
+    });
+    const table = argumentTable(call, reading);
+    for (const one of agree) one.disabled = !reading.isWhole;
+    const [approve, ...allow] = agree;
     body.replaceChildren(
-      argumentTable(call),
-      buttons(
-        button("Approve", () => decide({ approve: true }), weight(call), call),
-        button("Edit", edit, "", call),
-        button("Decline", decline, "", call),
-        call.allowable ? button(ALLOW, () => decide({ approve: true, for: "conversation" }), "", call) : "",
-      ),
+      table,
+      reading.isWhole ? "" : hint,
+      buttons(approve, button("Edit", edit, "", call), button("Decline", decline, "", call), allow),
     );
+  };
   const edit = () => {
     const back = wayBack(body, choices);
     const field = h("textarea", { rows: 6, spellcheck: "false", class: "pause-input" });
-    field.value = JSON.stringify(call.input, null, 2);
+    field.value = writtenOut(JSON.stringify(call.input, null, 2));
     const send = () => {
       const input = parsed(field.value);
-      field.setCustomValidity(input ? "" : "These are no JSON arguments: write {…}.");
+      const problem = isWrittenOut(field.value) ? "" : UNSEEN;
+      field.value = writtenOut(field.value);
+      field.setCustomValidity(input ? problem : "These are no JSON arguments: write {…}.");
       if (field.reportValidity()) decide({ input });
     };
     body.replaceChildren(
@@ -82,7 +98,7 @@ function ownTool(call, { decide }) {
   const body = h("div", {});
   const choices = () =>
     body.replaceChildren(
-      argumentTable(call),
+      argumentTable(call, new Reading()),
       buttons(
         button("Enter the result", enter, "", call),
         button("Decline", () => declining(call, body, decide, choices), "", call),
@@ -104,7 +120,7 @@ function ownTool(call, { decide }) {
   };
   choices();
   return [
-    h("h3", {}, "Waiting for a program to run ", h("code", {}, call.tool)),
+    h("h3", {}, "Waiting for a program to run ", h("code", {}, marked(call.tool))),
     description("The program that started this chat runs it and sends the result."),
     body,
   ];
@@ -131,7 +147,7 @@ function question(call, { decide }) {
       ),
     );
   choices();
-  return [h("h3", { class: "pause-question" }, call.input.question), body];
+  return [h("h3", { class: "pause-question" }, marked(call.input.question)), body];
 }
 
 /** Asks for a reason; `choices` shows the other ways again. */
@@ -150,11 +166,11 @@ function declining(call, body, decide, choices) {
   field.focus();
 }
 
-const heading = (call) => h("h3", {}, "May it run ", h("code", {}, call.tool), "?");
+const heading = (call) => h("h3", {}, "May it run ", h("code", {}, marked(call.tool)), "?");
 
 const destroys = (call) => (call.effect === "destroys" ? h("p", { class: "pause-destroys" }, DESTROYS) : "");
 
-const description = (text) => (text ? h("p", { class: "muted" }, text) : "");
+const description = (text) => (text ? h("p", { class: "muted" }, marked(text)) : "");
 
 const weight = (call) => (call.effect === "destroys" ? "danger" : "primary");
 
@@ -164,16 +180,16 @@ const buttons = (...all) => h("div", { class: "buttons" }, all);
 const button = (text, onclick, kind, call) =>
   h(
     "button",
-    { type: "button", class: `button ${kind}`, "aria-label": `${text}: ${call.tool}`, onclick },
-    text,
+    { type: "button", class: `button ${kind}`, "aria-label": visible(`${text}: ${call.tool}`), onclick },
+    marked(text),
   );
 
-function argumentTable({ tool, input }) {
+function argumentTable({ tool, input }, reading) {
   const entries = Object.entries(input ?? {});
   if (entries.length === 0) return h("p", { class: "muted" }, "Without arguments.");
   return h(
     "div",
-    { class: "table-scroll", tabindex: "0", role: "region", "aria-label": `Arguments of ${tool}` },
+    { class: "table-scroll", tabindex: "0", role: "region", "aria-label": `Arguments of ${visible(tool)}` },
     h(
       "table",
       { class: "pause-arguments" },
@@ -181,7 +197,12 @@ function argumentTable({ tool, input }) {
         "tbody",
         {},
         entries.map(([name, value]) =>
-          h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, shown(value))),
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, reading.text(name, name)),
+            h("td", {}, reading.text(shown(value), name)),
+          ),
         ),
       ),
     ),

@@ -2,6 +2,7 @@
 import { close, show } from "./dialogs.js";
 import { byId, h } from "./dom.js";
 import { moment } from "./format.js";
+import { visible } from "./visible.js";
 
 const NAME = "dualtrack.pauses";
 
@@ -64,7 +65,7 @@ export class PausesList {
         h(
           "p",
           { class: "fine muted" },
-          `${calls.map((call) => call.tool).join(", ")}; until ${moment(expires)}`,
+          `${calls.map((call) => visible(call.tool)).join(", ")}; until ${moment(expires)}`,
         ),
       );
     show("Waiting for you", h("ul", { class: "pause-list" }, this.#pauses.map(line)));

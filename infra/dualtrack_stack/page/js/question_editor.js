@@ -66,7 +66,7 @@ export class QuestionEditor {
       keepDraft(this.#draftKey, { text: this.#field.value, files: [] });
     });
     this.element.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && !event.isComposing)
+      if (event.key === "Escape")
         this.#listener.onCancel(); // the draft stays
       else if (event.target === this.#field && sends(event, this.#touch)) {
         event.preventDefault();

@@ -18,8 +18,7 @@ export const SHORTCUTS = [
 const FIELDS = "input:not([type=radio], [type=checkbox], [type=file]), textarea, select, [contenteditable]";
 
 /** The id of a key's shortcut, else empty. Pure. */
-export function shortcutOf({ altKey, shiftKey, ctrlKey, metaKey, code, key, isComposing }, inField) {
-  if (isComposing) return "";
+export function shortcutOf({ altKey, shiftKey, ctrlKey, metaKey, code, key }, inField) {
   if (ctrlKey !== metaKey && !altKey && !shiftKey) {
     const letter = /^[a-z]$/i.test(key) ? key.toLowerCase() : code.slice(-1).toLowerCase();
     return SHORTCUTS.find((shortcut) => shortcut.letter === letter)?.id ?? "";

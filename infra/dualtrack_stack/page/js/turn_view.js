@@ -4,6 +4,7 @@ import { h, icon, recordButton, redraw } from "./dom.js";
 import { fileChips } from "./file_chip.js";
 import { between, seconds, start } from "./format.js";
 import { resultPreview } from "./result_preview.js";
+import { marked, writtenOut } from "./visible.js";
 
 const STATES = {
   running: "running",
@@ -115,12 +116,12 @@ function argumentsOf(input) {
   const line = values.map((value) => (typeof value === "string" ? value : JSON.stringify(value))).join(" · ");
   const short = start(line, SHORT_INPUT);
   const isWhole = short === line && values.every((value) => typeof value !== "object");
-  if (isWhole) return line && h("p", { class: "input" }, line);
+  if (isWhole) return line && h("p", { class: "input" }, marked(line));
   return h(
     "details",
     { class: "input" },
-    h("summary", {}, short),
-    h("pre", { class: "raw", tabindex: "0" }, JSON.stringify(input, null, 2)),
+    h("summary", {}, marked(short)),
+    h("pre", { class: "raw", tabindex: "0" }, writtenOut(JSON.stringify(input, null, 2))),
   );
 }
 

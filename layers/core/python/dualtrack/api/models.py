@@ -45,7 +45,7 @@ from dualtrack.webhooks.targets import MAX_URL
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
-    from pydantic_core import CoreSchema
+    from pydantic_core import CoreSchema, ErrorDetails
 
     from dualtrack.chat.attached_files import File
 
@@ -591,7 +591,16 @@ def parse_body(kind: type[B], raw: bytes) -> B:
         first = error.errors(include_url=False, include_input=False)[0]
         # the name of an unknown field is untrusted: shorten it and make it plain ASCII
         path = preview(ascii(".".join(str(part) for part in first["loc"]))[1:-1]) or "body"
-        raise invalid_request(f"{path}: {first['msg'].removeprefix('Value error, ')}") from None
+        raise invalid_request(f"{path}: {_said(first)}") from None
+
+
+def _said(error: ErrorDetails) -> str:
+    """What is wrong, in the caller's words. Of a text that was looked at before it is measured, pydantic says items."""
+    limits = error.get("ctx") or {}
+    if limits.get("field_type") != "Value":
+        return error["msg"].removeprefix("Value error, ")
+    words = error["msg"].replace("Value", "Text", 1).replace(" items after validation", " characters", 1)
+    return words.replace(" item after validation", " character", 1)
 
 
 def _decoded(raw: bytes) -> dict[str, Any]:

@@ -8,7 +8,6 @@ steps between the sorted hashes (CRC 32), then the queries (u32 both), which com
 from __future__ import annotations
 
 import itertools
-import re
 import unicodedata
 import zlib
 from array import array
@@ -17,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.ids import parse_record_id
 from dualtrack.knowledge.words import WORD, Terms, words
+from dualtrack.memory.search_folding import CHARACTERS, MARKED, SYLLABLES, folded, pieces, plain, syllables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
     from dualtrack.memory.records import QueryTrack, Record
 
@@ -36,11 +36,6 @@ _WIDTH: Final = 4
 _LEFT_OUT: Final = 10
 """A tenth of the words, the oldest, is left out until the others fit."""
 
-_UNSPACED: Final = re.compile(
-    "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
-)
-"""A run of Chinese, Japanese or Korean, which is searched by its characters and pairs of them."""
-
 
 @dataclass(frozen=True, slots=True)
 class SearchedWord:
@@ -51,14 +46,10 @@ class SearchedWord:
     ways: tuple[frozenset[int], ...]
 
 
-def folded(text: str) -> str:
-    """The form in which texts are compared: NFKC, without case."""
-    return unicodedata.normalize("NFKC", text).casefold()
-
-
 def searched_words(text: str) -> tuple[SearchedWord, ...]:
     """The distinct words of a search."""
-    return tuple(SearchedWord(word, _ways(word)) for word in dict.fromkeys(folded(text).split()))
+    said = dict.fromkeys(unicodedata.normalize("NFKC", text).casefold().split())
+    return tuple(SearchedWord(folded(word), _ways(word)) for word in said if folded(word))
 
 
 def has_words(searched: Sequence[SearchedWord], titles: str, known: Set[int]) -> bool:
@@ -122,23 +113,49 @@ def _kind(record: Record) -> str:
 
 
 def _terms(text: str) -> Iterator[str]:
-    """The distinct terms of a text: words as in a search of documentation, without case."""
-    plain = unicodedata.normalize("NFKC", text[:TEXT_LIMIT])[:TEXT_LIMIT]
-    yield from dict.fromkeys(term.casefold() for term in words(_UNSPACED.sub(" ", plain)))
-    for run in _UNSPACED.findall(plain):
-        yield from (*run, *map("".join, itertools.pairwise(run)))
+    """The distinct terms of a text: words as in a search of documentation, without accents and case."""
+    bare = plain(text[:TEXT_LIMIT])[:TEXT_LIMIT]
+    spaced = SYLLABLES.sub(" ", CHARACTERS.sub(" ", MARKED.sub(" ", bare)))
+    yield from dict.fromkeys(term.casefold() for term in words(spaced))
+    yield from MARKED.findall(bare)
+    for run in CHARACTERS.findall(bare):
+        yield from pieces(run)
+    for run in SYLLABLES.findall(bare):
+        yield from syllables(run)
 
 
 def _ways(word: str) -> tuple[frozenset[int], ...]:
-    """The ways in which a text may have said this folded word: with these terms, or in another case with the word
-    whole, as ``Größe`` and ``GRÖSSE`` have different parts."""
-    runs = _UNSPACED.findall(word)
-    pairs = [pair for run in runs for pair in (map("".join, itertools.pairwise(run)) if run[1:] else run)]
-    tokens, terms = WORD.findall(_UNSPACED.sub(" ", word)), Terms()
-    parts = [term.casefold() for token in tokens for term in terms[token]]
-    if not parts and not pairs:
-        return ()
-    return tuple({frozenset(map(_hash, [*pairs, *way])): None for way in (parts, tokens)})
+    """The ways in which a text may have said this word: in the folded form, or as texts were indexed before there was
+    one, of which the words are still stored."""
+    ways = (*_forms(folded(word), _longest), *_forms(word, _as_before))
+    return tuple({frozenset(map(_hash, way)): None for way in ways if way})
+
+
+def _longest(word: str) -> tuple[str, list[str]]:
+    """What is left of a word without its runs, and the longest terms of these."""
+    rest, terms = _as_before(word)
+    terms += MARKED.findall(rest)
+    for run in SYLLABLES.findall(rest):
+        terms += [run[at : at + 3] for at in range(max(1, len(run) - 2))]
+    return SYLLABLES.sub(" ", MARKED.sub(" ", rest)), terms
+
+
+def _as_before(word: str) -> tuple[str, list[str]]:
+    """The same where only Chinese, Japanese and Korean had runs."""
+    runs = CHARACTERS.findall(word)
+    terms = [pair for run in runs for pair in (map("".join, itertools.pairwise(run)) if run[1:] else run)]
+    return CHARACTERS.sub(" ", word), terms
+
+
+def _forms(word: str, parted: Callable[[str], tuple[str, list[str]]]) -> Iterator[list[str]]:
+    """The terms that a text has which says this word: by its parts, or, in another case, with the word whole, as
+    ``Größe`` and ``GRÖSSE`` had different parts."""
+    rest, terms = parted(word)
+    tokens, split = WORD.findall(rest), Terms()
+    parts = [term.casefold() for token in tokens for term in split[token]]
+    if parts or terms:
+        yield [*terms, *parts]
+        yield [*terms, *tokens]
 
 
 def _hash(term: str) -> int:

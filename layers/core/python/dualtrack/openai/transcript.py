@@ -9,12 +9,12 @@ A chat whose client runs tools has several answers: each ends with calls, and th
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.openai.client_tools import asked_calls, is_clients
+from dualtrack.visible import as_json, on_a_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -249,12 +249,8 @@ _TAKES: Final[Mapping[str, Callable[[AnswerTranscript, JsonObject], Sequence[Pie
 
 
 def _called(call: JsonObject) -> str:
-    return f"{call['tool']} {_shown(call['input'])}\n"
-
-
-def _shown(arguments: JsonObject) -> str:
-    text = json.dumps(arguments, default=dict, ensure_ascii=False)
-    return text if len(text) <= _INPUT else text[: _INPUT - 1] + "…"
+    """On one line, as it is: nothing in it is hidden, and a long input has its beginning and its end."""
+    return f"{on_a_line(call['tool'], _INPUT)} {on_a_line(as_json(call['input']), _INPUT)}\n"
 
 
 def _waiting(calls: Sequence[JsonObject]) -> str:
