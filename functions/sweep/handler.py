@@ -12,6 +12,7 @@ with collecting_later():
     from dualtrack.api.users import UserPool
     from dualtrack.chat.sweep import sweep
     from dualtrack.chat.sweep_deletions import sweep_deletions
+    from dualtrack.chat.uploaded_files import sweep_uploads
     from dualtrack.corpora.jobs import sweep_corpora
     from dualtrack.runtime.clients import LazyClient
     from dualtrack.runtime.environment import trace_header
@@ -41,11 +42,15 @@ DELETION_SECONDS: Final = 60
 CORPORA_SECONDS: Final = 20
 """Time for corpora, which come first: checking open jobs, and sometimes deleting objects."""
 
+UPLOAD_SECONDS: Final = 10
+"""Time for uploads that have expired."""
+
 
 @logger.inject_lambda_context
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """Returns what was done: ``{"seen", "started", "ended"}`` chats, and whether all were processed:
-    ``"complete"``; the numbers of ``"deletions"`` processed and of ``"corpus_jobs"`` restarted.
+    ``"complete"``; the numbers of ``"deletions"`` processed, of ``"corpus_jobs"`` restarted and
+    of ``"uploads"`` taken away.
     """
     try:
         jobs = within(CORPORA_SECONDS, lambda: sweep_corpora(stores, corpus_executions), "corpora")
@@ -54,12 +59,16 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
             seconds = _seconds_left(context) - DELETION_SECONDS
             swept = sweep(stores, executions, seconds, ended=count_end)
         finally:
-            deletions = sweep_deletions(stores, executions, users, _seconds_left(context))
+            try:
+                uploads = sweep_uploads(stores, UPLOAD_SECONDS)
+            finally:
+                deletions = sweep_deletions(stores, executions, users, _seconds_left(context))
     _tell(OpenChats=swept.seen, SweptChats=swept.started + swept.ended, Deletions=deletions.seen)
     complete = swept.complete and deletions.complete
     done: dict[str, Any] = asdict(swept) | {
         "deletions": deletions.seen,
         "corpus_jobs": jobs,
+        "uploads": uploads,
         "complete": complete,
     }
     logger.info("Swept", **done)

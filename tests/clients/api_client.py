@@ -49,6 +49,7 @@ BODIES: dict[type, dict[str, Any]] = {
         "output": {"schema": {}},
         "tools": [{"name": "look_up", "description": "Looks a word up.", "input_schema": {"type": "object"}}],
     },
+    models.UploadBody: {"media_type": "text/plain", "bytes": 5, "name": "a.txt", "sha256": "0" * 64},
     models.ConversationBody: {"title": "Plans", "profile": "assistant"},
     models.TitleBody: {"title": "Plans"},
     models.ForkBody: {"before": "q1"},

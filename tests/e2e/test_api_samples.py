@@ -54,6 +54,8 @@ def _ask(
 
 def _story_of_ann(samples: Collector, ann: Person, script: Script) -> None:
     """Three chats in one conversation, until the credits are gone."""
+    large = {"media_type": "text/csv", "bytes": 6_000_000, "name": "all-keys.csv"}
+    samples.call(ann, "POST", "/v1/uploads", large)
     picture = base64.b64encode(b"key,value\nconsumer,abc\n").decode()
     file = {"media_type": "text/csv", "name": "keys.csv", "data": picture}
     chat = _ask(samples, ann, script, "How do I set up OAuth for Twitter ads?", {"attachments": [file]})

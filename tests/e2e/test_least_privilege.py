@@ -199,7 +199,7 @@ ALLOWED: dict[str, set[str]] = {
     "GraphLoad": _tables_of({"history": OWN}) | {"read corpora", "put corpora"},
     "CreditReset": _tables_of({"credits": APPEND}) | {"find used accounts"},
     "Schedule": _tables_of({"chats": OWN, "history": OWN, "credits": APPEND, "cache": LOOK})
-    | {*BODIES, "delete bodies", "find open chats", "start a chat"},
+    | {*BODIES, "delete bodies", "list bodies", "find open chats", "start a chat"},
     "Deliver": _tables_of({"chats": ("put", "update", "delete")})
     | {"find open chats", "decrypt connections"},
     # it admits chats as `api` does, for clients of OpenAI's API

@@ -127,7 +127,8 @@ OTHER = {
         "states:StartExecution", "states:StopExecution", "states:DescribeExecution",
     },
     "Schedule": {
-        "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "sqs:SendMessage", "states:StartExecution",
+        "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket", "sqs:SendMessage",
+        "states:StartExecution",
     },
     "Deliver": {"kms:Decrypt", "sqs:SendMessage"},
     "CreditReset": {"sqs:SendMessage"},

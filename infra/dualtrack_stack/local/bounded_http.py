@@ -7,10 +7,11 @@ from typing import Final
 
 import h11
 from dualtrack.api.sizes import TOO_LARGE_BODY
+from dualtrack.message_files import UPLOADED_BYTES
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-MOST_BYTES: Final = 20_000_000
-"""Of the largest body that any route takes: a file for a corpus."""
+MOST_BYTES: Final = UPLOADED_BYTES
+"""Of the largest body that any route takes: a file for a message."""
 _TOO_LARGE: Final = json.dumps(TOO_LARGE_BODY).encode()
 
 

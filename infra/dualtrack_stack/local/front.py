@@ -29,6 +29,7 @@ from dualtrack.api.routes.conversations import ATTACHMENT_PATH
 from dualtrack.api.sizes import EVENT_BYTES, TOO_LARGE_BODY
 from dualtrack.profiles import all_profiles, profile_from
 from dualtrack.settings import settings_from
+from dualtrack.storage.uploads import FOLDER
 from dualtrack_stack.local import lifeline
 from dualtrack_stack.local.aws import Aws, role_client
 from dualtrack_stack.local.aws_sizes import answer_bytes, event_bytes
@@ -58,10 +59,11 @@ BODY_LIMIT: Final = 10 * 1024 * 1024
 """API Gateway's limit of a request, in bytes."""
 
 UPLOAD_LIMIT: Final = MOST_BYTES
-"""Of a file for a corpus, in bytes (CONTRACT 4)."""
+"""Of a file for a message, the largest that is put, in bytes (CONTRACT 4)."""
 
-UPLOADS: Final = "/{bucket}/corpora/uploads/{rest:anything}"
-"""Where files for a corpus are put, on the emulator's S3. The page sends them here, to its own origin."""
+UPLOADS: Final = ("/{bucket}/corpora/uploads/{rest:anything}", f"/{{bucket}}/{FOLDER}{{rest:anything}}")
+"""Where files for a corpus and for messages are put, on the emulator's S3. The page sends them here, to its own
+origin."""
 
 IN_FLIGHT: Final = 8
 """Every concurrent invocation is a process of its own on this machine; further requests wait."""
@@ -341,7 +343,7 @@ class Front:
         return [
             Route("/dev/token", self._token, methods=["GET"]),
             Route("/dev/status", self._status, methods=["GET"]),
-            Route(UPLOADS, self._forward_upload, methods=["PUT"]),
+            *(Route(path, self._forward_upload, methods=["PUT"]) for path in UPLOADS),
             *(Route(path, self._forward, methods=methods) for path in forwarded),
             Route("/{path:anything}", self._page, methods=["GET"]),
         ]

@@ -27,6 +27,9 @@ _LOCAL: Final = "bedrock"
 CORPUS_FOLDER: Final = "corpora/"
 """`dualtrack.storage.corpora.FOLDER`: the prefix of the keys of all objects of corpora."""
 
+UPLOAD_FOLDER: Final = ".uploads/"
+"""`dualtrack.storage.uploads.FOLDER`, likewise of files for messages."""
+
 RECOVERY_DAYS: Final = 35
 """How far back tables and objects of a stage that keeps data can be restored; 35 is DynamoDB's most."""
 
@@ -153,7 +156,7 @@ class DataStack(Stack):
             enforce_ssl=self._stage.encrypted_transport,
             versioned=self._stage.keep_data,
             lifecycle_rules=self._lifecycle(),
-            # The page puts files to the addresses that the API gives to administrators; each is signed for one file.
+            # The page puts files to the addresses that the API gives; each is signed for one file.
             cors=[
                 s3.CorsRule(
                     allowed_methods=[s3.HttpMethods.PUT],
@@ -181,6 +184,8 @@ class DataStack(Stack):
             s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(1)),
             # uploads for a job, which has read them long before
             s3.LifecycleRule(prefix=uploads, expiration=Duration.days(2)),
+            # files for messages live an hour, and the sweep deletes them; this finds one that was put as it expired
+            s3.LifecycleRule(prefix=UPLOAD_FOLDER, expiration=Duration.days(1)),
         ]
         if not self._stage.keep_data:
             return rules
@@ -190,5 +195,6 @@ class DataStack(Stack):
         return [
             *rules,
             s3.LifecycleRule(prefix=uploads, noncurrent_version_expiration=Duration.days(1)),
+            s3.LifecycleRule(prefix=UPLOAD_FOLDER, noncurrent_version_expiration=Duration.days(1)),
             kept,
         ]

@@ -342,6 +342,8 @@ _SPECS: Final = (
             # names of MCP tools, which client tools may not have
             allow.table("cache", "GetItem"),
             allow.bodies("GetObject", "PutObject", "DeleteObject"),
+            # what an admission has written that fails is deleted
+            allow.list_bodies(),
             allow.open_chats("Query"),
             allow.machine("chat", "StartExecution"),
         ],

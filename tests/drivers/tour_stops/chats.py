@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from typing import TYPE_CHECKING, Any
 
+import httpx
 from dualtrack_stack.local.offline_model.classifier import MAGIC
 
+from tests.clients.stack_client import PATIENCE
 from tests.drivers.tour import EVENTS_DOOR, stop
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.drivers.tour import Visit
 
 CHATS = "POST /v1/chats"
@@ -46,6 +51,44 @@ def a_file(visit: Visit) -> None:
     (kept,) = visit.owner.record(started["conversation_id"], "q1")["attachments"]
     assert (kept["media_type"], kept["name"], kept["size"]) == ("text/csv", "keys.csv", 23)
     assert "consumer,abc" in repr(visit.script.requests()[-1]["messages"])
+
+
+UPLOADS = "POST /v1/uploads"
+BIG = b"The harbour lies in the north.\n" + b"It rains.\n" * 600_000
+"""A text that no request has room for."""
+
+
+def put(visit: Visit, upload: Mapping[str, Any], data: bytes) -> int:
+    """What the signed address answers to these bytes, through the front, as the page sends them."""
+    address = visit.root.stack.url + httpx.URL(upload["url"]).raw_path.decode()
+    sent = httpx.put(address, content=data, headers=upload["headers"], timeout=PATIENCE, trust_env=False)
+    return sent.status_code
+
+
+@stop(UPLOADS, "media_type", "bytes", "name", "sha256")
+def an_address_for_a_large_file(visit: Visit) -> None:
+    about = {"media_type": "text/plain", "bytes": len(BIG), "name": "a.txt"}
+    upload = visit.ask({**about, "sha256": hashlib.sha256(BIG).hexdigest()}, status=201).json()
+    assert upload["name"] == "a.txt"
+    assert [put(visit, upload, data) for data in (BIG[:-1], BIG[:-1] + b"?", BIG)] == [403, 400, 200]
+    refused = visit.client.post(visit.door.path, json={**about, "media_type": "image/png"})
+    assert refused.json()["error"]["code"] == "too_large"
+
+
+@stop(CHATS, "attachments[].upload_id")
+def a_large_file(visit: Visit) -> None:
+    about = {"media_type": "text/plain", "bytes": len(BIG), "name": "weather.txt"}
+    upload = visit.client.post("/v1/uploads", json=about).json()
+    body = {"message": visit.script.question(), "attachments": [{"upload_id": upload["upload_id"]}]}
+    assert visit.client.post("/v1/chats", json=body).json()["error"]["code"] == "upload_missing"
+    assert put(visit, upload, BIG) == 200
+    visit.script.says("In the north.")
+    started = visit.ask(body, status=202).json()
+    assert visit.finish(started["chat_id"])["response"] == "In the north."
+    assert "The harbour lies in the north." in repr(visit.script.requests()[-1]["messages"])
+    (kept,) = visit.owner.record(started["conversation_id"], "q1")["attachments"]
+    assert kept["name"] == "weather.txt"
+    assert visit.client.post("/v1/chats", json=body).json()["error"]["code"] == "upload_used"
 
 
 @stop(CHATS, "on_pause")

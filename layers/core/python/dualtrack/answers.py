@@ -818,8 +818,8 @@ class Erasure(TypedDict):
 class Upload(TypedDict):
     """How to upload a file: the request to send, with exactly the announced bytes, before it expires."""
 
-    upload_id: Annotated[str, "The id of the upload, for the job"]
-    name: Annotated[str, "The file's name"]
+    upload_id: Annotated[str, "The id of the upload, for the job or the message"]
+    name: Annotated[str, "The file's name, which may be empty"]
     method: Annotated[Literal["PUT"], "The request's method"]
     url: Annotated[str, "The address, signed for this file"]
     headers: Annotated[Mapping[str, str], "Headers to send"]

@@ -158,6 +158,8 @@ STATUS_OF_CODE: Final[Mapping[str, int]] = {
     "conversation_busy": 409,
     "conversation_paused": 409,
     "nothing_to_continue": 409,
+    "upload_missing": 409,
+    "upload_used": 409,
     "already_decided": 409,
     "not_paused": 409,
     "expired": 410,

@@ -165,6 +165,11 @@ def new_upload_id(sha256: str) -> str:
     return f"up_{_sortable()}_{sha256}"
 
 
+def new_message_upload_id() -> str:
+    """``up_…``, sortable by time: of a file for a message."""
+    return f"up_{_sortable()}"
+
+
 def is_upload_of(upload_id: str, data: bytes) -> bool:
     """Whether these are the bytes that were announced for the upload."""
     return upload_id.rsplit("_", 1)[1] == hashlib.sha256(data).hexdigest()

@@ -43,6 +43,9 @@ MAX_SENT: Final = 20
 MAX_SENT_CHARACTERS: Final = 20 * 1024 * 1024
 """Base64 in one request; the other 12 of its 32 MB are for text."""
 
+MAX_SENT_BYTES: Final = MAX_SENT_CHARACTERS // 4 * 3
+"""The same, decoded."""
+
 _MAX_NOTES: Final = 20
 
 

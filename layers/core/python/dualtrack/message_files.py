@@ -16,7 +16,10 @@ from dualtrack.text import INVISIBLE, neutralise, one_line
 MESSAGE_CHARACTERS: Final = 32_000
 MAX_FILES: Final = 5
 FILES_BYTES: Final = 4 * 1024 * 1024
-"""Maximum decoded size of all files of a message together, in bytes."""
+"""Maximum decoded size of all files that a message has in itself, in bytes; and so much text of files is kept."""
+
+UPLOADED_BYTES: Final = 50_000_000
+"""Maximum size of a file that is uploaded before its message, and of all of those of a message together."""
 
 _APPLICATIONS: Final = (
     "ecmascript",

@@ -56,26 +56,32 @@ def must_be_corpus(name: str) -> str:
 def upload_json(services: CorpusServices, corpus: str, file: UploadFile, now: float) -> answers.Upload:
     """A URL for uploading exactly this file: size, checksum, type and key are signed."""
     upload_id = new_upload_id(file.sha256)
-    checksum = base64.b64encode(bytes.fromhex(file.sha256)).decode()
-    url = services.signer.generate_presigned_url(
-        "put_object",
-        Params={
-            "Bucket": services.bucket,
-            "Key": upload_key(corpus, upload_id),
-            "ContentLength": file.size,
-            "ContentType": UPLOAD_TYPE,
-            "ChecksumSHA256": checksum,
-        },
-        ExpiresIn=UPLOAD_SECONDS,
-    )
+    url, headers = signed_put(services, upload_key(corpus, upload_id), file.size, file.sha256, UPLOAD_SECONDS)
     return {
         "upload_id": upload_id,
         "name": file.name,
         "method": "PUT",
         "url": url,
-        "headers": {"Content-Type": UPLOAD_TYPE, "x-amz-checksum-sha256": checksum},
+        "headers": headers,
         "expires_at": iso(now + UPLOAD_SECONDS),
     }
+
+
+def signed_put(
+    services: CorpusServices, key: str, size: int, sha256: str, seconds: int
+) -> tuple[str, dict[str, str]]:
+    """The address that takes an object of this size (and with this checksum, if there is one), and the headers that the
+    request has to have."""
+    headers, params = {"Content-Type": UPLOAD_TYPE}, {"ContentType": UPLOAD_TYPE}
+    if sha256:
+        checksum = base64.b64encode(bytes.fromhex(sha256)).decode()
+        headers["x-amz-checksum-sha256"] = params["ChecksumSHA256"] = checksum
+    url = services.signer.generate_presigned_url(
+        "put_object",
+        Params={"Bucket": services.bucket, "Key": key, "ContentLength": size, **params},
+        ExpiresIn=seconds,
+    )
+    return url, headers
 
 
 def job_json(job: Job, files: Sequence[JobFile]) -> answers.CorpusJob:

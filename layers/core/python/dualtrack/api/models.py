@@ -22,7 +22,6 @@ from pydantic import (
     model_validator,
 )
 
-from dualtrack.chat.attached_files import decoded_file, within_limit
 from dualtrack.chat.due_times import CRON_CHARACTERS, ZONE_CHARACTERS
 from dualtrack.errors import invalid_request
 from dualtrack.ids import FORMS, is_id
@@ -31,6 +30,7 @@ from dualtrack.message_files import (
     MAX_FILES,
     MESSAGE_CHARACTERS,
     TEXT_TYPE_PATTERN,
+    UPLOADED_BYTES,
     is_text_type,
 )
 from dualtrack.models.turn import MAX_CALLS_PER_TURN
@@ -46,8 +46,6 @@ from dualtrack.webhooks.targets import MAX_URL
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema, ErrorDetails
-
-    from dualtrack.chat.attached_files import File
 
 MEDIA_TYPE_CHARACTERS: Final = 200
 NAME_CHARACTERS: Final = 1_000
@@ -148,9 +146,11 @@ class RequestBody(BaseModel):
 
 
 class AttachmentBody(RequestBody):
-    """A file: an image, a PDF, or text in UTF-8."""
+    """A file: an image, a PDF, or text in UTF-8; itself, or by its upload."""
 
-    media_type: MediaType
+    media_type: Annotated[
+        MediaType | None, Field(description="Needed with `data`; by default that of the upload.")
+    ] = None
     name: Annotated[
         Text | None,
         Field(
@@ -159,11 +159,45 @@ class AttachmentBody(RequestBody):
         ),
     ] = None
     data: Annotated[
-        str,
+        str | None,
         Field(
             min_length=1, description="The file in base64.", json_schema_extra={"contentEncoding": "base64"}
         ),
+    ] = None
+    upload_id: Annotated[
+        str | None,
+        Field(
+            pattern="^up_[0-9a-v]{26}$",
+            description="In place of `data`: the upload of the file (`POST /v1/uploads`), which no other message has used.",
+        ),
+    ] = None
+
+    @model_validator(mode="after")
+    def _is_there_once(self) -> Self:
+        if (self.data is None) == (self.upload_id is None):
+            raise ValueError("a file has either data or upload_id")
+        if self.data is not None and self.media_type is None:
+            raise ValueError("media_type is missing")
+        return self
+
+
+class UploadBody(RequestBody):
+    """A file for a message, which is put to the address in the answer."""
+
+    media_type: MediaType
+    bytes: Annotated[
+        int,
+        Field(ge=1, le=UPLOADED_BYTES, description="Its size: no other number of bytes is taken."),
+        BeforeValidator(_whole),
     ]
+    name: Annotated[Text | None, Field(max_length=NAME_CHARACTERS, description="The file's name.")] = None
+    sha256: Annotated[
+        str | None,
+        Field(
+            pattern="^[0-9a-f]{64}$",
+            description="The SHA-256 of its bytes, in lower-case hex: no other bytes are taken.",
+        ),
+    ] = None
 
 
 class OutputBody(RequestBody):
@@ -230,7 +264,10 @@ class ChatBody(RequestBody):
     profile: OptionalProfile = None
     attachments: Annotated[
         list[AttachmentBody],
-        Field(max_length=MAX_FILES, description="Files, at most 4 MB in total when decoded."),
+        Field(
+            max_length=MAX_FILES,
+            description="Files: at most 4 MB in total when decoded, and uploads of 50 MB in total.",
+        ),
     ] = []
     on_pause: Annotated[
         Literal["cancel"] | None,
@@ -631,13 +668,3 @@ def canonical(raw: bytes) -> bytes:
         return json.dumps(json.loads(raw), sort_keys=True).encode()
     except (ValueError, RecursionError):
         return raw
-
-
-def decode_files(attachments: list[AttachmentBody]) -> tuple[File, ...]:
-    """The files' bytes. Raises 400 if a file is not of its declared type, 413 if they exceed 4 MB in total."""
-    return within_limit(
-        tuple(
-            decoded_file(f"attachments.{index}", sent.media_type, sent.data, sent.name or "")
-            for index, sent in enumerate(attachments)
-        )
-    )

@@ -41,6 +41,7 @@ they do not know."""
 
 TAGS: Final = (
     ("Chats", "/v1/chats", "Start, follow, read and cancel chats, with receipts"),
+    ("Uploads", "/v1/uploads", "Large files for messages"),
     ("Conversations", "/v1/conversations", "Find, read, rename, fork and delete"),
     ("Tools", "/v1/tools", "What agents can call, and at what price"),
     ("Credits", "/v1/credits", "The balance and its changes"),
@@ -68,11 +69,13 @@ CODES: Final[Mapping[str, str]] = MappingProxyType(
         "conversation_paused": "a chat of the conversation waits for decisions: decide, or cancel it, also with "
         "`on_pause`; has `chat_id` and `url`",
         "nothing_to_continue": "the conversation's last answer was not cut off at its limit of tokens",
+        "upload_missing": "nothing was put to the upload's address yet",
+        "upload_used": "the upload is part of another message already",
         "already_decided": "the call was decided in another way",
         "not_paused": "the chat waits for no decision",
-        "expired": "nobody decided in time",
+        "expired": "nobody decided in time, or the upload was not used within an hour",
         "idempotency_conflict": "the Idempotency-Key was used with another body in the last 24 hours",
-        "too_large": "the request is over 6 MB with its escapes, or its files are over 4 MB in total",
+        "too_large": "the request is over 6 MB with its escapes, or its files are over 4 MB in total, uploaded ones over 50 MB",
         "rate_limited": "too many requests, streams or chats at a time; has `retry_after`",
         "internal": "an error on the server",
         "unavailable": "a service that is needed cannot be reached; try again",

@@ -9,9 +9,9 @@ EVENT_BYTES: Final = 6_291_456
 """Of an event, and of an answer that is not streamed."""
 
 TOO_LARGE: Final = (
-    "The request is too large: 6 MB are taken, its escapes counted. Send fewer or smaller files, and of a conversation "
-    "that is here only what is new, under its name (conversation_id, previous_response_id or the header "
-    "X-Dualtrack-Conversation)."
+    "The request is too large: 6 MB are taken, its escapes counted. Send fewer or smaller files, or files of up to 50 MB "
+    "by reference (POST /v1/uploads, then POST /v1/chats with upload_id), and of a conversation that is here only what "
+    "is new, under its name (conversation_id, previous_response_id or the header X-Dualtrack-Conversation)."
 )
 
 TOO_LARGE_BODY: Final[dict[str, Any]] = {

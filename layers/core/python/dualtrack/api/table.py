@@ -15,6 +15,7 @@ from dualtrack.api.routes import (
     pauses,
     schedules,
     tools,
+    uploads,
     webhooks,
 )
 
@@ -47,6 +48,7 @@ ROUTES: Final = (
         declared
         for resource in (
             chats,
+            uploads,
             pauses,
             schedules,
             conversations,

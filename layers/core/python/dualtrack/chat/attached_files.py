@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.errors import ApiError, invalid_request
 from dualtrack.ids import file_id
-from dualtrack.media import refusal, signed_as
+from dualtrack.media import MAX_SENT_BYTES, refusal, signed_as
 from dualtrack.memory.records import Attachment, Record
 from dualtrack.message_files import FILES_BYTES, as_utf8, clean_name, is_text_type, not_text
 
@@ -37,6 +37,11 @@ def decoded_file(place: str, media_type: str, data: str, name: str = "") -> File
         content = base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):
         raise invalid_request(f"{place}.data: not valid base64") from None
+    return checked_file(place, media_type, content, name)
+
+
+def checked_file(place: str, media_type: str, content: bytes, name: str = "") -> File:
+    """A file from its bytes, likewise."""
     name = clean_name(name)
     if is_text_type(media_type):
         content = as_utf8(content)
@@ -53,6 +58,35 @@ def within_limit(files: tuple[File, ...]) -> tuple[File, ...]:
     if sum(len(file.data) for file in files) > FILES_BYTES:
         raise ApiError("too_large", "Attachments may have at most 4 MB in total.")
     return files
+
+
+def as_kept(files: tuple[File, ...]) -> tuple[File, ...]:
+    """The files; of texts as much as 4 MB together, of the one that reaches this the beginning with a sentence about
+    it. Raises 413 for a text of which nothing would be kept, and for more images and PDFs than a model takes."""
+    if sum(len(file.data) for file in files if not is_text_type(file.media_type)) > MAX_SENT_BYTES:
+        raise ApiError("too_large", "Images and PDFs of a message may have at most 15 MB in total.")
+    room, kept = FILES_BYTES, list[File]()
+    for number, file in enumerate(files):
+        if is_text_type(file.media_type):
+            if room < min(len(file.data), _LEAST_KEPT):
+                raise ApiError(
+                    "too_large", f"attachments.{number}: of texts 4 MB are kept in all, and no more fits."
+                )
+            file = replace(file, data=_beginning(file.data, room))  # noqa: PLW2901 - the same file
+            room -= len(file.data)
+        kept.append(file)
+    return tuple(kept)
+
+
+def _beginning(text: bytes, room: int) -> bytes:
+    if len(text) <= room:
+        return text
+    note = f"\n\n(The file had {len(text):,} bytes. Only its beginning is kept.)".encode()
+    return text[: room - len(note)].decode(errors="ignore").encode() + note
+
+
+_LEAST_KEPT: Final = 1_000
+"""Bytes of a text; less of its beginning says nothing."""
 
 
 @dataclass(frozen=True, slots=True)

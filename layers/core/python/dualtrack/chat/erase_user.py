@@ -148,6 +148,7 @@ def continue_erasure(
     was_left = stop_user(stores, executions, users, erasure, has_time)
     was_left |= _erase_end_users(stores, erasure)
     was_left |= any(True for _ in stores.deletions.others_of(erasure.user))
+    stores.uploads.forget_user(erasure.user)
     was_left |= stores.requests.forget_user(erasure.user)
     was_left |= stores.webhooks.forget_user(erasure.user)
     was_left |= stores.cache.forget_user(erasure.user)

@@ -31,6 +31,7 @@ from dualtrack.storage.ledger import Ledger
 from dualtrack.storage.paused_chats import PausedChats
 from dualtrack.storage.schedules import ScheduleStore
 from dualtrack.storage.search_index import SearchIndex
+from dualtrack.storage.uploads import UploadStore
 from dualtrack.storage.vector_indexes import VectorIndexes
 from dualtrack.storage.webhooks import WebhookStore
 
@@ -149,6 +150,7 @@ class ErasureStores(AdmissionStores):
     """An erasure removes all that names a user."""
 
     kept_ledger: KeptLedger
+    uploads: UploadStore
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +205,7 @@ def build_stores(
         paused=PausedChats(dynamodb, settings.chats_table),
         schedules=ScheduleStore(dynamodb, settings.chats_table),
         kept_ledger=KeptLedger(dynamodb, settings.credits_table),
+        uploads=UploadStore(dynamodb, s3, settings.chats_table, settings.bodies_bucket),
         deletions=Deletions(dynamodb, settings.history_table, settings.chats_table, clock),
         leases=Leases(dynamodb, settings.cache_table, clock, settings.dualtrack_open_streams),
         requests=ApiRequests(dynamodb, settings.chats_table),

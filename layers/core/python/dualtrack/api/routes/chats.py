@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from aws_lambda_powertools import Logger
@@ -12,6 +13,7 @@ from dualtrack.api.conversations import find_conversation
 from dualtrack.api.key_alarm import KeyAlarm
 from dualtrack.api.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, WAIT
 from dualtrack.api.route import CHAT_READERS, EVENTS_PATH, Accepted, Ok, Route
+from dualtrack.api.uploads import files_in, references_in
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.chat_view import operator_text
 from dualtrack.chat.executions import owner_of
@@ -19,6 +21,7 @@ from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.new_chat import NewChat, Repeat, fingerprint
 from dualtrack.chat.receipt import receipt_of
 from dualtrack.chat.start_chat import first_chat, start_chat
+from dualtrack.chat.uploaded_files import discard, use
 from dualtrack.errors import ApiError
 from dualtrack.profiles import DEFAULT_PROFILE
 from dualtrack.runtime.metrics import count
@@ -47,6 +50,9 @@ CHAT: Final = "/v1/chats/{chat_id}"
         "conversation_busy",
         "conversation_paused",
         "nothing_to_continue",
+        "expired",
+        "upload_missing",
+        "upload_used",
         "idempotency_conflict",
     ),
     scopes=("chat",),
@@ -59,7 +65,7 @@ def post_chat(request: Request) -> Ok[answers.Chat] | Accepted[answers.StartedCh
     wait, repeat = request.value(WAIT), _repeat(request)
     services = request.services
     first = first_chat(services.stores, services.executions, request.user, repeat) if repeat else None
-    chat = first or _start(request, repeat)
+    chat = first or _started(request, repeat)
     request.identity.require_sight(chat.key_id)
     chat = await_answer(services.stores.chats, services.stores.leases, chat, wait)
     if chat.status != "running":
@@ -68,15 +74,29 @@ def post_chat(request: Request) -> Ok[answers.Chat] | Accepted[answers.StartedCh
     return Accepted(started, {"Location": started["url"]})
 
 
+def _started(request: Request, repeat: Repeat | None) -> Chat:
+    """A new chat; or that of the same request, which has come again meanwhile and used the uploads."""
+    try:
+        return _start(request, repeat)
+    except ApiError as refusal:
+        if repeat is None or refusal.code != "upload_used":
+            raise
+        first = first_chat(request.stores, request.services.executions, request.user, repeat)
+        if first is None:
+            raise
+        return first
+
+
 def _start(request: Request, repeat: Repeat | None) -> Chat:
     body = request.body(models.ChatBody)
+    uploads = references_in(body.attachments)
     permit_chat(request, body.conversation_id, body.profile)
     new = NewChat(
         request.user,
         body.message or "",
         body.conversation_id or "",
         body.profile or "",
-        models.decode_files(body.attachments),
+        files_in(request.stores, request.user, body.attachments),
         payer=request.identity.payer,
         key_id=request.identity.key_id,
         cancels_pause=body.on_pause == "cancel",
@@ -94,10 +114,12 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
             costs=request.services.costs,
             upgrade_message=request.services.upgrade_message,
             held=alarm.admitted,
+            noted=partial(use, request.stores, uploads),
         )
     except ApiError as refusal:
         alarm.refused(refusal)
         raise
+    discard(request.stores, request.user, uploads)
     logger.info("Chat admitted", chat_id=chat.chat_id, correlation_id=chat.chat_id, profile=chat.profile)
     count("ChatsStarted")
     return chat
