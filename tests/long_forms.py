@@ -41,6 +41,7 @@ IN_CI: Final = frozenset(
         "tests/e2e/test_long_answers.py",
         "tests/e2e/test_long_memory.py",
         "tests/e2e/test_openai_clients.py",
+        "tests/e2e/test_tour.py",
         "tests/e2e/page/test_every_view.py",
         "tests/e2e/page/test_lossy_connection.py",
         # they use much of a processor

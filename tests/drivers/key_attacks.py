@@ -116,9 +116,9 @@ def attack(what: str, times: int, held: str) -> Callable[[Play], Play]:
 
 @contextlib.contextmanager
 def counted(api: Api) -> Iterator[Counter[str]]:
-    """The requests that the block makes of the tables, by operation."""
+    """The requests that the function makes of the tables within the block, by operation."""
     calls: Counter[str] = Counter()
-    events = api.world.stores.chats.client.meta.events
+    events = api.dynamodb.meta.events
 
     def count(model: Any, **_: Any) -> None:
         calls[model.name] += 1

@@ -106,20 +106,24 @@ def summarised_track(content: str) -> None:
     summaries_in(f"[k7 q1-t1] {content}\n[k7 q1-r] Done.", "k7", ("q1-t1", "q1-r"), cut=False)
 
 
-def folded(content: str) -> None:
-    """A digest of a query and of the digest before it, mechanical and by the model."""
+def digested(content: str) -> tuple[Digest, tuple[QueryTrack, ...]]:
+    """A digest of the query before, and the tracks of two after it."""
     records = (Record("q2", "message", "user", content, AT), record(content), response(content))
     tracks = (track_of(records, {}, WHOLE, AT), QueryTrack(3, (TrackBlock("q3", "user", content, AT),)))
-    base = Digest(1, 1, content, AT)
+    return Digest(1, 1, content, AT), tracks
+
+
+def folded(content: str) -> None:
+    """The digest grows, mechanically."""
+    past_to_send(Past(*digested(content)), TrackBudget(400), AT, cold=False)
+
+
+def folded_by_the_model(content: str) -> None:
+    """The digest grows by what the model writes."""
+    base, tracks = digested(content)
     digest_call(base, tracks, "claude-haiku-5-5", Thinking())
-    past_to_send(Past(base, tracks), TrackBudget(400), AT, cold=False)
-    digest_of(
-        base,
-        tracks,
-        written_by_model(f"ADD q3 {content}\nDROP 1 q3 {content}\n{content}"),
-        TrackBudget(24_000),
-        AT,
-    )
+    written = written_by_model(f"ADD q3 {content}\nDROP 1 q3 {content}\n{content}")
+    digest_of(base, tracks, written, TrackBudget(24_000), AT)
 
 
 def searched(content: str) -> None:
@@ -248,6 +252,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "whether it is a type of text": message_files.is_text_type,
         "the summarised track": summarised_track,
         "a digest": folded,
+        "a digest by the model": folded_by_the_model,
         "what is searched": searched,
         "what is sent": sent,
         "what is sent within a budget": within_budget,

@@ -40,7 +40,23 @@ def test_it_is_read(project: Path, stage: str) -> None:
 
 
 def test_its_tests_pass(project: Path) -> None:
-    """Whole chats with this release's steps."""
+    """Whole chats with this release's steps, after the one word that this release asks for: its tool says that it only
+    reads. Without the word `check` and the test say what to write."""
+    tool = project / "tools" / "weather.py"
+    if (old := tool.read_text()) != (new := old.replace("repeatable=True", "effect='reads'")):
+        done = outcome_of_tests(project)
+        assert done.returncode != 0
+        assert "waits for approval of weather" in done.stdout
+        assert "write effect='reads' in @tool" in done.stdout
+        (note,) = read_project(project, "local", {}).notes
+        assert "write effect='reads'" in note
+        tool.write_text(new)
+    done = outcome_of_tests(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+
+
+def outcome_of_tests(project: Path) -> subprocess.CompletedProcess[str]:
     command = [
         sys.executable,
         "-m",
@@ -53,9 +69,7 @@ def test_its_tests_pass(project: Path) -> None:
         "-p",
         "no:cacheprovider",
     ]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed" in done.stdout
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_a_field_that_nobody_knows_is_refused(project: Path) -> None:

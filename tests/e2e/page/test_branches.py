@@ -275,6 +275,7 @@ def test_fifty_branches_are_readable(visit: Callable[..., Reader], root: Root, s
         check(f"editor, {size}")
         reader.page.get_by_role("button", name="Cancel").click()
         reader.page.locator('[data-branches="1"]').click()
+        reader.page.locator(".branch-list li").first.wait_for()
         assert reader.page.locator(".branch-list li").count() == 50
         check(f"dialog, {size}")
         reader.page.keyboard.press("Escape")

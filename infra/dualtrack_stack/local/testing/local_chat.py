@@ -161,6 +161,17 @@ class LocalChat:
         self._workflow.clock.sleep(max(0.0, chat.deadline - self._stores.clock()) + 1)
         return self._taken(lambda executions: expire_pause(self._stores, executions, chat))
 
+    def waits_for(self) -> str:
+        """A sentence, after a blank, about the calls that wait for approval and how one goes on; empty if none does."""
+        listed = self._stores.paused.of(self.user)
+        names = [call.name for call in self._paused()[1].calls if call.kind == "approval"] if listed else []
+        if not names:
+            return ""
+        return (
+            f" It waits for approval of {', '.join(names)}: call chat.decide(approve=True), or write effect='reads' in"
+            " @tool(…) if the tool only reads."
+        )
+
     def _paused(self) -> tuple[Chat, Pause]:
         listed = self._stores.paused.of(self.user)
         chat = self._stores.chats.load(self.user, listed[0].chat_id) if listed else None
@@ -266,10 +277,12 @@ def local_chat(
             details=ErrorDetails(),
         )
         workflow = LocalWorkflow(stores, connect(script, clock), turns, toolbox, clock)
-        yield LocalChat(user, conversation.conversation_id, stores, script, workflow)
+        chat = LocalChat(user, conversation.conversation_id, stores, script, workflow)
+        yield chat
+        waits_for = chat.waits_for()
     if script.left and not script.problem:
         rest = ", ".join(map(shown, script.left))
-        raise ScriptError(f"The model was not called again, and the script goes on: {rest}")
+        raise ScriptError(f"The model was not called again, and the script goes on: {rest}.{waits_for}")
 
 
 @contextmanager

@@ -6,6 +6,7 @@
  */
 import { h } from "./dom.js";
 import { start } from "./format.js";
+import { stylesheet } from "./stylesheet.js";
 
 const FRAME = new URL("../diagram.html", import.meta.url).href;
 const SCRIPTS = ["../lib/mermaid.js", "diagram_frame.js"].map((path) => new URL(path, import.meta.url).href);
@@ -18,11 +19,7 @@ const LARGEST = 1_000_000; // characters of its picture
 const LONGEST_SIDE = 10_000; // pixels
 const ALTERNATIVE = 500; // characters of the source as the image's text
 
-let last = new Promise((resolve) => {
-  const styles = h("link", { rel: "stylesheet", href: STYLES });
-  for (const event of ["load", "error"]) styles.addEventListener(event, resolve, { once: true });
-  document.head.append(styles);
-});
+let last = stylesheet(STYLES);
 
 /** Draws the diagram of a code block, after those before it; `refuse({problem, line})` is told why there is none. */
 export function drawDiagram(block, refuse) {

@@ -9,7 +9,6 @@ import { piecesOf } from "./fences.js";
 import { fileChips } from "./file_chip.js";
 import { count, plural, soFar } from "./format.js";
 import { load } from "./patience.js";
-import { pauseCard } from "./pause_card.js";
 import { sourceList } from "./source_list.js";
 import { label, spinner, TurnView, thoughtFor } from "./turn_view.js";
 
@@ -226,12 +225,15 @@ export class ExchangeView {
     ];
   }
 
-  #drawPause() {
+  async #drawPause() {
     const { pause } = this.#exchange;
     const wasDecided = this.#pause.querySelector("[inert]") !== null;
     this.#pause.hidden = !pause;
+    if (!pause) return this.#pause.replaceChildren();
+    const { pauseCard } = await load(() => import("./pause_card.js"));
+    if (pause !== this.#exchange.pause) return; // decided meanwhile
     const decide = (decision) => this.#decisions.decide(this, decision);
-    this.#pause.replaceChildren(pause ? pauseCard(pause, { ...this.#decisions, decide }) : "");
+    this.#pause.replaceChildren(pauseCard(pause, { ...this.#decisions, decide }));
     if (wasDecided) this.#pause.querySelector("button")?.focus(); // on to the next call
   }
 

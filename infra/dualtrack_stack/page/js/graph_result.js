@@ -7,6 +7,9 @@
 import { h } from "./dom.js";
 import { count, plural, start } from "./format.js";
 import { drawNeighbours } from "./graph_drawing.js";
+import { stylesheet } from "./stylesheet.js";
+
+await stylesheet(new URL("../css/graph.css", import.meta.url).href);
 
 const TABLES = 6;
 const ROWS = 200;

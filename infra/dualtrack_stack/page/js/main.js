@@ -6,7 +6,6 @@ import { AllowedTools } from "./allowed_tools.js";
 import { Api, Refusal, Unreachable } from "./api.js";
 import { placeIn } from "./branch_links.js";
 import { branchesOf, numberOf } from "./branches.js";
-import { openBranches } from "./branches_dialog.js";
 import { tellBusy } from "./busy_notice.js";
 import { Composer } from "./composer.js";
 import { leaveKeysToInputMethods } from "./composition.js";
@@ -541,19 +540,18 @@ class Page {
     else if (button.dataset.edit) this.#edit(button);
     else if (button.dataset.regenerate) this.#regenerate(button);
     else if (button.dataset.branch) this.#branchBy(button, numberOf(button.dataset.branch) + 1, null);
-    else if (button.dataset.branches)
-      openBranches(
-        this.#api,
-        button.dataset.branches,
-        this.#branches.get(Number(button.dataset.branches)),
-        this.#relatives.known,
-      );
+    else if (button.dataset.branches) this.#allBranches(button.dataset.branches);
   }
 
   async #record(recordId) {
     const conversationId = this.#openId; // another one may be open once the module is loaded
     const { openRecord } = await load(() => import("./record_dialog.js"));
     openRecord(this.#api, conversationId, recordId, (text) => this.#composer.fill(text));
+  }
+
+  async #allBranches(question) {
+    const { openBranches } = await load(() => import("./branches_dialog.js"));
+    openBranches(this.#api, question, this.#branches.get(Number(question)), this.#relatives.known);
   }
 
   async #receipt(chatId) {

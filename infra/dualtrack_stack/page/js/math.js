@@ -5,8 +5,8 @@
  */
 import "../lib/katex/katex.js";
 import "../lib/purify.js";
-import { h } from "./dom.js";
 import { isDisplay, LONGEST, texOf } from "./math_syntax.js";
+import { stylesheet } from "./stylesheet.js";
 
 const { DOMPurify, katex } = globalThis;
 
@@ -19,7 +19,7 @@ const MARKUP = {
   ADD_ATTR: ["encoding"],
 };
 
-document.head.append(h("link", { rel: "stylesheet", href: STYLES }));
+stylesheet(STYLES);
 
 /** Draws the formulas one by one, without blocking the page. Invalid TeX stays as written. */
 export async function drawFormulas(elements) {

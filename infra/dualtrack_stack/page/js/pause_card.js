@@ -1,7 +1,8 @@
 /** A chat that waits for the reader: what is about to happen, and the ways to decide. */
 import { h, wayBack } from "./dom.js";
 import { moment } from "./format.js";
-import { isWrittenOut, marked, Reading, visible, writtenOut } from "./visible.js";
+import { Reading } from "./reading.js";
+import { isWrittenOut, marked, visible, writtenOut } from "./visible.js";
 
 const DESTROYS = "It destroys something: what it deletes or overwrites may be gone for good.";
 const ALLOW = "Allow in this conversation";

@@ -1,7 +1,8 @@
 """What a person is asked to approve, as it is: no character hides, moves or turns what stands beside it. Pure.
 
-One rule for page and terminal, and for what other clients are told: ``page/js/visible.js`` has the same `HIDDEN` and
-the same lengths (tests/unit/test_visible.py). Letters that look alike stay, as do combining marks: they are seen.
+One rule for page and terminal, and for what other clients are told: ``page/js/visible.js`` and ``reading.js`` have the
+same `HIDDEN` and the same lengths (tests/unit/test_visible.py). Letters that look alike stay, as do combining marks:
+they are seen.
 """
 
 from __future__ import annotations
