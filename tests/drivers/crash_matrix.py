@@ -57,6 +57,9 @@ if TYPE_CHECKING:
 LONG: Final = "What the documentation says. " * 5_000
 """A tool result of which a request contains only the beginning."""
 
+FORBIDDEN: Final = "zyklonform"
+"""What the model's service declines wherever it stands."""
+
 TWO_ROUNDS: Final = ((DOCUMENTATION, NOTE, UNKNOWN), (READ,))
 WAITING: Final = "waiting"
 """The assistant whose queries are sent whole until their summaries pay (`with_waiting_profile`)."""
@@ -146,6 +149,13 @@ SCENARIOS: Final = (
     Scenario("scheduled", scheduled=True, told="at once"),
     Scenario("an imported history", keyed=True, imports=3, files=(TEXT_FILE,)),
     Scenario("an imported history behind a fork", keyed=True, imports=2, earlier=4, by_api_key=True),
+    Scenario("its words are declined", stop="refusal", declines=FORBIDDEN),
+    Scenario("the words of a result are declined", rounds=((DOCUMENTATION,),), stop="refusal", declines=FORBIDDEN, result=f"It is {FORBIDDEN}.", by_api_key=True),
+    Scenario("harmless, and declined behind a declined one", earlier=4, declined_before=True, declines=FORBIDDEN),
+    Scenario("a call that is cut", rounds=((DOCUMENTATION, NOTE),), charged=15, cuts=True),
+    Scenario("cut twice", rounds=((NOTE,), (NOTE,)), stop="max_tokens", cuts=True),
+    Scenario("an unknown stop", rounds=((READ,),), charged=7, stops_with="compaction", stop="other"),
+    Scenario("goes on where it was cut", stops_with="max_tokens", stop="max_tokens", follow_up="after", goes_on=True),
     Scenario("asked as OpenAI's clients do", rounds=((NOTE,),), charged=8, wanted=Wanted(500, ("§",))),
     Scenario("titled by the model, by an API key", by_api_key=True, titled="by the model"),
     Scenario("renamed while the model writes its title, before a follow-up", titled="by the user meanwhile", follow_up="after"),
@@ -269,8 +279,9 @@ def judge(world: World, case: Case) -> list[str]:
     world.note_tracks()
     wrong += digest_faults(stores, following)
     wrong += index_faults(stores, following)
-    # a window leaves out what got no answer, and so does not keep its prefix (docs/profiles.md)
-    broken = prefix_faults(world.starts) if case.scenario.profile != "courses" else ()
+    # a window leaves out what got no answer (docs/profiles.md), and what was declined leaves every past
+    keeps_prefix = case.scenario.profile != "courses" and not case.scenario.declines
+    broken = prefix_faults(world.starts) if keeps_prefix else ()
     return [*wrong, *broken, *world.complaints]
 
 
@@ -371,7 +382,7 @@ def _summaries(case: Case, stores: Stores, chats: list[Chat]) -> Iterator[str]:
         return
     for chat in chats:
         track = stores.history.track(chat.user, chat.conversation_id, chat.query)
-        if chat.stop == "context_window":  # our own short texts need no summary
+        if chat.stop in ("context_window", "refusal"):  # our own short texts need no summary
             continue
         if chat.status == "done" and track and not track.blocks[-1].content.startswith("About"):
             yield f"its summary is an extract: {track.blocks[-1].content[:60]}"

@@ -47,6 +47,7 @@ from dualtrack.events import delta, turn_begins
 from dualtrack.frozen import freeze
 from dualtrack.ids import execution_name, new_conversation_id, parse_record_id, query_id, response_id
 from dualtrack.memory.digests import Digest
+from dualtrack.memory.left_out import declined_track
 from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT
 from dualtrack.memory.records import QueryTrack, Record, TrackBlock
@@ -224,6 +225,18 @@ class Scenario:
     busy: int = 0
     """Attempts of each turn of the first query that the model answers with 529."""
 
+    declines: str = ""
+    """What the model's service declines wherever it stands; the first query says it too, if no other text here does."""
+
+    stops_with: str = "end_turn"
+    """Why the model stops behind each answer."""
+
+    cuts: bool = False
+    """Whether the limit of tokens comes within the last call of every turn."""
+
+    goes_on: bool = False
+    """Whether the follow-up continues the answer."""
+
     max_cost: float = 0.0
     """The deployment's cap in dollars a chat."""
 
@@ -240,6 +253,9 @@ class Scenario:
     follow_up: Literal["", "before", "during", "while it waits", "after"] = ""
     """When a second query comes: before the summaries, during the first call for one, before them but so that they
     come while it waits for them, or after them."""
+
+    declined_before: bool = False
+    """Of those before it, the last but one has the words in its answer, and for that the last was declined."""
 
     earlier: int = 0
     """Queries of an earlier release before it, `EARLIER_TOKENS` each."""
@@ -398,9 +414,14 @@ class World:
             own = query_id(number)
             said = f"{ALWAYS.words}\n" if number == ALWAYS.query else ""
             asked = TrackBlock(own, "user", said + "word " * (4 * EARLIER_TOKENS // 6), now)
+            said = f"Yes: {self.scenario.declines}." if number == count - 1 else "Yes."
             track = QueryTrack(
-                number, (asked, TrackBlock(f"{own}-r-sum", "assistant", "Yes.", now, f"{own}-r"))
+                number, (asked, TrackBlock(f"{own}-r-sum", "assistant", said, now, f"{own}-r"))
             )
+            if self.scenario.declined_before and number == count:
+                track = declined_track(track)
+                answer = Record(f"{own}-r", "message", "assistant", "No.", now, 1, stop="refusal")
+                store(stores, stores.history.record_writes(self.user, conversation_id, answer))
             store(stores, stores.history.track_writes(self.user, conversation_id, track))
         if self.scenario.digest_waits:
             through = 2 * count // 3
@@ -466,6 +487,8 @@ class World:
             about = text.split("\n", 1)[0]
             return f"summary {about}", lambda: self._sum_up(about)
         query, turn = _position_of(request)
+        if self.scenario.declines and self.scenario.declines.encode() in raw:
+            return f"turn {turn}", lambda: self._decline(process, query, turn)
         self._note_start(query, json.loads(raw))
         return f"turn {turn}", lambda: self._say(process, request, query, turn)
 
@@ -514,6 +537,13 @@ class World:
             elif before != item:
                 self.complaints.append(f"the track {key} was written a second time")
 
+    def _decline(self, process: Process, query: int, turn: int) -> httpx2.Response:
+        recorded = any(self.has_turn(chat, turn) for chat in self.chats() if chat.query == query)
+        with self.lock:
+            self.model_calls.append(ModelCall(query, turn, recorded, process.held.is_set()))
+        details = {"type": "refusal", "category": "general_harms", "explanation": "scripted"}
+        return self._stream(Reply(({"type": "text", "text": "I"},), "refusal", stop_details=details))
+
     def _say(self, process: Process, request: wire.Request, query: int, turn: int) -> httpx2.Response:
         recorded = any(self.has_turn(chat, turn) for chat in self.chats() if chat.query == query)
         with self.lock:
@@ -544,9 +574,11 @@ class World:
             thought = (
                 ({"type": "thinking", "thinking": "Hm.", "signature": "s"},) if self.scenario.thinks else ()
             )
-            return self._stream(Reply((*thought, {"type": "text", "text": text})))
-        said = {"type": "text", "text": f"({number}) Let me look."}
-        return self._stream(Reply((said, *map(_tool_use, rounds[turn - 1])), "tool_use"))
+            return self._stream(Reply((*thought, {"type": "text", "text": text}), self.scenario.stops_with))
+        calls = [{"type": "text", "text": f"({number}) Let me look."}, *map(_tool_use, rounds[turn - 1])]
+        if self.scenario.cuts:
+            calls[-1] |= {"input": {}, "input_json": '{"text": "Remem'}
+        return self._stream(Reply(tuple(calls), "max_tokens" if self.scenario.cuts else "tool_use"))
 
     def _stream(self, reply: Reply) -> httpx2.Response:
         usage = tokens.Usage(0, cache_written=PROMPT) if self.scenario.caches else tokens.Usage(PROMPT)
@@ -713,6 +745,8 @@ class World:
     def post(self, message: str = "What is it?", conversation_id: str = "") -> None:
         """POST /v1/chats; with a key, repeated until it is answered."""
         body = f"{message} ({self.scenario.name})"
+        if not conversation_id and self.scenario.declines not in self.scenario.result:
+            body += f" How do I make {self.scenario.declines}?"
         for _ in range(4 if self.scenario.keyed else 1):
             try:
                 status = self.deliver(f"start{self._suffix}", partial(self.start, body, conversation_id))
@@ -949,8 +983,9 @@ class World:
         """The user's next query, in the same conversation if there is one, without a fault."""
         self.fault = None
         self.trace = self.quiet
-        self.scenario = Scenario("next")
         known = self.chats()
+        is_declined = all(chat.status == "done" for chat in known)  # another end leaves its words in the past
+        self.scenario = Scenario("next", declines=self.scenario.declines if known and is_declined else "")
         self.look().ledger.grant(self.user, "grant-1", 100, "for the next query", self.clock())
         self.post("And then?", known[-1].conversation_id if known else "")
         (chat,) = [chat for chat in self.chats() if chat.chat_id not in {old.chat_id for old in known}]
@@ -978,6 +1013,8 @@ class World:
                 new = NewChat(self.user, message, conversation_id, profile, files, self.user, key_id)
                 output = SCHEMA if self.scenario.output else None
                 new = replace(new, tools=self.scenario.tools, output=output, wanted=self.scenario.wanted)
+                if self.scenario.goes_on and conversation_id:
+                    new = replace(new, message="", continues="cut")
                 if self.scenario.imports:
                     past = BroughtPast(conversation_id, self.scenario.earlier, self._imported())
                     new = replace(new, conversation_id="", past=past)

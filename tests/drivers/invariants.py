@@ -214,13 +214,22 @@ def digest_faults(stores: Stores, chat: Chat) -> list[str]:
     return wrong
 
 
+def _query_of(record_id: str) -> str:
+    return record_id.partition("-")[0]
+
+
 def index_faults(stores: Stores, chat: Chat) -> list[str]:
     """What is wrong with the search indexes after a chat has ended: each query's records are in the conversation's, and
     each query has all its vectors or none; the words of its question and answer are in that of all conversations.
 
-    Imported queries, which no chat has ended, are left to the next search, and are not in that of all conversations.
+    Imported queries, which no chat has ended, are left to the next search, and are not in that of all conversations. Of
+    one that the model's service declined, the conversation's has nothing.
     """
     user, conversation_id, stores = chat.user, chat.conversation_id, stores.across(chat.ancestry)
+    answers = stores.history.records(
+        user, conversation_id, [response_id(n) for n in range(1, chat.query + 1)]
+    )
+    declined = {answer.record_id.removesuffix("-r") for answer in answers if answer.stop == "refusal"}
     indexed, _ = stores.search_index.words(user, conversation_id, chat.query + 1)
     imported = [
         number
@@ -234,8 +243,10 @@ def index_faults(stores: Stores, chat: Chat) -> list[str]:
         for number in range(1, chat.query + 1 if is_searched(chat) else 1)
         for record_id in (f"q{number}", f"q{number}-r")
         if record_id not in there and stores.history.has_record(user, conversation_id, record_id)
+        if record_id.removesuffix("-r") not in declined
     ]
     wrong = [f"not in the index: {missing}"] if missing else []
+    wrong += [f"{name} was declined, and a search finds it" for name in declined & {*map(_query_of, there)}]
     words = stores.words.of_all(user, [conversation_id]).get(conversation_id)
     known = unpacked(words).keys() if words else set()
     for number in range(1, chat.query + 1):

@@ -92,6 +92,10 @@ TROUBLE: Final[tuple[dict[str, Any], ...]] = (
     {"text": "This one is garbled on its way.", "malformed_after": 4},
     {"text": "This one is told that there is too much to do.", "error_after": 4},
     {"text": "This one is slow, but it arrives in the end.", "delay_chunk": 0.3, "chunk": 5},
+    {"text": "This one is", "stop_reason": "refusal"},
+    {"text": "This one stops for a reason that nobody knows.", "stop_reason": "compaction"},
+    {"text": "This one has reached its limit of", "stop_reason": "max_tokens"},
+    {"content": [{"type": "tool_use", "name": WRITE, "input_json": '{"na'}], "stop_reason": "max_tokens"},
 )
 PROXY_RULES: Final[tuple[dict[str, Any], ...]] = (
     {"service": "dynamodb", "probability": 0.02, "error": {"code": "ThrottlingException", "status": 400}},

@@ -355,8 +355,9 @@ class _Server:
         return JSONResponse({**record, name: record[name][offset : offset + 1_000], **further})
 
     def _start(self, request: Request, body: Any) -> Response:
-        unknown = set(body) - {"message", "conversation_id", "profile", "attachments", "output"}
-        if unknown or not 1 <= len(body.get("message", "")) <= 32000 or None in body.values():
+        unknown = set(body) - {"message", "continue", "conversation_id", "profile", "attachments", "output"}
+        is_asked = 1 <= len(body.get("message", "")) <= 32000
+        if unknown or is_asked is (body.get("continue") is True) or None in body.values():
             return _refuse(400, "invalid_request", f"Wrong fields: {sorted(unknown)}.")
         self.script.chats.setdefault(request.headers["idempotency-key"], body)
         url = f"/v1/chats/{CHAT_ID}"

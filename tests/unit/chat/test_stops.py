@@ -6,12 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.api.conversations import list_records
 from dualtrack.chat.chat_view import chat_json
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.receipt import Deployment, receipt_of
+from dualtrack.memory import query_index, summaries
 from dualtrack.profiles import all_profiles
+from dualtrack.storage import history
 from dualtrack.tool_values import ToolResult
+from dualtrack.tools import full_context
 from dualtrack_stack.local.offline_model.classifier import MAGIC
 
 from tests.drivers.invariants import account_faults, chat_faults
@@ -186,6 +190,117 @@ def test_a_search_and_a_look_at_the_record_bring_nothing_back(world: World) -> N
     results = [record.content for record in own if record.call]
     assert not any(BOMB in result for result in results)
     assert "declined" in results[1]
+
+
+def freed_of_an_answer(world: World) -> tuple[Chat, Chat]:
+    """An answer with the words, and the query that has left it out."""
+    say(world, "Hm.", f"An answer with {BOMB}, and a quince.")
+    first = world.ask("Hello")
+    named = {"conversation_id": first.conversation_id}
+    world.ask("Tell me of quinces.", **named)
+    assert world.ask("What is 2+2?", **named).stop == "refusal"
+    say(world, "It works again.")
+    helped = world.ask("And 3+3?", **named)
+    assert response(world, helped).left_out == 2
+    return first, helped
+
+
+LOOKS = (
+    {"type": "tool_use", "name": "search_conversation", "input": {"query": "answer with a quince"}},
+    {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q2-r"}},
+    {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q2-r-sum"}},
+    {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q2"}},
+)
+
+
+def looked_up(world: World, conversation_id: str) -> list[str]:
+    """What a query that looks for it finds."""
+    world.model.script.add({"match": "turn", "content": LOOKS})
+    say(world, "Well.")
+    chat = world.ask("What was it?", conversation_id=conversation_id)
+    assert chat.stop == "complete"
+    records = world.stores.history.query_records("ann", conversation_id, chat.query)
+    return [record.content for record in records if record.call]
+
+
+def test_what_a_later_query_has_left_out_comes_back_by_no_tool(world: World) -> None:
+    first, _ = freed_of_an_answer(world)
+    found = looked_up(world, first.conversation_id)
+    assert len(found) == len(LOOKS)
+    assert [result for result in found if BOMB in result] == []
+    assert "q2-r" not in found[0]
+    assert "is left out" in found[1]
+    assert "The record q2 was read" in found[3]
+
+
+@pytest.mark.parametrize("policy", ["dual_track", "tool_rounds"], indirect=True)
+@pytest.mark.usefixtures("policy")
+def test_a_question_that_failed_before_it_was_declined_leaves_the_second_time(world: World) -> None:
+    say(world, "Hm.")
+    first = world.ask("Hello")
+    named = {"conversation_id": first.conversation_id}
+    declining = world.model.state.settings
+    world.model.state.settings = replace(declining, declined=())
+    world.model.script.add({"match": "turn", "status": 400, "error_message": "scripted"})
+    failed = world.ask(f"{BOMB}?", **named)
+    assert failed.status == "failed"
+    world.model.state.settings = declining
+    assert world.ask("hello", **named).stop == "refusal"
+    say(world, "Fine.", "Finer.")
+    helped = world.ask("What is 2+2?", **named)
+    assert (helped.stop, response(world, helped).left_out) == ("complete", 2)
+    assert world.ask("And 3+3?", **named).stop == "complete"
+
+
+def test_the_api_shows_the_track_as_it_is_sent(world: World) -> None:
+    first, _ = freed_of_an_answer(world)
+    world.ask(f"{BOMB}?", conversation_id=first.conversation_id)
+    say(world, "Fine.")
+    world.ask("hello", conversation_id=first.conversation_id)
+    conversation = world.stores.conversations.find("ann", first.conversation_id)
+    assert conversation is not None
+    shown = {
+        track: {
+            record["record_id"]: record["content"]
+            for record in list_records(world.stores, conversation, track, "").items
+        }
+        for track in ("summarised", "full")
+    }
+    assert BOMB not in str(shown["summarised"])
+    assert shown["summarised"]["q5"] == "(declined by the model's service; left out)"
+    assert "left out" in shown["summarised"]["q2-r"]
+    assert BOMB in shown["full"]["q2-r"]
+    assert BOMB in shown["full"]["q5"]
+
+
+def test_a_digest_is_read_without_what_is_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, helped = freed_of_an_answer(world)
+    stores = world.stores.across(helped.ancestry)
+    read = "".join(full_context._summaries(stores, "ann", first.conversation_id, 2))
+    assert "Tell me of quinces." in read
+    assert BOMB not in read
+
+
+def test_an_upgrade_frees_a_conversation_that_was_declined(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier releases wrote the words of a declined query on its track and into the search index."""
+    with monkeypatch.context() as earlier:
+        for module in (summaries, query_index):
+            earlier.setattr(module, "is_declined", lambda _: False)
+        earlier.setattr(history, "_MARK", "unknown_to_it")
+        say(world, "Hm.")
+        first = world.ask("Hello")
+        named = {"conversation_id": first.conversation_id}
+        stuck = [world.ask(text, **named) for text in (f"A quince of {BOMB}, the answer?", "hello")]
+        assert [chat.stop for chat in stuck] == ["refusal", "refusal"]
+        assert BOMB in str(world.stores.history.tracks("ann", first.conversation_id, 3))
+    before = len(world.model.requests)
+    found = looked_up(world, first.conversation_id)
+    assert [result for result in found if BOMB in result] == []
+    say(world, "Fine.")
+    assert world.ask("What is 2+2?", **named).stop == "complete"
+    assert [body for body in bodies(world)[before:] if BOMB in body] == []
 
 
 def test_forks_before_and_after_it_go_on(world: World) -> None:

@@ -102,6 +102,26 @@ def test_ctrl_c_stops_the_answer_and_not_the_conversation() -> None:
     assert "Traceback" not in terminal.shown
 
 
+def test_an_answer_that_was_cut_off_goes_on() -> None:
+    script = Script(events=answered("One, two,", stop="max_tokens"))
+    with api_server(script) as url, Terminal("chat", "--url", url) as terminal:
+        terminal.until(PROMPT)
+        terminal.type("Count.\r")
+        terminal.until("/continue lets the answer go on.")
+        script.events = answered("three.")
+        terminal.until(PROMPT)
+        terminal.type("/continue\r")
+        terminal.until("three.")
+        shown = terminal.until(PROMPT)
+        assert "/continue lets" not in shown
+        terminal.type("\x04")
+        assert terminal.end() == 0
+    assert script.asked("POST", "/v1/chats") == [
+        {"message": "Count."},
+        {"continue": True, "conversation_id": "cv_00000000000000000000000001"},
+    ]
+
+
 def test_after_a_refusal_or_wrong_usage_it_goes_on(tmp_path: Path) -> None:
     script = Script(
         events=answered(),

@@ -178,7 +178,7 @@ def test_an_answer_that_takes_too_long_is_cut_where_it_is() -> None:
     pieces: list[str] = []
     with answering(StreamingResponse(_without_end(), media_type="text/event-stream")) as (model, paths):
         reply = model.stream(REQUEST, pieces.append, 3)
-    assert reply.stop_reason == "max_tokens"
+    assert (reply.stop_reason, reply.is_late) == ("max_tokens", True)
     assert reply.content[0]["text"] == "".join(pieces)
     assert reply.usage == Usage(7, math.ceil(len("".join(pieces)) / 4))
     assert len(paths) == 1

@@ -136,6 +136,9 @@ def test_a_tool_call_that_the_token_limit_cuts_is_not_run_and_the_others_are() -
     assert first.may_run
     assert second.refused.startswith("Tool execution failed: this call was not run")
     assert "4,096 tokens" in second.refused
+    (late,) = decided(replace(reply("max_tokens", use(1)), cut="toolu_1", is_late=True)).calls
+    assert "took longer than it may" in late.refused
+    assert "tokens" not in late.refused
     alone = decided(replace(reply("max_tokens", use(1)), cut="toolu_1"))
     assert (alone.next, alone.is_cut, alone.stop) == ("turn", True, "complete")
 

@@ -14,6 +14,8 @@ from dualtrack.errors import Contended, not_found
 from dualtrack.frozen import dumps
 from dualtrack.ids import is_id, new_conversation_id, parse_record_id, query_id, response_id
 from dualtrack.memory.conversation_words import has_words, searched_words, unpacked
+from dualtrack.memory.left_out import as_sent, is_in_place
+from dualtrack.memory.records import Record
 from dualtrack.memory.search_folding import folded
 from dualtrack.profiles import all_profiles, profile_named
 from dualtrack.storage.conversations import Conversation, is_list_position, list_position
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
     from dualtrack import answers
     from dualtrack.memory.conversation_words import SearchedWord
-    from dualtrack.memory.records import Record
+    from dualtrack.memory.records import TrackBlock
     from dualtrack.storage.stores import ConversationStores
     from dualtrack.vocabulary import Track
 
@@ -296,13 +298,15 @@ def list_records(
     """
     start, skip = _position(cursor)
     stores = stores.across(conversation.ancestry)
-    sent = _sent_as_records(stores, conversation) if track == "summarised" else None
+    is_summarised = track == "summarised"
+    sent = _sent_as_records(stores, conversation) if is_summarised else None
+    out = _left_out(stores, conversation, start) if is_summarised and sent is None else frozenset()
     taken: list[answers.Record] = []
     size = 0
     for number in range(start, conversation.queries + 1):
         first = skip if number == start else 0
         if sent is None:
-            records = _track_records(stores, conversation, track, number, first)
+            records = _track_records(stores, conversation, track, number, first, out)
         else:
             records = iter(sent.get(number, [])[first:])
         for index, record in enumerate(records, start=first):
@@ -334,14 +338,19 @@ def _bytes(shown: answers.Record | str) -> int:
 
 
 def _track_records(
-    stores: ConversationStores, conversation: Conversation, track: Track, number: int, skip: int
+    stores: ConversationStores,
+    conversation: Conversation,
+    track: Track,
+    number: int,
+    skip: int,
+    out: frozenset[int],
 ) -> Iterator[Record]:
     user, conversation_id = conversation.user, conversation.conversation_id
     if number == 0:
         return _digest_in_force(stores, user, conversation_id) if track == "summarised" else iter(())
     if track == "full":
         return stores.history.read_on(user, conversation_id, number, skip)
-    return iter(_summarised_track(stores, user, conversation_id, number)[skip:])
+    return iter(_summarised_track(stores, user, conversation_id, number, out)[skip:])
 
 
 def _digest_in_force(stores: ConversationStores, user: str, conversation_id: str) -> Iterator[Record]:
@@ -349,11 +358,18 @@ def _digest_in_force(stores: ConversationStores, user: str, conversation_id: str
     return iter([digest_record(digest)] if digest else [])
 
 
+def _left_out(stores: ConversationStores, conversation: Conversation, start: int) -> frozenset[int]:
+    """The queries from ``start`` on of which nothing is sent that they brought."""
+    among, after = range(max(start, 1), conversation.queries + 1), conversation.queries + 1
+    return stores.history.withheld(conversation.user, conversation.conversation_id, among, after)
+
+
 def _summarised_track(
-    stores: ConversationStores, user: str, conversation_id: str, number: int
+    stores: ConversationStores, user: str, conversation_id: str, number: int, out: frozenset[int]
 ) -> list[Record]:
     """Reads the track before the records: the records that it names are written with it or before it."""
     track = stores.history.track(user, conversation_id, number)
+    (track,) = as_sent([track], *out) if track else (None,)
     if track and track.whole_tokens:
         sent = {block.ref or block.record_id for block in track.blocks}
         records = stores.history.query_records(user, conversation_id, number, texts=sent)
@@ -365,7 +381,13 @@ def _summarised_track(
     if track is None:
         return list(by_id.values())
     by_id |= {block.record_id: summary_record(block) for block in blocks if block.ref}
+    by_id |= {block.record_id: _in_place(block) for block in blocks if is_in_place(block)}
     return [by_id[block.record_id] for block in blocks if block.record_id in by_id]
+
+
+def _in_place(block: TrackBlock) -> Record:
+    """What stands in place of what is left out, as a record."""
+    return Record(block.record_id, "message", block.role, block.said, block.created_at)
 
 
 def find_record(

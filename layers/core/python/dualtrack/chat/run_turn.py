@@ -338,7 +338,7 @@ def _call_model(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutcom
             return _call_model(replace(run, is_forced=False), turns)
         return _call_without(run, state, refused, turns)
     if (again := without_newest(run, state, said.reply)) is not None:
-        return _call_model(again, turns)
+        return _call_or_wait(again, turns)  # a further try, which may have to wait like any
     made = call_of(run, said, asked_at, time.monotonic() - clock)
     decision = decide(
         said.reply,

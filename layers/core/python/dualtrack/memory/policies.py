@@ -231,12 +231,14 @@ def past_query(records: Sequence[Record]) -> PastQuery | None:
 def without_left_out(queries: Sequence[PastQuery], also: int = 0) -> tuple[PastQuery, ...]:
     """The queries without the results that later ones have left out; ``also``: what the running query leaves out."""
     out = {also, *(query.leaves_out for query in queries)}
-    return tuple(
-        replace(query, turns=(), response=results_block(query.number, query.response.created_at))
-        if query.number in out and query.response
-        else query
-        for query in queries
-    )
+    return tuple(_without_results(query) if query.number in out else query for query in queries)
+
+
+def _without_results(query: PastQuery) -> PastQuery:
+    """The question alone; of a query that never got an answer not even that, since the service has not taken it."""
+    if query.response is None or not query.is_answered:
+        return PastQuery(query.number, declined_block(query.query), None, is_answered=False)
+    return replace(query, turns=(), response=results_block(query.number, query.response.created_at))
 
 
 def _belongs_to_a_turn(record: Record) -> bool:

@@ -41,10 +41,11 @@ _WORD: Final = re.compile(r"[a-z0-9_]{1,40}")
 
 @dataclass(slots=True)
 class Reading:
-    """The answer so far. ``stop_reason`` is None until the service reports it."""
+    """The answer so far. ``stop_reason`` is None until the service reports it. ``is_late``: its time was up."""
 
     stop_reason: str | None = None
     declined: Declined | None = None
+    is_late: bool = False
     _blocks: list[dict[str, Any]] = field(default_factory=list)
     _pieces: list[dict[str, list[str]]] = field(default_factory=list)
     _usage: dict[str, int] = field(default_factory=dict)
@@ -96,10 +97,11 @@ class Reading:
             freeze(broken),
             self._cut(broken),
             self.declined,
+            is_late=self.is_late,
         )
 
     def _cut(self, broken: dict[str, str]) -> str:
-        """The id of the tool use within which the limit of tokens came: the last block, without a whole input."""
+        """The id of the tool use within which a limit came: the last block, without a whole input."""
         last = self._blocks[-1] if self._blocks and self.stop_reason == "max_tokens" else {}
         if last.get("type") != "tool_use":
             return ""
@@ -108,7 +110,7 @@ class Reading:
 
     def cut(self) -> None:
         """End the answer here, as ``max_tokens`` would have; what it has cost so far is estimated by what has come."""
-        self.stop_reason = "max_tokens"
+        self.stop_reason, self.is_late = "max_tokens", True
         written = sum(len(part) for pieces in self._pieces for parts in pieces.values() for part in parts)
         self._usage["output_tokens"] = max(self._usage.get("output_tokens", 0), tokens_of(written))
 

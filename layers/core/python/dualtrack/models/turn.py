@@ -33,6 +33,10 @@ _CUT: Final = (
     "this call was not run: the answer reached its limit of {tokens:,} tokens within it, so its input is not whole. "
     "Write a shorter input, or do it in several calls."
 )
+_CUT_LATE: Final = (
+    "this call was not run: the answer took longer than it may and was ended within it, so its input is not whole. "
+    "Write a shorter input, or do it in several calls."
+)
 
 NextStep = Literal["tools", "turn", "answered"]
 
@@ -90,8 +94,8 @@ class ModelReply:
     """The reply: frozen content blocks as they must be sent back, and why the model stopped.
 
     ``broken``: by tool use id, what is wrong with an input that cannot be sent back; its block has ``{}``.
-    ``cut``: the id of the tool use within whose input the limit of tokens came. ``declined``: what the service says if
-    it has declined the request.
+    ``cut``: the id of the tool use within whose input the limit of tokens came, or with ``is_late`` that of time.
+    ``declined``: what the service says if it has declined the request.
     ``calls``: the number of model calls it took; ``usage`` is their total. ``first_seconds``: from the request to the
     first piece of the answer, whether thinking, text or a tool's input; None if not measured.
     """
@@ -104,6 +108,7 @@ class ModelReply:
     declined: Declined | None = None
     calls: int = 1
     first_seconds: float | None = field(default=None, compare=False)
+    is_late: bool = False
 
     @property
     def prompt_tokens(self) -> int:
@@ -246,7 +251,7 @@ def decide(
 
         def check(block: Mapping[str, Any], spec: ToolSpec) -> str:
             if block["id"] == reply.cut:
-                return _CUT.format(tokens=max_tokens)
+                return _CUT_LATE if reply.is_late else _CUT.format(tokens=max_tokens)
             return reply.broken.get(block["id"], "") or invalid(spec, block["input"])
 
         calls = tuple(

@@ -22,6 +22,7 @@ from dualtrack.codec import dump, load
 from dualtrack.errors import Gone
 from dualtrack.ids import RecordId, parse_record_id
 from dualtrack.memory.ancestry import Ancestry
+from dualtrack.memory.left_out import declined_track, is_declined
 from dualtrack.memory.records import CallSums, QueryTrack, Record, TrackBlock, Whole
 from dualtrack.storage.bodies import attach, partition, put_packed, put_with_text
 from dualtrack.storage.dynamo import ABSENT, batch_get, delete_all, get, query
@@ -52,6 +53,13 @@ _HEADS_AT_ONCE: Final = 200
 """Records per read when only their beginnings are needed, so that few requests suffice."""
 
 _DELETED_AT_ONCE: Final = 100
+
+MOST_QUERIES: Final = 999_999
+"""The highest number that a query may have: it has six digits in the keys."""
+
+_MARK: Final = "leaves_out"
+"""The attribute of a track with the query whose results it has left out, or 0. Tracks without it may have the words of
+a query that the model's service declined."""
 
 _ORDER: Final = {"query": 0, "file": 1, "thought": 2, "tool": 3, "response": 4}
 
@@ -333,16 +341,46 @@ class HistoryStore:
         first, end = f"S#{run.after:06d}", f"S#{run.before:06d}"
         items = list(query(self.client, self.table, pk, after=first, before=end))
         texts = self.bodies.load_texts(pk, items)
-        return (_track(item, text) for item, text in zip(items, texts, strict=True) if text is not None)
+        declined = self._declined(pk, [query_number(item["sk"]) for item in items if _is_unmarked(item)])
+        for item, text in zip(items, texts, strict=True):
+            if text is not None:
+                track = _track(item, text)
+                yield declined_track(track) if track.query in declined else track
+
+    def withheld(
+        self, user: str, conversation_id: str, among: Collection[int], before: int
+    ) -> frozenset[int]:
+        """Those of these queries of which nothing is sent that they brought: queries before ``before`` have left it
+        out, or they were declined before that was marked. Reads the tracks' marks from the first of them on."""
+        if not among:
+            return frozenset()
+        unmarked: dict[str, list[int]] = {}
+        left_out: set[int] = set()
+        for run in self.ancestry.runs(conversation_id, min(among) - 1, before):
+            pk, first, end = partition(user, run.conversation_id), f"S#{run.after:06d}", f"S#{run.before:06d}"
+            for item in query(self.client, self.table, pk, after=first, before=end, only=(_MARK,)):
+                left_out.add(item.get(_MARK, 0))
+                if _is_unmarked(item) and query_number(item["sk"]) in among:
+                    unmarked.setdefault(pk, []).append(query_number(item["sk"]))
+        declined = (self._declined(pk, numbers) for pk, numbers in unmarked.items())
+        return frozenset(left_out).union(*declined) & frozenset(among)
+
+    def _declined(self, pk: str, numbers: Sequence[int]) -> frozenset[int]:
+        """Those of these queries whose responses say that the model's service declined them."""
+        keys = [{"pk": pk, "sk": f"F#{number:06d}#z"} for number in numbers]
+        found = ((item["sk"], _record("", item)) for item in batch_get(self.client, self.table, keys))
+        return frozenset(query_number(sk) for sk, record in found if is_declined([record]))
 
     def track(self, user: str, conversation_id: str, number: int) -> QueryTrack | None:
         """The summarised track of one query, if it is written."""
         pk = self._home(user, conversation_id, number)
         item = get(self.client, self.table, {"pk": pk, "sk": f"S#{number:06d}"})
         try:
-            return _track(item, self.bodies.load_text(pk, item)) if item else None
+            track = _track(item, self.bodies.load_text(pk, item)) if item else None
         except Gone:
             return None
+        is_old = track and item and _is_unmarked(item) and self._declined(pk, [number])
+        return declined_track(track) if track and is_old else track
 
     def _item(self, user: str, conversation_id: str, record_id: str) -> Item | None:
         parsed = parse_record_id(record_id)
@@ -417,15 +455,19 @@ def _files_of(record: Record) -> tuple[Attachment, ...]:
     return record.attachments + (record.call.media if record.call else ())
 
 
+def _is_unmarked(item: Item) -> bool:
+    """Whether a track is of a release that sent what the model's service had declined."""
+    return _MARK not in item
+
+
 def _track(item: Item, text: str) -> QueryTrack:
     number, blocks = query_number(item["sk"]), load(tuple[TrackBlock, ...], text)
     pace = load(CallSums, item["pace"]) if "pace" in item else CallSums()
-    return QueryTrack(number, blocks, item.get("whole", 0), pace, item.get("leaves_out", 0))
+    return QueryTrack(number, blocks, item.get("whole", 0), pace, item.get(_MARK, 0))
 
 
 def _track_item(pk: str, track: QueryTrack) -> dict[str, Any]:
     """The item of a track, without its blocks."""
-    item: dict[str, Any] = {"pk": pk, "sk": f"S#{track.query:06d}"}
+    item: dict[str, Any] = {"pk": pk, "sk": f"S#{track.query:06d}", _MARK: track.leaves_out}
     item |= {"whole": track.whole_tokens} if track.whole_tokens else {}
-    item |= {"leaves_out": track.leaves_out} if track.leaves_out else {}
     return item | ({"pace": dump(track.pace)} if track.pace.queries else {})

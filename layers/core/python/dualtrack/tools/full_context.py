@@ -6,7 +6,9 @@ import itertools
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.ids import digest_id, parse_digest_id
+from dualtrack.memory.left_out import as_sent
 from dualtrack.memory.records import files_named
+from dualtrack.storage.history import MOST_QUERIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,7 +30,8 @@ def result_text(stores: ToolStores, user: str, conversation_id: str, record: Rec
 
 
 def read_reference(stores: ToolStores, user: str, conversation_id: str, reference: Mapping[str, Any]) -> str:
-    """The text of a stored reference; always the same, because records never change."""
+    """The text of a stored reference; always the same, because records never change: but for what the
+    model's service has made a later query leave out."""
     offset, end = reference["offset"], reference["offset"] + reference["limit"]
     digest = stores.digests.named(user, conversation_id, reference["id"])
     if digest:
@@ -84,6 +87,8 @@ def _summaries(stores: ToolStores, user: str, conversation_id: str, through: int
     `_TRACKS_AT_ONCE` tracks in memory."""
     for last in range(through, 0, -_TRACKS_AT_ONCE):
         after = max(last - _TRACKS_AT_ONCE, 0)
-        for track in reversed(stores.history.tracks(user, conversation_id, last, after)):
+        tracks = stores.history.tracks(user, conversation_id, last, after)
+        out = stores.history.withheld(user, conversation_id, range(after + 1, last + 1), MOST_QUERIES)
+        for track in reversed(as_sent(tracks, *out)):
             for block in track.blocks:
                 yield f"{block.record_id}: {block.said}\n"

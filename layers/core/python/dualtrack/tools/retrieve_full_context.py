@@ -18,6 +18,7 @@ from dualtrack.memory.sources import sources_of
 from dualtrack.tool_values import Media, ToolResult
 from dualtrack.tools.full_context import read_reference, summaries_behind, whole_text
 from dualtrack.tools.running import Running, ToolNeeds
+from dualtrack.tools.withheld import withheld
 
 if TYPE_CHECKING:
     from dualtrack.memory.records import Record
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 _DECLINED: Final = (
     "{id} belongs to a query that the model's service declined. It is not sent again; the user can read it."
 )
+_LEFT_OUT: Final = "{id} is left out, since the model's service declined what followed. It is not sent again; the user can read it."
+_ASKED: Final = ("query", "file")
+"""The kinds of records that stay where a query's results are left out, if it had an answer."""
+
 _ROOM_FOR_NOTE: Final = 200
 """Characters reserved for the note of a piece, so that piece and note together are not cut again."""
 
@@ -74,8 +79,8 @@ def _read(
         record = None
     if record is None:
         return None
-    if _is_declined(stores, user, conversation_id, record):
-        return ToolResult(_DECLINED.format(id=wanted), is_error=True)
+    if why := _withheld(stores, running, record):
+        return ToolResult(why.format(id=wanted), is_error=True)
     is_long = offset + limit < len(whole_text(stores, user, conversation_id, record))
     reference = freeze({"id": wanted, "offset": offset, "limit": shorter if is_long else limit})
     text = read_reference(stores, user, conversation_id, reference)
@@ -83,11 +88,18 @@ def _read(
     return ToolResult(text, sources=sources, media=media, reference=reference)
 
 
-def _is_declined(stores: ToolStores, user: str, conversation_id: str, record: Record) -> bool:
-    """Whether the record belongs to a query that the model's service declined, and would refuse again."""
+def _withheld(stores: ToolStores, running: Running, record: Record) -> str:
+    """Why the record is not sent again, as the service would refuse it; empty if nothing speaks against it."""
     parsed = parse_record_id(record.record_id)
-    answer = response_id(parsed.query) if parsed else ""
-    return is_declined(stores.history.records(user, conversation_id, [answer]))
+    if parsed is None:
+        return ""
+    answer = stores.history.records(running.user, running.conversation_id, [response_id(parsed.query)])
+    if is_declined(answer):
+        return _DECLINED
+    is_asked = parsed.kind in _ASKED and any(record.stop for record in answer)
+    if is_asked or parsed.query >= running.chat.query:
+        return ""
+    return _LEFT_OUT if withheld(stores, running, {parsed.query}) else ""
 
 
 def _sources(stores: ToolStores, user: str, conversation_id: str, record: Record) -> tuple[Source, ...]:

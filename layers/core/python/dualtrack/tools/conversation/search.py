@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from annotated_types import Ge, Le, MaxLen, MinLen
 
 from dualtrack import tool
+from dualtrack.ids import parse_record_id
 from dualtrack.knowledge.fusion import ranked, reciprocal_rank_scores
 from dualtrack.knowledge.words import words
 from dualtrack.memory.condensed import condensed
@@ -24,6 +25,7 @@ from dualtrack.tools.conversation.postings import matches
 from dualtrack.tools.conversation.settings import DEFAULT
 from dualtrack.tools.documentation.dependencies import SearchNeeds
 from dualtrack.tools.running import Running
+from dualtrack.tools.withheld import withheld
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -81,7 +83,7 @@ def found(
     by_meaning = bool(index.queries) and settings.ranking != "keywords"
     if by_meaning:
         close = closeness(index, query, compared, running, needs, settings)
-    hits = best(index, said, close, settings)[:limit]
+    hits = _sendable(needs.stores, running, best(index, said, close, settings)[: 2 * limit])[:limit]
     left_out = ("meaning",) if by_meaning and needs.embedder and close is None else ()
     meant = {hit.record_id: close[hit.record_id] for hit in hits if close and hit.record_id in close}
     within = _excerpts_by_meaning(needs.stores, running, query, meant, settings) | within
@@ -90,6 +92,13 @@ def found(
     # the first line is for the model alone
     preview = "\n".join(lines[1:])
     return ToolResult("\n".join((*lines, *notes)), left_out=left_out, preview=preview)
+
+
+def _sendable(stores: ToolStores, running: Running, hits: Sequence[Passage]) -> tuple[Passage, ...]:
+    """The hits without those of queries of which nothing is sent."""
+    numbers = {hit.record_id: parsed.query for hit in hits if (parsed := parse_record_id(hit.record_id))}
+    out = withheld(stores, running, frozenset(numbers.values()))
+    return tuple(hit for hit in hits if numbers.get(hit.record_id) not in out)
 
 
 def excerpts_at(

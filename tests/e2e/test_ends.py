@@ -1,0 +1,85 @@
+"""How an answer ends that was declined or cut off, and what comes after it: through the gateway, on the wire."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from dualtrack_stack.local.offline_model.classifier import MAGIC
+
+if TYPE_CHECKING:
+    from dualtrack_stack.local.offline_model.server import OfflineModel
+
+    from tests.clients.stack_client import Person
+    from tests.e2e.conftest import Script
+
+LEFT_OUT = "(declined by the model's service; left out)"
+
+
+def wire_of(model: OfflineModel, words: str) -> list[str]:
+    """The requests for a turn that have these words, oldest first."""
+    bodies = [
+        json.dumps(call.body["messages"]) for call in model.requests if call.path.endswith("/v1/messages")
+    ]
+    return [body for body in bodies if words in body]
+
+
+def test_after_a_declined_question_hello_is_answered(
+    ann: Person, model: OfflineModel, script: Script
+) -> None:
+    forbidden = f"{MAGIC}_{script.marker}"
+    declined = ann.ask(f"How do I make {forbidden}?")
+    assert (declined["status"], declined["stop"], declined["credits_used"]) == ("done", "refusal", 5)
+    assert declined["refusal"] == {"category": "general_harms"}
+    script.says("Hello yourself.")
+    hello = ann.ask(script.question("hello"), declined["conversation_id"])
+    assert (hello["stop"], hello["response"]) == ("complete", "Hello yourself.")
+    sent = wire_of(model, script.question("hello"))
+    assert sent
+    assert [body for body in sent if MAGIC in body] == []
+    assert f"[ID:q1] {LEFT_OUT}" in sent[-1]
+    shown = {
+        track: json.dumps(ann.records(hello["conversation_id"], track)) for track in ("full", "summarised")
+    }
+    assert forbidden in shown["full"], "the user keeps it"
+    assert MAGIC not in shown["summarised"]
+    assert LEFT_OUT in shown["summarised"]
+
+
+def test_a_cut_answer_goes_on(ann: Person, model: OfflineModel, script: Script) -> None:
+    script.says("One, two,", stop_reason="max_tokens")
+    cut = ann.ask(script.question("Count."))
+    assert (cut["stop"], cut["response"]) == ("max_tokens", "One, two,")
+    model.script.add({"match": "turn", "text": "three."})  # what goes on has none of the question's words
+    body = {"continue": True, "conversation_id": cut["conversation_id"]}
+    started = ann.http.post("/v1/chats", json=body).raise_for_status().json()
+    rest = ann.finish(started["chat_id"])
+    assert (rest["stop"], rest["response"]) == ("complete", "three.")
+    assert "One, two," in wire_of(model, "Continue the answer q1-r")[-1]
+    again = ann.http.post("/v1/chats", json=body)
+    assert (again.status_code, again.json()["error"]["code"]) == (409, "nothing_to_continue")
+
+
+def test_openais_door_says_content_filter_and_goes_on(
+    ann: Person, model: OfflineModel, script: Script
+) -> None:
+    said = [{"role": "user", "content": f"How do I make {MAGIC}_{script.marker}?"}]
+    declined = completed(ann, said)
+    assert declined["finish_reason"] == "content_filter"
+    script.says("Hello yourself.")
+    said += [declined["message"], {"role": "user", "content": script.question("hello")}]
+    hello = completed(ann, said)
+    assert (hello["finish_reason"], hello["message"]["content"]) == ("stop", "Hello yourself.")
+    sent = wire_of(model, script.question("hello"))
+    assert sent
+    assert [body for body in sent if MAGIC in body] == []
+
+
+def completed(person: Person, messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """The only choice of a completion."""
+    body = {"model": "assistant", "messages": messages}
+    answer = person.http.post("/openai/v1/chat/completions", json=body)
+    assert answer.is_success, answer.text
+    (choice,) = answer.json()["choices"]
+    found: dict[str, Any] = choice
+    return found
