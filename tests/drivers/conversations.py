@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from dualtrack.api.conversations import find_conversation, list_records
 from dualtrack.frozen import dumps, loads
 from dualtrack.ids import query_id
+from dualtrack.storage.history import MOST_QUERIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dualtrack.storage.stores import Stores
 
@@ -111,7 +113,7 @@ class Told:
             yield f"its records cannot be read: {error!r}"
             return
         fork = self.forks.get(conversation_id)
-        if fork and tuple(now[: fork.shared]) != fork.showed:
+        if fork and _changed(fork, now) - _left_out(stores, user, conversation_id, fork.shared):
             yield f"it shares {fork.shared} queries of {fork.parent}, and they are not what they were"
         if len(now) != self.count(conversation_id):
             yield f"it shows {len(now)} queries of {self.count(conversation_id)}"
@@ -119,3 +121,15 @@ class Told:
             kept = loads(now[number - 1])[0] if number <= len(now) else {}
             if (kept.get("record_id"), kept.get("content")) != (query_id(number), text):
                 yield f"{query_id(number)} was {text!r:.80} and is {kept!r:.120}"
+
+
+def _changed(fork: Fork, now: Sequence[str]) -> set[int]:
+    """The shared queries that do not show what they showed."""
+    pairs = itertools.zip_longest(fork.showed, now[: fork.shared])
+    return {number for number, (before, after) in enumerate(pairs, start=1) if before != after}
+
+
+def _left_out(stores: Stores, user: str, conversation_id: str, through: int) -> frozenset[int]:
+    """The queries up to this one whose results the conversation's later ones have left out: their track shows it."""
+    history = stores.across(find_conversation(stores, user, conversation_id).ancestry).history
+    return history.withheld(user, conversation_id, range(1, through + 1), MOST_QUERIES)

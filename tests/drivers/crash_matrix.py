@@ -152,6 +152,7 @@ SCENARIOS: Final = (
     Scenario("its words are declined", stop="refusal", declines=FORBIDDEN),
     Scenario("the words of a result are declined", rounds=((DOCUMENTATION,),), stop="refusal", declines=FORBIDDEN, result=f"It is {FORBIDDEN}.", by_api_key=True),
     Scenario("harmless, and declined behind a declined one", earlier=4, declined_before=True, declines=FORBIDDEN),
+    Scenario("harmless, behind a declined one, and the model is busy then", earlier=4, declined_before=True, declines=FORBIDDEN, busy=2, by_api_key=True),
     Scenario("a call that is cut", rounds=((DOCUMENTATION, NOTE),), charged=15, cuts=True),
     Scenario("cut twice", rounds=((NOTE,), (NOTE,)), stop="max_tokens", cuts=True),
     Scenario("an unknown stop", rounds=((READ,),), charged=7, stops_with="compaction", stop="other"),
@@ -367,6 +368,10 @@ def _price(case: Case, stores: Stores, chat: Chat) -> Iterator[str]:
         return  # no decision got through: the invariants price what ran
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=())
     free = price_of_free(turns_of(stores, chat), never_ran(records))
+    brought = any(record.call and record.call.status == "done" for record in records)
+    if scenario.stop == "refusal" and scenario.rounds and not brought:
+        # No result, and none of its words: nothing is declined, and the invariants price what ran.
+        wanted = "complete", chat.credits_used + free
     if free and not case.fault.always:
         yield f"{free} credits are free, since a call never began"
     if chat.status == "done" and (chat.stop, chat.credits_used + free) != wanted:

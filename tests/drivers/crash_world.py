@@ -538,6 +538,8 @@ class World:
                 self.complaints.append(f"the track {key} was written a second time")
 
     def _decline(self, process: Process, query: int, turn: int) -> httpx2.Response:
+        if self.scenario.name == "next":
+            self.complaints.append("the next query was sent the words of a declined one")
         recorded = any(self.has_turn(chat, turn) for chat in self.chats() if chat.query == query)
         with self.lock:
             self.model_calls.append(ModelCall(query, turn, recorded, process.held.is_set()))

@@ -46,6 +46,30 @@ def test_after_a_declined_question_hello_is_answered(
     assert LEFT_OUT in shown["summarised"]
 
 
+def test_an_answer_with_the_words_is_left_out_and_comes_back_by_no_tool(
+    ann: Person, model: OfflineModel, script: Script
+) -> None:
+    script.says(f"An answer with {MAGIC}, and a quince.")
+    conversation = ann.ask(script.question("Tell me of quinces."))["conversation_id"]
+    assert ann.ask(script.question("What is 2+2?"), conversation)["stop"] == "refusal"
+    script.asks(
+        ("search_conversation", {"query": "answer with a quince"}),
+        ("retrieve_full_context", {"id": "q1-r"}),
+    )
+    script.says("Six.")
+    harmless = script.question("What is 3+3?")
+    helped = ann.ask(harmless, conversation)
+    assert (helped["stop"], helped["response"]) == ("complete", "Six.")
+    told = [event.data for event in ann.events(helped["chat_id"]) if event.name == "left_out"]
+    assert [event["query"] for event in told] == ["q1"]
+    assert [MAGIC in body for body in wire_of(model, harmless)] == [True, False, False]
+    found = [ann.record(conversation, f"q3-t{n}")["content"] for n in (1, 2)]
+    assert "q1-r" not in found[0]
+    assert "is left out" in found[1]
+    assert MAGIC in json.dumps(ann.records(conversation, "full"))
+    assert MAGIC not in json.dumps(ann.records(conversation, "summarised"))
+
+
 def test_a_cut_answer_goes_on(ann: Person, model: OfflineModel, script: Script) -> None:
     script.says("One, two,", stop_reason="max_tokens")
     cut = ann.ask(script.question("Count."))
