@@ -60,10 +60,10 @@ def test_an_answer_with_the_words_is_left_out_and_comes_back_by_no_tool(
     harmless = script.question("What is 3+3?")
     helped = ann.ask(harmless, conversation)
     assert (helped["stop"], helped["response"]) == ("complete", "Six.")
-    told = [event.data for event in ann.events(helped["chat_id"]) if event.name == "left_out"]
+    told = [event.data for event in ann.events(helped["chat_id"]) if event.kind == "left_out"]
     assert [event["query"] for event in told] == ["q1"]
     assert [MAGIC in body for body in wire_of(model, harmless)] == [True, False, False]
-    found = [ann.record(conversation, f"q3-t{n}")["content"] for n in (1, 2)]
+    found = [json.dumps(ann.record(conversation, f"q3-t{n}")) for n in (1, 2)]
     assert "q1-r" not in found[0]
     assert "is left out" in found[1]
     assert MAGIC in json.dumps(ann.records(conversation, "full"))
