@@ -24,6 +24,7 @@ FEATURES: Final = {
     "Branches": "branches::test_a_question_is_asked_differently_and_again_with_its_files",
     "Edits": "branches::test_an_edit_that_cannot_be_sent_keeps_its_text_and_leaves_no_branch",
     "Drafts": "composer::test_each_conversation_has_its_draft_which_a_reload_keeps",
+    "Files": "page::test_a_large_file_is_uploaded_before_its_message",
     "Export": "conversation_list::test_an_export_has_every_record_whole",
     "Reload": "page::test_a_reload_in_the_middle_continues",
     "Several tabs": "settings::test_a_session_ends_with_the_last_tab_and_a_refused_one_is_not_shared",

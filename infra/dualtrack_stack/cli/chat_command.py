@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from dualtrack.message_files import FILES_BYTES, MESSAGE_CHARACTERS
+from dualtrack.message_files import MESSAGE_CHARACTERS, UPLOADED_BYTES
 
 from dualtrack_stack.cli.command import (
     Exit,
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="PATH",
-    help="Attach an image, a PDF or a text file; up to five, 4 MB in total. - is standard input.",
+    help="Attach an image, a PDF or a text file; up to five, 50 MB in total. - is standard input.",
 )
 @click.option(
     "--schema",
@@ -173,7 +173,7 @@ def _with_piped(
 
     try:
         with exit_codes():
-            data = piped(FILES_BYTES, report)
+            data = piped(UPLOADED_BYTES, report)
         if not data.strip():
             return text, files
         whole = f"{text}\n\n{piped_text(data).rstrip()}"

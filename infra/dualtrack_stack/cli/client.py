@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from dualtrack.answers import Chat, Details, StartedChat
     from dualtrack.frozen import JsonObject
 
-    from dualtrack_stack.cli.files import LocalFile
-
 TERMINAL: Final = frozenset({"done", "error"})
 """Events after which a chat's stream ends."""
 
@@ -161,7 +159,7 @@ class ApiClient:
         message: str | None,
         conversation_id: str | None = None,
         profile: str | None = None,
-        files: Sequence[LocalFile] = (),
+        attachments: Sequence[Mapping[str, str]] = (),
         schema: JsonObject | None = None,
     ) -> AcceptedChat:
         """POST /v1/chats; without a message the conversation's last answer goes on. If the response is lost, the
@@ -169,7 +167,7 @@ class ApiClient:
         optional = {
             "conversation_id": conversation_id,
             "profile": profile,
-            "attachments": [file.body for file in files] or None,
+            "attachments": attachments or None,
             "output": None if schema is None else {"schema": schema},
         }
         body: dict[str, Any] = {

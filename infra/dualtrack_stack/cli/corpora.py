@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-import httpx
 
-from dualtrack_stack.cli.client import ApiClient, RequestRefused, Unreachable, is_loopback
+from dualtrack_stack.cli.client import ApiClient, RequestRefused
 from dualtrack_stack.cli.command import report
 from dualtrack_stack.cli.target import OPERATOR, dev_token
 from dualtrack_stack.cli.transcript import one_line
+from dualtrack_stack.cli.uploads import put
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
     from dualtrack_stack.cli.target import ChosenStack
 
 FILE_BYTES: Final = 20_000_000
-"""Timeout of one upload."""
 
 _JOB_FILES: Final = 200
-_UPLOAD_TIMEOUT: Final = httpx.Timeout(120, connect=5)
 _POLL_SECONDS: Final = 1.0
 
 
@@ -91,7 +89,7 @@ def taken_in(client: ApiClient, corpus: str, files: Sequence[Path], *, reset: bo
     ]
     for path, upload in zip(files, uploads, strict=True):
         report(f"{path.name}: uploading")
-        _put(upload, path.read_bytes())
+        put(upload, path.read_bytes())
     listed = [{"upload_id": upload["upload_id"], "name": upload["name"]} for upload in uploads]
     return ended(
         client, client.call("POST", f"{corpus_path(corpus)}/jobs", body={"files": listed, "reset": reset})
@@ -103,24 +101,6 @@ def _announced(path: Path) -> dict[str, str | int]:
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     return {"name": path.name, "size": path.stat().st_size, "sha256": sha256}
-
-
-def _put(upload: answers.Upload, data: bytes) -> None:
-    url = upload["url"]
-    try:
-        answer = httpx.put(
-            url,
-            content=data,
-            headers=dict(upload["headers"]),
-            timeout=_UPLOAD_TIMEOUT,
-            trust_env=not is_loopback(url),
-        )
-    except httpx.TransportError as error:
-        raise Unreachable(
-            f"{upload['name']} could not be uploaded: {error or type(error).__name__}."
-        ) from error
-    if not answer.is_success:
-        raise Unreachable(f"{upload['name']} could not be uploaded: HTTP {answer.status_code}.")
 
 
 def ended(client: ApiClient, job: answers.CorpusJob) -> answers.CorpusJob:

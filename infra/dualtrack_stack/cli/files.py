@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.media import refusal, signed_as
-from dualtrack.message_files import FILES_BYTES, MAX_FILES, as_utf8, is_text_type, not_text
+from dualtrack.media import MAX_SENT_BYTES, refusal, signed_as
+from dualtrack.message_files import MAX_FILES, UPLOADED_BYTES, as_utf8, is_text_type, not_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,8 @@ STDIN: Final = Path("-")
 
 _STDIN: Final = "Standard input"
 _PIPED: Final = "stdin.txt"
-_TOO_LARGE: Final = "too large; the files of a message may have 4 MB in total."
+_TOO_LARGE: Final = "too large; the files of a message may have 50 MB in total."
+_TOO_MANY_VIEWABLE: Final = "too large; images and PDFs of a message may have 15 MB in total."
 
 
 class BadFile(Exception):
@@ -55,11 +56,16 @@ def read_files(paths: Sequence[Path], piped: bytes = b"") -> tuple[LocalFile, ..
     number = len(paths) + bool(piped)
     if number > MAX_FILES:
         raise BadFile(f"A message takes at most {MAX_FILES} files, not {number}.")
-    free = FILES_BYTES - len(piped)
+    free = UPLOADED_BYTES - len(piped)
+    viewable = MAX_SENT_BYTES
     files: list[LocalFile] = []
     for path in paths:
-        files.append(_read(path, free))
-        free -= len(files[-1].data)
+        file = _read(path, free)
+        free -= len(file.data)
+        viewable -= 0 if is_text_type(file.media_type) else len(file.data)
+        if viewable < 0:
+            raise BadFile(f"{path}: {_TOO_MANY_VIEWABLE}")
+        files.append(file)
     return (*files, *((LocalFile(_PIPED, "text/plain", piped),) if piped else ()))
 
 
@@ -78,7 +84,7 @@ def read_schema(path: Path) -> dict[str, Any]:
 
 def piped_text(data: bytes) -> str:
     """Piped bytes as text; raises `BadFile` if they are none, or too many."""
-    if len(data) > FILES_BYTES:
+    if len(data) > UPLOADED_BYTES:
         raise BadFile(f"{_STDIN}: {_TOO_LARGE}")
     data = as_utf8(data)
     if problem := not_text(data):

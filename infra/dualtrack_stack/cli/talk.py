@@ -11,8 +11,11 @@ from dualtrack.frozen import freeze
 
 from dualtrack_stack.cli.client import ChatEvent, ClientError, RequestRefused
 from dualtrack_stack.cli.transcript import LEFT, one_line
+from dualtrack_stack.cli.uploads import attachments
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dualtrack import answers
     from dualtrack.frozen import JsonObject
 
@@ -67,22 +70,26 @@ def nobody(_chat: answers.Chat) -> bool:
 
 
 def ask(client: ApiClient, view: ChatOutput, question: OutgoingMessage) -> AcceptedChat:
-    """Start the chat of a question."""
+    """Start the chat of a question, whose large files are uploaded first."""
+    files = attachments(client, question.files, view.notice)
     if question.fork is None or question.before is None:
         text = None if question.goes_on else question.text
-        return client.start_chat(
-            text, question.conversation, question.profile, question.files, question.schema
-        )
-    return _ask_in_fork(client, view, question, question.fork, question.before)
+        return client.start_chat(text, question.conversation, question.profile, files, question.schema)
+    return _ask_in_fork(client, view, question, files, question.fork, question.before)
 
 
 def _ask_in_fork(
-    client: ApiClient, view: ChatOutput, question: OutgoingMessage, parent: str, before: str
+    client: ApiClient,
+    view: ChatOutput,
+    question: OutgoingMessage,
+    files: Sequence[Mapping[str, str]],
+    parent: str,
+    before: str,
 ) -> AcceptedChat:
     """Make a fork and start its first chat; if the chat is refused, the fork is deleted."""
     fork = client.fork(parent, before)
     try:
-        started = client.start_chat(question.text, fork, files=question.files, schema=question.schema)
+        started = client.start_chat(question.text, fork, attachments=files, schema=question.schema)
     except RequestRefused as refusal:
         if refusal.status < 500:  # for other errors the chat may run
             with contextlib.suppress(ClientError):

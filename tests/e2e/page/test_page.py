@@ -6,6 +6,7 @@ import base64
 import re
 import time
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from dualtrack.credits.account import HoldRefusal
 from dualtrack.profiles import all_profiles
@@ -319,16 +320,43 @@ def test_files_are_sent_along_within_the_limits(reader: Reader, script: Script) 
     files: list[FilePayload] = [
         {"name": "old.zip", "mimeType": "application/zip", "buffer": b"PK\x03\x04\0"},
         {"name": "dot.png", "mimeType": "image/png", "buffer": PNG},
-        {"name": "huge.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-" + b"0" * 4_300_000},
+        {"name": "huge.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-" + b"0" * 10_500_000},
     ]
     reader.page.locator("#picker").set_input_files(files)
     notice = reader.page.get_by_role("alert").filter(has_text="old.zip is neither")
-    assert "huge.pdf was left out: files may have 4 MB together." in notice.inner_text()
+    assert "huge.pdf was left out: a PDF may have 10 MB." in notice.inner_text()
     script.says("A dot.")
     done = reader.ask(script.question())
     assert "dot.png" in done.locator(".question").inner_text()
     (request, *_) = script.requests()
     assert any(block["type"] == "image" for block in request["messages"][-1]["content"])
+
+
+def test_a_large_file_is_uploaded_before_its_message(reader: Reader, script: Script) -> None:
+    """And a refused message keeps it: the second try names the same upload."""
+    text = b"The harbour lies in the north.\n" + b"It rains.\n" * 600_000
+    files: list[FilePayload] = [
+        {"name": "weather.txt", "mimeType": "text/plain", "buffer": text},
+        {"name": "dot.png", "mimeType": "image/png", "buffer": PNG},
+    ]
+    asked: list[str] = []
+    reader.page.on("request", lambda request: asked.append(f"{request.method} {urlsplit(request.url).path}"))
+    reader.page.locator("#picker").set_input_files(files)
+    reader.page.get_by_role("alert").filter(has_text="5.7 MB of text: 4 MB are kept").wait_for()
+    refusal = {"error": {"code": "invalid_request", "message": "Not now."}}
+    reader.page.route("**/v1/chats", lambda route: route.fulfill(status=400, json=refusal), times=1)
+    script.says("In the north.")
+    reader.send(script.question())
+    reader.page.get_by_role("alert").filter(has_text="Not now.").wait_for()
+    reader.page.locator("#files").get_by_text("weather.txt").wait_for()
+    reader.page.locator("#send").click()
+    done = reader.exchange("done")
+    assert "weather.txt" in done.locator(".question").inner_text()
+    sent = repr(script.requests()[-1]["messages"])
+    assert "The harbour lies in the north." in sent
+    assert "'type': 'image'" in sent
+    uploads = [one for one in asked if one == "POST /v1/uploads" or one.startswith("PUT /")]
+    assert [one.partition(" ")[0] for one in uploads] == ["POST", "PUT"], uploads
 
 
 def test_files_of_past_queries_and_of_results_open_again_after_a_reload(

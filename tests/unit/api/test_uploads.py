@@ -97,6 +97,14 @@ def test_of_a_long_text_the_beginning_is_kept_with_a_sentence(api: Api) -> None:
     assert stored.content.endswith(f"(The file had {len(text):,} bytes. Only its beginning is kept.)")
 
 
+def test_short_texts_are_whole_beside_a_long_one(api: Api) -> None:
+    text = TEXT * (6_000_000 // len(TEXT))
+    long, short = (put(api, announced(api, bytes=len(data)), data) for data in (text, TEXT))
+    started = ask(api, long, short).json
+    kept = api.get(f"/v1/conversations/{started['conversation_id']}/records/q1")["attachments"]
+    assert [file["size"] for file in kept] == [FILES_BYTES - len(TEXT), len(TEXT)]
+
+
 def test_what_is_refused_and_how(api: Api) -> None:
     """Unknown, of somebody else, not put, other bytes, as many other bytes, used, expired."""
     digest = hashlib.sha256(TEXT).hexdigest()

@@ -241,7 +241,8 @@ class TestChat:
             (b"PK\x03\x04\0\0", "neither an image"),
             (png()[:-20], "the image is broken: it is cut off"),
             (b"caf\xe9", "not valid UTF-8"),
-            (b"x" * (4 * 1024 * 1024 + 1), "4 MB in total"),
+            (b"x" * 50_000_001, "50 MB in total"),
+            (b"%PDF-1.7" + b"\n" * 11_000_000, "it has more than 10,485,760 bytes"),
         ],
     )
     def test_a_file_that_cannot_be_sent_is_named_first(

@@ -89,6 +89,11 @@ export class Api {
     return this.#json("POST", "/v1/chats", { body, key });
   }
 
+  /** Where a file of a message is put (`putUpload`). */
+  upload(about) {
+    return this.#json("POST", "/v1/uploads", { body: about });
+  }
+
   chat(chatId, signal) {
     return this.#json("GET", `/v1/chats/${chatId}`, { signal });
   }
@@ -303,7 +308,7 @@ export class Api {
     return this.#json("POST", `/v1/admin/corpora/${name}/uploads`, { body: { files }, signal });
   }
 
-  /** Uploads a file to an address of `corpusUploads`, which is signed and needs no token. */
+  /** Uploads a file to an address of `upload` or `corpusUploads`, which is signed and needs no token. */
   async putUpload({ url, method, headers }, file, signal) {
     const { pathname, search } = new URL(url);
     let response;

@@ -12,7 +12,11 @@ const TEXTS = [
   /^application\/([a-z0-9][a-z0-9!#$&^_.-]*\+)?(json|xml|yaml)$/,
   /^application\/(toml|sql|javascript)$/,
 ];
-const TOGETHER = 4 * 1024 * 1024;
+const TOGETHER = 50_000_000;
+const VIEWABLE_TOGETHER = 15 * 1024 * 1024;
+const IMAGE = 3.75 * 1024 * 1024;
+const PDF = 10 * 1024 * 1024;
+const TEXT_KEPT = 4 * 1024 * 1024;
 
 export class Attachments {
   #files = [];
@@ -56,7 +60,7 @@ export class Attachments {
       if (problem) problems.push(problem);
       else this.#files = [...this.#files, added(file, text)];
     }
-    this.#onProblem(problems.join(" "));
+    this.#onProblem([...problems, ...this.#shortened()].join(" "));
     this.#draw();
     this.#onChange();
     return problems.length === 0;
@@ -65,9 +69,26 @@ export class Attachments {
   #tooMuch(file) {
     if (this.#files.length >= MOST)
       return `${file.name} was left out: a message takes at most ${MOST} files.`;
-    const size = this.#files.reduce((sum, chosen) => sum + chosen.size, file.size);
-    if (size > TOGETHER) return `${file.name} was left out: files may have 4 MB together.`;
+    const isPdf = file.type === "application/pdf";
+    const isViewable = VIEWABLE.has(file.type);
+    const leftOut = (why) => `${file.name} was left out: ${why}.`;
+    if (isPdf && file.size > PDF) return leftOut("a PDF may have 10 MB");
+    if (isViewable && !isPdf && file.size > IMAGE) return leftOut("an image may have 3.9 MB");
+    if (sizeOf([...this.#files, file]) > TOGETHER) return leftOut("files may have 50 MB together");
+    if (isViewable && sizeOf([...this.#viewable, file]) > VIEWABLE_TOGETHER)
+      return leftOut("images and PDFs may have 15 MB together");
     return "";
+  }
+
+  get #viewable() {
+    return this.#files.filter((file) => VIEWABLE.has(file.media_type));
+  }
+
+  /** What of the files is not kept, said before they are sent. */
+  #shortened() {
+    const text = sizeOf(this.#files) - sizeOf(this.#viewable);
+    if (text <= TEXT_KEPT) return [];
+    return [`The files have ${bytes(text)} of text: 4 MB are kept, of the longest the beginning.`];
   }
 
   #draw() {
@@ -125,6 +146,8 @@ export class Attachments {
   }
 }
 
+const sizeOf = (files) => files.reduce((sum, { size }) => sum + size, 0);
+
 /** A file's text; null if it is no text. Its content decides, because systems know few types of text. */
 async function textOf(file) {
   try {
@@ -151,24 +174,4 @@ function added(file, text) {
     size: file.size,
     url: type.startsWith("image/") ? URL.createObjectURL(file) : null,
   };
-}
-
-/** The files in the API's form. */
-export function encoded(files) {
-  return Promise.all(
-    files.map(async ({ file, name, media_type: type }) => ({
-      media_type: type,
-      name: name.slice(-1000),
-      data: await base64(file),
-    })),
-  );
-}
-
-function base64(file) {
-  return new Promise((resolve, reject) => {
-    const reader = new FileReader();
-    reader.onload = () => resolve(reader.result.slice(reader.result.indexOf(",") + 1));
-    reader.onerror = () => reject(reader.error);
-    reader.readAsDataURL(file);
-  });
 }

@@ -4,13 +4,13 @@
 
 import { ready } from "./answer_text.js";
 import { Refusal, Unreachable } from "./api.js";
-import { encoded } from "./attachments.js";
 import { branchLinks } from "./branch_links.js";
 import { numberOf } from "./branches.js";
 import { byId, redraw } from "./dom.js";
 import { follow } from "./events.js";
 import { admitted, ask, fromRecords, isOpen, reduce, withChat } from "./exchange.js";
 import { ExchangeView } from "./exchange_view.js";
+import { load } from "./patience.js";
 import { askedIn } from "./questions.js";
 import { tick } from "./turn_view.js";
 
@@ -184,8 +184,8 @@ export class Conversation {
       const body = message.continues ? { continue: true } : { message: message.text };
       if (conversationId) body.conversation_id = conversationId;
       else if (profile) body.profile = profile;
-      if (message.files.length > 0) body.attachments = await encoded(message.files);
-      const chat = await this.#admit(body);
+      if (message.files.length > 0) body.attachments = await this.#toAttachments(message.files);
+      const chat = await this.#admit(body, message.files);
       if (signal.aborted) return; // the reader has left; the chat continues and is shown on return
       this.conversationId = chat.conversation_id;
       view.update(admitted(view.exchange, chat));
@@ -202,17 +202,28 @@ export class Conversation {
     for (const view of this.#views) view.last = view === this.#views.at(-1);
   }
 
-  async #admit(body) {
+  async #admit(body, files) {
     const text = JSON.stringify(body);
     if (this.#unanswered.text !== text) this.#unanswered = { text, key: crypto.randomUUID() };
     try {
       const chat = await this.#api.startChat(body, this.#unanswered.key);
       this.#unanswered = {};
+      await this.#settled(files);
       return chat;
     } catch (problem) {
+      await this.#settled(files, problem);
       if (!(problem instanceof Unreachable)) this.#unanswered = {};
       throw problem;
     }
+  }
+
+  async #toAttachments(files) {
+    const { toAttachments } = await load(() => import("./uploads.js"));
+    return toAttachments(this.#api, files);
+  }
+
+  async #settled(files, problem) {
+    if (files.length > 0) (await import("./uploads.js")).forgetUploads(files, problem);
   }
 
   #takeBack(view) {
@@ -333,14 +344,14 @@ export class Conversation {
   async branch(home, number, message, onForked) {
     const { conversationId, signal } = this;
     const files = message ? await this.#files.toSend(conversationId, message.files) : [];
-    const attachments = await encoded(files);
+    const attachments = files.length > 0 && (await this.#toAttachments(files));
     const fork = await this.#fork(home, number).catch((problem) => {
       if (problem.status !== 404 || home === conversationId) throw problem;
       return this.#fork(conversationId, number);
     });
     const chat =
       message &&
-      (await this.#askIn(fork, { message: message.text, ...(attachments.length > 0 && { attachments }) }));
+      (await this.#askIn(fork, { message: message.text, ...(attachments && { attachments }) }, files));
     if (signal.aborted) return; // the branch is in the list
     this.#enter(fork, number);
     onForked(fork);
@@ -356,9 +367,9 @@ export class Conversation {
   }
 
   /** Starts a branch's first chat. If it is refused, the branch is deleted. */
-  async #askIn({ conversation_id }, body) {
+  async #askIn({ conversation_id }, body, files) {
     try {
-      return await this.#admit({ ...body, conversation_id });
+      return await this.#admit({ ...body, conversation_id }, files);
     } catch (problem) {
       // without a response the chat may still run; an empty branch that cannot be deleted stays listed
       if (problem instanceof Refusal && problem.status < 500)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dualtrack.errors import ApiError, invalid_request
 from dualtrack.ids import file_id
@@ -61,20 +61,16 @@ def within_limit(files: tuple[File, ...]) -> tuple[File, ...]:
 
 
 def as_kept(files: tuple[File, ...]) -> tuple[File, ...]:
-    """The files; of texts as much as 4 MB together, of the one that reaches this the beginning with a sentence about
-    it. Raises 413 for a text of which nothing would be kept, and for more images and PDFs than a model takes."""
+    """The files; of texts as much as 4 MB together, of the longest the beginning with a sentence about it. Raises 413
+    for more images and PDFs than a model takes."""
     if sum(len(file.data) for file in files if not is_text_type(file.media_type)) > MAX_SENT_BYTES:
         raise ApiError("too_large", "Images and PDFs of a message may have at most 15 MB in total.")
-    room, kept = FILES_BYTES, list[File]()
-    for number, file in enumerate(files):
-        if is_text_type(file.media_type):
-            if room < min(len(file.data), _LEAST_KEPT):
-                raise ApiError(
-                    "too_large", f"attachments.{number}: of texts 4 MB are kept in all, and no more fits."
-                )
-            file = replace(file, data=_beginning(file.data, room))  # noqa: PLW2901 - the same file
-            room -= len(file.data)
-        kept.append(file)
+    texts = [place for place, file in enumerate(files) if is_text_type(file.media_type)]
+    room, kept = FILES_BYTES, list(files)
+    for number, place in enumerate(sorted(texts, key=lambda place: len(files[place].data))):
+        share = room // (len(texts) - number)
+        kept[place] = replace(files[place], data=_beginning(files[place].data, share))
+        room -= len(kept[place].data)
     return tuple(kept)
 
 
@@ -83,10 +79,6 @@ def _beginning(text: bytes, room: int) -> bytes:
         return text
     note = f"\n\n(The file had {len(text):,} bytes. Only its beginning is kept.)".encode()
     return text[: room - len(note)].decode(errors="ignore").encode() + note
-
-
-_LEAST_KEPT: Final = 1_000
-"""Bytes of a text; less of its beginning says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
