@@ -79,15 +79,17 @@ def refresh() -> dict[str, Any]:
     if failures:  # a metric that is sent every hour costs $0.30 a month, even if it is zero
         count("McpListingsFailed", failures)
     for server in done:
-        _tell_left_out(server)
+        _tell(server)
     outcomes = {server.server: server.outcome for server in done}
     logger.info("MCP tools refreshed", servers=outcomes)
     return {"servers": outcomes}
 
 
-def _tell_left_out(server: RefreshOutcome) -> None:
+def _tell(server: RefreshOutcome) -> None:
     """Once for each change of a server's listing."""
     if server.is_new and server.left_out:
         count("McpToolsLeftOut", len(server.left_out))
         tools = {entry.name: entry.reason for entry in server.left_out}
         logger.warning("Tools cannot be offered", server=server.server, tools=tools)
+    if server.is_new and server.changed:
+        logger.warning("Tools have changed and are not accepted", server=server.server, tools=server.changed)

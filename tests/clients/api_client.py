@@ -55,6 +55,7 @@ BODIES: dict[type, dict[str, Any]] = {
     models.ForkBody: {"before": "q1"},
     models.ConnectionBody: {"token": "github_pat_" + "a" * 40},
     models.PlanBody: {"plan": "pro"},
+    models.AcceptBody: {"marks": ["0" * 16]},
     models.UploadsBody: {"files": [{"name": "course.txt", "size": 5, "sha256": "0" * 64}]},
     models.JobBody: {"files": [{"upload_id": f"up_{'0' * 26}_{'0' * 64}", "name": "course.txt"}]},
     models.GrantBody: {"credits": 5, "reason": "r", "grant_id": "g"},

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 IDS: Final = {
     "user_id": "u",
     "corpus": "courses",
+    "server": "docs",
     "job_id": f"jb_{'0' * 26}",
     "document_id": "0" * 32,
     "chat_id": f"ch_{'0' * 26}",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 from dualtrack.event_data import EVENTS
 from dualtrack_stack.local.offline_model.classifier import MAGIC
+from dualtrack_stack.machines import REFRESH
 
 from tests.clients.stack_client import Person, announced, wait_for
 from tests.drivers import api_samples
@@ -201,6 +202,17 @@ def _administration(samples: Collector, admin: Person, bob: Person) -> None:
     samples.call(admin, "DELETE", user)
 
 
+def _acceptance(samples: Collector, admin: Person, root: Root, tools: ToolServer) -> None:
+    """Of two tools that are new at a server one is accepted."""
+    with tools.offering("peek", "Looks at one page."), tools.offering("scan", "Looks at all pages."):
+        root.invoke("Mcp", dict(REFRESH))
+        changed = admin.get("/v1/tools")["changed"]
+        marks = [tool["mark"] for tool in changed if tool["name"] == "kit_peek"]
+        left = samples.call(admin, "POST", "/v1/admin/tools/kit/accept", {"marks": marks}).json()["changed"]
+        assert [tool["name"] for tool in left] == ["kit_scan"]
+    root.invoke("Mcp", dict(REFRESH))
+
+
 def test_the_samples_are_what_the_stack_sends(
     root: Root, tools: ToolServer, someone: Callable[[], Person], script: Script
 ) -> None:
@@ -225,6 +237,7 @@ def test_the_samples_are_what_the_stack_sends(
     _decisions(samples, someone(), script.branch("eve"))
     _refusals(samples, bob, script.branch("bob"), tools)
     _administration(samples, admin, bob)
+    _acceptance(samples, admin, root, tools)
     admin.close()
     collected = samples.collected()
     if os.environ.get("DUALTRACK_WRITE_SAMPLES"):

@@ -101,6 +101,7 @@ def _path(door: Door) -> str:
     examples = {name: form.example for name, form in FORMS.items()}
     named = {
         "corpus": "nothing",
+        "server": "nothing",
         "name": "nobody",
         "tool": "nothing",
         "response_id": "resp_" + "0" * 26,

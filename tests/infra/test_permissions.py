@@ -214,20 +214,23 @@ def _table(resource: str) -> str:
     return match[1]
 
 
+CATALOGUE = "mcp#catalogue"
+
+
 @pytest.mark.parametrize(
-    ("function", "table", "prefix"),
-    [("Api", "Cache", LEASES), ("Stream", "Cache", LEASES)],
+    ("function", "keys"), [("Api", {f"{LEASES}*", CATALOGUE}), ("Stream", {f"{LEASES}*"})]
 )
-def test_only_leases_can_be_updated(aws_stage: Stage, function: str, table: str, prefix: str) -> None:
+def test_only_leases_and_what_is_accepted_can_be_updated(
+    aws_stage: Stage, function: str, keys: set[str]
+) -> None:
     """The leading key is an item's partition key (DynamoDB, IAM policy conditions)."""
-    (updates,) = [
+    updates = [
         s
         for s in _policy(aws_stage, function)
         if "dynamodb:UpdateItem" in _many(s["Action"])
-        and {_table(readable(r)) for r in _many(s["Resource"])} == {table}
+        and {_table(readable(r)) for r in _many(s["Resource"])} == {"Cache"}
     ]
-    assert _many(updates["Action"]) == ["dynamodb:UpdateItem"]
-    assert updates["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{prefix}*"]}}
+    assert {key for s in updates for key in _leading(s["Condition"])} == keys
 
 
 def test_a_turn_puts_nothing_but_agents_and_catalogues_into_the_cache(aws_stage: Stage) -> None:
@@ -240,7 +243,7 @@ def test_a_turn_puts_nothing_but_agents_and_catalogues_into_the_cache(aws_stage:
     allowed = {key: set(_many(s["Action"])) for s in puts for key in _leading(s["Condition"])}
     assert allowed == {
         f"{AGENTS}*": {"dynamodb:PutItem"},
-        "mcp#catalogue": {"dynamodb:PutItem", "dynamodb:UpdateItem"},
+        CATALOGUE: {"dynamodb:PutItem", "dynamodb:UpdateItem"},
     }
 
 

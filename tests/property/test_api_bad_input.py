@@ -73,6 +73,7 @@ def made_ids(api: Api) -> dict[str, str]:
         "schedule_id": _made(api, "/v1/schedules", {"message": "Hello.", "rate": "1 day"})["schedule_id"],
         "webhook_id": _made(api, "/v1/webhooks", BODIES[models.WebhookBody])["webhook_id"],
         "corpus": "courses",
+        "server": "docs",
         "job_id": api.call("POST", "/v1/admin/corpora/courses/jobs", {"reset": True}).json["job_id"],
         "document_id": "0" * 32,
     }

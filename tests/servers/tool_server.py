@@ -50,9 +50,25 @@ class ToolServer:
     """What ``page`` returns, by name."""
     photos: dict[str, bytes] = field(default_factory=dict)
     """What ``photo`` returns, by name: PNG files."""
+    server: MCPServer = field(default_factory=lambda: MCPServer(NAME))
     _gates: dict[str, Gate] = field(default_factory=dict)
     _barriers: dict[str, threading.Barrier] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextlib.contextmanager
+    def offering(self, name: str, description: str) -> Iterator[None]:
+        """One more tool that says that it only reads, while the block runs."""
+        reading = ToolAnnotations(read_only_hint=True)
+
+        async def more(name: str) -> str:
+            self.count("more", name)
+            return f"More of {name}."
+
+        self.server.add_tool(more, name, None, description, reading, structured_output=False)
+        try:
+            yield
+        finally:
+            self.server.remove_tool(name)
 
     def gate(self, name: str) -> Gate:
         """Where the calls of ``hold`` and ``write`` with this name wait."""
@@ -80,7 +96,7 @@ class ToolServer:
 
 
 def _make(board: ToolServer) -> MCPServer:
-    server = MCPServer(NAME)
+    server = board.server
     reading = ToolAnnotations(read_only_hint=True)
 
     @server.tool(annotations=reading, structured_output=False)

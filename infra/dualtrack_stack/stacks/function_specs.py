@@ -91,6 +91,8 @@ _SPECS: Final = (
             allow.table("credits", "GetItem", "PutItem", "Query", "BatchGetItem"),
             # GitHub connections, and the catalogue of MCP tools for GET /v1/tools
             allow.table("cache", "GetItem", "PutItem", "DeleteItem"),
+            # what administrators accept of it
+            allow.catalogue(),
             allow.leases(),
             allow.bodies("GetObject", "PutObject", "DeleteObject"),
             allow.list_bodies(),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
+from dualtrack_stack.machines import REFRESH
 
 from tests.clients.stack_client import announced, wait_for
 from tests.drivers.tour import stop
@@ -55,6 +57,27 @@ def a_user_is_erased(visit: Visit) -> None:
     bob = visit.person()
     visit.ask(user_id=bob.id, status=202)
     assert bob.http.get("/v1/credits").status_code == 401
+
+
+@stop("POST /v1/admin/tools/{server}/accept", "marks")
+def what_a_server_has_changed_is_accepted(visit: Visit) -> None:
+    """A tool that is new and says that it only reads asks for approval, and then does not."""
+    refresh = partial(visit.root.invoke, "Mcp", dict(REFRESH))
+    name, call = f"more_{visit.script.marker}", {"name": visit.script.marker}
+    try:
+        with visit.tools.offering(name, "Look again."):
+            refresh()
+            (changed,) = visit.owner.get("/v1/tools")["changed"]
+            assert (changed["server"], changed["name"]) == ("kit", f"kit_{name}")
+            waits = visit.paused((changed["name"], call), ("kit_echo", {"text": "old"}), profile="careful")
+            assert [one["tool"] for one in waits["pause"]["calls"]] == [changed["name"]]
+            assert visit.ask({"marks": [changed["mark"]]}, server="kit").json() == {"changed": []}
+            assert visit.owner.get("/v1/tools")["changed"] == []
+            visit.script.asks((changed["name"], call))
+            assert visit.chat(profile="careful")["status"] == "done"
+            assert visit.tools.calls[f"more:{visit.script.marker}"] == 1
+    finally:
+        refresh()
 
 
 # ── corpora ───────────────────────────────────────────────────────────────────────────────────────

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
+import click
 import pytest
 from dualtrack.api.identity import groups_of
 from dualtrack.api.openapi import openapi_document
@@ -15,6 +16,7 @@ from dualtrack.api.request_log import user_hash
 from dualtrack.api.table import ROUTES
 from dualtrack.api.users import UserPool
 from dualtrack.frozen import freeze
+from dualtrack.tools.mcp.accepted import as_accepted
 from dualtrack.tools.mcp.catalogue import store_listing
 from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.specs import ListedTool, specs_of
@@ -124,6 +126,36 @@ def test_administrators_alone_see_which_tools_cannot_be_offered(api: Api) -> Non
     assert list(tool_lines(listed))[-1] == f"  docs: odd: {reason}"
 
 
+def test_administrators_alone_see_and_accept_what_a_server_has_changed(api: Api) -> None:
+    cache, server = api.world.stores.cache, McpServer("docs", "http://docs/")
+
+    def listed(description: str) -> None:
+        find = ListedTool("find", description, freeze({"type": "object"}), hints={"readOnlyHint": True})
+        content = as_accepted(cache, "docs", specs_of(server, [find]))
+        store_listing(cache, "docs", content, time.time())
+
+    listed("Finds a page.")
+    admin = api.of(api.user, "admin")
+    assert admin.get("/v1/tools")["changed"] == []
+    listed("Finds any page.")
+    tools = admin.get("/v1/tools")
+    (entry,) = tools["changed"]
+    documented = " ".join((ROOT / "docs" / "api.md").read_text().split())
+    assert f'"changed": {json.dumps([entry])}' in documented
+    assert "changed" not in api.get("/v1/tools")
+    where, body = "/v1/admin/tools/docs/accept", {"marks": [entry["mark"]]}
+    assert api.call("POST", where, body).code == "forbidden"
+    assert admin.call("POST", where, {"marks": ["0" * 16]}).json == {"changed": [entry]}
+    for _ in range(2):
+        assert admin.call("POST", where, body).json == {"changed": []}
+    assert admin.get("/v1/tools")["changed"] == []
+    assert admin.call("POST", "/v1/admin/tools/nothing/accept", body).code == "not_found"
+    assert [click.unstyle(line) for line in tool_lines(tools)][-2:] == [
+        "new or changed: dualtrack tools accept docs",
+        "  docs_find: Finds any page.",
+    ]
+
+
 def test_two_tokens_in_one_request_are_refused(api: Api) -> None:
     """The gateway verifies only one of them; the other could be forged."""
     event = api.event("GET", "/v1/credits")
@@ -166,7 +198,13 @@ def test_an_unreadable_token_grants_no_administrator_rights(api: Api, token: str
 def test_only_administrators_may_administer_even_for_themselves(
     api: Api, groups: object, route: Route
 ) -> None:
-    ids = {"user_id": api.user, "corpus": "courses", "job_id": f"jb_{'0' * 26}", "document_id": "0" * 32}
+    ids = {
+        "user_id": api.user,
+        "corpus": "courses",
+        "server": "docs",
+        "job_id": f"jb_{'0' * 26}",
+        "document_id": "0" * 32,
+    }
     caller, target = api.of(api.user, groups), route.path.format(**ids)
     for body in (BODIES[route.body], {"wrong": 1}) if route.body else (None,):
         answer = caller.call(route.method.upper(), target, body)

@@ -548,6 +548,24 @@ class LeftOutTool(TypedDict):
     reason: Annotated[str, "Why"]
 
 
+class ChangedTool(TypedDict):
+    """A tool of an MCP server that has changed, or is new, since the server's tools were accepted."""
+
+    server: Annotated[str, "The server"]
+    name: Annotated[str, "The tool's name"]
+    description: Annotated[str, "What its server says of it now"]
+    input_schema: Annotated[JsonObject, "JSON Schema of its arguments"]
+    effect: Annotated[Effect, "What it does to the world, once it is accepted"]
+    repeatable: Annotated[bool, "Whether running it twice is harmless, once it is accepted"]
+    mark: Annotated[str, "Accepts it as it is shown here"]
+
+
+class ChangedTools(TypedDict):
+    """The tools of MCP servers that are not accepted."""
+
+    changed: Annotated[Sequence[ChangedTool], "Until they are accepted, their calls ask for approval"]
+
+
 class Tools(TypedDict):
     """The tools with their prices, and the profiles that offer them."""
 
@@ -555,6 +573,9 @@ class Tools(TypedDict):
     profiles: Annotated[Sequence[Profile], "The agents"]
     left_out: NotRequired[
         Annotated[Sequence[LeftOutTool], "For administrators: tools of MCP servers that cannot be offered"]
+    ]
+    changed: NotRequired[
+        Annotated[Sequence[ChangedTool], "For administrators: tools of MCP servers that are not accepted"]
     ]
 
 

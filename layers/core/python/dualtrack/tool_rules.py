@@ -21,6 +21,8 @@ MAX_NAME: Final = 64
 MAX_PROPERTY: Final = 64
 MAX_TOOLS: Final = 500
 """Maximum number of tools of a request."""
+MAX_SERVER_TOOLS: Final = 200
+"""Maximum number of tools of an MCP server."""
 MAX_DESCRIPTION: Final = 4_000
 MAX_SCHEMA: Final = 50_000
 """Maximum characters of a schema; a larger one would also cost a chat more than 12,000 tokens a call."""

@@ -13,6 +13,7 @@ from dualtrack.frozen import freeze
 from dualtrack.profiles import profile_named
 from dualtrack.storage.cache import CacheStore
 from dualtrack.tool_check import broken_rule
+from dualtrack.tool_rules import MAX_SERVER_TOOLS
 from dualtrack.tool_values import ToolSpec
 from dualtrack.tools.mcp import catalogue as module
 from dualtrack.tools.mcp.catalogue import (
@@ -28,7 +29,7 @@ from dualtrack.tools.mcp.catalogue import (
     store_version,
 )
 from dualtrack.tools.mcp.config import McpServer, github_server
-from dualtrack.tools.mcp.specs import MAX_LEFT_OUT, MAX_SERVER_TOOLS, ListedTool, specs_of
+from dualtrack.tools.mcp.specs import MAX_LEFT_OUT, ListedTool, specs_of
 from dualtrack.tools.registry import in_house_specs, offer_of, offered_tools
 
 from tests.drivers.aws import aws_in_process

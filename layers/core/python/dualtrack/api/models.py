@@ -37,7 +37,7 @@ from dualtrack.models.turn import MAX_CALLS_PER_TURN
 from dualtrack.output_schema import refused_schema
 from dualtrack.profiles import all_profiles
 from dualtrack.text import preview
-from dualtrack.tool_rules import MAX_DESCRIPTION, MAX_NAME
+from dualtrack.tool_rules import MAX_DESCRIPTION, MAX_NAME, MAX_SERVER_TOOLS
 from dualtrack.tools.client_tools import MAX_CLIENT_TOOLS
 from dualtrack.tools.mcp.tokens import MAX_TOKEN, TOKEN_PATTERN
 from dualtrack.vocabulary import EventName, PlanName, Scope  # noqa: TC001 - pydantic reads them
@@ -512,6 +512,19 @@ class GrantBody(RequestBody):
 
 
 FileName = Annotated[Text, Field(min_length=1, max_length=NAME_CHARACTERS, description="The file's name.")]
+
+
+class AcceptBody(RequestBody):
+    """Tools of an MCP server, as an administrator has seen them."""
+
+    marks: Annotated[
+        list[Annotated[Text, Field(min_length=1, max_length=64)]],
+        Field(
+            min_length=1,
+            max_length=MAX_SERVER_TOOLS,
+            description="As `changed` of `GET /v1/tools` shows them.",
+        ),
+    ]
 
 
 class UploadFile(RequestBody):

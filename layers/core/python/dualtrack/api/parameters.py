@@ -39,6 +39,7 @@ PATH_PARAMETERS: Final = {
     "user_id": "The user: the `sub` of their token",
     "key_id": "The API key",
     "tool": "The tool's name",
+    "server": "The MCP server",
     "schedule_id": "The schedule",
     "webhook_id": "The webhook",
     "name": "The name of an end user, as the header X-Dualtrack-User has it",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, get_args
 
 from dualtrack.credits.plans import price_calls
+from dualtrack.tools.approval import mark_of
+from dualtrack.tools.mcp.hints import as_said
 from dualtrack.tools.registry import in_house_specs, offer_of
 from dualtrack.vocabulary import Effect
 
@@ -25,7 +27,8 @@ def tools_json(
 ) -> answers.Tools:
     """``{"tools": [...], "profiles": [...]}``; ``model``: the deployment's, for profiles that name no model.
 
-    For administrators also ``left_out``: the tools of MCP servers that cannot be offered.
+    For administrators also ``left_out``, the tools of MCP servers that cannot be offered, and ``changed``, those that
+    are not accepted.
     """
     offers = {profile: offer_of(profile, in_house_specs(profile), catalogue) for profile in profiles}
     distinct: dict[str, ToolSpec] = {}
@@ -51,7 +54,25 @@ def tools_json(
         listed["left_out"] = [
             {"server": entry.server, "name": entry.name, "reason": entry.reason} for entry in left_out
         ]
+        listed["changed"] = changed_json(catalogue.tools)
     return listed
+
+
+def changed_json(tools: Iterable[ToolSpec]) -> list[answers.ChangedTool]:
+    """Those of the tools that are not accepted, as their servers say that they are."""
+    return [
+        {
+            "server": spec.server,
+            "name": spec.name,
+            "description": spec.description,
+            "input_schema": spec.input_schema,
+            "effect": spec.does,
+            "repeatable": spec.repeatable,
+            "mark": mark_of(spec),
+        }
+        for spec in map(as_said, tools)
+        if spec.is_changed
+    ]
 
 
 def _caution(spec: ToolSpec) -> tuple[int, bool]:

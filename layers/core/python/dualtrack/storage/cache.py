@@ -2,6 +2,7 @@
 
     pk <kind>#<hash>      sk v1                  cache of the documentation search, with ttl
     pk mcp#catalogue      sk listings            which version of each server's tools is offered: an attribute each
+                          sk accepted            by server, the marks of the tools that were accepted
                           sk v#<version>         one server's tools as they were listed, with ttl
     pk user#<user>        sk connection#github   a user's encrypted token
     pk agent#<hash>       sk v1                  a pinned agent, with ttl (agents.py)
@@ -30,15 +31,17 @@ from dualtrack.storage.dynamo import (
 from dualtrack.storage.leases import KEY_PREFIX as LEASE_PREFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.clock import Clock
+    from dualtrack.storage.dynamo import Action
 
 _ENTRY: Final = "v1"
 _CATALOGUE: Final = "mcp#catalogue"
 _LISTINGS: Final = {"pk": _CATALOGUE, "sk": "listings"}
+_ACCEPTED: Final = {"pk": _CATALOGUE, "sk": "accepted"}
 _SERVER: Final = "server "
 """Before the name of a server's attribute."""
 _WRITE_ATTEMPTS: Final = 4
@@ -109,16 +112,55 @@ class CacheStore:
         return self._change_listing(server, "SET #server.version = :new", values, "#server.version = :old")
 
     def forget_listing(self, server: str) -> None:
-        """Delete the note on a server."""
-        self._change_listing(server, "REMOVE #server")
+        """Delete the note on a server, and what was accepted of it."""
+        for key in (_ACCEPTED, _LISTINGS):
+            self._made(self._change(key, server, "REMOVE #server"))
+
+    def accepted(self, server: str) -> tuple[str, ...] | None:
+        """The marks of the server's tools that were accepted; None if it was never listed."""
+        item = get(self.client, self.table, _ACCEPTED) or {}
+        marks = item.get(f"{_SERVER}{server}")
+        return None if marks is None else tuple(marks)
+
+    def accept_first(self, server: str, marks: Sequence[str]) -> bool:
+        """Accept what a server lists first; false if something was accepted before."""
+        values = {":marks": [*marks]}
+        is_first = "attribute_not_exists(#server)"
+        return self._made(self._change(_ACCEPTED, server, "SET #server = :marks", values, is_first))
+
+    def accept(self, server: str, marks: Sequence[str], note: Mapping[str, Any], version: str) -> None:
+        """Accept these instead, and replace the note, at once. Raises `ConditionFailed` if another ``version`` is
+        offered by now.
+        """
+        values = {":note": note, ":version": version}
+        is_same = "#server.version = :version"
+        changes = (
+            self._change(_ACCEPTED, server, "SET #server = :marks", {":marks": [*marks]}),
+            self._change(_LISTINGS, server, "SET #server = :note", values, is_same),
+        )
+        transact(self.client, changes)
 
     def _change_listing(
         self, server: str, expression: str, values: Mapping[str, Any] | None = None, condition: str = ""
     ) -> bool:
+        return self._made(self._change(_LISTINGS, server, expression, values, condition))
+
+    def _change(
+        self,
+        key: Mapping[str, str],
+        server: str,
+        expression: str,
+        values: Mapping[str, Any] | None = None,
+        condition: str = "",
+    ) -> Action:
+        """Of the server's attribute in an item that has one for each."""
         names = {"#server": f"{_SERVER}{server}"}
-        change = update("listing", self.table, _LISTINGS, expression, condition, values, names)
+        return update(key["sk"], self.table, key, expression, condition, values, names)
+
+    def _made(self, *changes: Action) -> bool:
+        """Whether these were made, all or none."""
         with suppress(ConditionFailed):
-            transact(self.client, [change])
+            transact(self.client, changes)
             return True
         return False
 
@@ -138,10 +180,7 @@ class CacheStore:
             "version", self.table, _tools_key(version), "SET #ttl = :ttl", "attribute_exists(pk)", {":ttl": expires},
             {"#ttl": "ttl"},
         )  # fmt: skip
-        with suppress(ConditionFailed):
-            transact(self.client, [change])
-            return True
-        return False
+        return self._made(change)
 
     def token(self, user: str) -> StoredToken | None:
         """The user's token, if there is one."""

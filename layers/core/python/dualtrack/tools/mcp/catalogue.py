@@ -101,7 +101,7 @@ def load_catalogue(cache: CacheStore, now: float, *, version: str | None = None)
     readable = [
         (server_version, content)
         for server_version in versions
-        if (content := _content_of(cache, server_version)) is not None
+        if (content := content_of(cache, server_version)) is not None
     ]
     return Catalogue(
         "+".join(server_version for server_version, _ in readable),
@@ -159,7 +159,7 @@ def leave_out(
     """
     versions = pinned.split("+")
     for place, version in enumerate(versions):
-        content = _content_of(cache, version)
+        content = content_of(cache, version)
         # by its name: what is offered has the effect that the profile gives it
         named = [each for each in content.tools if each.name == tool.name] if content else []
         if content and named:
@@ -189,7 +189,8 @@ _DECODED: Final[dict[str, ServerTools]] = {}
 _MAX_DECODED: Final = 32
 
 
-def _content_of(cache: CacheStore, version: str) -> ServerTools | None:
+def content_of(cache: CacheStore, version: str) -> ServerTools | None:
+    """A version of a server's tools; None if it is no longer kept."""
     if version not in _DECODED:
         body = cache.tools(version)
         if body is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from dualtrack.errors import TookTooLong
 from dualtrack.runtime.time_limit import within
+from dualtrack.tools.mcp.accepted import as_accepted
 from dualtrack.tools.mcp.catalogue import load_listings, store_listing
 from dualtrack.tools.mcp.failures import McpFailure
 from dualtrack.tools.mcp.specs import specs_of
@@ -40,12 +41,14 @@ class ListsTools(Protocol):
 @dataclass(frozen=True, slots=True)
 class RefreshOutcome:
     """How a server's refresh went: ``listed 23``, or ``failed: <reason>``, with which it keeps its earlier tools until
-    they are stale. ``left_out``: tools that cannot be offered; ``is_new``: its listing has changed.
+    they are stale. ``left_out``: tools that cannot be offered; ``changed``: those that ask until they are accepted, by
+    name; ``is_new``: its listing has changed.
     """
 
     server: str
     outcome: str
     left_out: tuple[LeftOut, ...] = ()
+    changed: tuple[str, ...] = ()
     is_new: bool = False
 
     @property
@@ -81,8 +84,10 @@ def _refreshed(
         return RefreshOutcome(server.name, "failed: timeout")
     except Exception as error:  # noqa: BLE001 - one server never takes away the tools of the others
         return RefreshOutcome(server.name, f"failed: {type(error).__name__}")
+    content = as_accepted(cache, server.name, content)
     is_new = store_listing(cache, server.name, content, now)
-    return RefreshOutcome(server.name, f"listed {len(content.tools)}", content.left_out, is_new)
+    changed = tuple(spec.name for spec in content.tools if spec.is_changed)
+    return RefreshOutcome(server.name, f"listed {len(content.tools)}", content.left_out, changed, is_new)
 
 
 def server_tools(client: ListsTools, server: McpServer, secret: Callable[[str], str]) -> ServerTools:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.frozen import dumps, freeze, thaw
 from dualtrack.text import clean, one_line, preview
 from dualtrack.tool_check import broken_rule
-from dualtrack.tool_rules import MAX_DESCRIPTION, MAX_NAME, name_of
+from dualtrack.tool_rules import MAX_DESCRIPTION, MAX_NAME, MAX_SERVER_TOOLS, name_of
 from dualtrack.tool_values import ToolSpec
 from dualtrack.tools.mcp.catalogue import LeftOut, ServerTools
 from dualtrack.tools.mcp.hints import READ_ONLY, cautious_effect
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from dualtrack.tools.mcp.config import McpServer
 
-MAX_SERVER_TOOLS: Final = 200
 MAX_SERVER_BYTES: Final = 300_000
 """Of a server's tools as JSON: four times what the largest known server has, and less than an item of DynamoDB."""
 MAX_LEFT_OUT: Final = 50
