@@ -291,6 +291,17 @@ def test_a_chat_that_takes_longer_than_wait_is_a_202(api: Api) -> None:
     assert api.call("POST", "/v1/chats?wait=0.001", {"message": "Hello."}).status == 202
 
 
+@pytest.mark.parametrize(("ago", "status"), [(28, 202), (20, 200)])
+def test_the_wait_ends_before_the_gateway_gives_up(
+    api: Api, monkeypatch: pytest.MonkeyPatch, ago: int, status: int
+) -> None:
+    """A function that had to be started first is asked late: its client would get a 504 for a chat that runs."""
+    monkeypatch.setattr("dualtrack.api.chats.time.sleep", lambda _: api.run(api.chat_ids()[0]))
+    event = api.event("POST", "/v1/chats?wait=25", json.dumps({"message": "Hello."}))
+    event["requestContext"]["requestTimeEpoch"] = int((api.world.clock() - ago) * 1000)
+    assert api.module.handler(event, api.context)["statusCode"] == status
+
+
 def test_a_fourth_waiting_request_is_answered_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(caller: Api, key: str) -> int:
         def answer(_: float) -> None:

@@ -35,6 +35,9 @@ B = TypeVar("B", bound=RequestBody)
 
 _NOBODY: Final = ApiCaller("", "")
 
+_ANSWERED_WITHIN: Final = 27.0
+"""Seconds: 2 fewer than the gateway waits, for the answer's own way."""
+
 
 @dataclass(frozen=True, slots=True)
 class Services:
@@ -82,6 +85,14 @@ class Request:
     def stores(self) -> ApiStores:
         """The stores."""
         return self.services.stores
+
+    @property
+    def seconds_left(self) -> float:
+        """Until when it has to be answered. The gateway gives up 29 s after it has taken the request, and a function
+        that had to be started, or waits for its turn, is asked late."""
+        received = self.event.raw_event["requestContext"].get("requestTimeEpoch")
+        now = self.stores.clock()
+        return max(0.0, _ANSWERED_WITHIN - (now - received / 1000 if received else 0))
 
     def value(self, parameter: QueryParameter[T]) -> T:
         """The value of a parameter; 400 if it is invalid."""

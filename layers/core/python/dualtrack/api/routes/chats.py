@@ -67,7 +67,7 @@ def post_chat(request: Request) -> Ok[answers.Chat] | Accepted[answers.StartedCh
     first = first_chat(services.stores, services.executions, request.user, repeat) if repeat else None
     chat = first or _started(request, repeat)
     request.identity.require_sight(chat.key_id)
-    chat = await_answer(services.stores.chats, services.stores.leases, chat, wait)
+    chat = await_answer(services.stores.chats, services.stores.leases, chat, min(wait, request.seconds_left))
     if chat.status != "running":
         return Ok(show_chat(services.stores, chat))
     started = started_json(chat)
