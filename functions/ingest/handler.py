@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = Logger()
 settings = settings_from()
 stores = open_stores(settings)
-local = open_local_embedder(settings.embed_function)
+local = open_local_embedder(settings.embed_function, settings.dualtrack_embed_calls)
 loop = BackgroundLoop()
 BESIDE: Final = {"courses": partial(put_vectors, stores.vector_indexes)} if stores.vector_indexes else {}
 KINDS: Final = {"courses": CoursesKind(MAX_CHUNKS_BESIDE) if BESIDE else CoursesKind()}

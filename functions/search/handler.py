@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 logger = Logger()
 settings = settings_from()
 stores = open_stores(settings)
-local = open_local_embedder(settings.embed_function)
+local = open_local_embedder(settings.embed_function, settings.dualtrack_embed_calls)
 SECRETS: Final = (settings.voyage_secret, settings.context7_secret)
 
 

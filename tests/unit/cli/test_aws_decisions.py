@@ -49,11 +49,14 @@ def test_a_missing_stack_is_created() -> None:
     assert decide.before_deploy(None) == "go"
 
 
-def test_streams_may_take_half_of_the_accounts_concurrency_unless_the_operator_says_otherwise() -> None:
-    name = "DUALTRACK_OPEN_STREAMS"
-    assert decide.open_streams(10, {}, {}) == {name: "5"}
-    assert decide.open_streams(1000, {name: "5"}, {name: "5"}) == {name: "500"}, "the limit was raised"
-    assert decide.open_streams(1000, {}, {name: "40"}) == {}
+def test_what_the_account_allows_is_derived_unless_the_operator_says_otherwise() -> None:
+    """Streams have half of it; the embeddings of one search leave the smallest account nine of its ten executions."""
+    streams, calls = "DUALTRACK_OPEN_STREAMS", "DUALTRACK_EMBED_CALLS"
+    new = decide.of_concurrency(10, {}, {})
+    assert new == {streams: "5", calls: "1"}
+    assert decide.of_concurrency(50, {}, {})[calls] == "5"
+    assert decide.of_concurrency(1000, new, new) == {streams: "500", calls: "8"}, "the limit was raised"
+    assert decide.of_concurrency(1000, {}, {streams: "40", calls: "2"}) == {}
 
 
 @pytest.mark.parametrize(("version", "needed"), [(None, True), (5, True), (6, False), (33, False)])

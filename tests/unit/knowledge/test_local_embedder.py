@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +71,7 @@ def service() -> Iterator[tuple[Service, LocalEmbedder]]:
         aws_secret_access_key="secret",
         config=Config(retries={"total_max_attempts": 1}),
     )
-    yield new_service, LocalEmbedder(client, ALIAS)
+    yield new_service, LocalEmbedder(client, ALIAS, asyncio.Semaphore(8))
     server.shutdown()
     server.server_close()
 
@@ -84,6 +85,26 @@ def test_vectors_are_in_the_order_of_the_texts_however_many(service: tuple[Servi
     texts = [f"text {number}" for number in range(TEXTS_AT_ONCE * 3 + 5)]
     assert embed(embedder, texts) == tuple(base64.b64decode(vector(text)) for text in texts)
     assert sorted(map(len, remote.asked)) == [5, TEXTS_AT_ONCE, TEXTS_AT_ONCE, TEXTS_AT_ONCE]
+
+
+def test_calls_at_a_time_are_as_many_as_the_account_allows(service: tuple[Service, LocalEmbedder]) -> None:
+    """Each is an execution of the account's, which may have ten in all."""
+    remote, embedder = service
+    inside: list[int] = []
+    together, most = threading.Barrier(2), 0
+
+    def answers(texts: list[str]) -> Answer:
+        nonlocal most
+        inside.append(1)
+        most = max(most, len(inside))
+        together.wait(20)
+        inside.pop()
+        return vectors_of(texts)
+
+    remote.answers = answers
+    texts = [f"text {number}" for number in range(8 * TEXTS_AT_ONCE)]
+    assert len(embed(replace(embedder, slots=asyncio.Semaphore(8)), texts)) == len(texts)
+    assert most == 2
 
 
 def test_texts_that_the_function_had_no_time_for_are_requested_again(
@@ -129,4 +150,4 @@ def test_a_missing_function_degrades() -> None:
         config=Config(retries={"total_max_attempts": 1}),
     )
     with pytest.raises(Degraded):
-        embed(LocalEmbedder(client, ALIAS), ["a"])
+        embed(LocalEmbedder(client, ALIAS, asyncio.Semaphore(8)), ["a"])

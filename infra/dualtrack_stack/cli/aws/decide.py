@@ -55,11 +55,15 @@ def concurrency_means(limit: int) -> str:
     return text if limit >= 100 else f"{text}; further ones wait or get 503"
 
 
-def open_streams(limit: int, kept: Mapping[str, str], settings: Mapping[str, str]) -> Mapping[str, str]:
-    """The setting that bounds open streams by half of the concurrency: the other half answers and works. Empty for one
-    that the operator has set; what an earlier `up` has ``kept`` follows the account's limit."""
-    name = "DUALTRACK_OPEN_STREAMS"
-    return {} if settings.get(name) and name not in kept else {name: str(limit // 2)}
+def of_concurrency(limit: int, kept: Mapping[str, str], settings: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings that follow from the account's concurrency. Streams may take half of it: the other half answers and
+    works; the embeddings of one search or job a tenth. Without what the operator has set; what an earlier `up` has
+    ``kept`` follows the account's limit."""
+    derived = {
+        "DUALTRACK_OPEN_STREAMS": str(limit // 2),
+        "DUALTRACK_EMBED_CALLS": str(min(max(limit // 10, 1), DEFAULTS.dualtrack_embed_calls)),
+    }
+    return {name: text for name, text in derived.items() if not settings.get(name) or name in kept}
 
 
 def chosen(settings: Mapping[str, str]) -> Settings:

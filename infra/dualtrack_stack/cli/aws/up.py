@@ -112,9 +112,9 @@ class Up:
         self.steps.begin("Limits of the account")
         limit = self.account.concurrency()
         self.steps.say(f"{decide.concurrency_means(limit)}.")
-        bound = decide.open_streams(limit, self.extra, self.settings)
-        if bound:
-            self.extra |= bound
+        bound = decide.of_concurrency(limit, self.extra, self.settings)
+        self.extra |= bound
+        if "DUALTRACK_OPEN_STREAMS" in bound:
             self.steps.say(f"Streams, of which each is an execution, may take {limit // 2} of them.")
         if limit < 100:
             self.steps.say(

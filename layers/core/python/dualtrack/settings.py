@@ -348,6 +348,14 @@ class Settings:
         most=1_000_000,
         unset="not limited; `aws up` sets half of the account's concurrency",
     )
+    dualtrack_embed_calls: int = setting(
+        8,
+        "calls of our own embeddings that one search or job makes at a time, each an [execution of the"
+        " account's](architecture.md#what-one-user-may-hold-open); `aws up` sets a tenth of the concurrency, 1 to 8",
+        used_by=("search", "ingest"),
+        least=1,
+        most=64,
+    )
     dualtrack_conversation_headers: tuple[str, ...] = setting(
         (),
         "headers in which [clients of OpenAI's API](clients.md#open-webui-and-librechat) name a conversation",

@@ -26,19 +26,18 @@ TEXTS_AT_ONCE: Final = 16
 """Texts of a call, which take less than a second. Small calls are answered one after the other, so that a caller whose
 time runs out has some of the vectors."""
 
-_CALLS_AT_ONCE: Final = 8
 _VECTOR_BYTES: Final = 4 * 384
 
 
 @dataclass(frozen=True, slots=True)
 class LocalEmbedder:
-    """Texts to vectors of `LOCAL_MODEL`. ``function``: the ARN of the function's alias."""
+    """Texts to vectors of `LOCAL_MODEL`. ``function``: the ARN of the function's alias. ``slots``: one for each call at a
+    time, shared by all who embed."""
 
     client: LambdaClient
     function: str
+    slots: asyncio.Semaphore = field(repr=False)
     model: str = LOCAL_MODEL
-    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CALLS_AT_ONCE), repr=False)
-    """Shared by all concurrent calls."""
 
     async def embed(self, texts: Sequence[str], input_type: str, timeout: float) -> tuple[bytes, ...]:  # noqa: ARG002 - one model for both
         """One vector per text, in order. Raises `Degraded` for anything but a complete answer in time."""
@@ -77,11 +76,11 @@ class LocalEmbedder:
         return _vectors(payload, len(texts))
 
 
-def open_local_embedder(function: str, at_once: int = _CALLS_AT_ONCE) -> LocalEmbedder | None:
+def open_local_embedder(function: str, at_once: int) -> LocalEmbedder | None:
     """The embedder, with the calling function's role; None if no function is named. ``at_once``: its calls at a time,
     each of which is an execution of the account's."""
     client: Any = LazyClient("lambda")
-    return LocalEmbedder(client, function, slots=asyncio.Semaphore(at_once)) if function else None
+    return LocalEmbedder(client, function, asyncio.Semaphore(at_once)) if function else None
 
 
 def _vectors(payload: Any, most: int) -> list[bytes]:
