@@ -31,8 +31,8 @@ _VECTOR_BYTES: Final = 4 * 384
 
 @dataclass(frozen=True, slots=True)
 class LocalEmbedder:
-    """Texts to vectors of `LOCAL_MODEL`. ``function``: the ARN of the function's alias. ``slots``: one for each call at a
-    time, shared by all who embed."""
+    """Texts to vectors of `LOCAL_MODEL`. ``function``: the ARN of the function's alias. ``slots``: one for each call
+    at a time, shared by all who embed."""
 
     client: LambdaClient
     function: str
