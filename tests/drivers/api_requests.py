@@ -259,6 +259,16 @@ class Author:
         expected = STARTED | {404, 409}
         return Asked("POST", "/v1/chats", expected, body, {"Idempotency-Key": key}, may_fail=True)
 
+    def upload(self) -> Asked:
+        """An announced file, or a message that names one that is not there."""
+        unknown = {"message": f"{self.me.secret} refused", "attachments": [{"upload_id": f"up_{'0' * 26}"}]}
+        if self.drawn.random() < 0.3:
+            return Asked("POST", "/v1/chats", frozenset({404}), json.dumps(unknown).encode())
+        size = self.drawn.choice((0, 1, 50_000_000, 50_000_001))
+        about = {"media_type": "text/plain", "bytes": size, "name": f"{self.me.secret} {self._text()}"[:200]}
+        expected = frozenset({201} if 1 <= size <= 50_000_000 else {400})
+        return Asked("POST", "/v1/uploads", expected, json.dumps(about).encode())
+
     def refused(self) -> Asked:
         """An invalid chat, of any kind."""
         broken = {"media_type": "image/png", "data": self.drawn.choice(("@@@", "AAAA", "", "aGVsbG8="))}
@@ -548,6 +558,7 @@ _KINDS: Final[tuple[tuple[Callable[[Author], Asked], int], ...]] = (
     (Author.start, 18),
     (Author.again, 5),
     (Author.refused, 5),
+    (Author.upload, 2),
     (Author.read_chat, 10),
     (Author.stream, 6),
     (Author.cancel, 2),

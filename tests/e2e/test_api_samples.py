@@ -174,7 +174,7 @@ def _refusals(samples: Collector, bob: Person, script: Script, tools: ToolServer
     key, fork = {"Idempotency-Key": script.marker}, f"/v1/conversations/{running['conversation_id']}/fork"
     for before in ("q1", "q2"):
         samples.call(bob, "POST", fork, {"before": before}, headers=key)
-    part = base64.b64encode(b"x" * 1_000_000).decode()
+    part = base64.b64encode(b"x" * 880_000).decode()  # a request that is taken, its files are not
     files = [{"media_type": "text/plain", "data": part} for _ in range(5)]
     samples.call(bob, "POST", "/v1/chats", {"message": "Read.", "attachments": files})
 

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from dualtrack.chat.delete_conversation import WRITERS_SECONDS
+from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.chat.uploaded_files import UPLOAD_SECONDS, sweep_uploads
 from dualtrack.message_files import FILES_BYTES, UPLOADED_BYTES
+from dualtrack.storage.dynamo import ConditionFailed, transact
 from dualtrack.storage.uploads import FOLDER, MOST_OPEN, object_key
 
-from tests.clients.api_client import Api, objects
+from tests.clients.api_client import SETTINGS, Api, items, objects
 from tests.drivers.images import png
 
 if TYPE_CHECKING:
@@ -221,9 +224,29 @@ def test_a_key_needs_the_scope_and_end_users_are_apart(api: Api) -> None:
 
 
 def test_an_erasure_takes_open_uploads(api: Api) -> None:
-    put(api, announced(api))
-    api.world.stores.uploads.forget_user(api.user)
-    assert not stored(api)
+    """Of a service's end user too."""
+    ann = api.by_key(api.make_key("chat", acts_for="any")["key"], "ann")
+    for who in (api, ann):
+        put(who, announced(who))
+    before = {key for key in objects(api.world) if key.startswith(FOLDER)}
+    assert api.call("DELETE", "/v1/me").status == 202
+    for _ in range(6):
+        api.world.clock.now += WRITERS_SECONDS + 1
+        sweep_deletions(api.world.stores, api.module.executions, api.module.user_pool, 60)
+    after = {key for key in objects(api.world) if key.startswith(FOLDER)}
+    assert len(before - after) == 2
+    assert not [item for item in items(api.world, SETTINGS.chats_table) if api.user in repr(item)]
+
+
+def test_of_two_messages_at_once_one_has_the_upload(api: Api) -> None:
+    """Both have read it as free; the transaction of the second is refused."""
+    announced(api)  # another one that is open
+    store, upload = api.world.stores.uploads, put(api, announced(api))
+    free = store.find(api.user, upload)
+    assert free is not None
+    transact(store.client, store.use_actions(api.user, [free], "ch_one"))
+    with pytest.raises(ConditionFailed):
+        transact(store.client, store.use_actions(api.user, [free], "ch_two"))
 
 
 def test_a_message_has_as_many_pictures_as_a_model_takes(api: Api) -> None:

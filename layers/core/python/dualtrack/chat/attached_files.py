@@ -56,7 +56,10 @@ def checked_file(place: str, media_type: str, content: bytes, name: str = "") ->
 def within_limit(files: tuple[File, ...]) -> tuple[File, ...]:
     """The files of a message. Raises 413 if they exceed 4 MB in total."""
     if sum(len(file.data) for file in files) > FILES_BYTES:
-        raise ApiError("too_large", "Attachments may have at most 4 MB in total.")
+        raise ApiError(
+            "too_large",
+            "Attachments may have at most 4 MB in total. Upload larger ones before (POST /v1/uploads).",
+        )
     return files
 
 
