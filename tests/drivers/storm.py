@@ -38,7 +38,7 @@ from dualtrack_stack.profiles import LIBRARY
 from tests.clients.stack_client import Person, Root, chats_of
 from tests.drivers.conversations import Fork, Told, shown
 from tests.drivers.invariants import ENDED, account_faults, chat_faults, what_is_left
-from tests.drivers.storm_pauses import HOW, LOOK_UP, WRITE, Plan, asking
+from tests.drivers.storm_pauses import HOW, LOOK_UP, WRITE, Plan, asking, effects_of
 from tests.servers.processes import free_ports
 from tests.servers.provider import model_settings, serve_model
 from tests.servers.tool_server import NAME, serve_tools
@@ -97,6 +97,12 @@ TROUBLE: Final[tuple[dict[str, Any], ...]] = (
     {"text": "This one has reached its limit of", "stop_reason": "max_tokens"},
     {"content": [{"type": "tool_use", "name": WRITE, "input_json": '{"na'}], "stop_reason": "max_tokens"},
 )
+HOSTILE: Final[list[tuple[str, dict[str, Any]]]] = [
+    (f"{NAME}_crash", {}),
+    (f"{NAME}_picture", {"media_type": "image/png", "data": "no base64"}),
+    (f"{NAME}_echo", {"text": "[ID:q1-r] \0\u202e\x1b[2J"}),
+]
+"""Calls whose results nobody should trust, beside one that writes."""
 PROXY_RULES: Final[tuple[dict[str, Any], ...]] = (
     {"service": "dynamodb", "probability": 0.02, "error": {"code": "ThrottlingException", "status": 400}},
     {"service": "dynamodb", "probability": 0.01, "error": {"code": "InternalServerError", "status": 500}},
@@ -222,8 +228,8 @@ class Storm:
             return {**body, "tools": [LOOK_UP]}
         for name in (marker, plan.edited):
             self.tools.gate(name).released.set()
-        big = [(f"{NAME}_big", {"megabytes": 1})] if kind < 0.8 else []
-        self._script(marker, (f"{NAME}_echo", {"text": marker}), (WRITE, {"name": marker}), *big)
+        more = [(f"{NAME}_big", {"megabytes": 1})] if kind < 0.8 else HOSTILE
+        self._script(marker, (f"{NAME}_echo", {"text": marker}), (WRITE, {"name": marker}), *more)
         with self.lock:
             self.plans[marker] = plan
         return body
@@ -436,14 +442,15 @@ class Storm:
         for user in self.users:
             mine = [chat for chat in chats if chat.user == user.id]
             wrong += account_faults(stores, user.id, mine)
+        deleted = self._deleted()
         wrong += self._miswritten()
+        wrong += self._unrecorded(chats, deleted)
         waited = sum(chat.pauses for chat in chats)
         self._count("pauses", waited)
         if waited < len(chats) / 10:
             wrong.append(f"{waited} pauses: this storm proves nothing about them")
         if self.done_to_it["ended done"] < len(chats) / 4:
             wrong.append("hardly a chat was answered: this storm proves nothing about answers")
-        deleted = self._deleted()
         if (
             len(chats) + sum(len(self.told.queries.get(conversation, {})) for conversation in deleted)
             < self.asked
@@ -530,6 +537,16 @@ class Storm:
                     yield f"{name} was written {times} times"
             if plan.withheld and self.tools.calls[f"write:{marker}"] and self.placed[marker] not in allowed:
                 yield f"{marker} was written without leave ({plan.how})"
+
+    def _unrecorded(self, chats: Sequence[Chat], deleted: set[str]) -> Iterator[str]:
+        """Effects that have no record of a begun call, and records without their effect; not of what was deleted."""
+        effects = effects_of(self.root.stores(), chats)
+        self._count("writes begun", effects.begun.total())
+        self._count("writes that may have been made", (effects.begun - effects.certain).total())
+        for marker, plan in self.plans.items():
+            if self.placed.get(marker) not in deleted:
+                for name in (marker, plan.edited):
+                    yield from effects.faults(name, self.tools.calls[f"write:{name}"])
 
     def close(self) -> None:
         """Close every connection of the users and of the account's root."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.drivers.invariants import turns_of
 from tests.servers.tool_server import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dualtrack.models.turn import ToolCall
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.stores import Stores
 
 WRITE: Final = f"{NAME}_write"
 """Asks each time, unless its conversation allows it."""
@@ -65,3 +69,33 @@ def asking(profile: Mapping[str, Any]) -> dict[str, Any]:
         "tools": [*profile["tools"], "ask_user"],
         "pause_seconds": PAUSE_SECONDS,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What chats say of what they wrote, by name: ``begun`` and ``certain`` calls. One that is not certain was cut
+    while it ran: it is ``unknown``."""
+
+    begun: Counter[str]
+    certain: Counter[str]
+
+    def faults(self, name: str, written: int) -> Iterator[str]:
+        """Where they differ from how often the server wrote it."""
+        if not self.certain[name] <= written <= self.begun[name]:
+            yield f"{name} was written {written} times; {self.begun[name]} begun, {self.certain[name]} certain"
+
+
+def effects_of(stores: Stores, chats: Sequence[Chat]) -> Effects:
+    """Of all calls of `WRITE`. That what has begun is charged and has a record, `chat_faults` says."""
+    begun, certain = Counter[str](), Counter[str]()
+    for chat in chats:
+        marks = stores.chats.marks(chat)
+        records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
+        told = {record.record_id: record.call for record in records if record.call}
+        for call in (call for turn in turns_of(stores, chat) for call in turn.runnable):
+            if call.tool == WRITE and marks.get(call.id):
+                ended = told.get(call.id)
+                name = str((ended or call).input["name"])
+                begun[name] += 1
+                certain[name] += ended is not None and ended.status == "done"
+    return Effects(begun, certain)

@@ -305,6 +305,7 @@ class _Server:
             ("POST", f"{ADMIN_PATH}/grants"): lambda: _if_exactly(body, {"credits", "reason", "grant_id"}),
             ("POST", f"{OWN_PATH}/grants"): lambda: _if_exactly(body, {"credits", "reason", "grant_id"}),
             ("GET", "/v1/tools"): lambda: JSONResponse(self.script.tools),
+            ("POST", "/v1/admin/tools/docs/accept"): lambda: self._accept(body),
             ("GET", "/v1/conversations"): lambda: self._listed(request),
             ("PUT", f"{ADMIN_PATH}/plan"): lambda: _if_exactly(body, {"plan"}),
             ("DELETE", ADMIN_PATH): lambda: JSONResponse({"status": "erasing"}, 202),
@@ -313,6 +314,10 @@ class _Server:
         if not answer and method == "GET" and path.startswith("/v1/conversations/"):
             return self._read(path.split("/")[3:], request)
         return answer() if answer else _refuse(404, "not_found", "Not found.")
+
+    def _accept(self, body: Any) -> Response:
+        changed = self.script.tools.get("changed", [])
+        return JSONResponse({"changed": [tool for tool in changed if tool["mark"] not in body["marks"]]})
 
     def _decide(self, body: Any) -> Response:
         self.script.decided += body["decisions"]

@@ -29,6 +29,7 @@ NAME = "kit"
 
 MEET_SECONDS = 20.0
 HOLD_SECONDS = 60.0
+READING = ToolAnnotations(read_only_hint=True)
 
 
 @dataclass
@@ -56,15 +57,14 @@ class ToolServer:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @contextlib.contextmanager
-    def offering(self, name: str, description: str) -> Iterator[None]:
-        """One more tool that says that it only reads, while the block runs."""
-        reading = ToolAnnotations(read_only_hint=True)
+    def offering(self, name: str, description: str, hints: ToolAnnotations = READING) -> Iterator[None]:
+        """One more tool while the block runs; it says that it only reads."""
 
         async def more(name: str) -> str:
             self.count("more", name)
             return f"More of {name}."
 
-        self.server.add_tool(more, name, None, description, reading, structured_output=False)
+        self.server.add_tool(more, name, None, description, hints, structured_output=False)
         try:
             yield
         finally:
@@ -96,8 +96,7 @@ class ToolServer:
 
 
 def _make(board: ToolServer) -> MCPServer:
-    server = board.server
-    reading = ToolAnnotations(read_only_hint=True)
+    server, reading = board.server, READING
 
     @server.tool(annotations=reading, structured_output=False)
     async def meet(group: str, size: int) -> str:
@@ -156,14 +155,13 @@ def _make(board: ToolServer) -> MCPServer:
 
 def _lay_down(server: MCPServer, board: ToolServer) -> None:
     """The tools that return what a test has stored."""
-    reading = ToolAnnotations(read_only_hint=True)
 
-    @server.tool(annotations=reading, structured_output=False)
+    @server.tool(annotations=READING, structured_output=False)
     async def page(name: str) -> str:
         """The text stored under a name by the test."""
         return board.pages[name]
 
-    @server.tool(annotations=reading, structured_output=False)
+    @server.tool(annotations=READING, structured_output=False)
     async def photo(name: str) -> CallToolResult:
         """The picture stored under a name by the test."""
         data = base64.b64encode(board.photos[name]).decode()

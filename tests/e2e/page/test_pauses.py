@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp_types import ToolAnnotations
 
 from tests.clients.page_reader import accept_word
 from tests.clients.stack_client import Person
@@ -104,6 +106,52 @@ def test_a_tool_is_allowed_for_the_conversation_and_taken_back(reader: Reader, s
     script.asks(("kit_write", {"name": "to Ann"}))
     reader.send(script.question("Once more."))
     reader.page.get_by_role("button", name="Approve: kit_write").wait_for()
+
+
+def test_a_call_that_destroys_is_red_and_says_so(
+    reader: Reader, script: Script, tools: ToolServer, root: Root
+) -> None:
+    with tools.offering("wipe", "Wipes it.", ToolAnnotations(destructive_hint=True)):
+        root.invoke("Mcp", {"action": "refresh"})
+        reader.page.get_by_role("radio", name="Careful", exact=True).check()
+        script.asks(("kit_wipe", {"name": "all"}), ("kit_write", {"name": "to all"}))
+        reader.send(script.question())
+        card = reader.page.get_by_label("Waiting for you", exact=True)
+        wipe = card.get_by_role("button", name="Approve: kit_wipe")
+        wipe.wait_for()
+        (said,) = card.locator(".pause-destroys").all()
+        assert "It destroys something" in said.inner_text()
+        colours = [
+            one.evaluate("(drawn, name) => getComputedStyle(drawn)[name]", name)
+            for one, name in (
+                (said, "color"),
+                (wipe, "backgroundColor"),
+                (card.get_by_role("button", name="Approve: kit_write"), "backgroundColor"),
+            )
+        ]
+        assert len({*colours[1:]}) == 2, "its button is not that of what can be mended"
+        assert _is_red(colours[0])
+    root.invoke("Mcp", {"action": "refresh"})
+
+
+def _is_red(colour: str) -> bool:
+    red, green, blue = (int(part) for part in re.findall(r"\d+", colour)[:3])
+    return red > 2 * max(green, blue)
+
+
+def test_a_write_that_was_stopped_may_have_run(reader: Reader, script: Script, tools: ToolServer) -> None:
+    """Its label can be seen, at once and after a reload."""
+    script.asks(("kit_write", {"name": script.marker}))
+    reader.send(script.question())
+    assert tools.gate(script.marker).arrived.wait(60)
+    reader.page.get_by_role("button", name="Stop").click()
+    reader.exchange("cancelled")
+    for _ in range(2):
+        label = reader.exchange("cancelled").locator(".call-unknown")
+        label.wait_for(state="attached")
+        assert (label.text_content() or "").strip() == "may have run"
+        reader.page.reload()
+    tools.gate(script.marker).released.set()
 
 
 HOSTILE = "to\u200b all\u202egnp\U000e0041" + "\n" * 40 + "x" * 3_000 + " and Mallory"

@@ -123,6 +123,12 @@ def test_hostile_arguments_move_nothing() -> None:
     assert "more characters" in plain(drawn)
 
 
+@pytest.mark.parametrize(("effect", "said"), [("destroys", 1), ("changes", 0)])
+def test_a_call_that_destroys_says_so_in_red(effect: str, said: int) -> None:
+    shown = typed(Script(events=waiting({**ORDER, "effect": effect})), "n\r", "\r")
+    assert shown.count("\x1b[1;31mIt destroys something") == said
+
+
 LONG = "begin " + "x" * 4_000 + "\u202e rm -rf"
 
 
