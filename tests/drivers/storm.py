@@ -79,6 +79,9 @@ CHATS_TO_A_RESTART: Final = 500
 _GOLDEN: Final = 0.618034
 """Its multiples spread evenly, so that a short storm has every kind of message."""
 
+ENOUGH_TO_WRITE: Final = 20
+"""Chats among which some must write, even if the machine is so slow that many are left to the sweep."""
+
 PATIENCE: Final = 120.0
 """Seconds for one chat to be admitted, and for the last ones to end."""
 
@@ -543,6 +546,8 @@ class Storm:
         effects = effects_of(self.root.stores(), chats)
         self._count("writes begun", effects.begun.total())
         self._count("writes that may have been made", (effects.begun - effects.certain).total())
+        if len(chats) >= ENOUGH_TO_WRITE and not effects.certain:
+            yield "nothing was written: this storm proves nothing about effects"
         for marker, plan in self.plans.items():
             if self.placed.get(marker) not in deleted:
                 for name in (marker, plan.edited):

@@ -26,7 +26,8 @@ LOOK_UP: Final[Mapping[str, Any]] = {
 }
 """A tool that the client runs."""
 
-HOW: Final = ("approve", "approve", "allow", "edit", "edit", "decline", "decline", "cancel", "nobody")
+HOW: Final = ("nobody", "decline", "cancel", "approve", "approve", "decline", "edit", "edit", "allow")
+"""In an order in which the writes of a short storm are approved."""
 PAUSE_SECONDS: Final = 60
 """How long the storm's chats wait: the least that a profile may say."""
 
