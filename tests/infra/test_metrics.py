@@ -162,7 +162,7 @@ def emitted() -> set[Metric]:
         ) as module:
             module.refresh()
             listed = RefreshOutcome("docs", "listed 1", (LeftOut("docs", "odd", "why"),), is_new=True)
-            module._tell_left_out(listed)
+            module._tell(listed)
         with function("search", capture) as module:
             side = SideCalls("2026-11-22T00:00:00Z", "voyage-3-large", 0.1, 1, 1, Usage(10))
             module._count(ToolResult("", left_out=PARTS), [ToolSideCalls("embedding", side)])
