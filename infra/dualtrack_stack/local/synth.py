@@ -4,9 +4,10 @@ They are committed with their sources (``infra/dualtrack_stack/local/templates``
 machine takes longer than all the rest of a start. They are used only if their key is that of the sources; ``python -m
 dualtrack_stack.local.synth`` rewrites them.
 
-The sources are this package without ``cli``, ``local`` and ``page``, ``cdk.json`` and the locked versions of the CDK,
-which need not be installed (extra `deploy`) to use templates that are there. The code of functions and layers is not
-one: in this stage assets have fixed names, which `dualtrack_stack.local.assets` replaces at deployment.
+The sources are this package without ``cli``, ``local`` and ``page`` (of which a deployed stage has the policies),
+``cdk.json`` and the locked versions of the CDK, which need not be installed (extra `deploy`) to use templates that are
+there. The code of functions and layers is not one: in this stage assets have fixed names, which
+`dualtrack_stack.local.assets` replaces at deployment.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import IO, TYPE_CHECKING, Final, Self
 from dualtrack.extras import how_to_install, is_installed
 from dualtrack_stack.layers import VERSIONS
 from dualtrack_stack.node import node
+from dualtrack_stack.page import web
 from dualtrack_stack.project.file import read_file
 from dualtrack_stack.roots import LIBRARY, OURS, PACKAGE, build_folder, own_python, project_root
 
@@ -134,6 +136,8 @@ def content_key(stage: str = "local", settings: Mapping[str, str] = MappingProxy
     for name, path in _sources(_NOT_LOCAL) if stage == "local" else _sources(()):
         digest.update(name.encode())
         digest.update(path.read_bytes())
+    if stage != "local":  # what CloudFront sends with the page and with its frame, whose scripts are named by hashes
+        digest.update(json.dumps([web.headers(), web.diagram_policy()]).encode())
     versions = VERSIONS.read_text(encoding="utf-8").splitlines()
     # of a deployed stage, the versions of its layers too
     for line in versions if stage != "local" else (line for line in versions if line.startswith(_CDK)):
