@@ -45,6 +45,7 @@ from tests.drivers.invariants import (
     index_faults,
     prefix_faults,
     turns_of,
+    upload_faults,
 )
 from tests.drivers.unattended import faults_in_schedule, faults_in_telling
 
@@ -85,6 +86,8 @@ SCENARIOS: Final = (
     Scenario("by an API key, a digest written ahead", by_api_key=True, earlier=18),
     Scenario("text files", keyed=True, files=(TEXT_FILE, SHORT_FILE), rounds=((READ_FILE,),), charged=7),
     Scenario("an image", files=(IMAGE, SHORT_FILE), rounds=((READ,),), charged=7),
+    Scenario("files by reference", keyed=True, files=(TEXT_FILE, IMAGE), by_upload=True, rounds=((READ_FILE,),), charged=7),
+    Scenario("a file by reference, by an API key", files=(SHORT_FILE,), by_upload=True, by_api_key=True),
     Scenario("two rounds of tools", rounds=TWO_ROUNDS, charged=20),
     Scenario("a thought before its answer", rounds=((NOTE,),), charged=8, thinks=True),
     Scenario("two megabytes", rounds=((DOCUMENTATION,),), charged=15, result=BIG),
@@ -158,6 +161,7 @@ SCENARIOS: Final = (
     Scenario("an unknown stop", rounds=((READ,),), charged=7, stops_with="compaction", stop="other"),
     Scenario("goes on where it was cut", stops_with="max_tokens", stop="max_tokens", follow_up="after", goes_on=True),
     Scenario("asked as OpenAI's clients do", rounds=((NOTE,),), charged=8, wanted=Wanted(500, ("§",))),
+    Scenario("a call of the client's tool at the second try", rounds=((), (LOOKUP,)), tools=(CLIENT_TOOL,), wanted=Wanted(must_call=True)),
     Scenario("titled by the model, by an API key", by_api_key=True, titled="by the model"),
     Scenario("renamed while the model writes its title, before a follow-up", titled="by the user meanwhile", follow_up="after"),
     Scenario("searched in a fork that must fold", earlier=30, forked=True, rounds=((SEARCH,),), charged=7, always_asks=True),
@@ -272,6 +276,7 @@ def judge(world: World, case: Case) -> list[str]:
     wrong += _repeats(world, chats)
     wrong += _unattended(case, world, chats)
     wrong += _titles(world, chats)
+    wrong += upload_faults(stores, world.user, [named.upload_id for named in world.uploads], chats)
     following = world.ask_again()
     wrong += [f"next query: {fault}" for fault in chat_faults(stores, following)]
     if (following.status, following.stop) not in (("done", "complete"), ("done", "insufficient_credits")):

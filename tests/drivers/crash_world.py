@@ -39,13 +39,29 @@ from dualtrack.chat.summarise import summarise
 from dualtrack.chat.sweep import sweep
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.chat.turn_attempt import TurnSettings, WaitTiming
+from dualtrack.chat.uploaded_files import (
+    UPLOAD_SECONDS,
+    Reference,
+    discard,
+    fetched,
+    reopen,
+    usable,
+    use,
+)
 from dualtrack.chat_times import CHAT_SECONDS, ChatTimes
 from dualtrack.clock import iso
 from dualtrack.credits.keys import Caps
 from dualtrack.errors import ApiError
 from dualtrack.events import delta, turn_begins
 from dualtrack.frozen import freeze
-from dualtrack.ids import execution_name, new_conversation_id, parse_record_id, query_id, response_id
+from dualtrack.ids import (
+    execution_name,
+    new_conversation_id,
+    new_message_upload_id,
+    parse_record_id,
+    query_id,
+    response_id,
+)
 from dualtrack.memory.digests import Digest
 from dualtrack.memory.left_out import declined_track
 from dualtrack.memory.passages import SEARCH_TOOL
@@ -65,6 +81,7 @@ from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.storage.dynamo import from_wire
 from dualtrack.storage.history import record_key
 from dualtrack.storage.stores import Stores, build_stores
+from dualtrack.storage.uploads import Upload, object_key
 from dualtrack.tool_values import Source, ToolResult, ToolSpec
 from dualtrack.tools.mcp import catalogue
 from dualtrack.tools.registry import in_house_tools
@@ -203,6 +220,9 @@ class Scenario:
     result: str = "What the documentation says. " * 20
     files: tuple[File, ...] = ()
     """Attachments of every query."""
+
+    by_upload: bool = False
+    """The files were put before the first query, which names them."""
 
     used_before: int = 0
     stopped_after: str = ""
@@ -381,6 +401,7 @@ class World:
         self._followed = False
         self._first: ChatRef | None = None
         self.receiver = Receiver(fails_first=self.scenario.told == "in the end")
+        self.uploads: list[Reference] = []
         self.noted = False
         """Whether a run of the schedule came to its end."""
         self.renamed = False
@@ -396,7 +417,20 @@ class World:
         self._use_before(stores)
         if self.scenario.told:
             make_webhooks(stores, self.user)
+        if self.scenario.by_upload:
+            self._put(stores)
         self.conversation_id = self._said_before(stores) if self.scenario.earlier else ""
+
+    def _put(self, stores: Stores) -> None:
+        """The files as uploads that no message has named yet."""
+        for place, file in enumerate(self.scenario.files):
+            expires = int(self.clock()) + UPLOAD_SECONDS
+            size = len(file.data)
+            upload = Upload(new_message_upload_id(), file.media_type, size, file.name, "", expires)
+            stores.uploads.announce(self.user, upload)
+            key = object_key(self.user, upload.upload_id)
+            stores.uploads.s3.put_object(Bucket=stores.uploads.bucket, Key=key, Body=file.data)
+            self.uploads.append(Reference(place, upload.upload_id))
 
     def _said_before(self, stores: Stores) -> str:
         """A conversation with its summarised tracks; no chat reads anything else of it."""
@@ -569,7 +603,7 @@ class World:
             return httpx2.Response(400, json=error_body(400, words, "req_1"))
         rounds = self.scenario.rounds if query == 1 or self.scenario.always_asks else ()
         last = request.tool_choice is not None and request.tool_choice.type == "none"
-        if turn > len(rounds) or last:
+        if turn > len(rounds) or last or not rounds[turn - 1]:
             is_forced = request.output_config is not None and request.output_config.format is not None
             fits = self.scenario.output == "fits late" and is_forced
             text = json.dumps({"said": ANSWER}) if fits else f"({number}) {ANSWER}"
@@ -1020,8 +1054,20 @@ class World:
                 if self.scenario.imports:
                     past = BroughtPast(conversation_id, self.scenario.earlier, self._imported())
                     new = replace(new, conversation_id="", past=past)
-                start_chat(stores, executions, new, repeat, costs=CostSettings(MODEL, self.summaries))
+                named = [] if conversation_id else self.uploads
+                if named:
+                    found = zip(named, usable(stores, self.user, named), strict=True)
+                    files = tuple(fetched(stores, self.user, *upload) for upload in found)
+                    new = replace(new, files=files)
+                start_chat(
+                    stores, executions, new, repeat,
+                    costs=CostSettings(MODEL, self.summaries),
+                    noted=partial(use, stores, named), taken_back=partial(reopen, stores, named),
+                )  # fmt: skip
+                discard(stores, self.user, named)
         except ApiError as error:
+            if repeat and error.code == "upload_used" and first_chat(stores, executions, self.user, repeat):
+                return 202
             return error.status
         return 202
 

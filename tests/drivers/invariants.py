@@ -26,8 +26,9 @@ from dualtrack.models.failures import CALLERS, FAILURES
 from dualtrack.output_check import written_json
 from dualtrack.storage.bodies import partition
 from dualtrack.storage.chats import turn_key
-from dualtrack.storage.dynamo import query
+from dualtrack.storage.dynamo import get, query
 from dualtrack.storage.event_log import unpack
+from dualtrack.storage.uploads import object_key
 from dualtrack.text import strip_echoes
 from dualtrack.tools.conversation.reading import made_now
 
@@ -287,6 +288,24 @@ def what_is_left(stores: Stores, user: str, secret: str) -> list[str]:
     ]
 
 
+def upload_faults(stores: Stores, user: str, ids: Sequence[str], chats: Sequence[Chat]) -> Iterator[str]:
+    """An upload is open, and counted as such, or used by a chat that was admitted with it."""
+    found = [upload for upload in (stores.uploads.find(user, one) for one in ids) if upload]
+    admitted = {chat.chat_id for chat in chats}
+    yield from (
+        f"{upload.upload_id} is used by no chat"
+        for upload in found
+        if upload.used and upload.used not in admitted
+    )
+    is_open = [upload for upload in found if not upload.used]
+    if is_open and any(chat.turn or chat.status != "failed" for chat in chats):
+        yield f"a chat was admitted, and {len(is_open)} of its uploads are open"
+    count = get(stores.uploads.client, stores.uploads.table, {"pk": f"USER#{user}", "sk": "UPLOADS"})
+    counted = int(count["uploads"]) if count else 0
+    if counted != len(is_open):
+        yield f"{counted} uploads are counted as open, and {len(is_open)} are"
+
+
 def erasure_faults(stores: Stores, user: str, secret: str, before: Books | None = None) -> list[str]:
     """What still names or quotes an erased user, in any table or the bucket. The ledger that is kept must prove its
     account and have the amounts of ``before``.
@@ -301,7 +320,9 @@ def erasure_faults(stores: Stores, user: str, secret: str, before: Books | None 
     listed = stores.bodies.s3.get_paginator("list_objects_v2").paginate(
         Bucket=stores.bodies.bucket, Prefix=""
     )
-    faults += [entry["Key"] for page in listed for entry in page.get("Contents", []) if user in entry["Key"]]
+    own = (user, object_key(user, ""))
+    keys = [entry["Key"] for page in listed for entry in page.get("Contents", [])]
+    faults += [key for key in keys if any(name in key for name in own)]
     if len(kept) > 1 or (before and not kept):
         return [*faults, f"the ledger is kept under {len(kept)} names"]
     return faults + [fault for pk in kept for fault in _kept_faults(stores, pk.removeprefix("user#"), before)]
@@ -362,15 +383,17 @@ def _turns(
     if beyond:
         yield f"{turn_key(beyond.number)} is recorded beyond the chat's last"
     shown = _shown(events)
+    must_call = stores.chats.wanted(chat)[1].must_call
     for turn in turns:
         said = strip_echoes("".join(block["text"] for block in turn.content if block["type"] == "text"))
-        if shown.get(turn.number, "") != _told(chat, turn, said):
+        if shown.get(turn.number, "") != _told(chat, turn, said, must_call=must_call):
             yield f"turn {turn.number} showed {shown.get(turn.number, '')!r:.80} and recorded {said!r:.80}"
 
 
-def _told(chat: Chat, turn: RecordedTurn, said: str) -> str:
-    """What of a turn's text is shown: an answer that has to fit a schema once it does, without its code fence."""
-    if turn.calls or not (chat.output or chat.fits or chat.misfit):
+def _told(chat: Chat, turn: RecordedTurn, said: str, *, must_call: bool) -> str:
+    """What of a turn's text is shown as it is written: an answer that has to fit a schema once it does, without its
+    code fence; of one that has to call a tool, nothing before the event `answer`."""
+    if turn.calls or not (chat.output or chat.fits or chat.misfit or must_call):
         return said
     return written_json(said) if chat.fits and turn.number == chat.turn else ""
 

@@ -424,7 +424,7 @@ class MemoryAws:
         if span := request.get("Range"):
             first, last = map(int, span.removeprefix("bytes=").split("-"))
             body = body[first : last + 1]
-        return {"Body": io.BytesIO(body)}
+        return {"Body": io.BytesIO(body), "ContentLength": len(body)}
 
     def _list_objects_v2(self, **request: Any) -> Wire:
         return {

@@ -136,7 +136,7 @@ def content_key(stage: str = "local", settings: Mapping[str, str] = MappingProxy
     for name, path in _sources(_NOT_LOCAL) if stage == "local" else _sources(()):
         digest.update(name.encode())
         digest.update(path.read_bytes())
-    if stage != "local":  # what CloudFront sends with the page and with its frame, whose scripts are named by hashes
+    if stage != "local":  # what CloudFront sends with the page and its frame, whose scripts have hashes
         digest.update(json.dumps([web.headers(), web.diagram_policy()]).encode())
     versions = VERSIONS.read_text(encoding="utf-8").splitlines()
     # of a deployed stage, the versions of its layers too

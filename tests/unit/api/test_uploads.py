@@ -156,6 +156,17 @@ def test_a_repeated_request_is_its_first_chat(api: Api) -> None:
     assert ask(api, upload, headers=key).json == first.json
 
 
+def test_a_chat_that_cannot_be_started_has_used_none(api: Api) -> None:
+    """The same request is sent again: its key is free, and so are its uploads."""
+    upload, key = put(api, announced(api)), {"Idempotency-Key": "later"}
+    with pytest.MonkeyPatch.context() as patch:
+        machine = type(api.module.executions)(api.module.step_functions, "arn:none")
+        patch.setattr(api.module, "executions", machine)
+        assert ask(api, upload, headers=key).status == 503
+    assert [api.call("POST", "/v1/uploads", NOTES).status for _ in range(MOST_OPEN)] == [201] * 4 + [429]
+    assert ask(api, upload, headers=key).status == 202
+
+
 def test_five_may_be_open_and_one_that_is_used_is_so_no_more(api: Api) -> None:
     uploads = [announced(api) for _ in range(MOST_OPEN)]
     refused = api.call("POST", "/v1/uploads", NOTES)

@@ -94,12 +94,14 @@ def start_chat(
     held: Callable[[Account], None] = lambda _: None,
     payable: Callable[[], None] = lambda: None,
     noted: Callable[[Chat], Sequence[Action]] = lambda _: (),
+    taken_back: Callable[[Chat], None] = lambda _: None,
 ) -> Chat:
     """Admit the chat and start it. Raises `ApiError`: 400, 401 for a key that was just revoked, 402, 404, 409, 503.
 
     ``costs``: what decides how much a chat by a key may cost; ``upgrade_message``: what a 402 says about getting more
     credits (`dualtrack_stack.stages.StageSettings`); ``held`` is called with the account once the chat is admitted;
-    ``payable`` once nothing speaks against it any more, before anything is written; ``noted``: what is written with it.
+    ``payable`` once nothing speaks against it any more, before anything is written; ``noted``: what is written with it,
+    which ``taken_back`` undoes for a chat that cannot be started, before its request can be repeated.
     """
     begun, payable = stores.clock(), _once(payable)
     for _ in range(_TRIES):
@@ -121,7 +123,7 @@ def start_chat(
                 raise
             continue
         held(account)
-        _start(stores, executions, chat, repeat)
+        _start(stores, executions, chat, repeat, taken_back)
         return chat
     raise Contended("The conversation changed too often.")
 
@@ -137,7 +139,13 @@ def _has_come_again(refusal: Exception) -> bool:
     return isinstance(refusal, ConditionFailed) and REPEAT in refusal.items
 
 
-def _start(stores: AdmissionStores, executions: Executions, chat: Chat, repeat: Repeat | None) -> None:
+def _start(
+    stores: AdmissionStores,
+    executions: Executions,
+    chat: Chat,
+    repeat: Repeat | None,
+    taken_back: Callable[[Chat], None],
+) -> None:
     ref = ChatRef(chat.user, chat.chat_id, chat.conversation_id)
     try:
         start_execution(executions, chat)
@@ -145,6 +153,7 @@ def _start(stores: AdmissionStores, executions: Executions, chat: Chat, repeat: 
         end_chat(
             stores, ref, ChatFailure("unavailable", "The chat could not be started. Nothing was charged.")
         )
+        taken_back(chat)
         _forget(stores, chat, repeat)
         raise ApiError("unavailable", "The chat could not be started. Try again.") from error
 

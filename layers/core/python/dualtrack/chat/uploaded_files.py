@@ -3,7 +3,8 @@
 announced (429 from the sixth open one on) ─► put ─► named by a message: 404 unknown or another user's, 410 expired,
 409 used or not put yet, 400 other bytes than announced ─► used in the transaction that admits the chat
 
-A refused chat leaves its uploads as they were. The sweep takes away what has expired.
+A refused chat leaves its uploads as they were; one that could not be started opens them again. The sweep takes away
+what has expired.
 """
 
 from __future__ import annotations
@@ -112,6 +113,11 @@ def use(stores: ErasureStores, named: Sequence[Reference], chat: Chat) -> list[A
     """What the transaction that admits the chat writes of its uploads. Raises as `usable` does, if they were used
     meanwhile."""
     return stores.uploads.use_actions(chat.user, usable(stores, chat.user, named), chat.chat_id)
+
+
+def reopen(stores: ErasureStores, named: Sequence[Reference], chat: Chat) -> None:
+    """A chat that could not be started has used none."""
+    stores.uploads.reopen(chat.user, [reference.upload_id for reference in named], chat.chat_id)
 
 
 def discard(stores: ErasureStores, user: str, named: Sequence[Reference]) -> None:

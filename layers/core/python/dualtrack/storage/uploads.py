@@ -133,6 +133,22 @@ class UploadStore:
             update(OPEN, self.table, _count(user), "ADD uploads :less", "uploads >= :number", values),
         ]
 
+    def reopen(self, user: str, upload_ids: Sequence[str], chat_id: str) -> None:
+        """Open again what this chat has used."""
+        if not upload_ids:
+            return
+        own = {":chat": chat_id}
+        values = {":number": len(upload_ids)}
+        actions = [
+            *(
+                update("upload", self.table, _key(user, one), "REMOVE used", "used = :chat", own)
+                for one in upload_ids
+            ),
+            update(OPEN, self.table, _count(user), "ADD uploads :number", "", values),
+        ]
+        with contextlib.suppress(ConditionFailed):  # it was opened already, or swept
+            transact(self.client, actions)
+
     def delete_objects(self, user: str, upload_ids: Iterable[str]) -> None:
         """Delete the bytes of these uploads, if there are any."""
         self._delete([object_key(user, upload_id) for upload_id in upload_ids])

@@ -21,7 +21,7 @@ from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.new_chat import NewChat, Repeat, fingerprint
 from dualtrack.chat.receipt import receipt_of
 from dualtrack.chat.start_chat import first_chat, start_chat
-from dualtrack.chat.uploaded_files import discard, use
+from dualtrack.chat.uploaded_files import discard, reopen, use
 from dualtrack.errors import ApiError
 from dualtrack.profiles import DEFAULT_PROFILE
 from dualtrack.runtime.metrics import count
@@ -115,6 +115,7 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
             upgrade_message=request.services.upgrade_message,
             held=alarm.admitted,
             noted=partial(use, request.stores, uploads),
+            taken_back=partial(reopen, request.stores, uploads),
         )
     except ApiError as refusal:
         alarm.refused(refusal)
