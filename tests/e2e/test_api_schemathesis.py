@@ -17,7 +17,7 @@ from tests.long_forms import LONG
 if TYPE_CHECKING:
     from tests.clients.stack_client import Root
 
-SECONDS = 240
+SECONDS = 540
 SEED = "20261121"
 PHASES = "examples,coverage,fuzzing" if LONG else "coverage"
 

@@ -229,6 +229,8 @@ def _reads(ann: Person, admin: Person) -> None:
     admin.http.post(f"{user}/grants", json={"credits": 5, "reason": "pack", "grant_id": "g"})
     for path in ("credits", "spending"):
         admin.get(f"{user}/{path}")
+    accepted = admin.http.post(f"/v1/admin/tools/{NAME}/accept", json={"marks": ["of-no-tool"]})
+    assert accepted.json() == {"changed": []}, accepted.text
 
 
 def _erasures(root: Root, ann: Person, bob: Person, admin: Person) -> None:
@@ -298,9 +300,10 @@ NOBODY: Final = {
 """What no function may do, and to what."""
 
 KEYED: Final = (
-    # takes leases, and nothing else of the cache
-    (("Api", "Stream"), ("UpdateItem",), "Cache", ("mcp#catalogue",)),
+    # takes leases, and nothing else of the cache but what an administrator accepts
+    (("Stream",), ("UpdateItem",), "Cache", ("mcp#catalogue",)),
     (("Api", "Stream"), ("UpdateItem",), "Cache", ("LEASE#a", "TOKEN#ann")),
+    (("Api",), ("PutItem", "UpdateItem"), "Cache", ("mcp#catalogue", "TOKEN#ann")),
     # claims webhooks, and changes no chat
     (("Deliver",), ("UpdateItem",), "Chats", ("USER#ann",)),
     # pins agents, and changes what servers offer
