@@ -303,7 +303,7 @@ KEYED: Final = (
     # takes leases, and nothing else of the cache but what an administrator accepts
     (("Stream",), ("UpdateItem",), "Cache", ("mcp#catalogue",)),
     (("Api", "Stream"), ("UpdateItem",), "Cache", ("LEASE#a", "TOKEN#ann")),
-    (("Api",), ("PutItem", "UpdateItem"), "Cache", ("mcp#catalogue", "TOKEN#ann")),
+    (("Api",), ("UpdateItem",), "Cache", ("mcp#catalogue", "TOKEN#ann")),
     # claims webhooks, and changes no chat
     (("Deliver",), ("UpdateItem",), "Chats", ("USER#ann",)),
     # pins agents, and changes what servers offer
