@@ -14,6 +14,7 @@ import pytest
 from dualtrack.api import models
 from dualtrack.api.openapi import openapi_document
 from dualtrack.api.table import ROUTES
+from dualtrack.tools.mcp.catalogue import ServerTools, store_listing
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -59,6 +60,7 @@ def at_risk(api: Api) -> dict[str, str]:
 
 def made_ids(api: Api) -> dict[str, str]:
     chat = api.ask()
+    store_listing(api.world.stores.cache, "docs", ServerTools(()), api.world.clock())
     service = api.make_key("read", acts_for="any")
     api.by_key(service["key"], "customer-1").get("/v1/conversations")
     return {

@@ -284,11 +284,17 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
 )
 
 
-def seconds(reader: Callable[[str], Any], content: str) -> float:
-    """CPU seconds of this thread, independent of the machine's load."""
-    started = time.thread_time()
-    reader(content)
-    return time.thread_time() - started
+def seconds(reader: Callable[[str], Any], content: str, most: float) -> float:
+    """CPU seconds of this thread. What shares the processor makes them more, up to four times as many, and nothing
+    makes them fewer: beyond ``most`` the least of five measurements counts."""
+
+    def measured() -> float:
+        started = time.thread_time()
+        reader(content)
+        return time.thread_time() - started
+
+    first = measured()
+    return first if first < most else min(first, *(measured() for _ in range(4)))
 
 
 def repeated(head: str, unit: str, size: int) -> str:
@@ -303,15 +309,16 @@ def test_time_is_linear_in_the_length(name: str) -> None:
     for unit in UNITS:
         heads = HEADS
         for size in SIZES:
-            taken = {head: seconds(reader, repeated(head, unit, size)) for head in heads}
+            most = SIZES[-1] / 65_536
+            taken = {head: seconds(reader, repeated(head, unit, size), most) for head in heads}
             head = max(taken, key=taken.__getitem__)
-            assert taken[head] < SIZES[-1] / 65_536, (
+            assert taken[head] < most, (
                 f"{taken[head]:.1f} s for {size} characters of {head!r} and then {unit!r}"
             )
             if size == SIZES[-2]:
                 heads = (head,)
     for unit in WORST:
-        longest = seconds(reader, repeated("[", unit, LONGEST))
+        longest = seconds(reader, repeated("[", unit, LONGEST), LONGEST / 52_429)
         assert longest < LONGEST / 52_429, f"{longest:.1f} s for {LONGEST} characters of {unit!r}"
 
 

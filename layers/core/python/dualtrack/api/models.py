@@ -518,7 +518,7 @@ class AcceptBody(RequestBody):
     """Tools of an MCP server, as an administrator has seen them."""
 
     marks: Annotated[
-        list[Annotated[Text, Field(min_length=1, max_length=64)]],
+        list[Annotated[Text, Field(pattern="^[0-9a-f]{16}$")]],
         Field(
             min_length=1,
             max_length=MAX_SERVER_TOOLS,
