@@ -92,6 +92,7 @@ def running(talk: Talk, question: str) -> Running:
         query=len(talk.queries) + 1,
         chat_id=talk.chat_id,
         ancestry=Ancestry(),
+        pin=None,
     )
     call: Any = SimpleNamespace(input={"query": question}, id="q1-t1", tool="search_conversation")
     search_call: Any = SimpleNamespace(user=USER, conversation_id=talk.conversation_id, chat=chat, call=call)

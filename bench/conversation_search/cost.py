@@ -166,6 +166,7 @@ def index(world: World, talk: Talk, local: LocalVectors) -> None:
             query=number,
             profile="assistant",
             ancestry=Ancestry(),
+            pin=None,
         )
         regroup(world.stores, ended, embedder)
 

@@ -230,7 +230,12 @@ def check_search(world: World, user: str, conversation_id: str, conversation: li
 def searched(world: World, user: str, conversation_id: str, number: int, query: str) -> list[str]:
     """The ids that a search of query ``number`` finds."""
     chat: Any = SimpleNamespace(
-        user=user, conversation_id=conversation_id, query=number, chat_id="ch_searches", ancestry=Ancestry()
+        user=user,
+        conversation_id=conversation_id,
+        query=number,
+        chat_id="ch_searches",
+        ancestry=Ancestry(),
+        pin=None,
     )
     running: Any = SimpleNamespace(user=user, conversation_id=conversation_id, chat=chat)
     lines = search_conversation(
