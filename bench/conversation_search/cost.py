@@ -166,7 +166,6 @@ def index(world: World, talk: Talk, local: LocalVectors) -> None:
             query=number,
             profile="assistant",
             ancestry=Ancestry(),
-            pin=None,
         )
         regroup(world.stores, ended, embedder)
 
