@@ -57,6 +57,11 @@ class Viewable:
     data: bytes
 
 
+def most_bytes(media_type: str) -> int:
+    """How large an image or a PDF may be."""
+    return MAX_PDF if media_type == "application/pdf" else MAX_IMAGE
+
+
 def refusal(media_type: str, data: bytes) -> str:
     """Why the service would refuse this file; empty if it would not, judging by its structure (of a PDF, by its first
     bytes)."""
@@ -64,7 +69,7 @@ def refusal(media_type: str, data: bytes) -> str:
         return "it is no image (PNG, JPEG, GIF, WebP) and no PDF"
     if signed_as(data) != media_type:
         return f"the data is not {media_type}"
-    limit = MAX_PDF if media_type == "application/pdf" else MAX_IMAGE
+    limit = most_bytes(media_type)
     if len(data) > limit:
         return f"it has more than {limit:,} bytes"
     return "" if media_type == "application/pdf" else image_problem(media_type, data)

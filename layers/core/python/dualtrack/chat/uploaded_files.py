@@ -19,7 +19,7 @@ from botocore.exceptions import ClientError
 
 from dualtrack.chat.attached_files import checked_file
 from dualtrack.errors import ApiError, Gone, invalid_request, not_found
-from dualtrack.media import MAX_IMAGE, MAX_PDF
+from dualtrack.media import most_bytes
 from dualtrack.message_files import UPLOADED_BYTES, is_text_type
 from dualtrack.storage.uploads import MOST_OPEN
 
@@ -57,7 +57,7 @@ class Reference:
 
 def announce(stores: ErasureStores, user: str, upload: Upload) -> None:
     """Note an upload. Raises 413 for a type that has a lower limit, 429 for the sixth that is open."""
-    most = _most_bytes(upload.media_type)
+    most = UPLOADED_BYTES if is_text_type(upload.media_type) else most_bytes(upload.media_type)
     if upload.size > most:
         raise ApiError("too_large", f"A file of type {upload.media_type} may have at most {most:,} bytes.")
     if not stores.uploads.announce(user, upload):
@@ -67,12 +67,6 @@ def announce(stores: ErasureStores, user: str, upload: Upload) -> None:
             "after it was announced.",
             {"retry_after": _WAIT_SECONDS},
         )
-
-
-def _most_bytes(media_type: str) -> int:
-    if is_text_type(media_type):
-        return UPLOADED_BYTES
-    return MAX_PDF if media_type == "application/pdf" else MAX_IMAGE
 
 
 def usable(stores: ErasureStores, user: str, named: Sequence[Reference]) -> list[Upload]:
