@@ -116,6 +116,9 @@ def _chats() -> Iterator[Moment]:
     store_listing(world.look().cache, "shed", without, world.clock())
     yield _moment("before the first turn", world, "Turn")
 
+    world = _posted(files=(TEXT_FILE,), by_upload=True)
+    yield _moment("a file sent by reference", world, "Turn")
+
     world = _posted(files=(TEXT_FILE, IMAGE), busy=1, written="It is")
     ref = ref_of(world.chats()[0])
     world.clock.now += world.turn(ref, Process(world.trace, "turn 1"))["seconds"]

@@ -126,7 +126,9 @@ class _Paths:
         stale = [path for path in self.root.iterdir() if path != self.lock] if reset else [self.root / "tmp"]
         for path in stale:
             if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
+                while path.exists():  # what is left of a killed stack may be removing its files at the same time
+                    with contextlib.suppress(FileNotFoundError):
+                        shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
         (self.root / "tmp").mkdir(mode=0o700)
