@@ -126,7 +126,7 @@ class _Paths:
         stale = [path for path in self.root.iterdir() if path != self.lock] if reset else [self.root / "tmp"]
         for path in stale:
             if path.is_dir() and not path.is_symlink():
-                while path.exists():  # what is left of a killed stack may be removing its files at the same time
+                while path.exists():  # what is left of a killed stack may be removing files too
                     with contextlib.suppress(FileNotFoundError):
                         shutil.rmtree(path)
             else:
