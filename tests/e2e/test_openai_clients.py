@@ -4,6 +4,7 @@ how many conversations there are, what was charged. docs/clients.md has the tabl
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -17,22 +18,30 @@ from tests.drivers.openai_clients import (
     WITH_HANDOFF,
     WITH_OUTPUT,
     WITH_TOOLS,
+    Clients,
     Question,
     Story,
     documented,
     run_typescript,
-    told_by,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tests.clients.stack_client import Person
     from tests.e2e.conftest import Script
 
+    ToldBy = Callable[[str, Story], Any]
+
 CLIENTS = ROOT / "docs" / "clients.md"
 LONG = "The long answer with DynamoDB and 42. " * 60
 TOWN = {"name": "Oslo", "people": 717710}
+
+
+@pytest.fixture(scope="module")
+def told_by() -> Iterator[ToldBy]:
+    with closing(Clients()) as clients:
+        yield clients.told_by
 
 
 def key_of(person: Person) -> str:
@@ -66,7 +75,7 @@ def texts(body: Mapping[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("client", ENVIRONMENTS)
 def test_a_conversation_that_is_resent_is_one_with_two_tracks(
-    ann: Person, script: Script, client: str
+    ann: Person, script: Script, told_by: ToldBy, client: str
 ) -> None:
     said = [LONG.strip(), "Two, \n\nor so.", "Three."]
     for text in said:
@@ -85,7 +94,9 @@ def test_a_conversation_that_is_resent_is_one_with_two_tracks(
 
 
 @pytest.mark.parametrize("client", ENVIRONMENTS)
-def test_a_clients_tool_is_run_by_it_within_one_chat(ann: Person, script: Script, client: str) -> None:
+def test_a_clients_tool_is_run_by_it_within_one_chat(
+    ann: Person, script: Script, told_by: ToldBy, client: str
+) -> None:
     for town in ("Oslo", "Rome"):
         script.asks(("weather", {"city": town}))
         script.says(f"Take an umbrella to {town}.")
@@ -99,7 +110,7 @@ def test_a_clients_tool_is_run_by_it_within_one_chat(ann: Person, script: Script
 
 @pytest.mark.parametrize("client", ENVIRONMENTS)
 def test_an_answer_that_does_not_fit_a_clients_schema_is_asked_for_again(
-    ann: Person, script: Script, client: str
+    ann: Person, script: Script, told_by: ToldBy, client: str
 ) -> None:
     script.says('{"name": "Oslo"}')
     script.says(json.dumps(TOWN))
@@ -109,7 +120,9 @@ def test_an_answer_that_does_not_fit_a_clients_schema_is_asked_for_again(
 
 
 @pytest.mark.parametrize(("client", "tool"), [("pydantic_ai", "final_result"), ("langchain", "Town")])
-def test_an_object_by_a_call_that_is_required(ann: Person, script: Script, client: str, tool: str) -> None:
+def test_an_object_by_a_call_that_is_required(
+    ann: Person, script: Script, told_by: ToldBy, client: str, tool: str
+) -> None:
     """An answer in place of the call is no answer: the model is told once more."""
     script.says("It is Oslo.")
     script.asks((tool, TOWN))
@@ -119,7 +132,7 @@ def test_an_object_by_a_call_that_is_required(ann: Person, script: Script, clien
     assert "needs a call here" in json.dumps(again["messages"][-1])
 
 
-def test_an_agent_hands_over_to_another(ann: Person, script: Script) -> None:
+def test_an_agent_hands_over_to_another(ann: Person, script: Script, told_by: ToldBy) -> None:
     script.asks(("transfer_to_expert", {}))
     script.says("Rain, says the expert.")
     asked = story(ann, script, ("The weather?", True))
@@ -127,7 +140,7 @@ def test_an_agent_hands_over_to_another(ann: Person, script: Script) -> None:
     assert used(ann) == 5
 
 
-def test_every_kind_of_the_open_responses_suite(ann: Person, script: Script) -> None:
+def test_every_kind_of_the_open_responses_suite(ann: Person, script: Script, told_by: ToldBy) -> None:
     """Basic, streamed, a system message, a tool, a tool streamed, an image, several turns: as its specification says.
     Its questions have no marker, so that the offline model answers by its rules."""
     asked = story(ann, script)

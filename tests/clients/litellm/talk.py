@@ -1,14 +1,10 @@
-"""A conversation by litellm's SDK: ``talk.py litellm``, with a `Story` as JSON on standard input; ``litellm_tools``
-answers the first question with a tool of the client's own, ``weather``, ``litellm_output`` with an object.
-
-It runs in the environment of this folder's lock, without the project. It prints what its user saw.
-"""
+"""Conversations by litellm's SDK (tests/clients/talks.py): ``litellm_tools`` answers the first question with a tool of
+the client's own, ``weather``, ``litellm_output`` with an object."""
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 from typing import Any
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else the import downloads prices
@@ -45,7 +41,6 @@ def tools(story: dict[str, Any]) -> list[str]:
     """It runs what the model calls, until nothing is called."""
     import litellm
 
-    litellm.suppress_debug_info = True  # else it prints hints beside our answer
     offered = [{"type": "function", "function": {"name": "weather", "parameters": CITY}}]
 
     def said(messages: list[Any], *, stream: bool) -> Any:
@@ -83,6 +78,4 @@ def output(story: dict[str, Any]) -> list[str]:
     return [f"{town.name} {town.people}"]
 
 
-if __name__ == "__main__":
-    clients = {"litellm": talk, "litellm_tools": tools, "litellm_output": output}
-    print(json.dumps(clients[sys.argv[1]](json.load(sys.stdin))))
+CLIENTS = {"litellm": talk, "litellm_tools": tools, "litellm_output": output}

@@ -1,15 +1,10 @@
-"""A conversation by langchain-openai or openai-agents: ``talk.py CLIENT``, with a `Story` as JSON on standard input;
-one that ends in ``_tools`` answers each question with a tool of the client's own, ``weather``, one in ``_output`` or
-``_function`` with an object of a type of its own, one in ``_handoff`` by another agent.
-
-It runs in the environment of this folder's lock, without the project. It prints what its user saw.
-"""
+"""Conversations by langchain-openai and openai-agents (tests/clients/talks.py): one that ends in ``_tools`` answers
+each question with a tool of the client's own, ``weather``, one in ``_output`` or ``_function`` with an object of a type
+of its own, one in ``_handoff`` by another agent."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 from typing import Any
 
 from pydantic import BaseModel
@@ -148,15 +143,13 @@ def agents_output(story: dict[str, Any]) -> list[str]:
     return _run(agent, story, lambda town: f"{town.name} {town.people}")
 
 
-if __name__ == "__main__":
-    clients = {
-        "langchain": langchain,
-        "langchain_tools": langchain_tools,
-        "langchain_output": lambda story: _structured(story, "json_schema"),
-        "langchain_function": lambda story: _structured(story, "function_calling"),
-        "openai_agents": agents,
-        "openai_agents_tools": agents_tools,
-        "openai_agents_handoff": agents_handoff,
-        "openai_agents_output": agents_output,
-    }
-    print(json.dumps(clients[sys.argv[1]](json.load(sys.stdin))))
+CLIENTS = {
+    "langchain": langchain,
+    "langchain_tools": langchain_tools,
+    "langchain_output": lambda story: _structured(story, "json_schema"),
+    "langchain_function": lambda story: _structured(story, "function_calling"),
+    "openai_agents": agents,
+    "openai_agents_tools": agents_tools,
+    "openai_agents_handoff": agents_handoff,
+    "openai_agents_output": agents_output,
+}

@@ -1,7 +1,8 @@
-// A conversation by one of the npm clients, which the last argument names, with a `Story` as JSON on standard input; one
-// that ends in `_tools` answers the first question with a tool of the client's own, `weather`, one in
-// `_output` with an object.
-// It runs in the folder where the lock's packages are installed. It prints what its user saw.
+// Conversations by the npm clients, as tests/clients/talks.py has them: one that ends in `_tools` answers the first
+// question with a tool of the client's own, `weather`, one in `_output` with an object.
+// It runs in the folder where the lock's packages are installed.
+
+import { createInterface } from "node:readline";
 
 import { createOpenResponses } from "@ai-sdk/open-responses";
 import { createOpenAI } from "@ai-sdk/openai";
@@ -116,8 +117,12 @@ for (const [name, modelOf] of Object.entries(MODELS)) {
   CLIENTS[`${name}_output`] = withOutput(modelOf);
 }
 
-const input = [];
-for await (const piece of process.stdin) {
-  input.push(piece);
+console.log = console.error; // standard output is the answers'
+for await (const line of createInterface({ input: process.stdin })) {
+  const { client, story } = JSON.parse(line);
+  const answer = await CLIENTS[client](story).then(
+    (told) => ({ told }),
+    (error) => ({ failed: error.stack }),
+  );
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
 }
-console.log(JSON.stringify(await CLIENTS[process.argv.at(-1)](JSON.parse(Buffer.concat(input)))));

@@ -1,15 +1,10 @@
-"""A conversation by one of the Python clients: ``talk.py CLIENT``, with a `Story` as JSON on standard input; one that
-ends in ``_tools`` answers the first question with a tool of the client's own, ``weather``, one in ``_output`` with an
-object of a type of its own.
-
-It runs in the environment of this folder's lock, without the project. It prints what its user saw.
-"""
+"""Conversations by the Python clients (tests/clients/talks.py): one that ends in ``_tools`` answers the first question
+with a tool of the client's own, ``weather``, one in ``_output`` with an object of a type of its own."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from typing import Any
 
 from pydantic import BaseModel
@@ -302,19 +297,17 @@ def weather(city: str) -> str:
     return f"Rain in {city}, 11 degrees."
 
 
-if __name__ == "__main__":
-    clients = {
-        "openai": openai,
-        "openai_tools": openai_tools,
-        "openai_output": openai_output,
-        "openai_responses": responses,
-        "openai_responses_tools": responses_tools,
-        "openai_responses_output": responses_output,
-        "openai_responses_suite": responses_suite,
-        "pydantic_ai": pydantic_ai,
-        "pydantic_ai_tools": pydantic_ai_tools,
-        "pydantic_ai_output": pydantic_ai_output,
-        # the default: a function that has to be called
-        "pydantic_ai_function": lambda story: _pydantic_town(story, Town),
-    }
-    print(json.dumps(clients[sys.argv[1]](json.load(sys.stdin))))
+CLIENTS = {
+    "openai": openai,
+    "openai_tools": openai_tools,
+    "openai_output": openai_output,
+    "openai_responses": responses,
+    "openai_responses_tools": responses_tools,
+    "openai_responses_output": responses_output,
+    "openai_responses_suite": responses_suite,
+    "pydantic_ai": pydantic_ai,
+    "pydantic_ai_tools": pydantic_ai_tools,
+    "pydantic_ai_output": pydantic_ai_output,
+    # the default: a function that has to be called
+    "pydantic_ai_function": lambda story: _pydantic_town(story, Town),
+}
