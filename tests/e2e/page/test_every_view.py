@@ -155,9 +155,9 @@ def opened(opener: Locator) -> None:
 def test_it_opens_and_closes_by_keyboard_and_the_focus_comes_back(walk: Walk, view: View) -> None:
     from playwright.sync_api import expect
 
-    page = walk.page
     for size in SIZES if LONG else random.Random(f"{SEED} {view.name}").sample([*SIZES], 1):
         walk.go(view, size)
+        page = walk.page  # that of the view: the test before may have been on the other one
         walk.open(view, opened)
         page.wait_for_function("() => document.activeElement !== document.body")
         assert page.evaluate(IS_INSIDE), f"{size}: the focus is behind the dialog"
