@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from playwright.sync_api import FilePayload
+    from playwright.sync_api import FilePayload, Route
 
     from tests.clients.page_reader import Reader
     from tests.clients.stack_client import Root
@@ -357,6 +357,28 @@ def test_a_large_file_is_uploaded_before_its_message(reader: Reader, script: Scr
     assert "'type': 'image'" in sent
     uploads = [one for one in asked if one == "POST /v1/uploads" or one.startswith("PUT /")]
     assert [one.partition(" ")[0] for one in uploads] == ["POST", "PUT"], uploads
+
+
+def test_an_upload_shows_how_far_it_is_and_can_be_stopped(reader: Reader, script: Script) -> None:
+    """What was written is kept, with its file, which is announced anew."""
+    text = b"The harbour lies in the north.\n" * 200_000
+    held: list[Route] = []
+    reader.page.locator("#picker").set_input_files(
+        [{"name": "weather.txt", "mimeType": "text/plain", "buffer": text}]
+    )
+    reader.page.route("**/.uploads/**", lambda route: held.append(route))
+    reader.send(script.question())
+    reader.page.get_by_text("Uploading: 0 %").wait_for()
+    reader.page.get_by_role("button", name="Stop").click()
+    reader.page.get_by_role("alert").filter(has_text="It was stopped before it was sent.").wait_for()
+    reader.page.locator("#files").get_by_text("weather.txt").wait_for()
+    assert reader.field.input_value() == script.question()
+    assert not script.requests()
+    reader.page.unroute("**/.uploads/**")
+    script.says("In the north.")
+    reader.page.locator("#send").click()
+    assert "weather.txt" in reader.exchange("done").locator(".question").inner_text()
+    assert "The harbour lies in the north." in repr(script.requests()[-1]["messages"])
 
 
 def test_files_of_past_queries_and_of_results_open_again_after_a_reload(

@@ -89,9 +89,9 @@ export class Api {
     return this.#json("POST", "/v1/chats", { body, key });
   }
 
-  /** Where a file of a message is put (`putUpload`). */
-  upload(about) {
-    return this.#json("POST", "/v1/uploads", { body: about });
+  /** Where a file of a message is put (`put` of uploads.js). */
+  async upload(about, signal) {
+    return this.#reached(await this.#json("POST", "/v1/uploads", { body: about, signal }));
   }
 
   chat(chatId, signal) {
@@ -304,27 +304,17 @@ export class Api {
     return this.#json("GET", `/v1/admin/corpora/${name}`, { signal });
   }
 
-  corpusUploads(name, files, signal) {
-    return this.#json("POST", `/v1/admin/corpora/${name}/uploads`, { body: { files }, signal });
+  /** Where a file of a corpus is put. */
+  async corpusUpload(name, file, signal) {
+    const path = `/v1/admin/corpora/${name}/uploads`;
+    const { uploads } = await this.#json("POST", path, { body: { files: [file] }, signal });
+    return this.#reached(uploads[0]);
   }
 
-  /** Uploads a file to an address of `upload` or `corpusUploads`, which is signed and needs no token. */
-  async putUpload({ url, method, headers }, file, signal) {
-    const { pathname, search } = new URL(url);
-    let response;
-    try {
-      response = await fetch(this.#uploads === undefined ? url : `${this.#uploads}${pathname}${search}`, {
-        method,
-        headers,
-        body: file,
-        signal,
-      });
-    } catch (problem) {
-      if (signal?.aborted) throw problem;
-      throw new Unreachable();
-    }
-    if (!response.ok)
-      throw new Refusal(response.status, { message: `the storage answered with ${response.status}` });
+  /** An upload with the address at which this page reaches it. */
+  #reached(upload) {
+    const { pathname, search } = new URL(upload.url);
+    return this.#uploads === undefined ? upload : { ...upload, url: `${this.#uploads}${pathname}${search}` };
   }
 
   startCorpusJob(name, body, signal) {

@@ -178,13 +178,18 @@ export class Conversation {
     const { continues = "" } = message;
     const view = this.#add({ ...ask(message.text, message.files), continues });
     const { conversationId } = this;
-    this.#setRunning({ view, chatId: "" });
+    const sending = new AbortController(); // until its files are uploaded; then it can only be cancelled
+    this.#setRunning({ view, chatId: "", sending });
     this.#listener.onEmpty(false);
     try {
       const body = message.continues ? { continue: true } : { message: message.text };
       if (conversationId) body.conversation_id = conversationId;
       else if (profile) body.profile = profile;
-      if (message.files.length > 0) body.attachments = await this.#toAttachments(message.files);
+      if (message.files.length > 0) {
+        const onShare = (uploaded) => view.update({ ...view.exchange, uploaded });
+        body.attachments = await this.#toAttachments(message.files, { signal: sending.signal, onShare });
+        onShare(null);
+      }
       const chat = await this.#admit(body, message.files);
       if (signal.aborted) return; // the reader has left; the chat continues and is shown on return
       this.conversationId = chat.conversation_id;
@@ -217,9 +222,9 @@ export class Conversation {
     }
   }
 
-  async #toAttachments(files) {
+  async #toAttachments(files, how) {
     const { toAttachments } = await load(() => import("./uploads.js"));
-    return toAttachments(this.#api, files);
+    return toAttachments(this.#api, files, how);
   }
 
   async #settled(files, problem) {
@@ -310,9 +315,10 @@ export class Conversation {
 
   stop() {
     if (!this.#running) return;
-    const { view, chatId } = this.#running;
-    if (chatId) this.#cancel(view, chatId);
-    else this.#running = { ...this.#running, stopWanted: true }; // not admitted yet
+    const { view, chatId, sending } = this.#running;
+    if (chatId) return this.#cancel(view, chatId);
+    this.#running = { ...this.#running, stopWanted: true }; // not admitted yet
+    sending.abort(new Error("It was stopped before it was sent."));
   }
 
   async #cancel(view, chatId) {

@@ -5,6 +5,7 @@
  * replaced | skipped | lost; `waiting` before its upload and before the job has read it.
  */
 import { count, plural } from "./format.js";
+import { put, sha256Of } from "./uploads.js";
 
 const FILE_BYTES = 20_000_000; // the API's own limits (CONTRACT 4)
 const FILES = 200;
@@ -128,13 +129,7 @@ export async function uploadAll(api, corpus, kind, files, signal, onState) {
 
 async function uploaded(api, corpus, file, signal) {
   const announced = { name: file.name.slice(-1000), size: file.size, sha256: await sha256Of(file) };
-  const [address] = (await api.corpusUploads(corpus, [announced], signal)).uploads;
-  await api.putUpload(address, file, signal);
-  return address.upload_id;
-}
-
-/** The SHA-256 of a file's bytes in hex: its address takes no others. */
-async function sha256Of(file) {
-  const digest = await crypto.subtle.digest("SHA-256", await file.arrayBuffer());
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const upload = await api.corpusUpload(corpus, announced, signal);
+  await put(upload, file, signal);
+  return upload.upload_id;
 }

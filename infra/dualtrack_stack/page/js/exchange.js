@@ -5,6 +5,7 @@
  * lack (`withChat`).
  *
  * status: sending | running | paused | answered | done | failed | cancelled
+ * uploaded: null, or the share of its large files that is uploaded, while they are
  * pause: null, or what a paused chat waits for: {calls: [{id, tool, input, kind, allowable}], expiresAt}
  * continues: the answer that goes on in this exchange's, in place of a question; empty for none
  * leftOut: the question whose results were left out, so that the service would answer; category: of a refusal
@@ -27,6 +28,7 @@ export function ask(question, attachments = []) {
     category: "",
     attachments,
     status: "sending",
+    uploaded: null,
     turns: [],
     calls: {},
     response: null,

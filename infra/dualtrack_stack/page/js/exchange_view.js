@@ -88,7 +88,7 @@ export class ExchangeView {
     this.element.dataset.status = exchange.status;
     if (changed("attachments")) this.#files = fileChips(exchange.attachments);
     if (changed("messageId", "question", "continues", "attachments", "branches")) this.#drawQuestion();
-    if (changed("status", "turns", "calls", "shortage", "turnCount")) this.#drawSteps(before);
+    if (changed("status", "uploaded", "turns", "calls", "shortage", "turnCount")) this.#drawSteps(before);
     if (changed("pause")) this.#drawPause();
     if (changed("status", "turns", "response")) this.#drawAnswer();
     if (
@@ -195,10 +195,11 @@ export class ExchangeView {
   }
 
   #summary(running) {
-    const { status, turns, turnCount, calls, shortage } = this.#exchange;
+    const { status, uploaded, turns, turnCount, calls, shortage } = this.#exchange;
     const all = Object.values(calls);
     if (running) {
       const last = turns.at(-1);
+      if (!last && uploaded !== null) return [spinner(), `Uploading: ${Math.floor(uploaded * 100)} %`];
       if (!last) return [spinner(), "Starting"];
       if (status === "paused") return ["Waiting for you"];
       if (last.retry) return [spinner(), busyLine(last.retry)];

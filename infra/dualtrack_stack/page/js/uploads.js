@@ -1,4 +1,8 @@
-/** A message's files on their way: in its request or, where they have no room in it, by an upload before it. */
+/**
+ * Files on their way: those of a message in its request or, where they have no room in it, by an upload before
+ * it; those of a corpus by uploads.
+ */
+import { Refusal, Unreachable } from "./api.js";
 
 const ROOM = 4 * 1024 * 1024; // of the files in a request
 const MARGIN = 60_000; // milliseconds before an upload expires in which none begins with it
@@ -6,13 +10,22 @@ const GONE = new Set(["not_found", "expired", "upload_missing", "upload_used"]);
 
 const uploads = new WeakMap(); // a file → its upload, which a repeated request names again
 
-/** The files in the API's form. */
-export function toAttachments(api, files) {
+/**
+ * The files in the API's form. `onShare(share)` is called as the uploads go on; they end with `signal`, whose
+ * reason is thrown then.
+ */
+export function toAttachments(api, files, { signal, onShare = () => {} } = {}) {
   const large = withoutRoom(files);
+  const total = [...large].reduce((sum, { size }) => sum + size, 0);
+  const sent = new Map();
+  const onSent = (file) => (bytes) => {
+    sent.set(file, bytes);
+    onShare([...sent.values()].reduce((sum, each) => sum + each, 0) / total);
+  };
   return Promise.all(
     files.map(async (file) =>
       large.has(file)
-        ? { upload_id: await uploaded(api, file) }
+        ? { upload_id: await uploaded(api, file, signal, onSent(file)) }
         : { media_type: file.media_type, name: nameOf(file), data: await base64(file.file) },
     ),
   );
@@ -36,14 +49,44 @@ export function withoutRoom(files) {
   );
 }
 
-async function uploaded(api, file) {
+async function uploaded(api, file, signal, onSent) {
   const known = uploads.get(file.file);
   if (known && Date.parse(known.expires_at) - Date.now() > MARGIN) return known.upload_id;
-  const about = { media_type: file.media_type, bytes: file.size, name: nameOf(file) };
-  const upload = await api.upload(about);
-  await api.putUpload(upload, file.file);
+  onSent(0);
+  const sha256 = await sha256Of(file.file);
+  const about = { media_type: file.media_type, bytes: file.size, name: nameOf(file), sha256 };
+  const upload = await api.upload(about, signal);
+  await put(upload, file.file, signal, onSent);
   uploads.set(file.file, upload);
   return upload.upload_id;
+}
+
+/** Puts a file to its signed address, which needs no token; `onSent(bytes)` is called as it goes. */
+export function put({ url, method, headers }, file, signal, onSent = () => {}) {
+  return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
+    const request = new XMLHttpRequest(); // fetch does not say how much has been sent
+    const quit = () => request.abort();
+    request.open(method, url);
+    for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
+    request.upload.addEventListener("progress", ({ loaded }) => onSent(Math.min(loaded, file.size)));
+    request.addEventListener("load", () =>
+      request.status < 300
+        ? resolve()
+        : reject(new Refusal(request.status, { message: `the storage answered with ${request.status}` })),
+    );
+    request.addEventListener("error", () => reject(new Unreachable()));
+    request.addEventListener("abort", () => reject(signal.reason));
+    request.addEventListener("loadend", () => signal?.removeEventListener("abort", quit));
+    signal?.addEventListener("abort", quit);
+    request.send(file);
+  });
+}
+
+/** The SHA-256 of a file's bytes in hex: its address takes no others. */
+export async function sha256Of(file) {
+  const digest = await crypto.subtle.digest("SHA-256", await file.arrayBuffer());
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 const nameOf = ({ name }) => name.slice(-1000);
