@@ -9,6 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.models.prices import dollars, rates_of
+from dualtrack.models.turn import Usage
+from dualtrack.settings import Settings
 from dualtrack.text import estimate_tokens
 from dualtrack_stack.local.offline_model import wire
 from dualtrack_stack.local.offline_model.tokens import PromptCache, count
@@ -21,11 +24,9 @@ if TYPE_CHECKING:
 TOOL: Final = "kit_page"
 MARK: Final = {"cache_control": {"type": "ephemeral"}}
 
-WRITE_WEIGHT, READ_WEIGHT, OUTPUT_WEIGHT = 1.25, 0.1, 5.0
-INPUT_DOLLARS: Final = 0.10e-6
-"""A token of plain input of the default model; over `STEP_TOKENS` in a prompt everything costs five times as much."""
-
-STEP_TOKENS, STEP_FACTOR = 100_000, 5.0
+MODEL: Final = Settings().dualtrack_model
+RATES: Final = rates_of(MODEL)
+"""Of the default model, for a prompt that is not long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +57,18 @@ class Charge:
     @property
     def weighted(self) -> float:
         """Input, weighted by price, in plain input tokens."""
-        return self.plain + WRITE_WEIGHT * self.written + READ_WEIGHT * self.read
+        dear = RATES.cache_write * self.written + RATES.cache_read * self.read
+        return self.plain + dear / RATES.input
 
     @property
     def with_output(self) -> float:
         """The same with the answer."""
-        return self.weighted + OUTPUT_WEIGHT * self.output
+        return self.weighted + self.output * RATES.output / RATES.input
 
     @property
     def dollars(self) -> float:
         """By the default model's prices."""
-        return self.with_output * INPUT_DOLLARS * (STEP_FACTOR if self.tokens > STEP_TOKENS else 1)
+        return dollars(MODEL, Usage(self.plain, self.output, self.read, self.written))
 
 
 @dataclass

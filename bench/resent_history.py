@@ -14,7 +14,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.models.prices import nanodollars
+from dualtrack.models.prices import rates_of
 from dualtrack.models.turn import Usage
 from dualtrack.storage.conversations import aside_of
 from dualtrack_stack.local.offline_model.script import ScriptedResponse
@@ -87,7 +87,8 @@ def _figures(door: Door, user: str, sent: int, chats: Sequence[str]) -> Figures:
         chat = world.stores.chats.load(user, chat_id)
         assert chat is not None
         tokens = {field.name: chat.usage.get(field.name, 0) for field in fields(Usage)}
-        spent += nanodollars(world.model_name, Usage(**tokens))
+        usage = Usage(**tokens)
+        spent += rates_of(world.model_name, usage.prompt_tokens).nanodollars(usage)
     for conversation in conversations:
         chats_table = world.stores.conversations
         spent += aside_of(chats_table.client, chats_table.table, user, conversation.conversation_id)

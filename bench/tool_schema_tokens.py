@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.frozen import dumps
+from dualtrack.models.prices import rates_of
+from dualtrack.settings import Settings
 from dualtrack.text import estimate_tokens
 from dualtrack.tools.mcp.client import McpClient
 from dualtrack.tools.mcp.config import Auth, McpServer, github_server
@@ -36,9 +38,8 @@ FEW: Final = (
 CALLS: Final = 3
 """Model calls of a typical chat with tools."""
 
-INPUT, WRITE, READ = 0.10, 0.125, 0.01
-"""Dollars per million tokens of the default model, for prompts up to 100,000: plain, written to and read from
-the prompt cache."""
+RATES: Final = rates_of(Settings().dualtrack_model)
+"""Of the default model, for a prompt that is not long."""
 
 CACHE_FLOOR: Final = 512
 """The shortest prefix that the default model caches."""
@@ -89,8 +90,9 @@ def dollars(tokens: int, *, warm: bool) -> float:
     for every user, so under traffic nearly every chat is warm.
     """
     if tokens < CACHE_FLOOR:
-        return tokens * CALLS * INPUT / 1e3
-    return tokens * ((READ if warm else WRITE) + (CALLS - 1) * READ) / 1e3
+        return tokens * CALLS * RATES.input / 1e3
+    first = RATES.cache_read if warm else RATES.cache_write
+    return tokens * (first + (CALLS - 1) * RATES.cache_read) / 1e3
 
 
 def deferred(tokens: list[int]) -> tuple[int, float]:
@@ -100,7 +102,7 @@ def deferred(tokens: list[int]) -> tuple[int, float]:
     assumed free and its results cached from then on.
     """
     tokens_found = SEARCH_TOOL + round(FOUND * statistics.mean(tokens))
-    return tokens_found, tokens_found * (WRITE + (CALLS - 1) * READ) / 1e3
+    return tokens_found, tokens_found * (RATES.cache_write + (CALLS - 1) * RATES.cache_read) / 1e3
 
 
 def main() -> None:

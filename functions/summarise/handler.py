@@ -13,8 +13,8 @@ with collecting_later():
     from dualtrack.chat.summarise import summarise
     from dualtrack.knowledge.local_embedder import open_local_embedder
     from dualtrack.memory.summaries import summary_settings
+    from dualtrack.models.cost_cap import side_rates
     from dualtrack.models.open_model import open_model
-    from dualtrack.models.prices import dollars
     from dualtrack.requests import chat_ref
     from dualtrack.runtime.metrics import MODEL_DOLLARS, count
     from dualtrack.runtime.secrets import secret
@@ -62,7 +62,7 @@ def _embedder() -> LocalEmbedder | None:
 
 def _count_calls(spent: SideCalls) -> None:
     if spent.calls:
-        count(MODEL_DOLLARS, dollars(spent.model, spent.usage, spent.calls), MetricUnit.NoUnit)
+        count(MODEL_DOLLARS, side_rates(spent).dollars(spent.usage), MetricUnit.NoUnit)
     if spent.missing:
         count("MissingSummaries", spent.missing)
         logger.warning(

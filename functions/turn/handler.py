@@ -14,8 +14,8 @@ with collecting_later():
     from dualtrack.chat.run_turn import run_turn
     from dualtrack.chat.turn_attempt import TurnCallbacks, TurnSettings
     from dualtrack.memory.summaries import summary_settings
+    from dualtrack.models.cost_cap import turn_rates
     from dualtrack.models.open_model import open_model
-    from dualtrack.models.prices import dollars
     from dualtrack.models.thinking import Thinking
     from dualtrack.models.trouble import ErrorDetails, named
     from dualtrack.requests import chat_ref
@@ -98,7 +98,7 @@ def _count_turn(turn: RecordedTurn) -> None:
     for name, figure in figures.items():
         metrics.add_metric(name, MetricUnit.Count, figure)
     metrics.add_metric("ModelSeconds", MetricUnit.Seconds, made.seconds)
-    metrics.add_metric(MODEL_DOLLARS, MetricUnit.NoUnit, dollars(made.model, usage, made.calls))
+    metrics.add_metric(MODEL_DOLLARS, MetricUnit.NoUnit, turn_rates(made, "", usage).dollars(usage))
 
 
 told = TurnCallbacks(_count_first_text, _count_turn, count_end, _log_refusal, _count_left_out)

@@ -90,7 +90,7 @@ def _parts(receipt: Receipt) -> Iterator[str | _Row]:
     if receipt["fictional"]:
         yield FICTIONAL
     if receipt["price_known"] is False:
-        yield "This model is not in the price table: the dollars are a guess."
+        yield "A model here has no known price: it is counted as its maker's dearest, which is a guess."
     if receipt.get("tools_changed"):
         yield "Its client brought other tools than before: the model's cache of the conversation was not read."
     yield ""

@@ -21,6 +21,7 @@ from dualtrack_stack.cli.graph_commands import graph_commands
 from dualtrack_stack.cli.key_commands import key_commands
 from dualtrack_stack.cli.new_command import new
 from dualtrack_stack.cli.pause_commands import decide, pauses
+from dualtrack_stack.cli.price_command import prices
 from dualtrack_stack.cli.schedule_commands import schedule_commands
 from dualtrack_stack.cli.target import need_local
 from dualtrack_stack.cli.tool_commands import tools
@@ -48,6 +49,7 @@ main.add_command(pauses)
 main.add_command(decide)
 main.add_command(tools)
 main.add_command(check)
+main.add_command(prices)
 main.add_command(credit_commands)
 main.add_command(key_commands)
 main.add_command(schedule_commands)

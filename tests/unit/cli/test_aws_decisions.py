@@ -8,6 +8,8 @@ from typing import Any
 import boto3
 import pytest
 from botocore.stub import Stubber
+from dualtrack.clock import epoch_of
+from dualtrack.models.prices import price_list
 from dualtrack_stack.cli.aws import decide, doctor
 from dualtrack_stack.cli.aws.account import AwsAccount
 from dualtrack_stack.cli.aws.checks import CHECKS, ChatTimes, CheckResult, Probe, run_checks
@@ -288,6 +290,19 @@ def test_a_healthy_stage_has_no_remedies() -> None:
         doctor.of_cost_cap(0.25, "staging"),
     ]
     assert all(finding.state == "ok" and not finding.mend for finding in well)
+
+
+def test_prices_that_are_old_or_not_known_are_a_note() -> None:
+    taken = epoch_of(price_list().taken_on + "T00:00:00Z")
+    fresh = doctor.of_prices("claude-haiku-5-5", "anthropic", taken + 90 * 86_400)
+    old = doctor.of_prices("claude-haiku-5-5", "anthropic", taken + 91 * 86_400)
+    assert (fresh.state, fresh.mend) == ("ok", "")
+    assert (old.state, "91 days old" in old.seen) == ("note", True)
+    assert "tests.drivers.model_prices" in old.mend
+    assert doctor.of_prices("claude-haiku-4-5-20251001", "bedrock", taken).state == "ok"
+    for provider, name in (("anthropic", "claude-nobody-9"), ("bedrock", "anthropic.claude-nobody-9")):
+        unknown = doctor.of_prices("claude-nobody-9", provider, taken)
+        assert (unknown.state, f"of {name}:" in unknown.seen) == ("note", True)
 
 
 def test_a_new_accounts_limit_is_a_note_with_the_command() -> None:

@@ -13,16 +13,18 @@ from dualtrack.memory.when_they_pay import (
     WholeQuery,
     batch,
     newest_pace,
-    read_factor,
+    read_price,
     whole_query,
 )
-from dualtrack.models.prices import CACHE_READ, CACHE_WRITE
+from dualtrack.models.prices import Rates
 from dualtrack.models.turn import Usage
 from hypothesis import given
 from hypothesis import strategies as st
 
 MODEL = "claude-haiku-5-5"
 AT = "2026-11-23T00:00:00.000Z"
+READ, WRITE = 0.05, 1.25
+RATES = Rates(1, 5, READ, WRITE, 2)
 
 
 @st.composite
@@ -94,22 +96,22 @@ def test_a_longer_prefix_never_makes_summaries_pay(
 @given(paces())
 def test_a_token_of_the_past_is_read_by_each_call_warm_or_cold(pace: CallSums) -> None:
     calls = pace.calls / pace.queries
-    assert CACHE_READ * calls <= read_factor(pace) + 1e-9
-    assert read_factor(pace) <= CACHE_WRITE + CACHE_READ * (calls - 1) + 1e-9
+    assert READ * calls <= read_price(pace, RATES) + 1e-9
+    assert read_price(pace, RATES) <= WRITE + READ * (calls - 1) + 1e-9
 
 
 @pytest.mark.parametrize(
     ("pace", "factor"),
     [
-        (CallSums(), CACHE_READ),
-        (CallSums(1, 1, 0), CACHE_READ),
-        (CallSums(1, 2, 0), 2 * CACHE_READ),
-        (CallSums(2, 2, 1), CACHE_WRITE),
-        (CallSums(3, 6, 1), (CACHE_READ + CACHE_WRITE) / 2 + CACHE_READ),
+        (CallSums(), READ),
+        (CallSums(1, 1, 0), READ),
+        (CallSums(1, 2, 0), 2 * READ),
+        (CallSums(2, 2, 1), WRITE),
+        (CallSums(3, 6, 1), (READ + WRITE) / 2 + READ),
     ],
 )
-def test_the_factor_of_a_conversation(pace: CallSums, factor: float) -> None:
-    assert read_factor(pace) == pytest.approx(factor)
+def test_the_price_of_a_conversation(pace: CallSums, factor: float) -> None:
+    assert read_price(pace, RATES) == pytest.approx(factor)
 
 
 def test_a_call_five_minutes_after_the_last_one_is_cold() -> None:

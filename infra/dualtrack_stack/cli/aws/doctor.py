@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import click
 import httpx
 from dualtrack.chat_times import LONGEST
+from dualtrack.clock import epoch_of
 from dualtrack.ids import chat_of_execution
+from dualtrack.models.prices import price_list
+from dualtrack.models.providers import BEDROCK, bedrock_model
 from dualtrack.settings import DEFAULTS
 
 from dualtrack_stack.cli.aws import decide
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 FindingState = Literal["ok", "note", "wrong", "unknown"]
 STUCK_SECONDS: Final = LONGEST.chat + 5 * 60.0
 """No chat lasts longer (CONTRACT 7), and the sweep ends remaining ones within five minutes."""
+PRICES_DAYS: Final = 90
+"""Older prices of models are a finding."""
 _QUEUES: Final = (
     ("Queue of undelivered events", "UndeliveredQueueUrl"),
     ("Queue of failures", "FailedQueueUrl"),
@@ -142,6 +147,21 @@ def of_model(status: int, model: str, stage: str) -> Finding:
     if status == 200:
         return Finding("Model", "ok", f"{model} answers")
     return Finding("Model", "unknown", f"the service answers {status}")
+
+
+def of_prices(model: str, provider: str, now: float) -> Finding:
+    """The price list of this release: how old it is, and whether it has the model."""
+    known, name = price_list(), bedrock_model(model) if provider == BEDROCK else model
+    days = int((now - epoch_of(known.taken_on + "T00:00:00Z")) // 86_400)
+    if known.find(name) is None:
+        seen = f"none is known of {name}: caps and receipts count its maker's dearest model"
+        return Finding(
+            "Prices", "note", seen, "uv run dualtrack prices has the names; another release may have it"
+        )
+    if days > PRICES_DAYS:
+        mend = "a newer release, or uv run --group test python -m tests.drivers.model_prices in a checkout"
+        return Finding("Prices", "note", f"those of models are of {known.taken_on}, {days} days old", mend)
+    return Finding("Prices", "ok", f"those of models are of {known.taken_on}")
 
 
 def of_subscription(confirmed: int, waiting: int, email: str, stage: str) -> Finding:
@@ -258,6 +278,7 @@ class Doctor:
             "Cost cap", lambda: [of_cost_cap(decide.chosen(self._deployed()).dualtrack_max_cost, stage)]
         )
         yield from _tried("Model", self._model)
+        yield from _tried("Prices", self._prices)
         if identity := stacks.get("identity"):
             pool = identity.outputs.get("UserPoolId", "")
             yield from _tried("Administrators", lambda: [of_admins(account.admins(pool), stage)])
@@ -317,6 +338,10 @@ class Doctor:
         recorded = self._account.recorded(self._stage)
         kept = set(decide.carried(recorded, self._settings.given))  # `up` passes these again
         return [of_settings(dropped(recorded or {}, self._settings, kept), self._stage)]
+
+    def _prices(self) -> list[Finding]:
+        settings = decide.chosen(self._deployed())
+        return [of_prices(settings.dualtrack_model, settings.dualtrack_provider, self._now)]
 
     def _model(self) -> list[Finding]:
         settings = self._deployed()

@@ -313,6 +313,18 @@ LineKind = Literal[
 ]
 
 
+class LineRates(TypedDict):
+    """US dollars for a million tokens, by which a line is counted."""
+
+    fresh: Annotated[
+        Dollars, "Of tokens of the prompt that are neither read from the cache nor written to it"
+    ]
+    cache_write: Annotated[Dollars, "Written to the cache"]
+    cache_read: Annotated[Dollars, "Read from the cache"]
+    output: Annotated[Dollars, "Of the answer"]
+    known: Annotated[bool, "Whether they are the model's own; else those of its maker's dearest model"]
+
+
 class ReceiptLine(TypedDict):
     """A line of a receipt. Lines of kind `chat` and `tool` have the credits charged, those of kind `ledger` the credits
     moved. Dollars are for the model in `model`, `summary`, `fold` and `title`, for models that the tool call `call`
@@ -332,6 +344,7 @@ class ReceiptLine(TypedDict):
         Annotated[str, "The model of the calls before, if it was withdrawn while the chat was paused"]
     ]
     usage: NotRequired[Annotated[Tokens, "Tokens of the call"]]
+    rates: NotRequired[Annotated[LineRates, "Its prices on that day, kept with the call"]]
     seconds: NotRequired[Annotated[Seconds | None, "How long it took"]]
     first_seconds: NotRequired[Annotated[Seconds | None, "Seconds to the first token"]]
     calls: NotRequired[Annotated[Count, "Number of calls in the line"]]
@@ -374,7 +387,9 @@ class Receipt(TypedDict):
     stop: Annotated[Stop | None, "As in the chat object"]
     created_at: Annotated[Time, "When it was created"]
     ended_at: Annotated[Time | None, "When it ended; null before that"]
-    price_known: Annotated[bool | None, "Whether the price table has the model"]
+    price_known: Annotated[
+        bool | None, "Whether every model in it has a known price; else its dollars are a guess"
+    ]
     fictional: Annotated[bool, "Whether the offline model answered: tokens and dollars are fictional"]
     lines: Annotated[Sequence[ReceiptLine], "Its steps in order"]
     totals: Annotated[ReceiptTotals, "Sums of the lines"]

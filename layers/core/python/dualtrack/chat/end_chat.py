@@ -40,8 +40,8 @@ from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
 from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.models.failures import FAILURES, words_of
-from dualtrack.models.prices import nanodollars
-from dualtrack.models.receipt_data import begun_before, prompt_beside
+from dualtrack.models.prices import rates_of
+from dualtrack.models.receipt_data import at_rates, begun_before, prompt_beside
 from dualtrack.models.trouble import BUSY, ErrorDetails, unreachable, without_key
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import UTILITY, all_profiles, whole_characters
@@ -271,7 +271,8 @@ def _unknown_cost(stores: ToolStores, chat: Chat) -> int:
     profile = all_profiles().get(chat.profile)
     if profile is None or not profile.history.is_summarised:
         return 0
-    return nanodollars(chat.model, unknown_summaries(_turns(stores, chat)))
+    usage = unknown_summaries(_turns(stores, chat))
+    return rates_of(chat.model, usage.prompt_tokens, chat.ended_at).nanodollars(usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,8 +313,9 @@ def _end_running(
     unfinished = unfinished_calls(stores, chat, turns, recorded)
     records = (*recorded, *unfinished.records, response)
     prompt = prompt_beside(chat.spent.lost, turns[-1].usage.prompt_tokens if turns else 0)
-    lost = lost_nanodollars(chat.model, chat.spent.lost, prompt)
-    chat = with_end(replace(chat, memory=chat.memory.with_lost(lost)), records)
+    spent = replace(chat.spent, lost=at_rates(chat.spent.lost, chat.model, prompt))
+    lost = lost_nanodollars(chat.model, spent.lost, prompt)
+    chat = with_end(replace(chat, spent=spent, memory=chat.memory.with_lost(lost)), records)
     cost = cost_of(chat, _cost(chat, turns, records), is_answered=False)
     track = track_of(records, {}, whole_characters(chat.profile), iso(now))
     waiting = turns[-1] if turns and chat.status == "paused" else None

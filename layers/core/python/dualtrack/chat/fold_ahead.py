@@ -19,6 +19,7 @@ from dualtrack.errors import ModelRefused, ModelUnavailable
 from dualtrack.memory.digest_writing import digest_call, written_by_model
 from dualtrack.memory.digests import Past, digest_of, to_fold_ahead
 from dualtrack.memory.left_out import as_sent
+from dualtrack.models.prices import rates_of
 from dualtrack.models.receipt_data import SideCalls
 from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.ledger import with_account
@@ -61,7 +62,8 @@ def fold_ahead(
             ConditionFailed
         ):  # another run wrote it, or the conversation is being deleted
             seconds = round(time.monotonic() - clock, 3)
-            fold = SideCalls(at, settings.model, seconds, 1, 1, usage)
+            rates = rates_of(settings.model, usage.prompt_tokens, at)
+            fold = SideCalls(at, settings.model, seconds, 1, 1, usage, rates=rates)
             kept = chat.costs.title if chat.costs else 0
             charge_aside(stores, chat, fold, partial(write_ahead, stores, chat, written, fold), kept)
 

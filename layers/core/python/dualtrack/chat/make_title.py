@@ -17,6 +17,7 @@ from dualtrack.errors import ModelRefused, ModelUnavailable
 from dualtrack.ids import query_id, response_id
 from dualtrack.memory.left_out import is_declined
 from dualtrack.memory.titles import title_by_model, title_call
+from dualtrack.models.prices import rates_of
 from dualtrack.models.receipt_data import SideCalls
 from dualtrack.storage.conversations import title_after
 from dualtrack.storage.dynamo import ConditionFailed
@@ -62,7 +63,8 @@ def make_title(
     except (ModelRefused, ModelUnavailable):
         return
     title = title_by_model(text) if usage.output_tokens < request["max_tokens"] else ""
-    call = SideCalls(at, settings.model, round(time.monotonic() - clock, 3), 1, 1, usage)
+    seconds, rates = round(time.monotonic() - clock, 3), rates_of(settings.model, usage.prompt_tokens, at)
+    call = SideCalls(at, settings.model, seconds, 1, 1, usage, rates=rates)
     with contextlib.suppress(ConditionFailed):  # the conversation is being deleted
         charge_aside(stores, chat, call, partial(write_title, stores, chat, title, call))
         made(call)

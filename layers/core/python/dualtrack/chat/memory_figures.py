@@ -11,7 +11,7 @@ from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.full_history import MeasuredCall
 from dualtrack.memory.recall import history_tokens, is_recall
 from dualtrack.memory.view import whole_tokens
-from dualtrack.models.prices import nanodollars
+from dualtrack.models.cost_cap import lost_rates
 from dualtrack.models.receipt_data import lost_usage
 from dualtrack.profiles import DEFAULT_PROFILE, all_profiles
 from dualtrack.storage.conversations import aside_of
@@ -53,13 +53,15 @@ def with_turn(
         is_cached=not view.limit or view.is_read_again,
         is_last=bool(view.limit),
         is_recall=is_recall(call.tool for call in decision.calls),
+        rates=made.rates,
     )
     return replace(chat, memory=chat.memory.with_call(call))
 
 
 def lost_nanodollars(model: str, lost: Sequence[LostCall], prompt: int) -> int:
     """The receipt's estimate for calls that were never recorded; ``prompt``: tokens of the call next to them."""
-    return sum(nanodollars(model, lost_usage(call, prompt)) for call in lost)
+    spent = [(call, lost_usage(call, prompt)) for call in lost]
+    return sum(lost_rates(call, model, usage).nanodollars(usage) for call, usage in spent)
 
 
 def with_end(chat: Chat, records: Sequence[Record]) -> Chat:

@@ -32,8 +32,8 @@ from dualtrack.credits.aws_cost import (
 )
 from dualtrack.credits.plans import chat_price, price_calls
 from dualtrack.ids import query_id
-from dualtrack.models.cost_cap import asked_dollars
-from dualtrack.models.prices import dollars, is_known
+from dualtrack.models.cost_cap import asked_rates, lost_rates, side_rates, turn_rates
+from dualtrack.models.prices import is_known, rates_of
 from dualtrack.models.receipt_data import lost_usage, prompt_beside
 from dualtrack.models.turn import Usage
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from dualtrack.answers import Entry, LineKind, Receipt, ReceiptLine, ReceiptTotals, TokenKind, Tokens
     from dualtrack.memory.records import Record
+    from dualtrack.models.prices import Rates
     from dualtrack.models.receipt_data import LostCall, SideCalls
     from dualtrack.models.turn import ToolCall
     from dualtrack.storage.chats import Chat, RecordedTurn
@@ -108,7 +109,7 @@ def receipt_of(evidence: Evidence, deployment: Deployment) -> Receipt:
         "stop": chat.stop or None,
         "created_at": chat.created_at,
         "ended_at": chat.ended_at or None,
-        "price_known": is_known(chat.model) if chat.model else None,
+        "price_known": _price_known(chat, lines),
         "fictional": answered_offline(chat),
         "lines": lines,
         "totals": _totals(lines),
@@ -146,7 +147,7 @@ def differences(chat: Chat, lines: Sequence[ReceiptLine]) -> list[str]:
     ids += [(line["call"], line["model"]) for line in lines if line["kind"] in _INSIDE]
     twice = sorted({f"{kind} {name}" for kind, name in ids if ids.count((kind, name)) > 1})
     problems += [f"{name} is listed twice" for name in twice]
-    usage = [line["usage"] for line in lines if line["kind"] == "model" and not line["estimated"]]
+    usage = [line["usage"] for line in lines if line["kind"] == "model" and line["seconds"] is not None]
     usage += [_tokens(call.usage) for call in chat.spent.lost if call.usage]
     for mine, theirs in _TOKENS.items():
         added, said = sum(tokens[mine] for tokens in usage), chat.usage.get(theirs, 0)
@@ -188,6 +189,29 @@ def _line(
     return {"kind": kind, "at": at, "id": line_id, "estimated": estimated, "dollars": dollars}
 
 
+def _asked(
+    kind: LineKind, at: str | None, line_id: str, usage: Usage, rates: Rates, *, estimated: bool = False
+) -> ReceiptLine:
+    """A line of model calls; what has no known price is an estimate."""
+    return {
+        **_line(kind, at, line_id, rates.dollars(usage), estimated=estimated or not rates.is_known),
+        "usage": _tokens(usage),
+        "rates": {
+            "fresh": rates.input,
+            "cache_write": rates.cache_write,
+            "cache_read": rates.cache_read,
+            "output": rates.output,
+            "known": rates.is_known,
+        },
+    }
+
+
+def _price_known(chat: Chat, lines: Sequence[ReceiptLine]) -> bool | None:
+    """Whether every price is; before the first call that of the chat's model, None if it has none."""
+    known = [line["rates"]["known"] for line in lines if line["kind"] in _ASKED]
+    return all(known) if known else (is_known(chat.model) if chat.model else None)
+
+
 def _tokens(usage: Usage) -> Tokens:
     return {
         "fresh": usage.input_tokens,
@@ -214,7 +238,9 @@ def _model_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     chat, before = evidence.chat, ""
     for turn in evidence.turns:
         made, model = turn.made, turn.made.model or chat.model
-        line = _line("model", made.at, f"turn-{turn.number}", dollars(model, turn.usage, made.calls))
+        line = _asked(
+            "model", made.at, f"turn-{turn.number}", turn.usage, turn_rates(made, chat.model, turn.usage)
+        )
         if before not in ("", model):
             line["withdrawn"] = before
         before = model
@@ -222,7 +248,6 @@ def _model_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
             **line,
             "turn": turn.number,
             "model": model,
-            "usage": _tokens(turn.usage),
             "seconds": made.seconds,
             "first_seconds": made.first_seconds,
             "calls": made.calls,
@@ -238,12 +263,11 @@ def _lost_lines(model: str, lost: Sequence[LostCall], prompt: int) -> Iterator[R
     """Estimates for calls that were never recorded; ``prompt``: that of the recorded turn, or of the turn before."""
     for number, call in enumerate(lost, start=1):
         usage = lost_usage(call, prompt)
-        line_id, cost = f"turn-{call.turn}-lost-{number}", dollars(model, usage)
+        line_id, rates = f"turn-{call.turn}-lost-{number}", lost_rates(call, model, usage)
         yield {
-            **_line("model", call.at, line_id, cost, estimated=True),
+            **_asked("model", call.at, line_id, usage, rates, estimated=True),
             "turn": call.turn,
             "model": model or None,
-            "usage": _tokens(usage),
             "seconds": None,
             "first_seconds": None,
             "calls": 1,
@@ -281,20 +305,20 @@ def _side_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     """The calls for summaries, a digest and the conversation's title."""
     spent = evidence.chat.spent
     if spent.summaries and spent.summaries.tries:
-        yield {**_side("summary", spent.summaries), "missing": spent.summaries.missing}
+        side = spent.summaries
+        yield {**_side("summary", side, side_rates(side)), "missing": side.missing}
     elif not spent.summaries and evidence.chat.status == "done" and evidence.is_summarised:
         yield _unknown_summaries(evidence)
     if evidence.chat.fold:
-        yield _side("fold", evidence.chat.fold)
+        yield _side("fold", evidence.chat.fold, side_rates(evidence.chat.fold))
     if evidence.chat.titling:
-        yield _side("title", evidence.chat.titling)
+        yield _side("title", evidence.chat.titling, side_rates(evidence.chat.titling))
 
 
-def _side(kind: LineKind, side: SideCalls) -> ReceiptLine:
+def _side(kind: LineKind, side: SideCalls, rates: Rates) -> ReceiptLine:
     return {
-        **_line(kind, side.at, kind, dollars(side.model, side.usage, side.calls)),
+        **_asked(kind, side.at, kind, side.usage, rates),
         "model": side.model,
-        "usage": _tokens(side.usage),
         "seconds": side.seconds,
         "calls": side.calls,
         "tries": side.tries,
@@ -309,10 +333,10 @@ def unknown_summaries(turns: Sequence[RecordedTurn]) -> Usage:
 
 def _unknown_summaries(evidence: Evidence) -> ReceiptLine:
     chat, usage = evidence.chat, unknown_summaries(evidence.turns)
+    rates = rates_of(chat.model, usage.prompt_tokens, chat.ended_at)
     return {
-        **_line("summary", chat.ended_at, "summary", dollars(chat.model, usage), estimated=True),
+        **_asked("summary", chat.ended_at, "summary", usage, rates, estimated=True),
         "model": chat.model or None,
-        "usage": _tokens(usage),
         "seconds": None,
         "calls": 1,
         "tries": None,
@@ -361,9 +385,10 @@ def _asked_lines(records: Sequence[Record]) -> Iterator[ReceiptLine]:
     for record in records:
         for number, asked in enumerate(record.call.asked if record.call else (), start=1):
             yield {
-                **_side("embedding" if asked.kind == "embedding" else "tool_model", asked.side),
+                **_side(
+                    "embedding" if asked.kind == "embedding" else "tool_model", asked.side, asked_rates(asked)
+                ),
                 "id": f"{record.record_id}-asked-{number}",
-                "dollars": asked_dollars(asked),
                 "turn": record.turn,
                 "call": record.record_id,
             }

@@ -23,7 +23,8 @@ from dualtrack.events import Event, answer, credits_now, record_stored
 from dualtrack.ids import response_id, thought_id
 from dualtrack.memory.records import Record
 from dualtrack.memory.sources import sources_of
-from dualtrack.models.receipt_data import TurnCall
+from dualtrack.models.prices import rates_of
+from dualtrack.models.receipt_data import TurnCall, at_rates
 from dualtrack.models.stops import MOST_CUTS, SECOND_ANSWER, is_known
 from dualtrack.storage.chats import Chat, RecordedTurn, with_usage
 from dualtrack.storage.dynamo import ConditionFailed
@@ -245,6 +246,16 @@ def call_of(run: TurnAttempt, said: ModelAnswer, asked_at: str, seconds: float) 
     tries, first = before.tries + refused + calls, said.reply.first_seconds
     reason = said.reply.stop_reason
     unknown = "" if is_known(reason) else one_line(clean(reason))[:_REASON]
+    prompt = said.reply.usage.prompt_tokens // max(calls, 1)
     return TurnCall(
-        asked_at, round(seconds, 3), first, calls, tries, before.lost, model, before.waited, unknown
+        asked_at,
+        round(seconds, 3),
+        first,
+        calls,
+        tries,
+        at_rates(before.lost, model, prompt),
+        model,
+        before.waited,
+        unknown,
+        rates_of(model, prompt, asked_at),
     )

@@ -47,7 +47,7 @@ from dualtrack.memory.budget import fit, room_for
 from dualtrack.memory.sending import Sending
 from dualtrack.models.as_wanted import refused_by_client, request_as_wanted, with_call
 from dualtrack.models.busy import seconds_to_wait, still_to_wait
-from dualtrack.models.cost_cap import asked_dollars, cut_dollars, is_spent, lowest_cap
+from dualtrack.models.cost_cap import asked_dollars, cut_dollars, is_spent, lowest_cap, turn_rates
 from dualtrack.models.fit_answer import fitting
 from dualtrack.models.forced_output import forced_schema
 from dualtrack.models.prices import dollars
@@ -261,7 +261,7 @@ def _spent(
         return (cut,) if cut else ()
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=())
     recorded = (
-        dollars(turn.made.model or model, turn.usage)
+        turn_rates(turn.made, model, turn.usage).dollars(turn.usage)
         + cut_dollars(turn.made.model or model, turn.made.lost)
         + _inside(records, turn.number)
         for turn in turns

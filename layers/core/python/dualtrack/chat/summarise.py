@@ -25,6 +25,7 @@ from dualtrack.chat.summary_plan import SummaryPlan, plan_of, write_batch
 from dualtrack.clock import iso
 from dualtrack.errors import Gone, ModelRefused, ModelUnavailable, Superseded
 from dualtrack.memory.summaries import SummaryRequest, fitted, summary_call
+from dualtrack.models.prices import call_rates
 from dualtrack.models.protocol import ignore
 from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.receipt_data import SideCalls
@@ -128,7 +129,8 @@ def summarise(
         round(time.monotonic() - clock, 3),
         len(requests) - sum(map(bool, found.texts.values())),
     )
-    spent = SideCalls(at, found.model, seconds, found.calls, tries.count, found.usage, missing)
+    rates = call_rates(None, found.model, found.usage, found.calls, at) if found.calls else None
+    spent = SideCalls(at, found.model, seconds, found.calls, tries.count, found.usage, missing, rates)
     kept = chat.costs.digest + chat.costs.title if chat.costs and pinned else 0
     summaries = {record_id: fitted(text, settings.characters) for record_id, text in found.texts.items()}
     try:

@@ -16,8 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from dualtrack.clock import iso
 from dualtrack.codec import stored
-from dualtrack.models.prices import nanodollars
+from dualtrack.models.prices import Rates, call_rates
 from dualtrack.models.prompt_cache import CachedPrefix, cached_prompt
 from dualtrack.models.turn import Usage
 from dualtrack.models.windows import context_window
@@ -71,7 +72,8 @@ class MeasuredCall:
     before it that were never recorded. Estimates in cautious tokens: of the whole request, of its ``fixed`` part (tools
     and system) and of its ``past``; ``whole``: by how much the running query would be longer if nothing of it were cut
     and nothing recalled (negative: shorter). ``is_last``: it may use no tools, so the service caches its messages
-    apart; ``is_cached``: they end with a breakpoint; ``is_recall``: its reply only reads the past back.
+    apart; ``is_cached``: they end with a breakpoint; ``is_recall``: its reply only reads the past back; ``rates``: by
+    which the call is charged.
     """
 
     model: str
@@ -87,11 +89,16 @@ class MeasuredCall:
     is_cached: bool = True
     is_last: bool = False
     is_recall: bool = False
+    rates: Rates | None = None
 
     @property
     def prompt_tokens(self) -> int:
         """Of one of its requests, by the service's count."""
         return self.usage.prompt_tokens // max(self.calls, 1)
+
+    def nanodollars(self, usage: Usage, rates: Rates | None = None) -> int:
+        """What its requests cost on that day with this usage in all, if its ``rates`` are not given."""
+        return call_rates(rates, self.model, usage, self.calls, iso(self.at)).nanodollars(usage)
 
 
 @stored
@@ -106,7 +113,7 @@ class ChatMemory:
 
     def with_call(self, call: MeasuredCall) -> ChatMemory:
         """After a recorded turn."""
-        own = nanodollars(call.model, call.usage, call.calls) + call.lost
+        own = call.nanodollars(call.usage, call.rates) + call.lost
         full, sums = _full_call(self.sums, call)
         return replace(self, sums=sums)._with(CallCosts(own, own if full is None else full))
 
@@ -152,7 +159,7 @@ def _full_call(sums: MemorySums, call: MeasuredCall) -> tuple[int | None, Memory
         left = CachedPrefix(tokens, call.at)
         sums = replace(sums, cached_apart=left) if call.is_last else replace(sums, cached=left)
     after = replace(sums, beyond_window=sums.beyond_window or wanted > window)
-    return nanodollars(call.model, whole, call.calls) + call.lost, after
+    return call.nanodollars(whole) + call.lost, after
 
 
 def _full_prompt(sums: MemorySums, call: MeasuredCall, tokens: int, fixed: int) -> Usage:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.ids import parse_record_id
-from dualtrack.models.prices import CACHE_SECONDS, dollars, price_of
+from dualtrack.models.prices import CACHE_SECONDS, dollars, rates_of
 from dualtrack.models.thinking import thinks
 from dualtrack.models.turn import Usage
 from dualtrack.text import estimate_tokens, tokens_of
@@ -104,7 +104,7 @@ def is_cheaper_jointly(
     is_cached = last.usage.cache_read_tokens + last.usage.cache_write_tokens > 0
     if not is_cached or last.seconds_ago > WARM_SECONDS or not 0 < len(requests) <= MOST_AT_ONCE:
         return False
-    if price_of(summary_model).rates.input > price_of(last.model).rates.input:
+    if rates_of(summary_model).input > rates_of(last.model).input:
         return False
     return _joint(last, requests, characters) < _fresh(requests, summary_model, characters)
 

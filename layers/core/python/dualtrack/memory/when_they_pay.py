@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.memory.joint_summaries import MOST_AT_ONCE, cheapest
 from dualtrack.memory.summaries import summary_requests, track_of
-from dualtrack.models.prices import CACHE_READ, CACHE_WRITE, price_of
+from dualtrack.models.prices import rates_of
 from dualtrack.text import cautious_tokens
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dualtrack.memory.joint_summaries import LastCall
     from dualtrack.memory.records import CallSums, QueryTrack, Record
     from dualtrack.memory.summaries import SummaryRequest
+    from dualtrack.models.prices import Rates
 
 QUERIES_AHEAD: Final = 4
 """How many further queries a conversation is expected to have."""
@@ -80,10 +81,10 @@ def batch(
     spared = sum(query.tokens - query.summarised_tokens for query in oldest)
     written = sum(query.summarised_tokens for query in oldest) + later
     requests = [request for query in oldest for request in query.requests]
-    rate = price_of(summariser.last.model).rates.input / 1_000_000 * summariser.scale
+    rates, scale = rates_of(summariser.last.model), summariser.scale / 1_000_000
     asked = cheapest(summariser.last, requests, summariser.model, summariser.characters) if requests else 0.0
-    cost = asked + CACHE_WRITE * written * rate
-    saved = QUERIES_AHEAD * read_factor(pace) * spared * rate
+    cost = asked + rates.cache_write * written * scale
+    saved = QUERIES_AHEAD * read_price(pace, rates) * spared * scale
     return oldest if is_forced or (spared > 0 and saved >= cost) else ()
 
 
@@ -102,13 +103,13 @@ def _within(
     )
 
 
-def read_factor(pace: CallSums) -> float:
-    """What reading a token of the past costs in a query of this conversation, as a multiple of the price of input: its
-    first call as often cold as so far, its later ones from the cache."""
+def read_price(pace: CallSums, rates: Rates) -> float:
+    """What reading a million tokens of the past costs in a query of this conversation: its first call as often cold as
+    so far, its later ones from the cache."""
     further = pace.queries - 1
     cold = pace.cold / further if further > 0 else 0.0
     later = pace.calls / pace.queries - 1 if pace.queries else 0.0
-    return CACHE_READ * (1 - cold) + CACHE_WRITE * cold + CACHE_READ * later
+    return rates.cache_read * (1 - cold + later) + rates.cache_write * cold
 
 
 def newest_pace(tracks: Sequence[QueryTrack]) -> CallSums | None:

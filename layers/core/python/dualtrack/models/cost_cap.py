@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dualtrack.codec import stored
-from dualtrack.models.prices import dollars, embedding_dollars, nanodollars
+from dualtrack.models.prices import ANTHROPIC, VOYAGE, call_rates, dollars
 from dualtrack.models.turn import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.models.receipt_data import LostCall, SideCalls, ToolSideCalls
+    from dualtrack.models.prices import Rates
+    from dualtrack.models.receipt_data import LostCall, SideCalls, ToolSideCalls, TurnCall
 
 
 @stored(row=True)
@@ -58,20 +59,37 @@ def most_of_a_single_call(model: str, prompt_tokens: int, output_tokens: int) ->
 
 def cut_dollars(model: str, lost: Sequence[LostCall]) -> float:
     """Dollars of calls that were cut after their first byte: the prompt as the service reported it, and the text."""
-    return sum(dollars(model, call.usage) for call in lost if call.usage)
+    return sum(lost_rates(call, model, call.usage).dollars(call.usage) for call in lost if call.usage)
+
+
+def turn_rates(made: TurnCall, model: str, usage: Usage) -> Rates:
+    """The rates of a turn's call; ``model``: the chat's, if the call does not say its own."""
+    return call_rates(made.rates, made.model or model, usage, made.calls, made.at)
+
+
+def lost_rates(call: LostCall, model: str, usage: Usage) -> Rates:
+    """The rates of a lost call that cost this usage."""
+    return call_rates(call.rates, model, usage, 1, call.at)
+
+
+def side_rates(side: SideCalls, maker: str = ANTHROPIC) -> Rates:
+    """The rates of calls outside the turns."""
+    return call_rates(side.rates, side.model, side.usage, side.calls, side.at, maker)
 
 
 def side_nanodollars(side: SideCalls) -> int:
     """10⁻⁹ dollars of the calls for summaries, a digest or a title."""
-    return nanodollars(side.model, side.usage, side.calls)
+    return side_rates(side).nanodollars(side.usage)
+
+
+def asked_rates(asked: ToolSideCalls) -> Rates:
+    """The rates of a tool's own calls to a model, or for embeddings."""
+    return side_rates(asked.side, VOYAGE if asked.kind == "embedding" else ANTHROPIC)
 
 
 def asked_dollars(asked: ToolSideCalls) -> float:
-    """Dollars of a tool's own calls to a model."""
-    side = asked.side
-    if asked.kind == "embedding":
-        return embedding_dollars(side.model, side.usage.input_tokens)
-    return dollars(side.model, side.usage, side.calls)
+    """Dollars of a tool's own calls."""
+    return asked_rates(asked).dollars(asked.side.usage)
 
 
 def is_spent(cap: float, spent: Sequence[float], last_call: float) -> bool:

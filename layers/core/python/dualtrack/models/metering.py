@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 from dualtrack.clock import iso
+from dualtrack.models.prices import ANTHROPIC, VOYAGE, call_rates
 from dualtrack.models.receipt_data import SideCalls, ToolSideCalls
 from dualtrack.models.turn import Usage
 
@@ -74,12 +75,15 @@ def asking(kind: Literal["model", "embedding"], model: str) -> Iterator[MeteredR
 def _added(questions: list[MeteredRequest]) -> ToolSideCalls:
     first = questions[0]
     usages = [question.usage for question in questions if question.usage is not None]
+    at, usage = iso(min(question.at for question in questions)), sum(usages, Usage())
+    maker = VOYAGE if first.kind == "embedding" else ANTHROPIC
     side = SideCalls(
-        iso(min(question.at for question in questions)),
+        at,
         first.model,
         round(sum(question.seconds for question in questions), 3),
         len(usages),
         len(questions),
-        sum(usages, Usage()),
+        usage,
+        rates=call_rates(None, first.model, usage, len(usages), at, maker),
     )
     return ToolSideCalls(first.kind, side)

@@ -1,105 +1,163 @@
-"""What a model call costs in US dollars: the price table, as data. Pure.
+"""What a model call costs in US dollars, by dated data and the model's exact name.
 
-Per million tokens, list prices. Sources: the overview pages "Claude Haiku 5.5", "Claude Sonnet 5.5", "Claude Opus 5.5"
-and "Claude Fable 5.1" (2026-11), and the page "Pricing" of the Messages API's documentation for generation 4. The
-factors of the prompt cache are those of the page "Prompt caching", for entries that live five minutes.
+``model_prices.json`` has the list prices of a day, which `tests.drivers.model_prices` takes from the package
+`genai-prices`. A name is one that stands there, whole: never the beginning of one. Behind a name that ends in
+``-YYYYMMDD`` there, any day may stand. What no list has costs as much as its maker's dearest model, and is marked as a
+guess: a cap is rather reached too early.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.clock import day_of
+from dualtrack.codec import stored
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from dualtrack.models.turn import Usage
 
-CACHE_WRITE: Final = 1.25
-CACHE_READ: Final = 0.1
-"""Multiples of the price of input."""
+DATA_FILE: Final = Path(__file__).with_name("model_prices.json")
+
+ANTHROPIC: Final = "anthropic"
+VOYAGE: Final = "voyageai"
+"""Makers of models."""
 
 CACHE_SECONDS: Final = 300.0
 """How long a cached prefix is kept after its last use."""
 
+OFFLINE: Final = "dualtrack-offline"
+"""The name under which the offline model of the local stack answers. It is no language model and costs nothing."""
 
+_MILLION: Final = 1_000_000
+_DATED: Final = re.compile(r"-20\d{6}$")
+_ANY_DAY: Final = "-YYYYMMDD"
+
+
+@stored(row=True)
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Dollars per million tokens."""
+    """Dollars for a million tokens. ``cache_write`` for five minutes, ``cache_write_hour`` for an hour. Not
+    ``is_known``: a guess, for a model that the list does not have."""
 
     input: float
     output: float
+    cache_read: float
+    cache_write: float
+    cache_write_hour: float
+    is_known: bool = True
+
+    def dollars(self, usage: Usage) -> float:
+        """What these tokens cost."""
+        return self._millionths(usage) / _MILLION**2
+
+    def nanodollars(self, usage: Usage) -> int:
+        """The same in 10⁻⁹ dollars: integers, so that sums are exact."""
+        return round(self._millionths(usage) / 1_000)
+
+    def _millionths(self, usage: Usage) -> int:
+        """Of 10⁻⁶ dollars: a whole number, since no list has a price of a million tokens with more than six places."""
+        return (
+            round(self.input * _MILLION) * usage.input_tokens
+            + round(self.output * _MILLION) * usage.output_tokens
+            + round(self.cache_read * _MILLION) * usage.cache_read_tokens
+            + round(self.cache_write * _MILLION) * usage.cache_write_tokens
+        )
+
+
+_KINDS: Final = tuple(item.name for item in fields(Rates) if item.name != "is_known")
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """A model's prices; ``long``: for all tokens of a call whose prompt has more than ``long_above`` tokens."""
+    """A model's prices from the day ``since`` (ISO 8601; empty: always). ``long``: for all tokens of a call whose
+    prompt has more than so many tokens, the least first. ``web_searches``: dollars for a thousand."""
 
     rates: Rates
-    long: Rates | None = None
-    long_above: int = 0
+    since: str = ""
+    long: tuple[tuple[int, Rates], ...] = ()
+    web_searches: float | None = None
 
     def rates_for(self, prompt_tokens: int) -> Rates:
         """The rates of a call, by the size of its prompt including cached tokens."""
-        return self.long if self.long and prompt_tokens > self.long_above else self.rates
+        return next((rates for above, rates in reversed(self.long) if prompt_tokens > above), self.rates)
 
 
-PRICES: Final[Mapping[str, Price]] = MappingProxyType(
-    {
-        "claude-haiku-5-5": Price(Rates(0.10, 0.50), Rates(0.50, 2.50), 100_000),
-        "claude-sonnet-5-5": Price(Rates(2, 10)),
-        "claude-opus-5-5": Price(Rates(4, 20)),
-        "claude-fable-5-1": Price(Rates(10, 50)),
-        "claude-haiku-4-5": Price(Rates(1, 5)),
-        "claude-sonnet-4": Price(Rates(3, 15)),
-        "claude-opus-4-5": Price(Rates(5, 25)),
-        "claude-opus-4-6": Price(Rates(5, 25)),
-        "claude-opus-4": Price(Rates(15, 75)),
-    }
-)
-"""Prices by the beginning of the model's name; the longest match counts."""
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A model of the list: who makes it, whose ``service`` has it at these ``prices``, by which ``names``. The oldest
+    price comes first; ``batch``: of calls in a batch."""
 
-EMBEDDING_PRICES: Final[Mapping[str, float]] = MappingProxyType(
-    {
-        "voyage-3-large": 0.18,
-        "voyage-3.5-lite": 0.02,
-        "voyage-3.5": 0.06,
-        "voyage-3-lite": 0.02,
-        "voyage-3": 0.06,
-        "voyage-4-large": 0.12,
-        "voyage-4-lite": 0.02,
-        "voyage-4": 0.06,
-        "voyage-code-3": 0.18,
-        "voyage-context-3": 0.18,
-        "voyage-finance-2": 0.12,
-        "voyage-law-2": 0.12,
-    }
-)
-"""Dollars per million tokens of Voyage's models by name (docs.voyageai.com/docs/pricing, 2026-11). An account's free
-tokens are not considered."""
+    id: str
+    maker: str
+    service: str
+    names: tuple[str, ...]
+    prices: tuple[Price, ...]
+    batch: tuple[Price, ...] = ()
 
-DEFAULT: Final = Price(Rates(3, 15))
-"""For an unknown model: the middle line. Comparisons within a call are still right, because on every line output costs
-five times as much as input, and the cache the same share of it."""
+    def price_on(self, day: str) -> Price:
+        """The price of a day (ISO 8601)."""
+        return _on(self.prices, day)
 
-OFFLINE: Final = "dualtrack-offline"
-"""The name under which the offline model of the local stack answers. It is no language model and costs nothing."""
-
-_NAME: Final = re.compile(r"claude-.*", re.DOTALL)
+    def price_today(self) -> Price:
+        """The price of this day."""
+        return self.price_on(day_of(time.time()))
 
 
-def price_of(model: str) -> Price:
-    """The price by the model's name, also ``anthropic.claude-…`` of Bedrock; `DEFAULT` for an unknown model."""
-    match = _NAME.search(model)
-    fitting = [name for name in PRICES if match and match[0].startswith(name)]
-    return PRICES[max(fitting, key=len)] if fitting else DEFAULT
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    """The data: where and when it was taken, and the models by their names."""
+
+    source: str
+    taken_on: str
+    models: tuple[Listed, ...]
+    by_name: Mapping[str, Listed]
+
+    def find(self, model: str) -> Listed | None:
+        """The model of exactly this name; None if the list does not have it."""
+        return self.by_name.get(model) or self.by_name.get(_DATED.sub(_ANY_DAY, model))
+
+
+@cache
+def price_list() -> PriceList:
+    """The list of this release."""
+    data = json.loads(DATA_FILE.read_bytes())
+    models = tuple(
+        Listed(
+            entry["id"],
+            entry["maker"],
+            entry["service"],
+            tuple(entry["names"]),
+            _prices(entry["prices"]),
+            _prices(entry.get("batch", ())),
+        )
+        for entry in data["models"]
+    )
+    by_name = {name: model for model in models for name in model.names}
+    return PriceList(data["source"], data["taken_on"], models, MappingProxyType(by_name))
+
+
+def rates_of(model: str, prompt_tokens: int = 0, at: str = "", maker: str = ANTHROPIC) -> Rates:
+    """The rates of a call with a prompt of so many tokens, cached or not, ``at`` a moment (ISO 8601; now if empty).
+
+    For a model that is not known the dearest of the ``maker``.
+    """
+    day = at[:10] or day_of(time.time())
+    listed = price_list().find(model)
+    return listed.price_on(day).rates_for(prompt_tokens) if listed else _dearest(maker, day)
 
 
 def is_known(model: str) -> bool:
-    """Whether the table has the model; if not, `price_of` is a guess."""
-    return price_of(model) is not DEFAULT
+    """Whether the list has the model; if not, its rates are a guess."""
+    return price_list().find(model) is not None
 
 
 def is_fictional(served: str) -> bool:
@@ -108,18 +166,45 @@ def is_fictional(served: str) -> bool:
     return served == OFFLINE
 
 
-def embedding_dollars(model: str, tokens: int) -> float:
-    """The cost of embeddings; for an unknown model, at the highest price in the table."""
-    return EMBEDDING_PRICES.get(model, max(EMBEDDING_PRICES.values())) * tokens / 1_000_000
+def call_rates(
+    kept: Rates | None, model: str, usage: Usage, calls: int = 1, at: str = "", maker: str = ANTHROPIC
+) -> Rates:
+    """The rates that were ``kept`` with calls, else those of their day; several that were counted together are assumed
+    to be of equal size."""
+    return kept or rates_of(model, usage.prompt_tokens // max(calls, 1), at, maker)
 
 
 def dollars(model: str, usage: Usage, calls: int = 1) -> float:
-    """The cost of a call by its reported tokens; several calls counted together are assumed to be of equal size."""
-    rates = price_of(model).rates_for(usage.prompt_tokens // max(calls, 1))
-    read = usage.input_tokens + CACHE_WRITE * usage.cache_write_tokens + CACHE_READ * usage.cache_read_tokens
-    return (read * rates.input + usage.output_tokens * rates.output) / 1_000_000
+    """What such calls cost today."""
+    return call_rates(None, model, usage, calls).dollars(usage)
 
 
-def nanodollars(model: str, usage: Usage, calls: int = 1) -> int:
-    """The same in 10⁻⁹ dollars: integers, so that sums are exact."""
-    return round(dollars(model, usage, calls) * 1e9)
+def _prices(entries: Sequence[Mapping[str, Any]]) -> tuple[Price, ...]:
+    return tuple(
+        Price(
+            _rates(entry),
+            entry.get("since", ""),
+            tuple((step["above"], _rates(step)) for step in entry.get("long", ())),
+            entry.get("web_searches"),
+        )
+        for entry in entries
+    )
+
+
+def _rates(entry: Mapping[str, Any]) -> Rates:
+    return Rates(**{kind: entry[kind] for kind in _KINDS})
+
+
+def _on(prices: Sequence[Price], day: str) -> Price:
+    """The newest price that holds on a day; before the first one, that."""
+    return next((price for price in reversed(prices) if price.since <= day), prices[0])
+
+
+@cache
+def _dearest(maker: str, day: str) -> Rates:
+    """The highest rate of each kind that any model of a maker has on a day, also of long prompts. What reads a cache at
+    the full price has none, and says nothing of what a cache costs."""
+    prices = [listed.price_on(day) for listed in price_list().models if listed.maker == maker]
+    all_rates = [rates for price in prices for rates in (price.rates, *(rates for _, rates in price.long))]
+    all_rates = [rates for rates in all_rates if rates.cache_read < rates.input] or all_rates
+    return Rates(*(max(getattr(rates, kind) for rates in all_rates) for kind in _KINDS), is_known=False)

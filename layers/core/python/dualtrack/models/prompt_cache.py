@@ -1,7 +1,7 @@
 """What a call's prompt costs with the service's prompt cache, by the moments of the calls (DESIGN 2.7). Pure.
 
 Source: the Messages API's page "Prompt caching": an entry lives five minutes from its last use, a prefix that is still
-there is read at a tenth of the price, and what is new is written at five quarters of it.
+there is read at the model's price of reads, and what is new is written at that of writes.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from dualtrack.codec import stored
+from dualtrack.models.prices import Rates, rates_of
 from dualtrack.models.turn import Usage
 from dualtrack.text import tokens_of
 from dualtrack.vocabulary import DecidedBy
@@ -38,13 +39,14 @@ class LostCall:
     """A call that was begun ``at`` (ISO 8601) and never recorded: its step died, was overtaken, or the chat ended.
 
     ``written``: the characters of text that it had streamed; ``usage``: what it cost if its first byte came: the prompt
-    as the service reported it, and the text.
+    as the service reported it, and the text; ``rates``: by which it is charged, None if they were not kept.
     """
 
     turn: int
     at: str
     written: int
     usage: Usage | None = None
+    rates: Rates | None = None
 
 
 @stored(row=True)
@@ -102,6 +104,15 @@ def lost_usage(call: LostCall, prompt: int) -> Usage:
     return call.usage or Usage(prompt, tokens_of(call.written))
 
 
+def at_rates(lost: Sequence[LostCall], model: str, prompt: int) -> tuple[LostCall, ...]:
+    """The same with their rates, by which they stay charged; ``prompt`` as in `lost_usage`."""
+    tokens = [lost_usage(call, prompt).prompt_tokens for call in lost]
+    return tuple(
+        replace(call, rates=call.rates or rates_of(model, many, call.at))
+        for call, many in zip(lost, tokens, strict=True)
+    )
+
+
 def prompt_beside(lost: Sequence[LostCall], recorded: int) -> int:
     """The tokens of the prompt of calls that were lost before their first byte, where no later one of the turn is
     recorded: as another try of the turn has reported it, else those of the turn before (``recorded``)."""
@@ -135,7 +146,7 @@ class EarlierTries:
 class TurnCall:
     """Data of a recorded turn's call; times in seconds. ``tries``: all requests to the model's service, including
     refused, ``lost`` and interrupted ones; ``calls``: how many of them are in the turn's usage; ``unknown_stop``: the
-    service's reason for the end of the answer, if nothing here knows it."""
+    service's reason for the end of the answer, if nothing here knows it; ``rates`` as in `LostCall`."""
 
     at: str
     seconds: float
@@ -146,13 +157,14 @@ class TurnCall:
     model: str = ""
     waited: ModelWait | None = None
     unknown_stop: str = ""
+    rates: Rates | None = None
 
 
 @stored(row=True)
 @dataclass(frozen=True, slots=True)
 class SideCalls:
     """Calls outside the turns: ``calls`` answers after ``tries`` requests, and their total usage. ``missing``:
-    summaries that were asked for and not made."""
+    summaries that were asked for and not made; ``rates`` as in `LostCall`."""
 
     at: str
     model: str
@@ -161,6 +173,7 @@ class SideCalls:
     tries: int
     usage: Usage = field(default_factory=Usage)
     missing: int = 0
+    rates: Rates | None = None
 
 
 @stored(row=True)
