@@ -360,23 +360,29 @@ def test_a_large_file_is_uploaded_before_its_message(reader: Reader, script: Scr
 
 
 def test_an_upload_shows_how_far_it_is_and_can_be_stopped(reader: Reader, script: Script) -> None:
-    """What was written is kept, with its file, which is announced anew."""
+    """Also while the answer before it is summed up. What was written is kept, with its file."""
     text = b"The harbour lies in the north.\n" * 200_000
+    script.says("There are many ships. " * 100)
+    reader.send(script.question())
+    reader.page.locator(".exchange .answer").get_by_text("There are many ships.").wait_for()
+    reader.page.get_by_role("button", name="Send", exact=True).wait_for()
     reader.page.locator("#picker").set_input_files(
         [{"name": "weather.txt", "mimeType": "text/plain", "buffer": text}]
     )
     reader.page.route("**/.uploads/**", lambda _: None)  # held
     reader.send(script.question())
     reader.page.get_by_text("Uploading: 0 %").wait_for()
+    reader.exchange("done", 0)
     reader.page.get_by_role("button", name="Stop").click()
     reader.page.get_by_role("alert").filter(has_text="It was stopped before it was sent.").wait_for()
     reader.page.locator("#files").get_by_text("weather.txt").wait_for()
     assert reader.field.input_value() == script.question()
-    assert not script.requests()
+    assert len(script.requests()) == 1
     reader.page.unroute("**/.uploads/**")
     script.says("In the north.")
     reader.page.locator("#send").click()
-    assert "weather.txt" in reader.exchange("done").locator(".question").inner_text()
+    done = reader.exchange("done")
+    assert "weather.txt" in done.locator(".question").inner_text()
     assert "The harbour lies in the north." in repr(script.requests()[-1]["messages"])
 
 

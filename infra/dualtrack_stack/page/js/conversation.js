@@ -235,7 +235,7 @@ export class Conversation {
     view.element.remove();
     this.#views = this.#views.filter((other) => other !== view);
     this.#markLast();
-    this.#setRunning(null);
+    this.#runsNoMore(view);
     this.#listener.onEmpty(this.#views.length === 0 && !this.conversationId);
   }
 
@@ -258,7 +258,7 @@ export class Conversation {
     if (view.exchange.status !== "paused") return false;
     const { status } = await this.#api.chat(chatId, signal);
     if (status === "paused") {
-      this.#setRunning(null);
+      this.#runsNoMore(view);
       this.#listener.onPaused();
       return false;
     }
@@ -275,7 +275,7 @@ export class Conversation {
     } catch {
       view.update({ ...view.exchange, status: "failed", error: { message: problem.message } });
     }
-    this.#setRunning(null);
+    this.#runsNoMore(view);
   }
 
   #accept(view, event) {
@@ -283,7 +283,7 @@ export class Conversation {
     view.update(next);
     if (event.event === "credits") this.#listener.onCredits(event.data.available);
     if (event.event === "answer") this.#listener.onAnswered(next);
-    if (!isOpen(next)) this.#setRunning(null);
+    if (!isOpen(next)) this.#runsNoMore(view);
     if (event.event === "done" || event.event === "error") this.#listener.onEnded(next);
   }
 
@@ -325,10 +325,15 @@ export class Conversation {
     try {
       const chat = await this.#api.cancelChat(chatId);
       if (isOpen(view.exchange)) view.update(withChat(view.exchange, chat));
-      this.#setRunning(null);
+      this.#runsNoMore(view);
     } catch (problem) {
       this.#listener.onRefused(problem, null);
     }
+  }
+
+  /** The next question may be on its way already: `done` comes behind the summaries. */
+  #runsNoMore(view) {
+    if (this.#running?.view === view) this.#setRunning(null);
   }
 
   #setRunning(running) {

@@ -135,7 +135,8 @@ function notes(receipt) {
     missing > 0 && `Summaries that the model left out: ${count(missing)}. Extracts stand for them.`,
     receipt.tools_changed &&
       "Its client brought other tools than before: the model's cache of the conversation was not read.",
-    known === false && "A model here has no known price: it is counted as its maker's dearest, which is a guess.",
+    known === false &&
+      "A model here has no known price: it is counted as its maker's dearest, which is a guess.",
     forOperator && `For the operator: ${forOperator}`,
     ...differences.map((difference) => `Does not add up: ${difference}`),
   ].filter(Boolean);
