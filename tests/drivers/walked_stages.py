@@ -8,24 +8,21 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack_stack.local.synth import IN_PLACE, cache, content_key, context
-from dualtrack_stack.node import node
+from dualtrack_stack.local.synth import content_key
 
 from tests.drivers.other_settings import another, in_a_file
+from tests.drivers.synthesised import empty_app, kept
 from tests.drivers.templates import WITH_MCP
 from tests.infra.cloudformation import stacks_of
 from tests.infra.rules.registry import ALL_SET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from dualtrack_stack.project.model import Project
     from dualtrack_stack.settings import Configuration
@@ -127,24 +124,12 @@ class Variant:
         """The folder of the assembly."""
         inputs = json.dumps([self.stage, dict(self.settings), dict(self.changes), repr(self.project)])
         digest = hashlib.sha256(inputs.encode()).hexdigest()[:16]
-        folder = cache() / f"walked-{_sources_key(self.stage)}-{digest}"
-        if not folder.is_dir():
-            cache().mkdir(parents=True, exist_ok=True)
-            work = Path(tempfile.mkdtemp(prefix=".synth-", dir=cache()))
-            self._synthesise(work)
-            try:
-                work.rename(folder)
-            except OSError:  # another run was faster
-                shutil.rmtree(work)
-        return folder
+        return kept(f"walked-{_sources_key(self.stage)}-{digest}", self._synthesise)
 
     def _synthesise(self, folder: Path) -> None:
-        os.environ.setdefault("JSII_NODE", node())  # before the CDK is loaded
-
-        import aws_cdk as cdk
         from dualtrack_stack.app import build_deployed
 
-        app = cdk.App(outdir=str(folder), context={**context(self.stage), **IN_PLACE})
+        app = empty_app(folder, self.stage)
         build_deployed(app, self.read(), self.project)
         app.synth()
 
