@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import botocore.session
+import botocore.useragent
 import hypothesis
 import pytest
 from httpx2._transports import default as transports
@@ -36,6 +37,10 @@ hypothesis.settings.load_profile("dualtrack")
 
 # moto forgets the default session with every mock, and every session would parse megabytes of service descriptions.
 botocore.session.create_loader = functools.cache(botocore.session.create_loader)
+# Every request would read its twenty words about this machine letter by letter.
+botocore.useragent.sanitize_user_agent_string_component = functools.cache(
+    botocore.useragent.sanitize_user_agent_string_component
+)
 # Every client of Claude would parse the system's certificates.
 transports.create_ssl_context = functools.cache(transports.create_ssl_context)  # type: ignore[attr-defined]
 

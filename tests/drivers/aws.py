@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
+from dualtrack_stack.local.read_once import read_once
 from dualtrack_stack.local.testing.aws import finished
 from ministack.services import dynamodb
 from moto import mock_aws
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _moto = botocore_stubber.process_request
 _one_at_a_time = threading.RLock()
+read_once(dynamodb)
 
 
 @contextlib.contextmanager

@@ -23,12 +23,13 @@ from urllib.parse import parse_qs, quote
 
 from dualtrack_stack.local.account_state import whole
 from dualtrack_stack.local.guard import LOOPBACK, Guard, foreign, headers_of, refuse
+from dualtrack_stack.local.read_once import read_once
 from dualtrack_stack.local.workers import bound
 from ministack import app as ministack
 from ministack.core import lambda_runtime, persistence, sigv4
 from ministack.core.iam_evaluator import ResolvedCredential, is_root_access_key, resolve_credential
 from ministack.core.router import extract_access_key_id
-from ministack.services import stepfunctions, sts
+from ministack.services import dynamodb, stepfunctions, sts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -232,6 +233,7 @@ def main() -> None:
     lambda_runtime.execution_credentials = issued  # type: ignore[bad-assignment] # no keyword is used
     stepfunctions._execute_task = timed(stepfunctions._execute_task)  # type: ignore[bad-assignment] # no keyword is used
     bound(lambda_runtime)
+    read_once(dynamodb)
     saved = whole(ministack.save_all, _state_in, Path(os.environ["STATE_DIR"]).parent)
     ministack.save_all = saved  # type: ignore[bad-assignment] # no keyword is used
     ministack.app = guarded(ministack.app, origins)

@@ -22,6 +22,7 @@ from botocore.config import Config
 from dualtrack.settings import settings_from
 from dualtrack.storage.stores import build_stores
 from dualtrack_stack.local.aws import REGION, emulated_session
+from dualtrack_stack.local.read_once import read_once
 from dualtrack_stack.local.synth import SHIPPED
 from ministack.core.responses import request_scope
 
@@ -124,10 +125,13 @@ def _service(name: str) -> Any:
     try:
         if name == "s3":
             import_module("ministack.app")  # it would be imported with the first request
-        return import_module(f"ministack.services.{name}")
+        service = import_module(f"ministack.services.{name}")
     finally:
         root.setLevel(level)
         root.handlers[:] = handlers
+    if name == "dynamodb":
+        read_once(service)
+    return service
 
 
 class _Emulated:
