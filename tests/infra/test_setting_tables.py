@@ -32,6 +32,7 @@ READERS: Final = {
     "infra/dualtrack_stack/costs.py": "JSII_NODE",
     "infra/dualtrack_stack/stacks/chat.py": "the region that the CDK found",
     "infra/dualtrack_stack/cli/check_command.py": "settings of the local stage",
+    "infra/dualtrack_stack/cli/price_command.py": "settings of a stage",
     "infra/dualtrack_stack/cli/asking.py": "VISUAL, EDITOR",
     "infra/dualtrack_stack/cli/command.py": "NO_COLOR",
     "infra/dualtrack_stack/project/read.py": "settings of a stage",

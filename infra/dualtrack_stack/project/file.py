@@ -2,7 +2,8 @@
 
 ``[settings]`` has settings of `dualtrack.settings` for every stage, ``[stage.NAME]`` fields of
 `dualtrack_stack.stages.StageSettings` and ``[stage.NAME.settings]`` settings for one; ``[tools]`` the function of the
-project's tools (`OwnFunction`), with ``[stage.NAME.tools]`` over it; ``[prices]`` price classes.
+project's tools (`OwnFunction`), with ``[stage.NAME.tools]`` over it; ``[prices]`` price classes; ``[models]`` prices of
+models by contract, with ``[stage.NAME.models]`` over them, which become a setting.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from dualtrack.credits.plans import PRICE_CLASSES
+from dualtrack.models.contract_prices import wrong_name, wrong_price
 from dualtrack.settings import declared, text_of
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -77,8 +79,24 @@ def _price_class(name: str) -> str:
     return name
 
 
+def _model_name(name: str) -> str:
+    if problem := wrong_name(name):
+        raise ValueError(problem)
+    return name
+
+
+def _model_price(entry: dict[str, Any]) -> dict[str, Any]:
+    if problem := wrong_price(entry):
+        raise ValueError(problem)
+    return entry
+
+
 SettingValues = dict[Annotated[str, AfterValidator(_setting)], str | bool | int | float | list[Any]]
 Prices = dict[Annotated[str, AfterValidator(_price_class)], Annotated[int, Field(ge=0, le=_MOST_CREDITS)]]
+ModelPrices = dict[
+    Annotated[str, AfterValidator(_model_name)], Annotated[dict[str, Any], AfterValidator(_model_price)]
+]
+_MODEL_PRICES: Final = "DUALTRACK_MODEL_PRICES"
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
 
 
@@ -89,6 +107,7 @@ class StageTable(BaseModel):
 
     settings: SettingValues = {}
     tools: ToolsTable = ToolsTable()
+    models: ModelPrices = {}
 
 
 class StageTables(BaseModel):
@@ -110,6 +129,7 @@ class FileTable(BaseModel):
     stage: StageTables = StageTables()
     tools: ToolsTable = ToolsTable()
     prices: Annotated[Prices, Field(max_length=_MOST_CLASSES)] = {}
+    models: ModelPrices = {}
 
 
 _FIELDS: Final = tuple(item.name for item in fields(StageSettings) if item.name != "name")
@@ -181,6 +201,10 @@ def _stage(name: str, file: FileTable, lines: Mapping[tuple[str | int, ...], int
         for setting, value in given.items():
             settings[setting] = json.dumps(value) if isinstance(value, list) else text_of(value)
             sources[setting] = f"{FILE}:{line_of(lines, (*place, setting))}"
+    if models := {**file.models, **table.models}:
+        where = ("stage", name, "models") if table.models else ("models",)
+        settings[_MODEL_PRICES] = json.dumps(models, separators=(",", ":"))
+        sources[_MODEL_PRICES] = f"{FILE}:{line_of(lines, where)}"
     return StageFile(
         stage,
         MappingProxyType(changed),
@@ -230,7 +254,7 @@ def _unknown(path: tuple[str | int, ...]) -> str:
         return unknown(f"tools.{name}", ToolsTable.model_fields)
     if "allow" in table:
         return unknown(f"tools.allow.{name}", PermissionTable.model_fields)
-    return unknown(f"stage.{name}", (*_FIELDS, "settings", "tools"))
+    return unknown(f"stage.{name}", (*_FIELDS, "settings", "tools", "models"))
 
 
 def _told(

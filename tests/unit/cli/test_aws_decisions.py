@@ -10,6 +10,7 @@ import pytest
 from botocore.stub import Stubber
 from dualtrack.clock import epoch_of
 from dualtrack.models.prices import price_list
+from dualtrack.settings import Settings
 from dualtrack_stack.cli.aws import decide, doctor
 from dualtrack_stack.cli.aws.account import AwsAccount
 from dualtrack_stack.cli.aws.checks import CHECKS, ChatTimes, CheckResult, Probe, run_checks
@@ -294,14 +295,18 @@ def test_a_healthy_stage_has_no_remedies() -> None:
 
 def test_prices_that_are_old_or_not_known_are_a_note() -> None:
     taken = epoch_of(price_list().taken_on + "T00:00:00Z")
-    fresh = doctor.of_prices("claude-haiku-5-5", "anthropic", taken + 90 * 86_400)
-    old = doctor.of_prices("claude-haiku-5-5", "anthropic", taken + 91 * 86_400)
+    fresh = doctor.of_prices(Settings(), taken + 90 * 86_400)
+    old = doctor.of_prices(Settings(), taken + 91 * 86_400)
     assert (fresh.state, fresh.mend) == ("ok", "")
     assert (old.state, "91 days old" in old.seen) == ("note", True)
     assert "tests.drivers.model_prices" in old.mend
-    assert doctor.of_prices("claude-haiku-4-5-20251001", "bedrock", taken).state == "ok"
+    dated = Settings(dualtrack_model="claude-haiku-4-5-20251001", dualtrack_provider="bedrock")
+    assert doctor.of_prices(dated, taken).state == "ok"
     for provider, name in (("anthropic", "claude-nobody-9"), ("bedrock", "anthropic.claude-nobody-9")):
-        unknown = doctor.of_prices("claude-nobody-9", provider, taken)
+        own = Settings(dualtrack_model="claude-nobody-9", dualtrack_provider=provider)
+        unknown = doctor.of_prices(own, taken)
+        agreed = '{"claude-nobody-9":{"input":1,"output":5,"cache_read":0.1,"cache_write":1.25}}'
+        assert doctor.of_prices(replace(own, dualtrack_model_prices=agreed), taken).state == "ok"
         assert (unknown.state, f"of {name}:" in unknown.seen) == ("note", True)
 
 

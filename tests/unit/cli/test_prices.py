@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from click.testing import CliRunner
 from dualtrack.models.prices import price_list
 from dualtrack_stack.cli.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -41,6 +47,28 @@ def test_a_model_without_a_known_price_is_said_to_be_a_guess() -> None:
     assert code == 1
     assert "claude-opus-4-80 has no known price" in out
     assert ["a", "guess", "15", "75", "1.5", "18.75", "30"] in [line.split() for line in out.splitlines()]
+
+
+def test_prices_by_contract_stand_first_and_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a stage over those of every stage; a wrong one is told with its file and line."""
+    file = tmp_path / "dualtrack.toml"
+    file.write_text(
+        "[models.claude-opus-5-5]\ninput = 3.6\noutput = 18\ncache_read = 0.18\ncache_write = 4.5\n"
+        "[stage.prod.models.claude-opus-5-5]\n"
+        'input = 3\noutput = 15\ncache_read = 0.15\ncache_write = 3.75\nsince = "2099-01-01"\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    _, out = run()
+    assert out.splitlines()[1].split()[:3] == ["claude-opus-5-5", "3.6", "18"]
+    _, out = run("claude-opus-5-5-20261101", "--stage", "prod")
+    rows = {line[:34].strip(): line[34:].split() for line in out.splitlines()}
+    assert rows["any call"][0] == "4"
+    assert rows["since 2099-01-01"][0] == "3"
+    file.write_text('\n[models."claude-opus-5-5"]\ninput = 3.6\n')
+    code, out = run()
+    assert code == 2
+    assert "dualtrack.toml:2: models.claude-opus-5-5: output is missing, in dollars" in out
+    assert run("--stage", "moon")[0] == 2
 
 
 def test_json_has_the_same() -> None:

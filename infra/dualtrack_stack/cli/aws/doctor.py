@@ -14,7 +14,7 @@ import httpx
 from dualtrack.chat_times import LONGEST
 from dualtrack.clock import epoch_of
 from dualtrack.ids import chat_of_execution
-from dualtrack.models.prices import price_list
+from dualtrack.models.prices import at_contract, price_list
 from dualtrack.models.providers import BEDROCK, bedrock_model
 from dualtrack.settings import DEFAULTS
 
@@ -31,6 +31,8 @@ from dualtrack_stack.project.function import how_to_put, secret_parameter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from dualtrack.settings import Settings
 
     from dualtrack_stack.cli.aws.facts import PoolUser, Stack
     from dualtrack_stack.cli.aws.rolled_back import OldVersions
@@ -149,11 +151,12 @@ def of_model(status: int, model: str, stage: str) -> Finding:
     return Finding("Model", "unknown", f"the service answers {status}")
 
 
-def of_prices(model: str, provider: str, now: float) -> Finding:
+def of_prices(settings: Settings, now: float) -> Finding:
     """The price list of this release: how old it is, and whether it has the model."""
-    known, name = price_list(), bedrock_model(model) if provider == BEDROCK else model
+    known, model, provider = price_list(), settings.dualtrack_model, settings.dualtrack_provider
     days = int((now - epoch_of(known.taken_on + "T00:00:00Z")) // 86_400)
-    if known.find(name) is None:
+    if at_contract(model, settings.dualtrack_model_prices, provider) is None:
+        name = bedrock_model(model) if provider == BEDROCK else model
         seen = f"none is known of {name}: caps and receipts count its maker's dearest model"
         return Finding(
             "Prices", "note", seen, "uv run dualtrack prices has the names; another release may have it"
@@ -340,8 +343,7 @@ class Doctor:
         return [of_settings(dropped(recorded or {}, self._settings, kept), self._stage)]
 
     def _prices(self) -> list[Finding]:
-        settings = decide.chosen(self._deployed())
-        return [of_prices(settings.dualtrack_model, settings.dualtrack_provider, self._now)]
+        return [of_prices(decide.chosen(self._deployed()), self._now)]
 
     def _model(self) -> list[Finding]:
         settings = self._deployed()

@@ -108,6 +108,9 @@ def key(variable: str, about: str, **declared: Any) -> str:
 MODEL: Final = ("turn", "search", "summarise")
 """The functions that ask the model."""
 
+PRICED: Final = (*MODEL, "api", "schedule", "stream", "abort", "sweep")
+"""The functions that count what its calls cost."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -134,7 +137,7 @@ class Settings:
     dualtrack_provider: str = setting(
         "anthropic",
         "`bedrock`: Claude on [Amazon Bedrock](aws/bedrock.md), with IAM and no key",
-        used_by=(*MODEL, "abort"),
+        used_by=PRICED,
         check="dualtrack.models.providers:PROVIDERS",
     )
     dualtrack_provider_before: str = setting(
@@ -195,6 +198,15 @@ class Settings:
         used_by=("turn", "api", "schedule", "stream"),
         least=0,
         most=1_000,
+    )
+
+    dualtrack_model_prices: str = setting(
+        "",
+        "prices by contract, as JSON: what [`[models]`](project.md#prices-of-models) of the file says",
+        used_by=PRICED,
+        unset="the list's",
+        check="dualtrack.models.contract_prices:checked_prices",
+        example='{"claude-opus-5-5":{"input":3.6,"output":18,"cache_read":0.18,"cache_write":4.5}}',
     )
 
     # Search
@@ -624,6 +636,12 @@ def settings_from(environ: Mapping[str, str] = os.environ) -> Settings:
             except (ValueError, KeyError):
                 raise ValueError(f"{name}: {text}") from None
     return Settings(**values)
+
+
+def what_prices_depend_on() -> tuple[str, str]:
+    """The prices by contract and the provider, as this process has them."""
+    environ = os.environ
+    return environ.get("DUALTRACK_MODEL_PRICES", ""), environ.get("DUALTRACK_PROVIDER", "")
 
 
 def text_of(value: SettingValue) -> str:

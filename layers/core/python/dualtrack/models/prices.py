@@ -12,13 +12,16 @@ import json
 import re
 import time
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.clock import day_of
 from dualtrack.codec import stored
+from dualtrack.models.contract_prices import prices_of
+from dualtrack.models.providers import BEDROCK, bedrock_model
+from dualtrack.settings import what_prices_depend_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,6 +33,9 @@ DATA_FILE: Final = Path(__file__).with_name("model_prices.json")
 ANTHROPIC: Final = "anthropic"
 VOYAGE: Final = "voyageai"
 """Makers of models."""
+
+CONTRACT: Final = "contract"
+"""The service of a price by contract."""
 
 CACHE_SECONDS: Final = 300.0
 """How long a cached prefix is kept after its last use."""
@@ -145,19 +151,40 @@ def price_list() -> PriceList:
     return PriceList(data["source"], data["taken_on"], models, MappingProxyType(by_name))
 
 
+def find(model: str, maker: str = ANTHROPIC) -> Listed | None:
+    """The model of this name at the prices of this deployment; None if none is known."""
+    contracts, provider = what_prices_depend_on()
+    return at_contract(model, contracts, provider if maker == ANTHROPIC else "")
+
+
+@lru_cache(maxsize=256)
+def at_contract(model: str, contracts: str, provider: str) -> Listed | None:
+    """The model at the prices by contract (the setting's text), else at those of the list: on Bedrock Bedrock's. A
+    contract that holds from a day on leaves the list's price before it."""
+    served = bedrock_model if provider == BEDROCK else str
+    listed, agreed = price_list().find(served(model)), prices_of(contracts)
+    named = (entry for name, entry in agreed.items() if listed and price_list().find(served(name)) is listed)
+    entry = agreed.get(model) or agreed.get(served(model)) or next(named, None)
+    if entry is None:
+        return listed
+    (price,) = _prices([entry])
+    before = tuple(old for old in listed.prices if old.since < price.since) if listed else ()
+    maker = listed.maker if listed else ANTHROPIC
+    return Listed(listed.id if listed else model, maker, CONTRACT, (model,), (*before, price))
+
+
 def rates_of(model: str, prompt_tokens: int = 0, at: str = "", maker: str = ANTHROPIC) -> Rates:
     """The rates of a call with a prompt of so many tokens, cached or not, ``at`` a moment (ISO 8601; now if empty).
 
     For a model that is not known the dearest of the ``maker``.
     """
-    day = at[:10] or day_of(time.time())
-    listed = price_list().find(model)
+    day, listed = at[:10] or day_of(time.time()), find(model, maker)
     return listed.price_on(day).rates_for(prompt_tokens) if listed else _dearest(maker, day)
 
 
 def is_known(model: str) -> bool:
-    """Whether the list has the model; if not, its rates are a guess."""
-    return price_list().find(model) is not None
+    """Whether a list has the model; if not, its rates are a guess."""
+    return find(model) is not None
 
 
 def is_fictional(served: str) -> bool:
