@@ -35,6 +35,7 @@ EMPTY = """() => {
     list.id = list.className = "exchanges";
     main.append(title, list);
     document.body.replaceChildren(document.querySelector("#status"), main);
+    delete window.view;
 }"""
 
 
@@ -58,7 +59,11 @@ class Sheet:
     def open(self, url: str) -> None:
         self.page.goto(url)
         self.page.wait_for_function("() => document.querySelector('#sign-in-name').value")
+        self.empty()
+
+    def empty(self) -> None:
         self.page.evaluate(EMPTY)
+        self.errors.clear()
 
     def draw(self, text: str, *, whole: bool = True, question: str = "?") -> Locator:
         """Draw a whole or a partial answer; the element of its text."""

@@ -72,6 +72,17 @@ def open_sheet(browser: Browser, root: Root) -> Iterator[Callable[..., Sheet]]:
         assert sheet.errors == []
 
 
+@pytest.fixture(scope="module")
+def _sheet(browser: Browser, root: Root) -> Iterator[Sheet]:
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    yield Sheet(context.new_page(), root.stack.url)
+    context.close()
+
+
 @pytest.fixture
-def sheet(open_sheet: Callable[..., Sheet]) -> Sheet:
-    return open_sheet()
+def sheet(_sheet: Sheet) -> Iterator[Sheet]:
+    """One for a file's tests, emptied: opening the page takes longer than what is drawn. What a test has it load, the
+    next ones find loaded."""
+    _sheet.empty()
+    yield _sheet
+    assert _sheet.errors == []

@@ -64,7 +64,10 @@ def test_an_answer_that_is_json_is_drawn_as_lists_and_tables(open_sheet: Callabl
 # ── code ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_code_of_a_known_language_is_coloured_and_nothing_else_is_loaded(sheet: Sheet) -> None:
+def test_code_of_a_known_language_is_coloured_and_nothing_else_is_loaded(
+    open_sheet: Callable[..., Sheet],
+) -> None:
+    sheet = open_sheet()
     answer = sheet.draw(
         fenced("py", "def f(x):\n    return 'a'") + fenced("klingon", "def f(x)") + fenced("", "def")
     )
@@ -75,7 +78,10 @@ def test_code_of_a_known_language_is_coloured_and_nothing_else_is_loaded(sheet: 
     assert answer.locator("pre").nth(1).locator("span").count() == 0
 
 
-def test_a_plain_answer_loads_neither_colours_nor_formulas_nor_diagrams(sheet: Sheet) -> None:
+def test_a_plain_answer_loads_neither_colours_nor_formulas_nor_diagrams(
+    open_sheet: Callable[..., Sheet],
+) -> None:
+    sheet = open_sheet()
     sheet.draw(
         "**Plain.** It costs $5, or $10 with a `tool`.\n\n"
         + fenced("", "x")
@@ -86,7 +92,8 @@ def test_a_plain_answer_loads_neither_colours_nor_formulas_nor_diagrams(sheet: S
     assert not [path for path in sheet.asked if any(part in path for part in on_demand)]
 
 
-def test_streamed_text_is_plain_until_its_block_ends(sheet: Sheet) -> None:
+def test_streamed_text_is_plain_until_its_block_ends(open_sheet: Callable[..., Sheet]) -> None:
+    sheet = open_sheet()
     answer = sheet.draw("```python\ndef f(x):", whole=False)
     assert answer.locator("pre").inner_text().strip() == "def f(x):"
     sheet.page.wait_for_load_state("networkidle")

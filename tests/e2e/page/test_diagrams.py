@@ -37,7 +37,8 @@ def settled(answer: Locator, count: int) -> None:
     )
 
 
-def test_a_diagram_is_a_picture_whose_source_is_shown_on_request(sheet: Sheet) -> None:
+def test_a_diagram_is_a_picture_whose_source_is_shown_on_request(open_sheet: Callable[..., Sheet]) -> None:
+    sheet = open_sheet()
     answer = sheet.draw(fenced("mermaid", FLOW))
     picture = answer.locator(".picture img")
     picture.wait_for()
@@ -56,7 +57,10 @@ def test_a_diagram_is_a_picture_whose_source_is_shown_on_request(sheet: Sheet) -
     assert not answer.locator("pre").is_visible()
 
 
-def test_a_diagram_is_drawn_once_its_fence_is_closed_and_it_is_in_sight(sheet: Sheet) -> None:
+def test_a_diagram_is_drawn_once_its_fence_is_closed_and_it_is_in_sight(
+    open_sheet: Callable[..., Sheet],
+) -> None:
+    sheet = open_sheet()
     answer = sheet.draw(f"```mermaid\n{FLOW}", whole=False)
     assert answer.locator("pre").inner_text().strip() == FLOW
     high = "\n\n".join(f"Paragraph {n}." for n in range(200))
@@ -103,9 +107,10 @@ def test_what_is_no_diagram_or_too_large_stays_code_and_says_so(sheet: Sheet) ->
 
 @pytest.mark.parametrize("part", ["js/diagrams.js", "js/diagram_frame.js", "lib/mermaid.js", "diagram.html"])
 def test_a_diagram_whose_parts_did_not_load_says_so_and_the_next_one_is_drawn(
-    sheet: Sheet, part: str
+    open_sheet: Callable[..., Sheet], part: str
 ) -> None:
     """Not that it is slow. Nor does the frame run another version's scripts, which its policy does not know."""
+    sheet = open_sheet()
     if part == "diagram.html":
         sheet.page.route("**/js/diagram_frame.js", lambda route: route.fulfill(body="globalThis.answer = 1;"))
     else:
@@ -165,8 +170,9 @@ ATTACKS = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_a_diagram_runs_nothing_and_loads_nothing(sheet: Sheet, attack: str) -> None:
+def test_a_diagram_runs_nothing_and_loads_nothing(open_sheet: Callable[..., Sheet], attack: str) -> None:
     """It is a picture or code, and no request leaves the page for another host."""
+    sheet = open_sheet()
     asked: list[Request] = []
     shown: list[str] = []
     sheet.page.context.on("request", lambda request: asked.append(request))  # noqa: PLW0108 - it looks at its signature
@@ -229,8 +235,9 @@ REACH = """async () => {
 }"""
 
 
-def test_the_frame_has_no_origin_and_reaches_nothing(sheet: Sheet) -> None:
+def test_the_frame_has_no_origin_and_reaches_nothing(open_sheet: Callable[..., Sheet]) -> None:
     """Whatever runs in it, even opened by itself; the page's frames cannot be led elsewhere."""
+    sheet = open_sheet()
     own = sheet.page.url
     sheet.page.goto(f"{own}diagram.html")
     assert sheet.page.evaluate(REACH) == ["null", 0, []]
@@ -264,8 +271,9 @@ def test_the_frame_has_no_origin_and_reaches_nothing(sheet: Sheet) -> None:
         {"problem": "<b>x</b>", "line": "<b>"},
     ],
 )
-def test_what_the_frame_says_is_checked(sheet: Sheet, answer: object) -> None:
+def test_what_the_frame_says_is_checked(open_sheet: Callable[..., Sheet], answer: object) -> None:
     """A frame that was taken over can send anything: no more than a sentence of the page's own is shown."""
+    sheet = open_sheet()
     said = f"addEventListener('message', ({{ ports: [port] }}) => port.postMessage({json.dumps(answer)}))"
     frame = f"<!doctype html><script>{said}</script>"
     sheet.page.route("**/diagram.html", lambda route: route.fulfill(body=frame, content_type="text/html"))
