@@ -32,7 +32,14 @@ from tests.drivers.cypher_queries import PARAMETERS, mutations
 from tests.drivers.graph_database import make_database
 
 SECRET: Final = "this-stands-in-no-graph"
-KNOWN: Final = {*KEYWORDS, *QUANTIFIERS, *SUBQUERIES, *TYPES, *(name.upper() for name in FUNCTIONS.values())}
+KNOWN: Final = {
+    "TRAIL",
+    *KEYWORDS,
+    *QUANTIFIERS,
+    *SUBQUERIES,
+    *TYPES,
+    *(name.upper() for name in FUNCTIONS.values()),
+}
 LIMITS: Final = QueryLimits(seconds=5.0, threads=1, pool=128 << 20, reserve=1 << 30)
 SYSTEM: Final = re.compile(
     r"^/(usr|lib|lib64|proc|sys|dev|opt|etc/(ld\.so|ssl|localtime))|/lib/(lib)?python3|site-packages|pyvenv\.cfg$|/child\.py$"

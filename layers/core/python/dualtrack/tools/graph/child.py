@@ -13,6 +13,7 @@ that a query needs loaded and the database open, the process gives up everything
 
 from __future__ import annotations
 
+import decimal
 import json
 import math
 import os
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 TOO_MUCH = ("buffer manager", "bad_alloc", "bad alloc", "memory", "interrupted")
 """Parts of the engine's messages when memory or time has run out."""
 
-LOADED_LATE = ("decimal", "signal", "threading", "uuid")
+LOADED_LATE = ("signal", "threading", "uuid")
 """Modules that the engine loads when it first needs them, which it then cannot."""
 
 
@@ -126,8 +127,8 @@ def plain(value: Any) -> Any:
     """The value as JSON: nodes as ``{"_label", …}``, relationships as ``{"_type", …}``, paths as lists of both."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
+    if isinstance(value, (float, decimal.Decimal)):
+        return plain_number(value)
     if isinstance(value, dict):
         return plain_object(value)
     if isinstance(value, (list, tuple)):
@@ -135,6 +136,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def plain_number(value: float | decimal.Decimal) -> int | float | str:
+    """A decimal without a fraction is a sum of integers."""
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value == value.to_integral_value() else str(value)
+    return value if math.isfinite(value) else str(value)
 
 
 def plain_object(value: dict[Any, Any]) -> dict[str, Any]:

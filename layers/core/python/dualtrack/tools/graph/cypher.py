@@ -18,7 +18,9 @@ from lark.lexer import Lexer
 
 from dualtrack.tools.graph.engine import GraphError, QueryFailed, QueryRefused
 from dualtrack.tools.graph.functions import TYPES
+from dualtrack.tools.graph.kinds import properties_of
 from dualtrack.tools.graph.lexer import unescaped, words
+from dualtrack.tools.graph.rewriting import right_for_the_engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +28,13 @@ if TYPE_CHECKING:
     from dualtrack.tools.graph.dialects import Dialect
     from dualtrack.tools.graph.engine import GraphValue
     from dualtrack.tools.graph.lexer import Word
+    from dualtrack.tools.graph.schema import StoredSchema
 
 MAX_HOPS: Final = 30
 """The engine's own maximum length of a path."""
+
+MAX_WORDS: Final = 20_000
+"""Maximum words of a rewritten query: a part that occurs twice in it doubles what is in it."""
 
 MAX_PARAMETERS: Final = 20_000
 """Maximum characters of all parameters as JSON."""
@@ -49,14 +55,17 @@ _LONGEST_INTEGER: Final = len(str(2**63 - 1))
 
 
 def rewritten(
-    text: str, parameters: Mapping[str, GraphValue], dialect: Dialect
+    text: str, parameters: Mapping[str, GraphValue], dialect: Dialect, schema: StoredSchema
 ) -> tuple[str, dict[str, GraphValue]]:
     """See `tools.graph.guard.guarded`."""
     read = words(text)
     if len(json.dumps(parameters)) > MAX_PARAMETERS:
         raise QueryFailed(f"the parameters have at most {MAX_PARAMETERS:,} characters.")
     try:
-        return _Writer(parameters, dialect).write(_parsed(read))
+        tree = _parsed(read)
+        if dialect.rewritten:
+            tree = right_for_the_engine(tree, parameters, properties_of(schema))
+        return _Writer(parameters, dialect).write(tree)
     except GraphError:
         raise
     except UnexpectedInput as error:
@@ -108,8 +117,11 @@ class _Writer:
         self._used: dict[str, GraphValue] = {}
         self._names: dict[tuple[str, object], str] = {}
         self._in_lambda = False
+        self._in_rows = False
 
     def write(self, tree: Tree[Token]) -> tuple[str, dict[str, GraphValue]]:
+        if _size(tree, {}) > MAX_WORDS:
+            raise QueryFailed("the query is too deep: use WITH to name parts of it.")
         return " ".join(self._words_of(tree)).replace(f" {_CLOSE}", ""), self._used
 
     def _words_of(self, tree: Tree[Token]) -> Iterator[str]:
@@ -148,11 +160,7 @@ class _Writer:
             yield from self._plain(tree)
             return
         for child in tree.children:
-            words_ = (
-                list(self._words_of(child))
-                if isinstance(child, Tree)
-                else [":" if child == ".." else str(child)]
-            )
+            words_ = list(self._words_of(child)) if isinstance(child, Tree) else [str(child)]
             yield _CLOSE + words_[0]
             yield from words_[1:]
 
@@ -209,7 +217,21 @@ class _Writer:
             return _written(value)
         name = self._names.setdefault((kind, key), f"p{len(self._names)}")
         self._used[name] = value
+        if self._dialect.rewritten and not self._in_rows:
+            if isinstance(value, int) and not isinstance(value, bool):
+                return f"CAST( ${name} AS INT64)"  # the engine would take the smallest type
+            if isinstance(value, list) and value and all(type(one) is int for one in value):
+                return f"CAST( ${name} AS INT64[])"
         return f"${name}"
+
+    def _rows(self, tree: Tree[Token]) -> Iterator[str]:
+        """SKIP and LIMIT take a parameter and nothing else."""
+        self._in_rows = True
+        yield from self._plain(tree)
+        self._in_rows = False
+
+    def _written_out(self, tree: Tree[Token]) -> Iterator[str]:
+        yield from self._as_lambda(tree.children[0])
 
 
 _SPECIAL: Final[Mapping[str, Any]] = {
@@ -223,7 +245,18 @@ _SPECIAL: Final[Mapping[str, Any]] = {
     "bound": _Writer._bound,
     "parameter": _Writer._parameter,
     "literal": _Writer._literal,
+    "rows": _Writer._rows,
+    "written": _Writer._written_out,
 }
+
+
+def _size(part: Tree[Token] | Token, known: dict[int, int]) -> int:
+    """The words of a tree, in which a part may occur several times; ``known``: by a part's id."""
+    if not isinstance(part, Tree):
+        return 1
+    if id(part) not in known:
+        known[id(part)] = sum(_size(child, known) for child in part.children)
+    return known[id(part)]
 
 
 def _tree(node: Tree[Token] | Token) -> Tree[Token]:

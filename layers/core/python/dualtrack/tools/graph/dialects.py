@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """``functions``: the engine's name by the name in lower case. ``patterns``: whether ``=~`` is allowed."""
+    """``functions``: the engine's name by the name in lower case. ``patterns``: whether ``=~`` is allowed.
+    ``rewritten``: whether queries are rewritten to mean what openCypher says (`rewriting`)."""
 
     functions: Mapping[str, str]
     patterns: bool = True
+    rewritten: bool = False
 
 
-LADYBUG: Final = Dialect(FUNCTIONS)
+LADYBUG: Final = Dialect(FUNCTIONS, rewritten=True)
 
 _NEO4J: Final = (
     "abs acos asin atan atan2 avg ceil coalesce collect cos cot count date datetime degrees duration elementId endNode "

@@ -48,7 +48,7 @@ def run_query(graph: GraphNeeds, query: Query, parameters: Parameters | None = N
     it only if no other tool can answer, and after get_schema.
     """
     labels_of(graph.schema)
-    text, values = guarded(query, parameters or {}, graph.dialect)
+    text, values = guarded(query, parameters or {}, graph.dialect, graph.schema)
     answer = graph.engine.read_foreign(text, values, MAX_LIMIT)
     more = {"more": "There are more rows: narrow the query, or use SKIP and LIMIT."} if answer.more else {}
     return {
