@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+import zipfile
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack_stack.local.unpacked import LayersOnce
 from dualtrack_stack.project.function import NAME as OWN
 from dualtrack_stack.roots import own_python
 
@@ -90,3 +92,4 @@ def bound(runtime: Any) -> None:
     queues = Queues(runtime, processes_of())
     runtime.acquire_worker, runtime.release_worker = queues.acquire, queues.release
     runtime.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": supervised})
+    runtime.zipfile = SimpleNamespace(**{**vars(zipfile), "ZipFile": LayersOnce})
