@@ -410,16 +410,22 @@ class Storm:
 
     def _wait(self) -> None:
         """Wait until all have ended; then sweep as if a quarter of an hour had passed, which ends the pauses as well;
-        and once more, for those that go on from there."""
+        and once more, for those that go on from there, whose end is waited for."""
         for late in (1, 3):
-            deadline = time.monotonic() + PATIENCE / 4
-            while any(chat.status != "paused" for chat in self._open()) and time.monotonic() < deadline:
-                time.sleep(0.5)
+            self._until(lambda: all(chat.status == "paused" for chat in self._open()), PATIENCE / 4)
             left = Counter("to its end" if chat.status == "paused" else "stuck" for chat in self._open())
             for what, times in left.items():
                 self._count(f"left to the sweep, {what}", times)
             if left:
                 sweep(self._late(late), self.root.executions(), 600)
+        self._until(lambda: not self._open(), PATIENCE)
+
+    @staticmethod
+    def _until(true: Callable[[], bool], seconds: float) -> None:
+        """Wait for it; what has not come by then is for the invariants to tell."""
+        deadline = time.monotonic() + seconds
+        while not true() and time.monotonic() < deadline:
+            time.sleep(0.5)
 
     def _late(self, quarters: int = 1) -> Stores:
         """The stores with a clock that is so many quarters of an hour ahead."""
