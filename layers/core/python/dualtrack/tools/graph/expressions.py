@@ -1,4 +1,4 @@
-"""Expressions as the embedded engine has to read them: openCypher's precedence in brackets, its three-valued logic.
+"""What an expression is to the embedded engine: openCypher's precedence in brackets, its three-valued logic.
 
 Each part becomes a tree with the same meaning for the engine, and what is known of its kind (`kinds`).
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from lark import Token, Tree
 
 from dualtrack.tools.graph import trees
-from dualtrack.tools.graph.calls import CALLS, KINDS, as_text, element_at, slice_of
+from dualtrack.tools.graph.calls import CALLS, KINDS, element_at, slice_of
 from dualtrack.tools.graph.engine import QueryFailed
 from dualtrack.tools.graph.kinds import (
     DATE,
@@ -19,18 +19,29 @@ from dualtrack.tools.graph.kinds import (
     INTEGER,
     MAP,
     NULL,
-    NUMBER,
     TEXT,
     TRAIL,
     TRUTH,
     UNKNOWN,
     Kind,
-    common,
     list_of,
     of_value,
     one_kind,
     require_alike,
 )
+from dualtrack.tools.graph.operator_rows import (
+    COMPARISON,
+    LEVELS,
+    NOT,
+    PREDICATE,
+    Item,
+    is_binary,
+    items_of,
+    list_literal,
+    membership,
+    subtrees,
+)
+from dualtrack.tools.graph.operators import Typed, compared, computed, is_given
 from dualtrack.tools.graph.patterns import Patterns
 from dualtrack.tools.graph.trees import Part, call, case, is_null, joined, made, operand, whole, word
 
@@ -38,26 +49,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.tools.graph.engine import GraphValue
-
-Typed = tuple[Tree[Token], Kind]
-
-_LEVELS: Final[Sequence[frozenset[str]]] = (
-    frozenset({"OR"}),
-    frozenset({"XOR"}),
-    frozenset({"AND"}),
-    frozenset({"NOT"}),
-    frozenset({"=", "<>", "<", "<=", ">", ">="}),
-    frozenset({"IN", "CONTAINS", "STARTS WITH", "ENDS WITH", "=~", "IS NULL", "IS NOT NULL"}),
-    frozenset({"+", "-"}),
-    frozenset({"*", "/", "%"}),
-    frozenset({"^"}),
-)
-"""openCypher 9's precedence, the loosest first; unary signs bind closest."""
-
-_NOT, _COMPARISON, _PREDICATE, _SUM = 3, 4, 5, 6
-
-Item = str | Tree[Token]
-"""An operator, or an operand: a ``term`` without its operators."""
 
 _DATE_PARTS: Final = frozenset({"year", "month", "day", "quarter"})
 
@@ -75,44 +66,44 @@ class Expressions:
 
     def read(self, tree: Tree[Token]) -> Typed:
         """An ``expression``."""
-        return self._level(_items(tree), 0)
+        return self._level(items_of(tree), 0)
 
     # ── operators ─────────────────────────────────────────────────────────────────────────────────
 
     def _level(self, items: list[Item], level: int) -> Typed:
-        for tried in range(level, len(_LEVELS)):
-            if tried == _NOT and items and items[0] == "NOT":
+        for tried in range(level, len(LEVELS)):
+            if tried == NOT and items and items[0] == "NOT":
                 return self._not(items)
-            at = [index for index, item in enumerate(items) if _is_binary(items, index, _LEVELS[tried])]
+            at = [index for index, item in enumerate(items) if is_binary(items, index, LEVELS[tried])]
             if at:
                 return self._operated(items, at, tried)
         return self._signed(items)
 
     def _operated(self, items: list[Item], at: list[int], level: int) -> Typed:
-        if level == _PREDICATE:
+        if level == PREDICATE:
             return self._predicates(items, at)
         edges = [-1, *at, len(items)]
         parts = [self._level(items[a + 1 : b], level + 1) for a, b in pairwise(edges)]
         operators = [str(items[index]) for index in at]
-        if level == _COMPARISON:
-            return _compared(parts, operators)
-        if level < _NOT:
+        if level == COMPARISON:
+            return compared(parts, operators)
+        if level < NOT:
             return joined([tree for tree, _ in parts], operators[0]), TRUTH
-        return _computed(parts, operators)
+        return computed(parts, operators)
 
     def _not(self, items: list[Item]) -> Typed:
         times = next((at for at, item in enumerate(items) if item != "NOT"), len(items))
-        tree, _ = self._level(items[times:], _NOT + 1)
+        tree, _ = self._level(items[times:], NOT + 1)
         return made("NOT", operand(tree)) if times % 2 else tree, TRUTH
 
     def _predicates(self, items: list[Item], at: list[int]) -> Typed:
-        tree, kind = self._level(items[: at[0]], _PREDICATE + 1)
+        tree, kind = self._level(items[: at[0]], PREDICATE + 1)
         for start, end in zip(at, [*at[1:], len(items)], strict=True):
             operator = str(items[start])
             if operator.startswith("IS"):
                 tree, kind = made(operand(tree), *operator.split()), TRUTH
                 continue
-            right = self._level(items[start + 1 : end], _PREDICATE + 1)
+            right = self._level(items[start + 1 : end], PREDICATE + 1)
             if operator == "IN":
                 tree = self._within((tree, kind), right, items[start + 1 : end])
             else:
@@ -124,12 +115,12 @@ class Expressions:
         """``x IN list``: null, not false, if x is not found and the list has a null."""
         require_alike(left[1], right[1].element)
         found = made(operand(left[0]), "IN", operand(right[0]))
-        literal = _list_literal(items)
+        literal = list_literal(items)
         if literal is not None:
             if not literal:
                 return whole(word("FALSE"))
             elements = [self.read(element) for element in literal]
-            if not all(_is_given(tree) for tree, _ in elements):
+            if not all(is_given(tree) for tree, _ in elements):
                 rows = [
                     whole(word("NULL")) if kind == NULL else made(operand(left[0]), "=", operand(tree))
                     for tree, kind in elements
@@ -226,29 +217,29 @@ class Expressions:
         return Tree("property", [inner, word("."), trees.name(key)]), found
 
     def _list(self, tree: Tree[Token]) -> Typed:
-        inside = _trees(tree)
-        membership = _membership(inside[0]) if len(inside) == 1 else None
-        if membership is not None:  # [x IN list] is the list
-            return self._source(membership[1])
+        inside = subtrees(tree)
+        within = membership(inside[0]) if len(inside) == 1 else None
+        if within is not None:  # [x IN list] is the list
+            return self._source(within[1])
         elements = [self.read(part) for part in inside]
         kind = one_kind((kind for _, kind in elements), "a list has elements")
         parts: list[Part | str] = []
         for element, _ in elements:
             parts += [",", element] if parts else [element]
-        return whole("[", *parts, "]"), list_of(kind, nulls=not all(_is_given(tree) for tree, _ in elements))
+        return whole("[", *parts, "]"), list_of(kind, nulls=not all(is_given(tree) for tree, _ in elements))
 
     def _comprehension(self, tree: Tree[Token]) -> Typed:
-        first, *rest = _trees(tree)
-        membership = _membership(first)
-        if membership is None:
+        first, *rest = subtrees(tree)
+        within = membership(first)
+        if within is None:
             raise QueryFailed("a list comprehension is [x IN list WHERE condition | value].")
-        variable, source = membership
+        variable, source = within
         where = next((part for part in rest if part.data == "where"), None)
         body = next((part for part in rest if part.data == "expression"), None)
         values, kind = self._source(source)
         with_kind = self._inside(variable, kind.element)
         if where is not None:
-            condition, _ = with_kind(_trees(where)[0])
+            condition, _ = with_kind(subtrees(where)[0])
             values = call("list_filter", values, trees.lambda_(variable, condition))
         if body is None:
             return values, kind
@@ -281,10 +272,10 @@ class Expressions:
     def _quantifier(self, tree: Tree[Token]) -> Typed:
         """``any(x IN list WHERE condition)``: null if it depends on an element for which the condition is null."""
         which = str(tree.children[0]).upper()
-        name_, source, where = _trees(tree)
+        name_, source, where = subtrees(tree)
         variable = str(name_.children[0])
         values, kind = self._source(source)
-        condition, _ = self._inside(variable, kind.element)(_trees(where)[0])
+        condition, _ = self._inside(variable, kind.element)(subtrees(where)[0])
 
         def some(test: Tree[Token]) -> Tree[Token]:
             return call("size", call("list_filter", values, trees.lambda_(variable, test)))
@@ -303,7 +294,7 @@ class Expressions:
         """Its keys in order: the engine compares them by position."""
         if len(tree.children) == 2:
             raise QueryFailed("an empty map {} cannot be written here.")
-        keys, values = _trees(tree)[::2], _trees(tree)[1::2]
+        keys, values = subtrees(tree)[::2], subtrees(tree)[1::2]
         parts: list[Part | str] = []
         for key, value in sorted(zip(keys, values, strict=True), key=lambda pair: str(pair[0].children[0])):
             parts += [*([","] if parts else []), key, ":", self.read(value)[0]]
@@ -333,10 +324,10 @@ class Expressions:
         return whole(*written), one_kind(results, "the values of a CASE are")
 
     def _call(self, tree: Tree[Token]) -> Typed:
-        function = str(_trees(tree)[0].children[0]).lower()
+        function = str(subtrees(tree)[0].children[0]).lower()
         distinct = any(isinstance(part, Token) and part.type == "DISTINCT" for part in tree.children)
         arguments: list[Typed] = []
-        for part in _trees(tree)[1:]:
+        for part in subtrees(tree)[1:]:
             arguments.append(self._argument(part, arguments[0][1].element if arguments else UNKNOWN))
         if function in ("list_filter", "list_transform", "list_reduce") and arguments:
             _require_list(arguments[0][1])
@@ -357,12 +348,12 @@ class Expressions:
     def _argument(self, tree: Tree[Token], element: Kind) -> Typed:
         parts = tree.children
         if len(parts) == 1:
-            return self.read(_trees(tree)[0])
+            return self.read(subtrees(tree)[0])
         if any(part == "->" for part in parts):  # the engine's own lambda
-            variable, body = _trees(tree)
+            variable, body = subtrees(tree)
             name = str(variable.children[0])
             return trees.lambda_(name, self._inside(name, element)(body)[0]), UNKNOWN
-        value, type_ = _trees(tree)
+        value, type_ = subtrees(tree)
         return made(self.read(value)[0], "AS", type_), UNKNOWN
 
     # ── patterns ──────────────────────────────────────────────────────────────────────────────────
@@ -382,140 +373,17 @@ class Expressions:
         )
 
     def _subquery(self, tree: Tree[Token]) -> Typed:
-        found = [part for part in _trees(tree) if part.data == "pattern"]
-        where = next((part for part in _trees(tree) if part.data == "where"), None)
+        found = [part for part in subtrees(tree) if part.data == "pattern"]
+        where = next((part for part in subtrees(tree) if part.data == "where"), None)
         rewritten = self.patterns(found)
         outside = self.kinds
         self.kinds = {**outside, **rewritten.variables}
-        given = [self.read(_trees(where)[0])[0]] if where is not None else []
+        given = [self.read(subtrees(where)[0])[0]] if where is not None else []
         self.kinds = outside
         conditions = [*rewritten.conditions, *given]
         ends: list[Part | str] = ["WHERE", joined(conditions, "AND")] if conditions else []
         kind = INTEGER if str(tree.children[0]).upper() == "COUNT" else TRUTH
         return whole(tree.children[0], "{", "MATCH", *rewritten.parts, *ends, "}"), kind
-
-
-def _items(tree: Tree[Token]) -> list[Item]:
-    """An expression's operators and operands in a row."""
-    items: list[Item] = []
-    for part in _trees(tree):
-        if part.data == "operator":
-            items.append(" ".join(str(token).upper() for token in part.children))
-            continue
-        items += [str(token).upper() for token in part.children if isinstance(token, Token)]
-        kept: list[Tree[Token]] = []
-        tests: list[str] = []
-        for inner in _trees(part):
-            if (
-                inner.data == "suffix"
-                and isinstance(inner.children[0], Token)
-                and inner.children[0].type == "IS"
-            ):
-                tests.append("IS NOT NULL" if len(inner.children) == 3 else "IS NULL")
-            elif tests:
-                raise QueryFailed("syntax error: put brackets around … IS NULL.")
-            else:
-                kept.append(inner)
-        items += [Tree("term", list(kept)), *tests]
-    return items
-
-
-def _is_binary(items: list[Item], index: int, operators: frozenset[str]) -> bool:
-    """Whether one of these operators, not a sign: it stands behind an operand."""
-    if not isinstance(items[index], str) or items[index] not in operators or index == 0:
-        return False
-    before = items[index - 1]
-    return not isinstance(before, str) or before.startswith("IS ")
-
-
-def _compared(parts: list[Typed], operators: list[str]) -> Typed:
-    """``a < b < c`` is ``a < b AND b < c``."""
-    rows = []
-    for left, right, operator in zip(parts, parts[1:], operators, strict=False):
-        require_alike(left[1], right[1])
-        rows.append(made(operand(left[0]), operator, operand(right[0])))
-    return joined(rows, "AND"), TRUTH
-
-
-def _computed(parts: list[Typed], operators: list[str]) -> Typed:
-    """Operators of one level, from left to right; ``+`` also joins texts and lists."""
-    row, between, kind, join = [parts[0]], list[str](), parts[0][1], _numbers
-    for operator, right in zip(operators, parts[1:], strict=True):
-        if operator == "+" and "list" in (kind.name, right[1].name):
-            row, between, join = [_lists(join(row, between, kind), right)], [], _numbers
-            kind = row[0][1]
-            continue
-        if operator == "+" and TEXT in (kind, right[1]):
-            fitting, result = _texts, TEXT
-        elif operator == "+" and kind == right[1] == UNKNOWN:  # texts, perhaps
-            fitting, result = _added, UNKNOWN
-        else:
-            fitting, result = _numbers, _number_of(kind, right[1], operator)
-        if join is not fitting:
-            row, between, join = [join(row, between, kind)], [], fitting
-        row.append(right)
-        between.append(operator)
-        kind = result
-    return join(row, between, kind)
-
-
-def _numbers(row: Sequence[Typed], between: Sequence[str], kind: Kind) -> Typed:
-    if len(row) == 1:
-        return row[0][0], kind
-    parts: list[Part | str] = [operand(row[0][0])]
-    for operator, (tree, _) in zip(between, row[1:], strict=True):
-        parts += [operator, operand(tree)]
-    return made(*parts), kind
-
-
-def _texts(row: Sequence[Typed], _: Sequence[str], kind: Kind) -> Typed:
-    """Texts joined; the engine takes a null for an empty one."""
-    together = joined([as_text(*part) for part in row], "+")
-    missing = [is_null(tree) for tree, _ in row if not _is_given(tree)]
-    return (case(joined(missing, "OR"), word("NULL"), otherwise=together) if missing else together), kind
-
-
-def _added(row: Sequence[Typed], _: Sequence[str], kind: Kind) -> Typed:
-    missing = joined([is_null(tree) for tree, _ in row], "OR")
-    return case(missing, word("NULL"), otherwise=joined([tree for tree, _ in row], "+")), kind
-
-
-def _number_of(left: Kind, right: Kind, operator: str) -> Kind:
-    if operator == "^":
-        return FLOAT
-    both = {left.name, right.name}
-    if both == {"integer"}:
-        return INTEGER
-    if "float" in both and both <= {"integer", "float", "number"}:
-        return FLOAT
-    if left.is_number or right.is_number or operator != "+":
-        return NUMBER
-    return UNKNOWN
-
-
-def _lists(left: Typed, right: Typed) -> Typed:
-    if UNKNOWN in (left[1], right[1]):
-        raise QueryFailed(
-            "what + adds to a list is not known here: write list_concat(a, b) or list_append(a, x)."
-        )
-    if left[1].name == right[1].name:
-        one_kind([left[1].element, right[1].element], "a list has elements")
-        kind = list_of(common([left[1].element, right[1].element]), nulls=left[1].nulls or right[1].nulls)
-        return call("list_concat", left[0], right[0]), kind
-    if left[1].name == "list":
-        one_kind([left[1].element, right[1]], "a list has elements")
-        return call("list_append", left[0], right[0]), left[1]
-    one_kind([right[1].element, left[1]], "a list has elements")
-    return call("list_concat", whole("[", left[0], "]"), right[0]), right[1]
-
-
-def _is_given(tree: Tree[Token]) -> bool:
-    """Whether it is a literal, which is not null."""
-    if (
-        tree.data == "made" and len(tree.children) == 2 and isinstance(tree.children[1], Tree)
-    ):  # a negative one
-        tree = tree.children[1]
-    return tree.data == "literal" and getattr(tree.children[0], "type", "") != "NULL"
 
 
 def _require_list(kind: Kind) -> None:
@@ -528,26 +396,3 @@ def _require_list(kind: Kind) -> None:
 
 def _null_if(condition: Tree[Token]) -> Tree[Token]:
     return case(condition, word("NULL"), otherwise=word("FALSE"))
-
-
-def _list_literal(items: list[Item]) -> list[Tree[Token]] | None:
-    """The elements, if an operand is a list that is written out."""
-    if len(items) != 1 or isinstance(items[0], str) or len(items[0].children) != 1:
-        return None
-    primary = items[0].children[0]
-    inner = primary.children[0] if isinstance(primary, Tree) else None
-    return _trees(inner) if isinstance(inner, Tree) and inner.data == "list" else None
-
-
-def _membership(tree: Tree[Token]) -> tuple[str, list[Item]] | None:
-    """The variable and the list, if it is ``name IN list``."""
-    items = _items(tree)
-    if len(items) < 3 or items[1] != "IN" or isinstance(items[0], str) or len(items[0].children) != 1:
-        return None
-    primary = items[0].children[0]
-    first = primary.children[0] if isinstance(primary, Tree) else None
-    return (str(first.children[0]), items[2:]) if isinstance(first, Tree) and first.data == "name" else None
-
-
-def _trees(tree: Tree[Token]) -> list[Tree[Token]]:
-    return [part for part in tree.children if isinstance(part, Tree)]
