@@ -362,6 +362,8 @@ def test_a_large_file_is_uploaded_before_its_message(reader: Reader, script: Scr
 def test_an_upload_shows_how_far_it_is_and_can_be_stopped(reader: Reader, script: Script) -> None:
     """Also while the answer before it is summed up. What was written is kept, with its file."""
     text = b"The harbour lies in the north.\n" * 200_000
+    announced: list[str] = []
+    reader.page.on("request", lambda request: announced.append(urlsplit(request.url).path))
     script.says("There are many ships. " * 100)
     reader.send(script.question())
     reader.page.locator(".exchange .answer").get_by_text("There are many ships.").wait_for()
@@ -384,6 +386,7 @@ def test_an_upload_shows_how_far_it_is_and_can_be_stopped(reader: Reader, script
     done = reader.exchange("done")
     assert "weather.txt" in done.locator(".question").inner_text()
     assert "The harbour lies in the north." in repr(script.requests()[-1]["messages"])
+    assert announced.count("/v1/uploads") == 1
 
 
 def test_files_of_past_queries_and_of_results_open_again_after_a_reload(

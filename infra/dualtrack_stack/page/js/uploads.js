@@ -9,6 +9,7 @@ const MARGIN = 60_000; // milliseconds before an upload expires in which none be
 const GONE = new Set(["not_found", "expired", "upload_missing", "upload_used"]);
 
 const uploads = new WeakMap(); // a file → its upload, which a repeated request names again
+const arrived = new WeakSet(); // uploads whose file has been put
 
 /**
  * The files in the API's form. `onShare(share)` is called as the uploads go on; they end with `signal`, whose
@@ -49,15 +50,26 @@ export function withoutRoom(files) {
   );
 }
 
+/** Announced once: what was stopped or cut off goes to the same address, since few may be open. */
 async function uploaded(api, file, signal, onSent) {
-  const known = uploads.get(file.file);
-  if (known && Date.parse(known.expires_at) - Date.now() > MARGIN) return known.upload_id;
+  let upload = uploads.get(file.file);
   onSent(0);
-  const sha256 = await sha256Of(file.file);
-  const about = { media_type: file.media_type, bytes: file.size, name: nameOf(file), sha256 };
-  const upload = await api.upload(about, signal);
-  await put(upload, file.file, signal, onSent);
-  uploads.set(file.file, upload);
+  if (!upload || Date.parse(upload.expires_at) - Date.now() <= MARGIN) {
+    const sha256 = await sha256Of(file.file);
+    const about = { media_type: file.media_type, bytes: file.size, name: nameOf(file), sha256 };
+    upload = await api.upload(about, signal);
+    uploads.set(file.file, upload);
+  }
+  if (!arrived.has(upload)) {
+    try {
+      await put(upload, file.file, signal, onSent);
+    } catch (problem) {
+      if (problem instanceof Refusal) uploads.delete(file.file); // its signature has ended
+      throw problem;
+    }
+    arrived.add(upload);
+  }
+  onSent(file.size);
   return upload.upload_id;
 }
 
