@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 Typed = tuple[Tree[Token], Kind]
+"""A tree with the same meaning for the engine, and what is known of its kind."""
 
 _LONGEST: Final = 1_000_000
 """More characters than a text has."""

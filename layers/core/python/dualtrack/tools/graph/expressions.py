@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from lark import Token, Tree
 
 from dualtrack.tools.graph import trees
-from dualtrack.tools.graph.calls import CALLS, KINDS, element_at, slice_of
+from dualtrack.tools.graph.calls import CALLS, KINDS, Typed, element_at, slice_of
 from dualtrack.tools.graph.engine import QueryFailed
 from dualtrack.tools.graph.kinds import (
     DATE,
@@ -39,11 +39,21 @@ from dualtrack.tools.graph.operator_rows import (
     items_of,
     list_literal,
     membership,
-    subtrees,
 )
-from dualtrack.tools.graph.operators import Typed, compared, computed, is_given
+from dualtrack.tools.graph.operators import compared, computed, is_given
 from dualtrack.tools.graph.patterns import Patterns
-from dualtrack.tools.graph.trees import Part, call, case, is_null, joined, made, operand, whole, word
+from dualtrack.tools.graph.trees import (
+    Part,
+    call,
+    case,
+    is_null,
+    joined,
+    made,
+    operand,
+    subtrees,
+    whole,
+    word,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

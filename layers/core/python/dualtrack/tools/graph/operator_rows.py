@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from lark import Token, Tree
 
 from dualtrack.tools.graph.engine import QueryFailed
+from dualtrack.tools.graph.trees import subtrees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,8 +82,3 @@ def membership(tree: Tree[Token]) -> tuple[str, list[Item]] | None:
     primary = items[0].children[0]
     first = primary.children[0] if isinstance(primary, Tree) else None
     return (str(first.children[0]), items[2:]) if isinstance(first, Tree) and first.data == "name" else None
-
-
-def subtrees(tree: Tree[Token]) -> list[Tree[Token]]:
-    """Its parts that are trees."""
-    return [part for part in tree.children if isinstance(part, Tree)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lark import Token, Tree
 
-from dualtrack.tools.graph.calls import as_text
+from dualtrack.tools.graph.calls import Typed, as_text
 from dualtrack.tools.graph.engine import QueryFailed
 from dualtrack.tools.graph.kinds import (
     FLOAT,
@@ -25,9 +25,6 @@ from dualtrack.tools.graph.trees import Part, call, case, is_null, joined, made,
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-Typed = tuple[Tree[Token], Kind]
-"""A tree with the same meaning for the engine, and what is known of its kind."""
 
 
 def compared(parts: list[Typed], operators: list[str]) -> Typed:

@@ -15,7 +15,7 @@ from lark import Token, Tree
 from dualtrack.tools.graph import trees
 from dualtrack.tools.graph.engine import QueryFailed
 from dualtrack.tools.graph.kinds import NODE, PATH, RELATIONSHIP, TRAIL, UNKNOWN, require_alike
-from dualtrack.tools.graph.trees import Part, call, made, word
+from dualtrack.tools.graph.trees import Part, call, made, subtrees, word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -57,9 +57,9 @@ class Patterns:
         for at, pattern in enumerate(patterns):
             path = next(part for part in pattern.children if isinstance(part, Tree) and part.data == "path")
             elements: list[Part] = [
-                self._element(at, element, needed=relationships > 1) for element in _trees(path)
+                self._element(at, element, needed=relationships > 1) for element in subtrees(path)
             ]
-            given = next((str(part.children[0]) for part in _trees(pattern) if part.data == "name"), "")
+            given = _name_of(pattern)
             if given:
                 self.variables[given] = PATH
             named.append(given)
@@ -73,7 +73,7 @@ class Patterns:
     def _element(self, pattern: int, tree: Tree[Token], *, needed: bool) -> Tree[Token]:
         """A node or a relationship; where it may be compared with another, one without a name gets one."""
         parts: list[Part] = [self._part(part) for part in tree.children]
-        given = next((str(part.children[0]) for part in _trees(tree) if part.data == "name"), "")
+        given = _name_of(tree)
         if tree.data == "node":
             if given:
                 self.variables[given] = NODE
@@ -86,7 +86,9 @@ class Patterns:
             given = self.fresh()
             parts = _with_name(parts, given)
         known = (
-            frozenset(str(one.children[0]).casefold() for one in _trees(types)) if types else frozenset[str]()
+            frozenset(str(one.children[0]).casefold() for one in subtrees(types))
+            if types
+            else frozenset[str]()
         )
         self._found.append(_Relationship(pattern, given, known, hops is not None))
         return Tree("relationship", parts)
@@ -134,6 +136,11 @@ class Patterns:
             self.conditions.append(call("is_trail", trees.name(named[pattern])))
 
 
+def _name_of(tree: Tree[Token]) -> str:
+    """The variable that it is given; empty for none."""
+    return next((str(part.children[0]) for part in subtrees(tree) if part.data == "name"), "")
+
+
 def _with_name(parts: list[Part], given: str) -> list[Part]:
     at = next((at for at, part in enumerate(parts, 1) if part == "["), 0)
     if at:
@@ -147,7 +154,3 @@ def _trail(hops: Tree[Token]) -> Tree[Token]:
     if any(isinstance(part, Token) and part.type == "SHORTEST" for part in hops.children):
         return hops
     return Tree("hops", [hops.children[0], word("TRAIL"), *hops.children[1:]])
-
-
-def _trees(tree: Tree[Token]) -> list[Tree[Token]]:
-    return [part for part in tree.children if isinstance(part, Tree)]

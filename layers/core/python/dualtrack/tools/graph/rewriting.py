@@ -19,7 +19,7 @@ from dualtrack.tools.graph import trees
 from dualtrack.tools.graph.engine import QueryFailed
 from dualtrack.tools.graph.expressions import Expressions
 from dualtrack.tools.graph.kinds import UNKNOWN
-from dualtrack.tools.graph.trees import joined, made, whole, word
+from dualtrack.tools.graph.trees import joined, made, subtrees, whole, word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,30 +81,32 @@ class _Single:
 
     def read(self, tree: Tree[Token]) -> Tree[Token]:
         parts: list[Part] = []
-        for clause in _trees(tree):
+        for clause in subtrees(tree):
             parts += getattr(self, f"_{clause.data}")(clause)
         return Tree("single", parts)
 
     def _match(self, tree: Tree[Token]) -> list[Part]:
-        inside = _trees(tree)
+        inside = subtrees(tree)
         found = [part for part in inside if part.data == "pattern"]
         rewritten = self._expressions.patterns(found)
         self._add(rewritten.variables)
         conditions = list(rewritten.conditions)
-        conditions += [self._expressions.read(_trees(part)[0])[0] for part in inside if part.data == "where"]
+        conditions += [
+            self._expressions.read(subtrees(part)[0])[0] for part in inside if part.data == "where"
+        ]
         head = [
             part for part in tree.children if isinstance(part, Token) and part.type in ("OPTIONAL", "MATCH")
         ]
         return [*head, *rewritten.parts, *([word("WHERE"), joined(conditions, "AND")] if conditions else [])]
 
     def _unwind(self, tree: Tree[Token]) -> list[Part]:
-        value, name = _trees(tree)
+        value, name = subtrees(tree)
         read, kind = self._expressions.unwound(value)
         self._add({str(name.children[0]): kind.element})
         return [word("UNWIND"), read, word("AS"), name]
 
     def _with(self, tree: Tree[Token]) -> list[Part]:
-        inside = _trees(tree)
+        inside = subtrees(tree)
         projection, ordered = self._projection(inside[0], last=False)
         where = inside[1] if len(inside) > 1 else None
         parts: list[Part] = [word("WITH"), projection]
@@ -112,10 +114,10 @@ class _Single:
             one = trees.name(self._expressions.fresh())
             kept = whole(*_listed([trees.name(name) for name in self._scope]))
             parts += [word("UNWIND"), whole("[", trees.number(1), "]"), word("AS"), one, word("WITH"), kept]
-        return [*parts, *([word("WHERE"), self._expressions.read(_trees(where)[0])[0]] if where else [])]
+        return [*parts, *([word("WHERE"), self._expressions.read(subtrees(where)[0])[0]] if where else [])]
 
     def _return(self, tree: Tree[Token]) -> list[Part]:
-        return [word("RETURN"), self._projection(_trees(tree)[0], last=True)[0]]
+        return [word("RETURN"), self._projection(subtrees(tree)[0], last=True)[0]]
 
     def _projection(self, tree: Tree[Token], *, last: bool) -> tuple[Tree[Token], bool]:
         """The projection, and whether it orders or cuts the rows. The scope becomes that of its items."""
@@ -126,8 +128,8 @@ class _Single:
         if any(part == "*" for part in tree.children):
             items = [trees.name(name) for name in scope]
             columns = {name: kinds.get(name, UNKNOWN) for name in scope}
-        for item in (part for part in _trees(tree) if part.data == "item"):
-            value, *alias = _trees(item)
+        for item in (part for part in subtrees(tree) if part.data == "item"):
+            value, *alias = subtrees(item)
             read, kind = expressions.read(value)
             name = str(alias[0].children[0]) if alias else _said(value)
             is_plain = read.data in ("name", "property") and not alias
@@ -138,9 +140,9 @@ class _Single:
         parts: list[Part] = [word("DISTINCT")] if any(_is(part, "DISTINCT") for part in tree.children) else []
         parts += _listed(items)
         expressions.kinds = {**kinds, **columns}  # ORDER BY may name both
-        ends = {part.data: part for part in _trees(tree) if part.data in ("order", "skip", "limit")}
+        ends = {part.data: part for part in subtrees(tree) if part.data in ("order", "skip", "limit")}
         if "order" in ends:
-            sorts = [self._sort(part) for part in _trees(ends["order"])]
+            sorts = [self._sort(part) for part in subtrees(ends["order"])]
             parts += [word("ORDER"), word("BY"), *_listed(sorts)]
             if not last and len(ends) == 1:
                 ends["limit"] = Tree("limit", [word("LIMIT"), trees.number(_ALL)])
@@ -153,7 +155,7 @@ class _Single:
         return whole(*parts), bool(ends)
 
     def _sort(self, tree: Tree[Token]) -> Tree[Token]:
-        value = self._expressions.read(_trees(tree)[0])[0]
+        value = self._expressions.read(subtrees(tree)[0])[0]
         return whole(value, *(part for part in tree.children if isinstance(part, Token)))
 
     def _add(self, variables: Mapping[str, Kind]) -> None:
@@ -178,7 +180,3 @@ def _listed(items: Sequence[Part]) -> list[Part]:
 
 def _is(part: Any, type_: str) -> bool:
     return isinstance(part, Token) and part.type == type_
-
-
-def _trees(tree: Tree[Token]) -> list[Tree[Token]]:
-    return [part for part in tree.children if isinstance(part, Tree)]

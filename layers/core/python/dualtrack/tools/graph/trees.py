@@ -93,3 +93,8 @@ def names_in(tree: Tree[Token]) -> Iterator[str]:
     for part in tree.iter_subtrees():
         if part.data == "name":
             yield str(part.children[0])
+
+
+def subtrees(tree: Tree[Token]) -> list[Tree[Token]]:
+    """Its parts that are trees."""
+    return [part for part in tree.children if isinstance(part, Tree)]
