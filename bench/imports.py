@@ -19,7 +19,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from tests.drivers.zygote import BLANK, HANDLERS
+from tests.drivers.zygote import BLANK, FUNCTIONS, HANDLERS
 
 ROOT: Final = Path(__file__).parents[1]
 RUNS: Final = 7
@@ -48,7 +48,7 @@ def cpu_seconds(code: str) -> float:
 def code_of(handler: str) -> str:
     """Code that imports the handler as Lambda does; packages that its layers do not have are hidden."""
     hidden = "" if handler == "search" else "sys.modules['aiohttp'] = None\n"
-    return f"{hidden}sys.path[:0] = [{str(ROOT / 'functions' / handler)!r}]\nimport handler"
+    return f"{hidden}sys.path[:0] = [{str(FUNCTIONS[handler])!r}]\nimport handler"
 
 
 def stream_codes() -> dict[str, str]:

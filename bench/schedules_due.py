@@ -13,9 +13,9 @@ from collections import Counter
 from typing import Any
 
 from dualtrack.api.identity import ApiCaller
-from dualtrack.api.models import ScheduleBody
-from dualtrack.api.schedules import make_schedule
-from dualtrack.chat.run_schedules import Starting, run_schedules
+from dualtrack.plugins.schedules.bodies import ScheduleBody
+from dualtrack.plugins.schedules.manage import make_schedule
+from dualtrack.plugins.schedules.run import Starting, run_schedules
 from dualtrack.runtime.time_limit import time_for
 from dualtrack.storage.stores import build_stores
 

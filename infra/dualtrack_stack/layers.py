@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from dualtrack_stack.node import node
-from dualtrack_stack.roots import LIBRARY, OURS, PACKAGE, build_folder, project_root
+from dualtrack_stack.roots import LIBRARY, OURS, PACKAGE, PLUGINS, build_folder, project_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -112,11 +112,36 @@ ROLES: Final[Mapping[str, LayerRole]] = MappingProxyType(
             LayerRole("mcp", above=("base", "arguments")),
             LayerRole("graph", above=("base",)),
             LayerRole("embed", above=("base",)),
-            LayerRole("schedules", above=("base",)),
             LayerRole("stream"),
+            *(
+                LayerRole(path.parent.name, ("base",), PLUGINS)
+                for path in sorted(PLUGINS.glob("*/requirements.txt"))
+            ),
         )
     }
 )
+
+
+def library_files() -> dict[Path, Path]:
+    """The library's files that functions may import, by their paths in the core layer."""
+    return {
+        INSIDE / path.relative_to(LIBRARY): path for path in sorted(LIBRARY.rglob("*")) if _is_shipped(path)
+    }
+
+
+def _is_shipped(path: Path) -> bool:
+    """What a plug-in has for the page, the terminal and the deployment is not; nor its functions, which have their own
+    code."""
+    if not path.is_file() or path.suffix == ".pyc" or path == LIBRARY / TESTING:
+        return False
+    if PLUGINS not in path.parents:
+        return True
+    _plugin, *inside = path.relative_to(PLUGINS).parts
+    return path.suffix in (".py", ".json") and inside[:1] not in (
+        ["functions"],
+        ["commands.py"],
+        ["stack.py"],
+    )
 
 
 def build(role: LayerRole, target: LayerTarget = LAMBDA) -> Path:
@@ -130,7 +155,7 @@ def build(role: LayerRole, target: LayerTarget = LAMBDA) -> Path:
 
 def build_core(files: Mapping[Path, bytes] = MappingProxyType({})) -> Path:
     """The library as a layer, with bytecode for Lambda's Python and a project's files, by their paths in the layer."""
-    target = layers_folder() / f"core-{_digest(_sources(), more=files)}"
+    target = layers_folder() / f"core-{_digest(library_files().values(), more=files)}"
     if target.is_dir():
         return target
     return publish(target, lambda folder: _copy_core(files, folder))
@@ -206,8 +231,9 @@ def clean(packages: Path) -> None:
 
 
 def _copy_core(files: Mapping[Path, bytes], folder: Path) -> None:
-    shutil.copytree(LIBRARY, folder / INSIDE, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / INSIDE / TESTING).unlink()
+    for path, source in library_files().items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, folder / path)
     for path, content in files.items():
         (folder / path).write_bytes(content)
     compile_for_lambda(folder / "python")
@@ -287,11 +313,6 @@ def lambda_python() -> Interpreter:
 def _dependency_key(role: LayerRole, target: LayerTarget) -> str:
     stack = (role, *(ROLES[name] for name in role.above))
     return _digest([*(path for layer in stack for path in layer.files), VERSIONS], target)
-
-
-def _sources() -> list[Path]:
-    files = (path for path in LIBRARY.rglob("*") if path.is_file() and path.suffix != ".pyc")
-    return sorted(path for path in files if path != LIBRARY / TESTING)
 
 
 def _digest(

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat_times import LONGEST
 
 from dualtrack_stack.roots import PACKAGE
-from dualtrack_stack.stacks.function_specs import SPECS
+from dualtrack_stack.stacks.function_spec import BY_TIMER, Timer
+from dualtrack_stack.stacks.function_specs import PLUGIN_STACKS, SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,28 +51,15 @@ def _tasks(machine: Mapping[str, Any]) -> Iterator[tuple[str, FunctionSpec]]:
             yield from _tasks(state["ItemProcessor"])
 
 
-@dataclass(frozen=True, slots=True)
-class Timer:
-    """A schedule that calls a function with an event. ``expression``: of EventBridge Scheduler, in UTC;
-    ``retry_attempts``: of a delivery to Lambda that failed."""
-
-    name: str
-    expression: str
-    function: str
-    event: Mapping[str, str]
-    retry_attempts: int
-
-
-_BY_SCHEDULE: Final = MappingProxyType({"source": "schedule"})
 REFRESH: Final = MappingProxyType({"action": "refresh"})
 """To `mcp`: list the servers' tools anew."""
 
 TIMERS: Final = (
-    Timer("Sweep", "rate(5 minutes)", "sweep", _BY_SCHEDULE, 0),  # the next one comes in five minutes
-    Timer("Schedules", "rate(1 minute)", "schedule", _BY_SCHEDULE, 0),  # the next one comes in a minute
-    Timer("Deliver", "rate(1 minute)", "deliver", _BY_SCHEDULE, 0),  # likewise
-    Timer("CreditReset", "cron(0 0 * * ? *)", "credit_reset", _BY_SCHEDULE, 5),
+    Timer("Sweep", "rate(5 minutes)", "sweep", BY_TIMER, 0),  # the next one comes in five minutes
+    Timer("Deliver", "rate(1 minute)", "deliver", BY_TIMER, 0),  # the next one comes in a minute
+    Timer("CreditReset", "cron(0 0 * * ? *)", "credit_reset", BY_TIMER, 5),
     Timer("ToolRefresh", "rate(1 hour)", "mcp", REFRESH, 2),
+    *(timer for stack in PLUGIN_STACKS for timer in stack.timers),
 )
 
 EXECUTION_ENDED: Final = "ExecutionEnded"

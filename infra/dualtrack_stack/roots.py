@@ -22,6 +22,15 @@ _IN_CHECKOUT: Final = (_CHECKOUT / "layers" / "core").is_dir()
 OURS: Final = _CHECKOUT if _IN_CHECKOUT else PACKAGE / "files"
 """A folder with our ``functions/``, ``layers/`` and ``cdk.json``: the checkout, or what the wheel has of it."""
 
+PLUGINS: Final = LIBRARY / "plugins"
+
+
+def function_folders() -> dict[str, Path]:
+    """The code of every function, by its name: the core's in ``functions/``, a plug-in's in its own folder."""
+    folders = (path.parent for root in (OURS, *PLUGINS.iterdir()) for path in root.glob("functions/*/*.py"))
+    return {folder.name: folder for folder in sorted(folders)}
+
+
 PROJECT_FILE: Final = "dualtrack.toml"
 
 

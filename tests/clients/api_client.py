@@ -24,6 +24,7 @@ from dualtrack.api import models
 from dualtrack.api.end_users import end_user_id
 from dualtrack.api.route import KEY_PATH
 from dualtrack.chat.agent import AgentDeployment
+from dualtrack.plugins.schedules import bodies
 from dualtrack.profiles import ApprovalPolicy, all_profiles
 from dualtrack.storage.stores import build_stores
 
@@ -63,9 +64,9 @@ BODIES: dict[type, dict[str, Any]] = {
     models.KeyChangeBody: {"name": "cron", "caps": {"credits_total": None}},
     models.WebhookBody: {"url": "https://hooks.example.com/", "events": ["chat.done"], "profiles": []},
     models.RotationBody: {"overlap": 0},
-    models.TimesBody: {"cron": "0 8 * * *", "timezone": "Europe/Berlin"},
-    models.ScheduleBody: {"message": "Hello.", "rate": "1 hour", "timezone": "Europe/Berlin"},
-    models.ScheduleChangeBody: {"paused": True},
+    bodies.TimesBody: {"cron": "0 8 * * *", "timezone": "Europe/Berlin"},
+    bodies.ScheduleBody: {"message": "Hello.", "rate": "1 hour", "timezone": "Europe/Berlin"},
+    bodies.ScheduleChangeBody: {"paused": True},
     models.DecisionsBody: {"decisions": [{"id": "q1-t1", "approve": True}]},
 }
 """A valid body of every kind."""

@@ -22,11 +22,11 @@ from dualtrack.api.models import (
     ForkBody,
     KeyChangeBody,
     RotationBody,
-    ScheduleChangeBody,
     TitleBody,
 )
 from dualtrack.api.parameters import TRACK
 from dualtrack.api.table import ROUTES
+from dualtrack.plugins.schedules.bodies import ScheduleChangeBody
 
 from tests.drivers.images import png
 from tests.servers.tool_server import NAME

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.pay_calls import never_ran, price_of_free
 from dualtrack.models.wanted import Wanted
+from dualtrack.plugins.schedules.store import schedules_of
 from dualtrack.profiles import DEFAULT_PROFILE, all_profiles, profile_named
 
 from tests.drivers.crash_world import (
@@ -297,7 +298,7 @@ def _unattended(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:
     if case.scenario.told and not given_up:
         yield from faults_in_telling(stores, world.receiver, world.user, chats, (SAID, ANSWER))
     if case.scenario.scheduled:
-        schedule = stores.schedules.find(world.user, world.schedule.schedule_id)
+        schedule = schedules_of(stores).find(world.user, world.schedule.schedule_id)
         yield from faults_in_schedule(schedule, chats, noted=world.noted)
 
 

@@ -31,7 +31,6 @@ from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.erase_user import Retention, begin_erasure, stop_user
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.new_chat import BroughtPast, NewChat, Repeat, fingerprint
-from dualtrack.chat.run_schedules import Starting, run_schedules
 from dualtrack.chat.run_tool import run_tool
 from dualtrack.chat.run_turn import run_turn
 from dualtrack.chat.start_chat import first_chat, start_chat
@@ -73,6 +72,7 @@ from dualtrack.models.anthropic import Claude
 from dualtrack.models.metering import asking
 from dualtrack.models.receipt_data import Heard
 from dualtrack.models.turn import Usage
+from dualtrack.plugins.schedules.run import Starting, run_schedules
 from dualtrack.profiles import ApprovalPolicy, all_profiles
 from dualtrack.requests import ChatRef
 from dualtrack.runtime.executions import Executions

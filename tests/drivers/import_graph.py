@@ -1,7 +1,8 @@
 """What the sources import, lazy imports included: which modules a function may load, and whether there are circles.
 
 An import counts anywhere: at the top, in a function, in a method; so does a literal name in a call of `import_module`,
-`__import__` or `on_demand`. ``if TYPE_CHECKING`` blocks count only where it says so.
+`__import__` or `on_demand`. ``if TYPE_CHECKING`` blocks count only where it says so. What a call of `parts` or `values`
+finds (`dualtrack.plugin`) counts where it matters what a function may load.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ import ast
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
+
+from dualtrack.plugin import Part, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 _IMPORTING_CALLS = frozenset({"import_module", "__import__", "on_demand"})
+_FINDING_CALLS = frozenset({"parts", "values"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ def outside_imports(entry: Path, roots: Sequence[Path]) -> set[Import]:
         if source in seen:
             continue
         seen.add(source)
-        for imported in imports_of(source, _package(source, roots)):
+        for imported in (*imports_of(source, _package(source, roots)), *_found_by(source)):
             inside = list(_sources(imported, roots))
             waiting += inside
             if not inside:
@@ -85,6 +89,15 @@ def _imports_in(text: str, source: Path, package: str, with_types: bool) -> tupl
         for node in nodes
         for module, name in _named(node, package)
     )
+
+
+def _found_by(source: Path) -> Iterator[Import]:
+    """The modules of plug-ins that a source asks for."""
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rsplit(".", 1)[-1] in _FINDING_CALLS:
+            part = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+            if part in get_args(Part):
+                yield from (Import(module.__name__, "", source, node.lineno) for module in parts(part))  # type: ignore[arg-type]
 
 
 def is_there(imported: Import, folders: Sequence[Path]) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack_stack import layers
 from dualtrack_stack.layers import HERE
+from dualtrack_stack.roots import function_folders
 from dualtrack_stack.stacks.function_specs import SPECS
 
 from tests.drivers.documents import ROOT
@@ -37,7 +38,7 @@ def own_path(function: str) -> str:
     """What a function may import from, as Lambda orders it. Raises `layers.NoPackageIndex`."""
     own = [layers.build(layers.ROLES[layer], HERE) / "python" for layer in SPECS[function].layers]
     runtime = layers.build(RUNTIME, HERE) / "python"
-    code = ROOT / "functions" / function
+    code = function_folders()[function]
     return os.pathsep.join(map(str, (code, ROOT / "layers" / "core" / "python", *own, runtime)))
 
 

@@ -33,7 +33,7 @@ from tests.drivers.zygote import HANDLERS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_HASH: Final = re.compile(r"[0-9a-f]{64}|(?<=Version)[0-9a-f]{32}|(?<=-)[0-9a-f]{16}\b")
+_HASH: Final = re.compile(r"[0-9a-f]{64}|(?<=CurrentVersion)[0-9A-F]{8}[0-9a-f]{32}|(?<=-)[0-9a-f]{16}\b")
 """Names that follow from the content of code: of assets, of versions of functions."""
 
 _LINES: Final = """

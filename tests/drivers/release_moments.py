@@ -10,13 +10,12 @@ from dualtrack.api.key_format import digest_of
 from dualtrack.chat import regroup
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.fork_conversation import fork_conversation
-from dualtrack.ids import new_schedule_id
 from dualtrack.models.wanted import Wanted
 from dualtrack.notices import Notice
+from dualtrack.plugins.schedules.store import Schedule, ScheduleRun, Times, new_schedule_id, schedules_of
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.cache import StoredToken
 from dualtrack.storage.keys import ApiKey
-from dualtrack.storage.schedules import Schedule, ScheduleRun, Times
 from dualtrack.storage.webhooks import Webhook
 from dualtrack.tools.mcp.catalogue import LeftOut, ServerTools, store_listing
 
@@ -265,7 +264,7 @@ def _store_schedule(world: World) -> None:
         schedule, waiting=now, waiting_for="conversation_busy", refusals=1, why="insufficient_credits"
     )
     runs = (ScheduleRun(now - 60, refused="insufficient_credits"), ScheduleRun(now - 120, chat.chat_id))
-    world.look().schedules.create(waiting.ran(*runs))
+    schedules_of(world.look()).create(waiting.ran(*runs))
 
 
 def _paused(**changes: Any) -> World:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.api.identity import ApiCaller
-from dualtrack.api.models import ScheduleBody
-from dualtrack.api.schedules import make_schedule
+from dualtrack.plugins.schedules.bodies import ScheduleBody
+from dualtrack.plugins.schedules.manage import make_schedule
 from dualtrack.storage.webhooks import CLAIM_SECONDS, Webhook
 from dualtrack.webhooks.deliver import WAITS, Deliverer
 from dualtrack.webhooks.post import PostOutcome
@@ -20,8 +20,8 @@ from dualtrack.webhooks.post import PostOutcome
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from dualtrack.plugins.schedules.store import Schedule
     from dualtrack.storage.chats import Chat
-    from dualtrack.storage.schedules import Schedule
     from dualtrack.storage.stores import Stores
 
     from tests.drivers.faults import Process
@@ -136,5 +136,5 @@ def faults_in_schedule(schedule: Schedule, chats: Sequence[Chat], *, noted: bool
     if noted and not any(run.chat_id in {chat.chat_id for chat in chats} for run in schedule.runs):
         yield f"its runs are {schedule.runs}"
     for chat in chats:
-        if chat.query == 1 and chat.schedule_id != schedule.schedule_id:
+        if chat.query == 1 and chat.facets != {"schedule_id": schedule.schedule_id}:
             yield f"{chat.chat_id} is not the schedule's"

@@ -29,8 +29,18 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from types import ModuleType
 
-FUNCTIONS: Final = Path(__file__).parents[2] / "functions"
-HANDLERS: Final = tuple(sorted(path.parent.name for path in FUNCTIONS.glob("*/handler.py")))
+ROOT: Final = Path(__file__).parents[2]
+PLUGINS: Final = ROOT / "layers" / "core" / "python" / "dualtrack" / "plugins"
+FUNCTIONS: Final = {
+    path.parent.name: path.parent
+    for root in (ROOT, *PLUGINS.iterdir())
+    for path in sorted(root.glob("functions/*/*.py"))
+}
+"""The code of each function. As in `dualtrack_stack.roots`, which a process with its own layers alone cannot import."""
+
+HANDLERS: Final = tuple(
+    sorted(name for name, folder in FUNCTIONS.items() if (folder / "handler.py").is_file())
+)
 SECONDS: Final = 60.0
 """Milliseconds that an invocation may take, by its context."""
 
@@ -82,7 +92,7 @@ class Context:
 
 def load(handler: str) -> ModuleType:
     """A fresh import of a handler's module."""
-    spec = importlib.util.spec_from_file_location("handler", FUNCTIONS / handler / "handler.py")
+    spec = importlib.util.spec_from_file_location("handler", FUNCTIONS[handler] / "handler.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -19,6 +19,7 @@ import pytest
 from dualtrack import __version__
 from dualtrack.tools.registry import MODULES
 from dualtrack_stack.local.runner import KEEPER_FILE, is_locked
+from dualtrack_stack.roots import function_folders
 
 from tests.clients.stack_client import PATIENCE, wait_for
 from tests.drivers.documents import ROOT, copy_project
@@ -235,7 +236,7 @@ def test_what_the_local_stack_may_import_is_installed(stack: Installed) -> None:
     modules = ("runner", "front", "emulator", "child", "offline_model/__main__", "sample_docs/__main__")
     entries = [
         *(local / f"{name}.py" for name in modules),
-        *(ROOT / "functions").glob("*/*.py"),
+        *(path for folder in function_folders().values() for path in folder.glob("*.py")),
         *(core.joinpath(*name.split(".")).with_suffix(".py") for name in set(MODULES.values())),
         core / "dualtrack" / "tools" / "graph" / "child.py",
         core / "dualtrack" / "tools" / "courses" / "extract.py",

@@ -16,6 +16,7 @@ from dualtrack.tools.registry import IN_HOUSE, MODULES
 from dualtrack_stack import layers
 from dualtrack_stack.layers import LAMBDA_PYTHON
 from dualtrack_stack.project.imports import SDK, STANDARD
+from dualtrack_stack.roots import function_folders
 from dualtrack_stack.stacks.function_specs import SPECS
 from packaging.requirements import Requirement
 
@@ -44,7 +45,7 @@ ON_LAMBDA = {
 
 def missing_modules(function: str, folders: Sequence[Path]) -> list[str]:
     """The modules that the function imports, at its start or later, and that do not exist on Lambda."""
-    code = ROOT / "functions" / function
+    code = function_folders()[function]
     imports = {imported for entry in entries(function) for imported in outside_imports(entry, (code, CORE))}
     top = {imported: imported.module.split(".")[0] for imported in imports}
     return sorted(
@@ -56,7 +57,7 @@ def missing_modules(function: str, folders: Sequence[Path]) -> list[str]:
 
 def entries(function: str) -> list[Path]:
     """The function's entry files: its handler, the modules of the tools that it runs, a program that it starts."""
-    handler = ROOT / "functions" / function / ("app.py" if function == "stream" else "handler.py")
+    handler = function_folders()[function] / ("app.py" if function == "stream" else "handler.py")
     modules = {MODULES[name] for name, spec in IN_HOUSE.items() if spec.kind == function}
     programs = [CORE / "dualtrack" / "tools" / "graph" / "child.py"] if function == "graph" else []
     return [

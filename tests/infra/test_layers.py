@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from dualtrack_stack import layers
 from dualtrack_stack.local.assets import zip_library
+from dualtrack_stack.roots import function_folders
 from dualtrack_stack.stacks.function_specs import SPECS
 
 from tests.drivers.documents import ROOT
@@ -35,7 +36,7 @@ def test_every_function_fits_with_its_layers(
     sizes = {name: layers.unzipped_bytes(folder) for name, folder in built.items()}
     lines = []
     for spec in SPECS.values():
-        code = layers.unzipped_bytes(ROOT / "functions" / spec.name)
+        code = layers.unzipped_bytes(function_folders()[spec.name])
         total = code + sum(sizes[name] for name in ("core", *spec.layers))
         total += ADAPTER_BYTES if spec.name == "stream" else 0
         lines.append(f"{spec.name:13} {total / 1e6:7.1f} MB  core + {' + '.join(spec.layers)}")

@@ -21,5 +21,6 @@ def test_a_functions_peak_is_known_and_far_below_its_size(name: str) -> None:
     assert PEAKS[name] <= MOST * SPECS[name].memory
 
 
-def test_nothing_else_is_in_the_table() -> None:
-    assert set(PEAKS) == set(SPECS)
+def test_every_function_is_in_the_table() -> None:
+    """One of a plug-in whose folder is gone may be in it, too."""
+    assert set(PEAKS) >= set(SPECS)

@@ -14,9 +14,9 @@ from dualtrack.storage import stores as groups
 from dualtrack.storage.agents import KEY_PREFIX as AGENTS
 from dualtrack.storage.corpora import FOLDER, partition
 from dualtrack.storage.leases import KEY_PREFIX as LEASES
+from dualtrack_stack.roots import function_folders
 from dualtrack_stack.stacks.function_specs import SPECS
 
-from tests.drivers.documents import ROOT
 from tests.drivers.own_projects import WITH_A_TOOL
 from tests.drivers.synthesised import AWS_STAGES
 from tests.drivers.templates import Stage, readable
@@ -292,7 +292,7 @@ def test_wildcards_are_used_only_where_names_are_impossible(aws_stage: Stage, fu
 
 
 def test_every_folder_of_functions_is_one_entry() -> None:
-    assert set(SPECS) == {path.parent.name for path in (ROOT / "functions").glob("*/*.py")}
+    assert set(SPECS) == {*function_folders()}
 
 
 def test_the_permissions_of_every_function_are_listed() -> None:
@@ -384,10 +384,10 @@ def tables_of(names: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in SPECS if (ROOT / "functions" / name / "handler.py").is_file()]
+    "name", [name for name in SPECS if (function_folders()[name] / "handler.py").is_file()]
 )
 def test_a_function_hands_on_exactly_the_tables_that_its_role_may_touch(name: str) -> None:
     """From the types of the stores that its use cases declare."""
-    source = (ROOT / "functions" / name / "handler.py").read_text(encoding="utf-8")
+    source = (function_folders()[name] / "handler.py").read_text(encoding="utf-8")
     if "stores" in source:
         assert tables_of(stores_of(source)) == set(TABLES[SPECS[name].construct_id])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from dualtrack.checked_settings import WrongSettings, allowed, checked
 from dualtrack.models.providers import ANTHROPIC
-from dualtrack.settings import DEFAULTS, declared, keys, settings_from
+from dualtrack.settings import ADMISSION, DEFAULTS, Setting, declared, keys, settings_from
 from dualtrack_stack.local.synth import cache
 from dualtrack_stack.project.function import NAME as OWN
 from dualtrack_stack.project.model import PROFILES
@@ -93,12 +93,12 @@ def test_it_reaches_the_functions_that_use_it(
         f"/dualtrack-prod/{entry.stored}" if entry.is_key else getattr(checked(ALL_CHOSEN), entry.field)
     )
     assert expected != entry.default
-    for function in entry.declared.used_by:
+    for function in _users_of(entry):
         assert getattr(settings_from(environments[function]), entry.field) == expected, function
 
 
 def test_a_function_has_no_other(environments: Mapping[str, Mapping[str, Any]]) -> None:
-    operators = {declared()[name].field.upper(): declared()[name].declared.used_by for name in USED}
+    operators = {declared()[name].field.upper(): _users_of(declared()[name]) for name in USED}
     for function, environment in environments.items():
         assert [name for name in environment if function not in operators.get(name, (function,))] == []
 
@@ -108,7 +108,13 @@ def test_a_key_can_be_read_by_the_functions_that_use_it_alone(name: str, chat: S
     parameter = f":parameter/dualtrack-prod/{name}"
     policies = chat.resources("Chat", "AWS::IAM::Policy").items()
     readers = {role.split("RoleDefaultPolicy")[0] for role, policy in policies if parameter in _named(policy)}
-    assert readers == {SPECS[function].construct_id for function in keys()[name].declared.used_by}
+    assert readers == {SPECS[function].construct_id for function in _users_of(keys()[name])}
+
+
+def _users_of(entry: Setting) -> set[str]:
+    admitting = {name for name, spec in SPECS.items() if spec.admits}
+    named = {*entry.declared.used_by}
+    return (named - {ADMISSION}) | (admitting if ADMISSION in named else set())
 
 
 def _named(policy: Any) -> set[str]:
@@ -174,4 +180,4 @@ def test_every_wrong_one_has_its_line() -> None:
 
 
 def test_each_is_used_by_functions_that_there_are() -> None:
-    assert {function for name in USED for function in declared()[name].declared.used_by} <= SPECS.keys()
+    assert {function for name in USED for function in _users_of(declared()[name])} <= SPECS.keys()

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from dualtrack.api.models import ScheduleBody
+from dualtrack.plugins.schedules.bodies import ScheduleBody
 from dualtrack_stack.node import node
 
 PAGE = Path(__file__).parents[2] / "infra" / "dualtrack_stack" / "page" / "js"

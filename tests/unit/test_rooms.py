@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from dualtrack_stack.roots import function_folders
+
 from tests.drivers.import_graph import circle_in, imports_of
 
 ROOT: Final = Path(__file__).parents[2]
@@ -25,6 +27,7 @@ ROOMS: Final = (
     "chat",
     "api",
     "openai",
+    "plugins",
 )
 """From the bottom up. A room knows itself and those before it."""
 
@@ -54,11 +57,28 @@ def test_imports_run_downwards() -> None:
     assert wrong == []
 
 
+def test_a_plug_in_knows_the_core_and_itself() -> None:
+    """And the core knows no plug-in, not even for type checking: `dualtrack.plugin` finds them."""
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {found.module}"
+        for root in (LIBRARY, ROOT / "infra", ROOT / "functions")
+        for path in sorted(root.rglob("*.py"))
+        for found in imports_of(path, with_types=True)
+        if found.module.startswith("dualtrack.plugins.") and found.module.split(".")[2] != _plugin_of(path)
+    ]
+    assert wrong == []
+
+
+def _plugin_of(path: Path) -> str:
+    inside = path.relative_to(LIBRARY).parts if path.is_relative_to(LIBRARY) else ()
+    return inside[1] if inside[:1] == ("plugins",) else ""
+
+
 def test_no_modules_import_each_other() -> None:
     """Nor for type checking: to understand a module, those that it imports are enough."""
-    functions = [folder for folder in (ROOT / "functions").iterdir() if folder.is_dir()]
+    functions = list(function_folders().values())
     packages = {LIBRARY.parent: LIBRARY, ROOT / "infra": ROOT / "infra"}
-    packages |= {folder: folder for folder in functions}
+    packages |= {folder: folder for folder in functions if not folder.is_relative_to(LIBRARY)}
     assert circle_in({root: sorted(folder.rglob("*.py")) for root, folder in packages.items()}) == []
 
 

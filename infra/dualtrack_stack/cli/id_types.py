@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import click
-from dualtrack.ids import FORMS, is_id
+from dualtrack.plugin import id_forms
 
 from dualtrack_stack.cli.transcript import one_line
 
@@ -16,7 +16,6 @@ _ADVICE: Final[Mapping[str, str]] = {
     "conversation_id": " `dualtrack conversations` lists them.",
     "record_id": " `dualtrack show` lists them.",
     "key_id": " `dualtrack keys list` shows them.",
-    "schedule_id": " `dualtrack schedules list` shows them.",
     "webhook_id": " `dualtrack webhooks list` shows them.",
     "query_id": " The first query is q1.",
 }
@@ -24,13 +23,14 @@ _ADVICE: Final[Mapping[str, str]] = {
 
 def wrong_id(name: str, text: str) -> str:
     """Why this is no id of that name; empty if it may be one."""
-    if is_id(name, text):
+    form = id_forms()[name]
+    if form.fits(text):
         return ""
-    form = FORMS[name]
-    return f"{one_line(text, 60) or 'Nothing'} is not a {form.what} id such as {form.example}.{_ADVICE.get(name, '')}"
+    advice = form.advice or _ADVICE.get(name, "")
+    return f"{one_line(text, 60) or 'Nothing'} is not a {form.what} id such as {form.example}.{advice}"
 
 
-def _check(name: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
+def id_check(name: str) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
     """A callback of click, for an argument or option that takes such an id."""
 
     def check(context: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
@@ -41,9 +41,8 @@ def _check(name: str) -> Callable[[click.Context, click.Parameter, str | None], 
     return check
 
 
-CHAT: Final = _check("chat_id")
-CONVERSATION: Final = _check("conversation_id")
-QUERY: Final = _check("query_id")
-KEY: Final = _check("key_id")
-SCHEDULE: Final = _check("schedule_id")
-WEBHOOK: Final = _check("webhook_id")
+CHAT: Final = id_check("chat_id")
+CONVERSATION: Final = id_check("conversation_id")
+QUERY: Final = id_check("query_id")
+KEY: Final = id_check("key_id")
+WEBHOOK: Final = id_check("webhook_id")

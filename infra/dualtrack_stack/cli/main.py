@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import click
-from dualtrack import __version__
+from dualtrack import __version__, plugin
 
 from dualtrack_stack.cli.aws_commands import aws_commands
 from dualtrack_stack.cli.chat_command import chat
@@ -22,7 +22,6 @@ from dualtrack_stack.cli.key_commands import key_commands
 from dualtrack_stack.cli.new_command import new
 from dualtrack_stack.cli.pause_commands import decide, pauses
 from dualtrack_stack.cli.price_command import prices
-from dualtrack_stack.cli.schedule_commands import schedule_commands
 from dualtrack_stack.cli.target import need_local
 from dualtrack_stack.cli.tool_commands import tools
 from dualtrack_stack.cli.user_commands import user_commands
@@ -52,13 +51,14 @@ main.add_command(check)
 main.add_command(prices)
 main.add_command(credit_commands)
 main.add_command(key_commands)
-main.add_command(schedule_commands)
 main.add_command(webhook_commands)
 main.add_command(user_commands)
 main.add_command(course_commands)
 main.add_command(graph_commands)
 main.add_command(aws_commands)
 main.add_command(explain)
+for module in plugin.parts("commands"):
+    main.add_command(module.commands)
 
 
 @main.command()

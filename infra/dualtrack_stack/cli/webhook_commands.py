@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
-from dualtrack.vocabulary import EventName
+from dualtrack.event_names import EVENT_NAMES
 
 from dualtrack_stack.cli import id_types
 from dualtrack_stack.cli.command import exit_codes, json_option, moment, print_json, report, stack_options
@@ -33,7 +33,7 @@ def webhook_commands() -> None:
 @click.option(
     "--event",
     "events",
-    type=click.Choice(get_args(EventName)),
+    type=click.Choice(EVENT_NAMES),
     multiple=True,
     default=("chat.done", "chat.failed", "chat.paused"),
     show_default=True,

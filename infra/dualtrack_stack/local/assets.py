@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack_stack.layers import INSIDE, TESTING
+from dualtrack_stack.layers import library_files
 from dualtrack_stack.local.own import adapt
 from dualtrack_stack.project.function import CODE, own_code
 from dualtrack_stack.project.model import packaged
-from dualtrack_stack.roots import LIBRARY, OURS
+from dualtrack_stack.roots import function_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,12 +83,12 @@ def load(assembly: Path, stack: str, parameters: Mapping[str, str], project: Pro
 
 def _assets(text: str, project: Project) -> Iterator[Asset]:
     """What the template names, by the fixed names of `StageSettings.asset_name`."""
-    functions = {f"functions/{folder.name}": folder for folder in sorted((OURS / "functions").iterdir())}
-    for name, folder in {CORE: LIBRARY, **functions}.items():
+    functions = {f"functions/{name}": folder for name, folder in function_folders().items()}
+    for name in (CORE, *functions):
         placeholder = _placeholder(name)
         if placeholder in text:
             tools = own_code(project.root) if name == CODE else {}
-            content = zip_library(packaged(project)) if name == CORE else zip_folder(folder, tools)
+            content = zip_library(packaged(project)) if name == CORE else zip_folder(functions[name], tools)
             yield Asset(placeholder, f"{hashlib.sha256(content).hexdigest()[:32]}.zip", content)
 
 
@@ -112,9 +112,7 @@ def _all_known(body: dict[str, Any], assets: tuple[Asset, ...]) -> bool:
 
 def zip_library(more: Mapping[Path, bytes] = MappingProxyType({})) -> bytes:
     """The core layer: the library and a project's files, by their paths in the layer."""
-    files = {INSIDE / path.relative_to(LIBRARY): path for path in LIBRARY.rglob("*")}
-    files.pop(INSIDE / TESTING, None)
-    return _zip({**files, **more})
+    return _zip({**library_files(), **more})
 
 
 def zip_folder(folder: Path, more: Mapping[Path, bytes] = MappingProxyType({})) -> bytes:

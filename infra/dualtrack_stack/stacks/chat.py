@@ -19,7 +19,7 @@ from dualtrack_stack.prices import HOME, prices
 from dualtrack_stack.project.function import NAME as OWN
 from dualtrack_stack.project.model import Project
 from dualtrack_stack.project.packaging import build_function
-from dualtrack_stack.roots import OURS, project_root
+from dualtrack_stack.roots import function_folders, project_root
 from dualtrack_stack.stacks.findings import accept
 from dualtrack_stack.stacks.function_specs import SPECS
 from dualtrack_stack.stacks.functions import Function, Layers, Network, reserved_concurrency
@@ -167,7 +167,7 @@ class ChatStack(Stack):
 
     def _code(self, name: str) -> Path:
         is_built = name == OWN and self._stage.built_layers
-        return build_function(self._project) if is_built else OURS / "functions" / name
+        return build_function(self._project) if is_built else function_folders()[name]
 
     def _values(self) -> Mapping[str, str]:
         """The values of all variables that a function may have."""

@@ -1,74 +1,34 @@
 """Every Lambda function in one entry: its properties, environment and permissions.
 
-A function is its folder in ``functions/`` and its entry here. Permissions are written out statement by
-statement (`dualtrack_stack.stacks.permissions`): a grant helper would allow whole groups of actions, and a function's
-permissions should be readable in one place. Plain values: nothing here loads the CDK.
+A function of the core is its folder in ``functions/`` and its entry here; a plug-in's has both in the plug-in's folder.
+Permissions are written out statement by statement (`dualtrack_stack.stacks.permissions`): a grant helper would allow
+whole groups of actions, and a function's permissions should be readable in one place. Plain values: nothing here loads
+the CDK.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from dualtrack import plugin
 from dualtrack.chat_times import ANSWER_FUNCTION_SECONDS, TURN_SECONDS
-from dualtrack.settings import variables_of
+
+from dualtrack_stack.stacks.function_spec import (
+    APPEND,
+    CHANGE,
+    MEMORY,
+    OWN,
+    PAST,
+    FunctionSpec,
+    PluginStack,
+    Retries,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from aws_cdk import aws_iam as iam
-
-    from dualtrack_stack.stacks.permissions import Allow
-
-    Permissions = Callable[[Allow], list[iam.PolicyStatement]]
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionSpec:
-    """One function of ``functions/<name>``.
-
-    ``seconds``: less than the timeout of the state or caller that waits for it (DESIGN 2.10); ``memory``: in MB, the
-    measured peak is at most 60 % of it (infra/dualtrack_stack/measured.json; tests/infra/test_memory_sizes.py);
-    ``layers``: the dependency layers besides the library; ``environment``: the names of its variables besides those of
-    the settings that it uses (`dualtrack.settings`); ``permissions``: its statements besides logs, traces and the keys
-    among those settings; ``disk``: MB of ``/tmp``, 512 are free.
-    """
-
-    name: str
-    description: str
-    seconds: int
-    memory: int
-    layers: tuple[str, ...]
-    environment: tuple[str, ...]
-    permissions: Permissions
-    handler: str = "handler.handler"
-    disk: int = 512
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The names of all its variables, whose values `ChatStack` sets."""
-        return (*self.environment, *variables_of(self.name))
-
-    @property
-    def serves_http(self) -> bool:
-        """Whether it is a web server behind Lambda Web Adapter, not a handler."""
-        return self.handler == "run.sh"
-
-    @property
-    def construct_id(self) -> str:
-        """``CreditReset`` for ``credit_reset``: its name in the template and in the workflow's definition."""
-        return "".join(part.capitalize() for part in self.name.split("_"))
-
-
-READ: Final = ("GetItem", "Query")
-APPEND: Final = ("GetItem", "PutItem", "Query")
-CHANGE: Final = (*APPEND, "UpdateItem")
-OWN: Final = (*CHANGE, "DeleteItem", "BatchWriteItem")
-PAST: Final = ("BatchGetItem", "ConditionCheckItem")
-"""On the history besides: of those who write to a conversation's past while its chat holds the lease, or delete it."""
-
-MEMORY: Final = ("HISTORY_TABLE", "CHATS_TABLE", "BODIES_BUCKET")
+PLUGIN_STACKS: Final[tuple[PluginStack, ...]] = plugin.values("stack", PluginStack)
 
 _SPECS: Final = (
     FunctionSpec(
@@ -76,7 +36,8 @@ _SPECS: Final = (
         "Answers the HTTP API",
         seconds=29,  # API Gateway waits 29 s
         memory=1280,  # the first token waits for its cold start (dualtrack_stack.first_token)
-        layers=("base", "arguments", "schedules"),
+        layers=("base", "arguments", *(name for stack in PLUGIN_STACKS for name in stack.api_layers)),
+        admits=True,
         environment=(
             *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "CONNECTIONS_KEY", "USER_POOL_ID", "STATE_MACHINE_ARN",
             "CORPUS_MACHINE_ARN", "LEDGER_RETENTION_DAYS", "TOKEN_HOURS", "AWS_PRICES", "FUNCTION_SIZES",
@@ -217,6 +178,7 @@ _SPECS: Final = (
         memory=512,
         layers=("base", "arguments", "mcp"),
         environment=(*MEMORY, "CACHE_TABLE", "CONNECTIONS_KEY"),
+        retries=Retries(2, 3_600),
         permissions=lambda allow: [
             allow.table("chats", *APPEND),
             allow.table("history", "GetItem", "PutItem", "BatchGetItem"),
@@ -268,6 +230,7 @@ _SPECS: Final = (
         memory=512,
         layers=("base",),
         environment=(*MEMORY, "CREDITS_TABLE"),
+        retries=Retries(2, 2 * 3_600),
         permissions=lambda allow: [
             allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, *PAST),
@@ -285,6 +248,7 @@ _SPECS: Final = (
             *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "USER_POOL_ID", "STATE_MACHINE_ARN", "CORPUS_MACHINE_ARN",
             "COURSE_VECTORS",
         ),
+        retries=Retries(0, 5 * 60),  # the next one comes in five minutes
         permissions=lambda allow: [
             allow.table("chats", *OWN),
             allow.table("history", *OWN, *PAST),
@@ -311,6 +275,7 @@ _SPECS: Final = (
         memory=256,  # it waits for receivers
         layers=("base",),
         environment=("CHATS_TABLE", "CONNECTIONS_KEY"),
+        retries=Retries(0, 60),  # the next one comes in a minute
         permissions=lambda allow: [
             *allow.webhooks(),
             allow.connections("Decrypt"),  # their secrets
@@ -324,30 +289,10 @@ _SPECS: Final = (
         memory=1769,
         layers=("base",),
         environment=("CREDITS_TABLE",),
+        retries=Retries(2, 2 * 3_600),
         permissions=lambda allow: [
             allow.table("credits", "GetItem", "PutItem"),
             allow.active_accounts("Query"),
-        ],
-    ),
-    FunctionSpec(
-        "schedule",
-        "Starts the chats of schedules that are due",
-        seconds=55,  # the next run comes in a minute
-        memory=256,  # no user waits for it
-        layers=("base", "arguments", "schedules"),  # client tools are checked as a chat is admitted
-        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "STATE_MACHINE_ARN", "UPGRADE_MESSAGE"),
-        permissions=lambda allow: [
-            # the items that `api` writes to admit a chat, and the schedules
-            allow.table("chats", *OWN, "BatchGetItem"),
-            allow.table("history", *OWN, *PAST),
-            allow.table("credits", "GetItem", "PutItem"),
-            # names of MCP tools, which client tools may not have
-            allow.table("cache", "GetItem"),
-            allow.bodies("GetObject", "PutObject", "DeleteObject"),
-            # what an admission has written that fails is deleted
-            allow.list_bodies(),
-            allow.open_chats("Query"),
-            allow.machine("chat", "StartExecution"),
         ],
     ),
     FunctionSpec(
@@ -378,7 +323,10 @@ _SPECS: Final = (
             allow.executions("chat", "StopExecution"),
         ],
         handler="run.sh",
+        admits=True,
     ),
 )  # fmt: skip
 
-SPECS: Final[Mapping[str, FunctionSpec]] = MappingProxyType({spec.name: spec for spec in _SPECS})
+SPECS: Final[Mapping[str, FunctionSpec]] = MappingProxyType(
+    {spec.name: spec for spec in (*_SPECS, *(spec for stack in PLUGIN_STACKS for spec in stack.functions))}
+)

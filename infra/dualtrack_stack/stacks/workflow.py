@@ -101,8 +101,8 @@ class Workflow(Construct):
 
 
 class Triggers(Construct):
-    """Ends of executions to ``abort``; the sweep; schedules that are due; deliveries; the midnight reset; the
-    refresh of MCP tools."""
+    """Ends of executions to ``abort``; the sweep; deliveries; the midnight reset; the refresh of MCP
+    tools; the timers of plug-ins."""
 
     def __init__(
         self,
@@ -121,16 +121,11 @@ class Triggers(Construct):
         for timer in TIMERS:
             self._on_schedule(timer, functions[timer.function])
         self._on_deployment(functions[RULES[DEPLOYED]])
-        # Lambda's own attempts, after a delivery that succeeded; two retries are the most that it makes
-        for name, retry_attempts, max_event_age in (
-            ("abort", 2, Duration.hours(2)),
-            ("sweep", 0, Duration.minutes(5)),  # the next one comes in five minutes
-            ("schedule", 0, Duration.minutes(1)),
-            ("deliver", 0, Duration.minutes(1)),  # likewise
-            ("credit_reset", 2, Duration.hours(2)),
-            ("mcp", 2, Duration.hours(1)),
-        ):
-            functions[name].fail_to(self.failed, retry_attempts=retry_attempts, max_event_age=max_event_age)
+        # Lambda's own attempts, after a delivery that succeeded
+        for function in functions.values():
+            if retries := function.spec.retries:
+                age = Duration.seconds(retries.seconds)
+                function.fail_to(self.failed, retry_attempts=retries.attempts, max_event_age=age)
 
     def _queue(self, name: str, reason: str) -> sqs.Queue:
         """A queue of events that an operator has to look at, for two weeks."""

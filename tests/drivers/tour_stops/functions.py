@@ -10,6 +10,7 @@ from dualtrack.chat.new_chat import NewChat
 from dualtrack.chat.start_chat import start_chat
 from dualtrack.clock import day_of
 from dualtrack.ids import execution_name, new_job_id
+from dualtrack.plugins.schedules.store import schedules_of
 from dualtrack.storage.corpus_jobs import Job
 from dualtrack.storage.stores import build_stores
 from dualtrack_stack.machines import REFRESH
@@ -48,7 +49,7 @@ def a_chat_that_was_never_started(visit: Visit) -> None:
 
 @stop("timer Schedules")
 def a_schedule_that_is_due(visit: Visit) -> None:
-    ann, schedules = visit.owner, visit.root.stores().schedules
+    ann, schedules = visit.owner, schedules_of(visit.root.stores())
     body = {"message": visit.script.question(), "cron": "0 8 * * *"}
     assert ann.http.post("/v1/schedules", json=body).status_code == 201
     (made,) = schedules.of(ann.id)

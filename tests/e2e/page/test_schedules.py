@@ -6,6 +6,8 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dualtrack.plugins.schedules.store import schedules_of
+
 from tests.clients.browser import axe_source
 from tests.clients.stack_client import Person, wait_for
 from tests.servers.webhook_receiver import receiving
@@ -85,7 +87,7 @@ def test_a_schedule_is_made_by_keyboard_runs_is_paused_and_deleted(
 def run(root: Root, reader: Reader) -> None:
     """Let the reader's schedule be due, run it, and wait for the end of its chat."""
     person = Person(root.stack.url, root.stack.token(reader.name))
-    schedules = root.stores().schedules
+    schedules = schedules_of(root.stores())
     (made,) = schedules.of(person.id)
     schedules.change(made, replace(made, due=int(time.time()) - 1))
     root.invoke("Schedule", {})

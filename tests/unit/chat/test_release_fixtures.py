@@ -13,6 +13,7 @@ from dualtrack import codec
 from dualtrack.chat.agent import AgentDeployment, agent_of
 from dualtrack.corpora.courses import unpack
 from dualtrack.corpora.jobs import CORPORA, GRAPH
+from dualtrack.plugins.schedules.store import schedules_of
 from dualtrack.tools.courses.index import load as load_index
 from dualtrack.tools.graph.schema import StoredSchema
 from dualtrack.tools.mcp.catalogue import load_catalogue
@@ -103,7 +104,7 @@ def read_all(moment: Moment) -> None:
     load_catalogue(stores.cache, moment.now)
     stores.requests.first(USER, KEY, moment.now)
     stores.keys.named(stores.ledger.load(USER).keys)
-    stores.schedules.of(USER)
+    schedules_of(stores).of(USER)
     for webhook in stores.webhooks.of(USER):
         stores.webhooks.deliveries(webhook, "", 10)
     stores.webhooks.notices(due for due in stores.webhooks.due() if due.is_notice)

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from dualtrack_stack.roots import function_folders
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -43,7 +44,8 @@ MAY_LOAD: dict[str, set[str]] = {
 }
 """Of the heavy ones; a function that is not named here may load none of them."""
 
-FUNCTIONS = sorted({path.parent.name for path in (ROOT / "functions").glob("*/*.py")})
+FOLDERS = function_folders()
+FUNCTIONS = sorted(FOLDERS)
 
 ENVIRONMENT = {
     "AWS_REGION": "us-east-1",
@@ -94,12 +96,12 @@ print(json.dumps([name for name in {names!r} if name in sys.modules]))
 
 def _modules_after_import(function: str) -> set[str]:
     module, name = ("app", "app") if function == "stream" else ("handler", "handler")
-    paths = [str(ROOT / "functions" / function), str(ROOT / "layers" / "core" / "python")]
+    paths = [str(FOLDERS[function]), str(ROOT / "layers" / "core" / "python")]
     program = PROGRAM.format(paths=paths, module=module, name=name)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         env={**ENVIRONMENT, "PATH": os.environ["PATH"]},
-        cwd=ROOT / "functions" / function,
+        cwd=FOLDERS[function],
         capture_output=True,
         text=True,
         timeout=60,
@@ -160,11 +162,11 @@ assert random.random() != first, "two restored processes draw the same"
 @pytest.mark.parametrize("function", ["api", "turn", "summarise"])
 def test_a_restored_snapshot_has_no_key_and_a_new_random_seed(function: str) -> None:
     """As in Lambda's runtime: a snapshot after the import, the registered hooks after each restore."""
-    paths = [str(ROOT / "functions" / function), str(ROOT / "layers" / "core" / "python")]
+    paths = [str(FOLDERS[function]), str(ROOT / "layers" / "core" / "python")]
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", RESTORED.format(paths=paths)],
         env={**ENVIRONMENT, "PATH": os.environ["PATH"]},
-        cwd=ROOT / "functions" / function,
+        cwd=FOLDERS[function],
         capture_output=True,
         text=True,
         timeout=60,

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
+from dualtrack.event_names import EventName, NoticeName
 from dualtrack.frozen import JsonObject
 from dualtrack.tool_values import ToolKind
 from dualtrack.vocabulary import (
@@ -20,17 +21,14 @@ from dualtrack.vocabulary import (
     DecidedBy,
     DeliveryStatus,
     Effect,
-    EventName,
     FileState,
     JobStatus,
     MovementKind,
-    NoticeName,
     Outcome,
     PlanName,
     Policy,
     RecordType,
     Role,
-    ScheduleStatus,
     Scope,
     Stop,
     Track,
@@ -445,7 +443,6 @@ class Conversation(TypedDict):
     queries: Annotated[int, "How many it has; the last one is the record q<queries>"]
     allowed: Annotated[Sequence[str], "Tools that its user lets run in it without being asked again"]
     running_chat_id: NotRequired[Annotated[str, "The chat that is running in it; absent if none is"]]
-    schedule_id: NotRequired[Annotated[str, "The schedule that began it, which may be deleted"]]
     forked_from: NotRequired[Annotated[str, "The conversation that it was forked from, which may be deleted"]]
     forked_before: NotRequired[Annotated[str, "The first query that it does not share with `forked_from`"]]
 
@@ -680,58 +677,6 @@ class Keys(TypedDict):
     """The API keys of a user."""
 
     keys: Annotated[Sequence[Key], "The oldest first"]
-
-
-class ScheduledRun(TypedDict):
-    """What became of a due time of a schedule."""
-
-    due_at: Annotated[Time, "The due time"]
-    status: Annotated[
-        Literal["started", "missed", "refused"], "`missed`: a later time came before it could run"
-    ]
-    chat_id: Annotated[str | None, "The chat that was started"]
-    error: Annotated[str | None, "The error code of a refusal"]
-    conversation_id: NotRequired[
-        Annotated[str | None, "The conversation that the chat is in; null if it was deleted"]
-    ]
-    chat_status: NotRequired[Annotated[ChatStatus | None, "The chat's status now; null if it was deleted"]]
-    credits: NotRequired[Annotated[int | None, "What the chat was charged so far"]]
-
-
-class Schedule(TypedDict):
-    """A message that becomes a chat at its due times."""
-
-    schedule_id: Annotated[str, "Its id"]
-    name: Annotated[str, "Its name"]
-    message: Annotated[str, "What is asked"]
-    profile: Annotated[str, "The agent; empty: that of the conversation"]
-    conversation_id: Annotated[str | None, "The conversation that it continues; null: a new one each time"]
-    cron: Annotated[str | None, "Minute, hour, day, month, weekday"]
-    rate: Annotated[str | None, "How often"]
-    at: Annotated[str | None, "The one time at which it is due"]
-    timezone: Annotated[str, "Of `cron`, and of `at` without an offset"]
-    status: Annotated[
-        ScheduleStatus, "`paused`: by its user, or after three refusals; `ended`: never due again"
-    ]
-    error: Annotated[
-        str | None, "The error code of the latest refusal, if there was none since that was not refused"
-    ]
-    next: Annotated[Sequence[Time], "Its next due times, at most three"]
-    created_at: Annotated[Time, "When it was made"]
-    key_id: Annotated[str | None, "The API key that made it, under which it runs; null: none"]
-    runs: Annotated[Sequence[ScheduledRun], "The newest first, at most 20"]
-
-
-class DueTimes(TypedDict):
-    """When a schedule would be due."""
-
-    next: Annotated[Sequence[Time], "Its next due times, at most three, with the offset of its time zone"]
-
-
-class Schedules(TypedDict):
-    """The schedules of a user."""
-
-    schedules: Annotated[Sequence[Schedule], "The oldest first"]
 
 
 class Webhook(TypedDict):

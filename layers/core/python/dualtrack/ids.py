@@ -101,11 +101,18 @@ def parse_digest_id(text: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class IdForm:
-    """The form of the ids of a kind of thing; ``pattern`` is of the whole text."""
+    """The ids of a kind of thing. ``pattern``: of the whole text; of a plug-in's, ``about``: what a path's parameter of
+    this name names, and ``advice``: where the terminal shows them."""
 
     what: str
     pattern: str
     example: str
+    about: str = ""
+    advice: str = ""
+
+    def fits(self, text: str) -> bool:
+        """Whether the text may be such an id; if not, it need not be looked up."""
+        return re.fullmatch(self.pattern, text) is not None
 
 
 FORMS: Final[Mapping[str, IdForm]] = MappingProxyType(
@@ -118,17 +125,17 @@ FORMS: Final[Mapping[str, IdForm]] = MappingProxyType(
         "place": IdForm("file", "[1-9][0-9]{0,3}", "1"),
         "document_id": IdForm("document", "[0-9a-f]{32}", "9f86d081884c7d659a2feaa0c55ad015"),
         "key_id": IdForm("key", "key_[0-9A-Za-z]{16}", "key_4fT9kQ2mX7bLw0Zc"),
-        "schedule_id": IdForm("schedule", "sc_[0-9a-v]{26}", "sc_01jd8m3v5q0000000000000000"),
         "webhook_id": IdForm("webhook", "wh_[0-9a-v]{26}", "wh_01jd8m3v5q0000000000000000"),
         "user_id": IdForm("user", "[0-9A-Za-z_-]{1,128}", "0b5c4f6e-1111-2222-3333-444455556666"),
     }
 )
-"""By name, as in paths and bodies. Whatever has such a form cannot leave its part of a URL, a key or a filter."""
+"""The core's, by name, as in paths and bodies. Whatever has such a form cannot leave its part of a URL, a key or a
+filter."""
 
 
 def is_id(name: str, text: str) -> bool:
-    """Whether the text has the form of the ids with this name; if not, it need not be looked up."""
-    return re.fullmatch(FORMS[name].pattern, text) is not None
+    """Whether the text has the form of the core's ids with this name."""
+    return FORMS[name].fits(text)
 
 
 KEY_ID_PREFIX: Final = "key_"
@@ -137,37 +144,32 @@ _ALPHABET: Final = "0123456789abcdefghijklmnopqrstuv"
 
 def new_chat_id() -> str:
     """``ch_`` + 26 characters: time-ordered, 80 random bits."""
-    return f"ch_{_sortable()}"
+    return f"ch_{sortable()}"
 
 
 def new_conversation_id() -> str:
     """``cv_`` + 26 characters: time-ordered, so newer conversations sort after older ones."""
-    return f"cv_{_sortable()}"
-
-
-def new_schedule_id() -> str:
-    """``sc_…``, sortable by time."""
-    return f"sc_{_sortable()}"
+    return f"cv_{sortable()}"
 
 
 def new_job_id() -> str:
     """``jb_…``, sortable by time."""
-    return f"jb_{_sortable()}"
+    return f"jb_{sortable()}"
 
 
 def new_webhook_id() -> str:
     """``wh_…``, sortable by time."""
-    return f"wh_{_sortable()}"
+    return f"wh_{sortable()}"
 
 
 def new_upload_id(sha256: str) -> str:
     """``up_…_<SHA-256 in hex>``, sortable by time. It names the bytes, so that no others pass for the upload."""
-    return f"up_{_sortable()}_{sha256}"
+    return f"up_{sortable()}_{sha256}"
 
 
 def new_message_upload_id() -> str:
     """``up_…``, sortable by time: of a file for a message."""
-    return f"up_{_sortable()}"
+    return f"up_{sortable()}"
 
 
 def is_upload_of(upload_id: str, data: bytes) -> bool:
@@ -205,7 +207,8 @@ def execution_arn(machine_arn: str, name: str) -> str:
     return ":".join([*account, "execution", machine, name])
 
 
-def _sortable() -> str:
+def sortable() -> str:
+    """26 characters that name a moment and 80 random bits: what was made later sorts behind."""
     return _digits((time.time_ns() // 1_000_000 << 80) | secrets.randbits(80))
 
 

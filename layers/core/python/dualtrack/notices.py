@@ -9,17 +9,17 @@ from typing import Annotated
 
 from dualtrack.clock import iso
 from dualtrack.codec import APART, TEXT, stored
-from dualtrack.vocabulary import NoticeName
 
 
 @stored
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One thing to tell. ``message_id`` is the same however often it is told; ``at``: epoch milliseconds; ``profile``:
+    """One thing to tell. ``message_id`` is the same however often it is told; ``type``: one of
+    `dualtrack.event_names`, or ``webhook.test``; ``at``: epoch milliseconds; ``profile``:
     the agent that it is about, empty for none; ``is_spread``: its webhooks have it, its copy for EventBridge failed."""
 
     message_id: Annotated[str, APART]
-    type: NoticeName
+    type: str
     at: int
     data: Annotated[Mapping[str, str | None], TEXT]
     profile: str = ""
@@ -38,13 +38,6 @@ def cap_reached(key_id: str, cap: str, resets_at: float | None, now: float) -> N
     return Notice(
         f"msg_{key_id.removeprefix('key_')}_{cap}_{until}", "key.cap_reached", int(now * 1000), data
     )
-
-
-def schedule_refused(schedule_id: str, due: int, code: str, status: str, profile: str, now: float) -> Notice:
-    """A run of a schedule was refused. ``due``: its due time; ``status``: the schedule's after it."""
-    data = {"schedule_id": schedule_id, "due_at": iso(due), "error": code, "status": status}
-    name = f"msg_{schedule_id.removeprefix('sc_')}_{due}"
-    return Notice(name, "schedule.refused", int(now * 1000), data, profile)
 
 
 def trial_notice(webhook_id: str, message_id: str, now: float) -> Notice:

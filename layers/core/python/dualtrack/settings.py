@@ -36,8 +36,8 @@ _TOPIC: Final = r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}"
 class SettingDeclaration:
     """What an entry says beside its name, type and default.
 
-    ``about``: one line of Markdown. ``used_by``: the functions that get it; none if the deployment or a command uses
-    it. ``table``: where it is documented; ``unset``: the words for its default there.
+    ``about``: one line of Markdown. ``used_by``: the functions that get it, or `ADMISSION`; none if the deployment or a
+    command uses it. ``table``: where it is documented; ``unset``: the words for its default there.
 
     What a value must be: ``least`` and ``most`` of a number; ``form``, a pattern of the whole text, in the words
     ``expects``; ``check``, the ``module:name`` of a tuple with the values that there are, or of a function of value and
@@ -105,10 +105,13 @@ def key(variable: str, about: str, **declared: Any) -> str:
     return setting("", about, variable=variable, in_file=False, **declared)
 
 
+ADMISSION: Final = "admission"
+"""In place of the functions that admit chats: `api`, `stream` and those of plug-ins."""
+
 MODEL: Final = ("turn", "search", "summarise")
 """The functions that ask the model."""
 
-PRICED: Final = (*MODEL, "api", "schedule", "stream", "abort", "sweep")
+PRICED: Final = (*MODEL, ADMISSION, "abort", "sweep")
 """The functions that count what its calls cost."""
 
 
@@ -152,20 +155,18 @@ class Settings:
         unset="Bedrock in the stage's region",
         example="https://bedrock-mantle.eu-west-1.api.aws/anthropic",
     )
-    dualtrack_model: str = setting(
-        "claude-haiku-5-5", "of turns", used_by=(*MODEL, "api", "schedule", "stream")
-    )
+    dualtrack_model: str = setting("claude-haiku-5-5", "of turns", used_by=(*MODEL, ADMISSION))
     dualtrack_summary_model: str = setting(
         "",
         "of [summaries that are made one by one](architecture.md#what-a-summary-costs)",
-        used_by=("turn", "summarise", "api", "schedule", "stream"),
+        used_by=("turn", "summarise", ADMISSION),
         or_else="dualtrack_model",
     )
     dualtrack_titles: str = setting(
         "query",
         "a new conversation's title: `query`, the beginning of its first query; `model`,"
         " [a call after its answer](contract.md#conversations) by `DUALTRACK_SUMMARY_MODEL`",
-        used_by=("summarise", "api", "schedule", "stream"),
+        used_by=("summarise", ADMISSION),
         form="query|model",
         expects="query or model",
         example="model",
@@ -173,21 +174,21 @@ class Settings:
     dualtrack_summary_characters: int = setting(
         350,
         "the characters that a summary may have",
-        used_by=("turn", "summarise", "api", "schedule", "stream"),
+        used_by=("turn", "summarise", ADMISSION),
         least=100,
         most=2_000,
     )
     dualtrack_effort: str = setting(
         "",
         "`low`, `medium`, `high`, `xhigh` or `max`: of turns, for models that take it",
-        used_by=("turn", "summarise", "api", "schedule", "stream"),
+        used_by=("turn", "summarise", ADMISSION),
         unset="the service's own",
         check="dualtrack.models.thinking:EFFORTS",
     )
     dualtrack_thinking_tokens: int = setting(
         8_000,
         "room for thinking on top of an agent's `max_tokens`",
-        used_by=(*MODEL, "api", "schedule", "stream"),
+        used_by=(*MODEL, ADMISSION),
         least=0,
         # with the largest `max_tokens` of a profile, the most that a model of generation 5 may write
         most=64_000,
@@ -195,7 +196,7 @@ class Settings:
     dualtrack_max_cost: float = setting(
         0.0,
         "[US dollars that a chat may cost](credits.md#what-a-chat-may-cost); 0: no cap",
-        used_by=("turn", "api", "schedule", "stream"),
+        used_by=("turn", ADMISSION),
         least=0,
         most=1_000,
     )
@@ -386,7 +387,7 @@ class Settings:
     dualtrack_event_bus: str = setting(
         "",
         "the EventBridge bus that gets a [copy of each event](webhooks.md#copies-on-eventbridge), such as `default`",
-        used_by=("api", "stream", "schedule", "deliver"),
+        used_by=(ADMISSION, "deliver"),
         unset="no copies",
         form=r"[A-Za-z0-9._-]{1,256}",
         expects="the name of an event bus",
@@ -664,9 +665,14 @@ def declared() -> Mapping[str, Setting]:
     return entries
 
 
-def variables_of(function: str) -> tuple[str, ...]:
-    """The variables of a function's environment that settings say it uses."""
-    return tuple(entry.field.upper() for entry in declared().values() if function in entry.declared.used_by)
+def variables_of(*names: str) -> tuple[str, ...]:
+    """The variables of a function's environment that settings say it uses: ``names`` are its own, and `ADMISSION` if it
+    admits chats."""
+    return tuple(
+        entry.field.upper()
+        for entry in declared().values()
+        if not {*names}.isdisjoint(entry.declared.used_by)
+    )
 
 
 def keys() -> Mapping[str, Setting]:

@@ -65,9 +65,6 @@ CallStatus = Literal["begun", "done", "failed", "declined", "unknown"]
 ApprovalRule = Literal["never", "always", "writes"]
 """Which calls need approval; `writes`: those of tools that change or destroy something."""
 
-ScheduleStatus = Literal["active", "paused", "ended"]
-"""Of a schedule: `ended` when it will not be due again, or its API key is gone."""
-
 JobStatus = Literal["queued", "running", "done", "failed"]
 """Of a job that changes a corpus."""
 
@@ -76,12 +73,6 @@ FileState = Literal["waiting", "read", "refused"]
 
 Outcome = Literal["added", "replaced", "skipped"]
 """What an accepted file has changed."""
-
-EventName = Literal["chat.done", "chat.failed", "chat.paused", "key.cap_reached", "schedule.refused"]
-"""What a webhook may be told of."""
-
-NoticeName = Literal[EventName, "webhook.test"]
-"""The type of a delivery."""
 
 DeliveryStatus = Literal["pending", "delivered", "failed"]
 """Of a delivery to a webhook."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from dualtrack.api.attachments import attachment_json, files_of
 from dualtrack.chat.replay import records_to_send
@@ -17,6 +17,7 @@ from dualtrack.memory.conversation_words import has_words, searched_words, unpac
 from dualtrack.memory.left_out import as_sent, is_in_place
 from dualtrack.memory.records import Record
 from dualtrack.memory.search_folding import folded
+from dualtrack.plugin import facets_in
 from dualtrack.profiles import all_profiles, profile_named
 from dualtrack.storage.conversations import Conversation, is_list_position, list_position
 from dualtrack.storage.digests import digest_record
@@ -69,8 +70,8 @@ def conversation_json(conversation: Conversation, now: float) -> answers.Convers
     }
     if running := conversation.running_chat(now):
         shown["running_chat_id"] = running
-    if conversation.schedule_id:
-        shown["schedule_id"] = conversation.schedule_id
+    if conversation.facets:
+        shown |= cast("answers.Conversation", facets_in("Conversation", conversation.facets))
     if conversation.forked_from:
         shown["forked_from"] = conversation.forked_from
         shown["forked_before"] = query_id(conversation.ancestry.through + 1)

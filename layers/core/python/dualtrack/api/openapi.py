@@ -20,10 +20,11 @@ from dualtrack.api.request import Request
 from dualtrack.api.schemas import REF, DocumentPart, description_of, object_schema, schemas_of
 from dualtrack.errors import STATUS_OF_CODE
 from dualtrack.event_data import EVENTS, EventData
-from dualtrack.ids import FORMS
+from dualtrack.plugin import id_forms, parts, plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from types import ModuleType
 
     from dualtrack.api.parameters import QueryParameter
     from dualtrack.api.route import Route
@@ -133,9 +134,17 @@ def answers_of(route: Route) -> dict[int, type]:
     """The type of the body by status, as the function that serves the route declares it; NoneType for no body."""
     if route.serve is None:
         return {200: answers.Event}
-    declared = get_type_hints(route.serve, localns={"answers": answers, "Request": Request})["return"]
+    known = {"answers": answers, "Request": Request, **_types_beside(route.serve)}
+    declared = get_type_hints(route.serve, localns=known)["return"]
     kinds = get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
     return {(get_origin(kind) or kind).status: next(iter(get_args(kind)), NoneType) for kind in kinds}
+
+
+def _types_beside(serve: Callable[..., object]) -> dict[str, ModuleType]:
+    """The module ``types`` of the plug-in that a route is of, which loads it for this document alone."""
+    plugin = serve.__module__.rpartition(".")[0]
+    found = next((module for module in parts("types") if module.__package__ == plugin), None)
+    return {"types": found} if found else {}
 
 
 def _operation(route: Route) -> DocumentPart:
@@ -247,6 +256,8 @@ def _schemas(routes: tuple[Route, ...]) -> DocumentPart:
     answered = {body for body in bodies_said if is_typeddict(body)}
     events = {kind.__name__: object_schema(EventData, kind) for kind in EVENTS.values()}
     schemas = document["$defs"] | schemas_of({answers.Error, *answered, *EVENTS.values()}) | events
+    for plugin in plugins():
+        schemas |= {name: object_schema(kind, getattr(answers, name)) for name, kind in plugin.facets.items()}
     return dict(sorted((schemas | {answers.Event.__name__: _event_schema()}).items()))
 
 
@@ -285,9 +296,11 @@ def _parameters(routes: tuple[Route, ...]) -> DocumentPart:
 
 def _path_parameter(name: str) -> DocumentPart:
     schema: dict[str, Any] = {"type": "string", "minLength": 1, "examples": ["courses"]}
-    if name in FORMS:
-        schema |= {"pattern": f"^(?:{FORMS[name].pattern})$", "examples": [FORMS[name].example]}
-    about = {"required": True, "schema": schema, "description": PATH_PARAMETERS[name]}
+    form = id_forms().get(name)
+    if form:
+        schema |= {"pattern": f"^(?:{form.pattern})$", "examples": [form.example]}
+    described = PATH_PARAMETERS.get(name) or (form.about if form else "")
+    about = {"required": True, "schema": schema, "description": described}
     return {"name": name, "in": "path", **about}
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast
 
 from dualtrack.credits.spending import MAX_DAYS
 from dualtrack.errors import invalid_request, not_found
-from dualtrack.ids import FORMS, is_id
+from dualtrack.plugin import id_forms
 from dualtrack.text import clean
 
 if TYPE_CHECKING:
@@ -40,18 +40,18 @@ PATH_PARAMETERS: Final = {
     "key_id": "The API key",
     "tool": "The tool's name",
     "server": "The MCP server",
-    "schedule_id": "The schedule",
     "webhook_id": "The webhook",
     "name": "The name of an end user, as the header X-Dualtrack-User has it",
 }
-"""Every path parameter; all but names are ids (`dualtrack.ids.FORMS`)."""
+"""The core's path parameters; all but names are ids (`dualtrack.ids.FORMS`)."""
 
 
 def check_ids(path: Mapping[str, str]) -> None:
     """Raise 404 if a path parameter does not have the form of its ids: then there is nothing of that id."""
+    forms = id_forms()
     for name, text in path.items():
-        if name in FORMS and not is_id(name, text):
-            raise not_found(f"There is no such {FORMS[name].what}.")
+        if name in forms and not forms[name].fits(text):
+            raise not_found(f"There is no such {forms[name].what}.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""All routes of the API: those of the resources, and two open ones."""
+"""All routes of the API: those of the resources, of the plug-ins, and two open ones."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dualtrack.api.routes import (
     corpora,
     keys,
     pauses,
-    schedules,
     tools,
     uploads,
     webhooks,
 )
+from dualtrack.plugin import values
 
 if TYPE_CHECKING:
     from dualtrack import answers
@@ -43,14 +43,13 @@ def get_openapi(request: Request) -> Ok[answers.OpenAPI]:  # noqa: ARG001
     return Ok(openapi_document(ROUTES))
 
 
-ROUTES: Final = (
+ROUTES: Final[tuple[Route, ...]] = (
     *(
         declared
         for resource in (
             chats,
             uploads,
             pauses,
-            schedules,
             conversations,
             tools,
             account,
@@ -62,6 +61,7 @@ ROUTES: Final = (
         for declared in vars(resource).values()
         if isinstance(declared, Route)
     ),
+    *values("routes", Route),
     get_health,
     get_openapi,
 )

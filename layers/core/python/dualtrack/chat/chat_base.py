@@ -91,7 +91,7 @@ def _begun(new: NewChat, first: str, imported: int, now: float) -> Conversation:
         latest="" if new.is_task else list_position(at, conversation_id),
         title_after=0 if new.is_task else imported + 1,
         key_id=new.key_id,
-        schedule_id=new.schedule_id,
+        facets=new.facets,
     )
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dualtrack.chat.attached_files import File
     from dualtrack.frozen import JsonObject
     from dualtrack.memory.records import Record
@@ -44,8 +47,10 @@ class NewChat:
     """The JSON Schema of the answer, checked before."""
     tools: ClientTools = ()
     """Those that its client runs."""
-    schedule_id: str = ""
-    """The schedule that asks."""
+    unattended: bool = False
+    """Whether nobody waits for it."""
+    facets: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What a plug-in that asks keeps with the chat, and with the conversation that it begins."""
     instructions: str = ""
     echo: str = ""
     """What a response of OpenAI's API says again of its request, as JSON."""

@@ -362,8 +362,8 @@ def _call_model(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutcom
 
 
 def _allowed(run: TurnAttempt) -> Mapping[str, str]:
-    """The tools that the user has allowed in the conversation; none for a schedule, which has nobody beside it."""
-    if run.chat.schedule_id:
+    """The tools that the user has allowed in the conversation; none where nobody is beside it."""
+    if run.chat.unattended:
         return {}
     history = run.stores.history
     return allowed_in(history.client, history.table, run.chat.user, run.chat.conversation_id)

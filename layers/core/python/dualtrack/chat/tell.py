@@ -8,12 +8,9 @@ from dualtrack.clock import iso
 from dualtrack.notices import Notice
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.dynamo import Action
     from dualtrack.storage.stores import PaidStores
-    from dualtrack.vocabulary import NoticeName
 
 
 def notice_of(chat: Chat, now: float) -> Notice | None:
@@ -34,12 +31,7 @@ def notice_of(chat: Chat, now: float) -> Notice | None:
         "user_id": chat.user,
     }
     message = f"msg_{chat.chat_id.removeprefix('ch_')}_{chat.status}{number}"
-    names: Mapping[str, NoticeName] = {
-        "done": "chat.done",
-        "failed": "chat.failed",
-        "paused": "chat.paused",
-    }
-    return Notice(message, names[chat.status], int(now * 1000), data, chat.profile)
+    return Notice(message, f"chat.{chat.status}", int(now * 1000), data, chat.profile)
 
 
 def told(stores: PaidStores, after: Chat) -> list[Action]:

@@ -154,9 +154,11 @@ class Chat:
     """Whose credits pay, if they are not the user's: the owner of the service's key that acts for him."""
     key_id: str = ""
     """The API key that it was started with."""
-    schedule_id: str = ""
-    """The schedule that it is a run of: nobody waits for it, so nothing that needs approval runs for leave that was
-    given in its conversation."""
+    unattended: bool = False
+    """Whether nobody waits for it: then nothing that needs approval runs for leave that was given in its
+    conversation."""
+    facets: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What plug-ins keep with it, by the names that they declare (`dualtrack.plugin`)."""
     tells: bool = False
     """Whether its payer had a webhook when it was admitted, which is told how it ends."""
     costs: Annotated[CostHold | None, TEXT] = None

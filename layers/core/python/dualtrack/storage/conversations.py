@@ -95,8 +95,8 @@ class Conversation:
     """The query after whose answer the model may give it its title; 0: it has the user's, or the model's."""
     key_id: str = ""
     """The API key that began it."""
-    schedule_id: str = ""
-    """The schedule that began it."""
+    facets: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What plug-ins keep with it, by the names that they declare (`dualtrack.plugin`)."""
     sums: Annotated[MemorySums, TEXT] = field(default_factory=MemorySums)
     aside: int = 0
     allowed: Annotated[Mapping[str, str], TEXT] = field(default_factory=lambda: MappingProxyType({}))

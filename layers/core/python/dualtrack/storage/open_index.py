@@ -1,15 +1,16 @@
 """The sparse index `open` of the chats table: what somebody has to look at, by kind and by when, its ``deadline``.
 
-open#<shard>      chats that are not done             schedule#<shard>   schedules that are active
-paused#<shard>    chats that wait for decisions       hooks#<shard>      webhooks, and notices for them, that wait
-                                                      hooks#slow#<shard> slow webhooks that wait
+open#<shard>      chats that are not done             hooks#<shard>      webhooks, and notices for them, that wait
+paused#<shard>    chats that wait for decisions       hooks#slow#<shard> slow webhooks that wait
+
+A plug-in's kind has the plug-in's word.
 """
 
 from __future__ import annotations
 
 import hashlib
 import heapq
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.storage.dynamo import index_pages
 
@@ -20,24 +21,22 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.dynamo import Item
 
-OpenKind = Literal["open", "paused", "schedule", "hooks", "hooks#slow"]
-
 INDEX: Final = "open"
 _SHARDS: Final = 4
 """Partitions of a kind: one takes 1,000 writes a second, so 4 carry 2,000 chats/s."""
 
 
-def partition_of(kind: OpenKind, name: str) -> str:
+def partition_of(kind: str, name: str) -> str:
     """The partition in which a thing with this name is."""
     return f"{kind}#{int(hashlib.sha256(name.encode()).hexdigest()[:4], 16) % _SHARDS}"
 
 
-def partitions_of(kind: OpenKind) -> tuple[str, ...]:
+def partitions_of(kind: str) -> tuple[str, ...]:
     """All partitions of a kind."""
     return tuple(f"{kind}#{shard}" for shard in range(_SHARDS))
 
 
-def listed(client: DynamoDBClient, table: str, kind: OpenKind, now: int | None = None) -> Iterator[Item]:
+def listed(client: DynamoDBClient, table: str, kind: str, now: int | None = None) -> Iterator[Item]:
     """The keys of what is listed, by deadline; the partitions are read in turn. ``now``: only what is due by then."""
     before = None if now is None else ("deadline", now + 1)
     parts = (

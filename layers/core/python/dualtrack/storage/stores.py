@@ -29,7 +29,6 @@ from dualtrack.storage.keys import KeyStore
 from dualtrack.storage.leases import Leases
 from dualtrack.storage.ledger import Ledger
 from dualtrack.storage.paused_chats import PausedChats
-from dualtrack.storage.schedules import ScheduleStore
 from dualtrack.storage.search_index import SearchIndex
 from dualtrack.storage.uploads import UploadStore
 from dualtrack.storage.vector_indexes import VectorIndexes
@@ -139,13 +138,6 @@ class AdmissionStores(DeletionStores):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScheduleStores(AdmissionStores):
-    """A schedule is admitted as its user's request would be, under the key that made it."""
-
-    schedules: ScheduleStore
-
-
-@dataclass(frozen=True, kw_only=True)
 class ErasureStores(AdmissionStores):
     """An erasure removes all that names a user."""
 
@@ -171,7 +163,7 @@ class IndexStores(CorpusStores):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApiStores(TurnStores, ErasureStores, ScheduleStores, CorpusStores):
+class ApiStores(TurnStores, ErasureStores, CorpusStores):
     """The API admits, shows and deletes; it calls no model."""
 
     leases: Leases
@@ -203,7 +195,6 @@ def build_stores(
         bodies=bodies,
         ledger=Ledger(dynamodb, settings.credits_table),
         paused=PausedChats(dynamodb, settings.chats_table),
-        schedules=ScheduleStore(dynamodb, settings.chats_table),
         kept_ledger=KeptLedger(dynamodb, settings.credits_table),
         uploads=UploadStore(dynamodb, s3, settings.chats_table, settings.bodies_bucket),
         deletions=Deletions(dynamodb, settings.history_table, settings.chats_table, clock),

@@ -42,7 +42,7 @@ from dualtrack.storage.dynamo import (
 )
 from dualtrack.storage.open_index import INDEX, partition_of, partitions_of
 from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, position_of
-from dualtrack.vocabulary import DeliveryStatus, EventName, NoticeName
+from dualtrack.vocabulary import DeliveryStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
     from dualtrack.clock import Clock
     from dualtrack.storage.dynamo import Action, Item
-    from dualtrack.storage.open_index import OpenKind
 
 KEY_PREFIX: Final = "HOOKS#"
 """The prefix of the partition keys: the function `deliver` may touch no other items."""
@@ -77,7 +76,7 @@ SLOW_MS: Final = 1_000
 _READ_AT_ONCE: Final = 500
 """Entries of a shard that one pass takes."""
 
-_LANES: Final[tuple[OpenKind, OpenKind]] = ("hooks", "hooks#slow")
+_LANES: Final[tuple[str, str]] = ("hooks", "hooks#slow")
 """The parts of the index, of webhooks that answer and of slow ones."""
 
 
@@ -93,7 +92,7 @@ class Webhook:
     webhook_id: Annotated[str, APART]
     owner: Annotated[str, APART]
     url: str
-    events: tuple[EventName, ...]
+    events: tuple[str, ...]
     secret: str
     created_at: int
     profiles: tuple[str, ...] = ()
@@ -131,7 +130,7 @@ class Delivery:
     webhook_id: Annotated[str, APART]
     message_id: Annotated[str, APART]
     at: Annotated[int, APART]
-    type: NoticeName
+    type: str
     body: str
     status: DeliveryStatus = "pending"
     attempts: int = 0

@@ -5,22 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
-
-from dualtrack_stack.cli import id_types
 from dualtrack_stack.cli.command import exit_codes, json_option, moment, print_json, report, stack_options
+from dualtrack_stack.cli.id_types import id_check
 from dualtrack_stack.cli.target import TargetOptions, open_target
 from dualtrack_stack.cli.transcript import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dualtrack import answers
+    from dualtrack.plugins.schedules import types
 
-schedule_argument = click.argument("schedule_id", metavar="SCHEDULE", callback=id_types.SCHEDULE)
+schedule_argument = click.argument("schedule_id", metavar="SCHEDULE", callback=id_check("schedule_id"))
 
 
 @click.group("schedules")
-def schedule_commands() -> None:
+def commands() -> None:
     """Messages that become chats at their times, with nobody waiting."""
 
 
@@ -38,7 +37,7 @@ def times_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-@schedule_commands.command("next")
+@commands.command("next")
 @times_options
 @stack_options
 @json_option
@@ -46,14 +45,14 @@ def next_(*, stack: TargetOptions, as_json: bool, **wanted: str | None) -> None:
     """Show when a schedule would be due. Nothing is made."""
     body = {name: text for name, text in wanted.items() if text}
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
-        answer: answers.DueTimes = client.call("POST", "/v1/schedules/next", body=body)
+        answer: types.DueTimes = client.call("POST", "/v1/schedules/next", body=body)
         if as_json:
             print_json(answer)
         else:
             click.echo("\n".join(answer["next"]))
 
 
-@schedule_commands.command()
+@commands.command()
 @click.argument("message")
 @times_options
 @click.option("--name", default="", help="Shown wherever it is listed.")
@@ -72,13 +71,13 @@ def create(
         _show(client.call("POST", "/v1/schedules", body=body), as_json=as_json)
 
 
-@schedule_commands.command("list")
+@commands.command("list")
 @stack_options
 @json_option
 def list_(stack: TargetOptions, as_json: bool) -> None:
     """Show your schedules: when they are due next, and what became of the latest run."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
-        answer: answers.Schedules = client.call("GET", "/v1/schedules")
+        answer: types.Schedules = client.call("GET", "/v1/schedules")
         if as_json:
             print_json(answer)
             return
@@ -90,7 +89,7 @@ def list_(stack: TargetOptions, as_json: bool) -> None:
             )
 
 
-@schedule_commands.command()
+@commands.command()
 @schedule_argument
 @stack_options
 @json_option
@@ -100,7 +99,7 @@ def show(schedule_id: str, *, stack: TargetOptions, as_json: bool) -> None:
         _show(client.call("GET", f"/v1/schedules/{schedule_id}"), as_json=as_json)
 
 
-@schedule_commands.command()
+@commands.command()
 @schedule_argument
 @stack_options
 @json_option
@@ -109,7 +108,7 @@ def pause(schedule_id: str, *, stack: TargetOptions, as_json: bool) -> None:
     _change(schedule_id, stack, paused=True, as_json=as_json)
 
 
-@schedule_commands.command()
+@commands.command()
 @schedule_argument
 @stack_options
 @json_option
@@ -124,7 +123,7 @@ def _change(schedule_id: str, stack: TargetOptions, *, paused: bool, as_json: bo
         _show(changed, as_json=as_json)
 
 
-@schedule_commands.command()
+@commands.command()
 @schedule_argument
 @stack_options
 def delete(schedule_id: str, *, stack: TargetOptions) -> None:
@@ -134,14 +133,14 @@ def delete(schedule_id: str, *, stack: TargetOptions) -> None:
         click.echo(f"{schedule_id} is deleted.")
 
 
-def _show(schedule: answers.Schedule, *, as_json: bool) -> None:
+def _show(schedule: types.Schedule, *, as_json: bool) -> None:
     if as_json:
         print_json(schedule)
     else:
         _print(schedule, runs=len(schedule["runs"]))
 
 
-def _print(schedule: answers.Schedule, *, runs: int) -> None:
+def _print(schedule: types.Schedule, *, runs: int) -> None:
     named = one_line(schedule["name"] or schedule["message"], 60)
     click.echo(f"{schedule['schedule_id']}  {named}  ({_times(schedule)}, {schedule['status']})")
     rows = [("asks", one_line(schedule["message"], 60))] if schedule["name"] else []
@@ -154,13 +153,13 @@ def _print(schedule: answers.Schedule, *, runs: int) -> None:
         click.echo(f"  {label:<9}{value}")
 
 
-def _times(schedule: answers.Schedule) -> str:
+def _times(schedule: types.Schedule) -> str:
     if schedule["rate"]:
         return f"every {schedule['rate']}"
     return f"{schedule['cron'] or schedule['at']} {schedule['timezone']}"
 
 
-def _ran(run: answers.ScheduledRun) -> str:
+def _ran(run: types.ScheduledRun) -> str:
     parts = [moment(run["due_at"])]
     if run["chat_id"]:
         parts += [run["chat_id"], *([str(run["chat_status"])] if run.get("chat_status") else [])]

@@ -7,28 +7,27 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.api.conversations import find_conversation
-from dualtrack.chat.due_times import NeverDueError, check_times, due_after, in_zone
-from dualtrack.chat.run_schedules import next_time
 from dualtrack.clock import iso
 from dualtrack.errors import invalid_request
-from dualtrack.ids import new_schedule_id
+from dualtrack.plugins.schedules.due_times import NeverDueError, check_times, due_after, in_zone
+from dualtrack.plugins.schedules.run import next_time
+from dualtrack.plugins.schedules.store import MISSED, Schedule, Times, new_schedule_id, schedules_of
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
 from dualtrack.storage.dynamo import until_kept
-from dualtrack.storage.schedules import MISSED, Schedule, Times
 
 if TYPE_CHECKING:
-    from dualtrack import answers
     from dualtrack.api.identity import ApiCaller
-    from dualtrack.api.models import ScheduleBody, TimesBody
+    from dualtrack.plugins.schedules import types
+    from dualtrack.plugins.schedules.bodies import ScheduleBody, TimesBody
+    from dualtrack.plugins.schedules.store import ScheduleRun
     from dualtrack.storage.chats import Chat
-    from dualtrack.storage.schedules import ScheduleRun
-    from dualtrack.storage.stores import ScheduleStores
+    from dualtrack.storage.stores import ApiStores
 
 SHOWN_TIMES: Final = 3
 """Next due times of a schedule that are shown."""
 
 
-def make_schedule(stores: ScheduleStores, identity: ApiCaller, body: ScheduleBody) -> Schedule:
+def make_schedule(stores: ApiStores, identity: ApiCaller, body: ScheduleBody) -> Schedule:
     """A new schedule. Raises 400, 404 for a conversation that does not exist."""
     now = int(stores.clock())
     times = _times(body, now)
@@ -47,11 +46,11 @@ def make_schedule(stores: ScheduleStores, identity: ApiCaller, body: ScheduleBod
         key_id=identity.key_id,
     )
     schedule = next_time(schedule, now)
-    stores.schedules.create(schedule)
+    schedules_of(stores).create(schedule)
     return schedule
 
 
-def due_times(body: TimesBody, now: int) -> answers.DueTimes:
+def due_times(body: TimesBody, now: int) -> types.DueTimes:
     """When a schedule that is made now would be due. Raises 400."""
     times = _times(body, now)
     coming = islice(due_after(times, now), SHOWN_TIMES)
@@ -67,7 +66,7 @@ def _times(body: TimesBody, now: int) -> Times:
     return times
 
 
-def _check_conversation(stores: ScheduleStores, user: str, body: ScheduleBody) -> None:
+def _check_conversation(stores: ApiStores, user: str, body: ScheduleBody) -> None:
     """Raise 404 for a conversation that is not there, 400 for another agent than its own, or none of that name."""
     if not body.conversation_id:
         profile_named(body.profile or DEFAULT_PROFILE)
@@ -77,22 +76,22 @@ def _check_conversation(stores: ScheduleStores, user: str, body: ScheduleBody) -
         raise invalid_request(f"This conversation's profile is {conversation.profile}.")
 
 
-def pause_schedule(stores: ScheduleStores, user: str, schedule_id: str, *, paused: bool) -> Schedule:
+def pause_schedule(stores: ApiStores, user: str, schedule_id: str, *, paused: bool) -> Schedule:
     """The schedule, paused or resumed; as it is if it was so already, or has ended. Raises 404."""
 
     def change() -> Schedule:
-        schedule = stores.schedules.find(user, schedule_id)
+        schedule = schedules_of(stores).find(user, schedule_id)
         if schedule.status == "ended" or (schedule.status == "paused") == paused:
             return schedule
         after = replace(schedule, status="paused", due=0, waiting=0, waiting_for="", refusals=0)
         if not paused:
             after = next_time(after, int(stores.clock()))
-        return stores.schedules.change(schedule, after)
+        return schedules_of(stores).change(schedule, after)
 
     return until_kept(change, "The schedule changed too often.")
 
 
-def schedule_json(stores: ScheduleStores, schedule: Schedule, shown: int) -> answers.Schedule:
+def schedule_json(stores: ApiStores, schedule: Schedule, shown: int) -> types.Schedule:
     """The schedule as its user sees it; ``shown``: of how many of its latest runs the chat is looked up."""
     times = schedule.times
     now = int(stores.clock())
@@ -124,9 +123,9 @@ def schedule_json(stores: ScheduleStores, schedule: Schedule, shown: int) -> ans
 
 
 def _run_json(
-    stores: ScheduleStores, schedule: Schedule, run: ScheduleRun, *, is_shown: bool
-) -> answers.ScheduledRun:
-    shown: answers.ScheduledRun = {
+    stores: ApiStores, schedule: Schedule, run: ScheduleRun, *, is_shown: bool
+) -> types.ScheduledRun:
+    shown: types.ScheduledRun = {
         "due_at": iso(run.due),
         "status": "started" if run.chat_id else "missed" if run.refused == MISSED else "refused",
         "chat_id": run.chat_id or None,

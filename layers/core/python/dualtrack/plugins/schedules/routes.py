@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.api import models, schedules
 from dualtrack.api.route import Created, NoContent, Ok, Route
 from dualtrack.api.routes.chats import permit_chat
-from dualtrack.storage.schedules import MOST_RUNS
+from dualtrack.plugins.schedules import bodies, manage
+from dualtrack.plugins.schedules.store import MOST_RUNS, schedules_of
 
 if TYPE_CHECKING:
-    from dualtrack import answers
     from dualtrack.api.request import Request
-    from dualtrack.storage.schedules import Schedule
+    from dualtrack.plugins.schedules import types
+    from dualtrack.plugins.schedules.store import Schedule
 
 SCHEDULES: Final = "/v1/schedules"
 SCHEDULE: Final = f"{SCHEDULES}/{{schedule_id}}"
@@ -25,41 +25,41 @@ _SHOWN: Final = 1
     "post",
     SCHEDULES,
     "Make a schedule",
-    models.ScheduleBody,
+    bodies.ScheduleBody,
     refused=("not_found",),
     scopes=("chat",),
     description="Its message becomes a chat at each due time, under the API key that makes it, if one does. A user has "
     "at most 20.",
 )
-def post_schedule(request: Request) -> Created[answers.Schedule]:
-    body = request.body(models.ScheduleBody)
+def post_schedule(request: Request) -> Created[types.Schedule]:
+    body = request.body(bodies.ScheduleBody)
     permit_chat(request, body.conversation_id, body.profile)
-    return Created(_shown(request, schedules.make_schedule(request.stores, request.identity, body)))
+    return Created(_shown(request, manage.make_schedule(request.stores, request.identity, body)))
 
 
-def _shown(request: Request, schedule: Schedule, runs: int = MOST_RUNS) -> answers.Schedule:
-    return schedules.schedule_json(request.stores, schedule, runs)
+def _shown(request: Request, schedule: Schedule, runs: int = MOST_RUNS) -> types.Schedule:
+    return manage.schedule_json(request.stores, schedule, runs)
 
 
 @Route(
     "post",
     f"{SCHEDULES}/next",
     "Show when a schedule would be due",
-    models.TimesBody,
+    bodies.TimesBody,
     scopes=("chat",),
     description="Nothing is made. What is never due is refused in the words of making it.",
 )
-def post_due_times(request: Request) -> Ok[answers.DueTimes]:
-    return Ok(schedules.due_times(request.body(models.TimesBody), int(request.stores.clock())))
+def post_due_times(request: Request) -> Ok[types.DueTimes]:
+    return Ok(manage.due_times(request.body(bodies.TimesBody), int(request.stores.clock())))
 
 
 @Route(
     "get", SCHEDULES, "List the schedules", scopes=("read", "chat"), description="With their next due times."
 )
-def get_schedules(request: Request) -> Ok[answers.Schedules]:
+def get_schedules(request: Request) -> Ok[types.Schedules]:
     """A key that lacks `read` sees those that it has made."""
-    seen = [each for each in request.stores.schedules.of(request.user) if _may_see(request, each)]
-    body: answers.Schedules = {"schedules": [_shown(request, each, _SHOWN) for each in seen]}
+    seen = [each for each in schedules_of(request.stores).of(request.user) if _may_see(request, each)]
+    body: types.Schedules = {"schedules": [_shown(request, each, _SHOWN) for each in seen]}
     return Ok(body)
 
 
@@ -70,7 +70,7 @@ def get_schedules(request: Request) -> Ok[answers.Schedules]:
     scopes=("read", "chat"),
     description="With its latest runs, their chats and what these were charged.",
 )
-def get_schedule(request: Request, schedule_id: str) -> Ok[answers.Schedule]:
+def get_schedule(request: Request, schedule_id: str) -> Ok[types.Schedule]:
     return Ok(_shown(request, _visible(request, schedule_id)))
 
 
@@ -78,27 +78,27 @@ def get_schedule(request: Request, schedule_id: str) -> Ok[answers.Schedule]:
     "patch",
     SCHEDULE,
     "Pause or resume a schedule",
-    models.ScheduleChangeBody,
+    bodies.ScheduleChangeBody,
     scopes=("chat",),
     description="One that is resumed waits for its next due time. One that has ended stays so.",
 )
-def patch_schedule(request: Request, schedule_id: str) -> Ok[answers.Schedule]:
-    paused = request.body(models.ScheduleChangeBody).paused
+def patch_schedule(request: Request, schedule_id: str) -> Ok[types.Schedule]:
+    paused = request.body(bodies.ScheduleChangeBody).paused
     _visible(request, schedule_id)
     return Ok(
-        _shown(request, schedules.pause_schedule(request.stores, request.user, schedule_id, paused=paused))
+        _shown(request, manage.pause_schedule(request.stores, request.user, schedule_id, paused=paused))
     )
 
 
 @Route("delete", SCHEDULE, "Delete a schedule", scopes=("chat",), description="Its chats stay.")
 def delete_schedule(request: Request, schedule_id: str) -> NoContent:
     _visible(request, schedule_id)
-    request.stores.schedules.delete(request.user, schedule_id)
+    schedules_of(request.stores).delete(request.user, schedule_id)
     return NoContent()
 
 
 def _visible(request: Request, schedule_id: str) -> Schedule:
-    schedule = request.stores.schedules.find(request.user, schedule_id)
+    schedule = schedules_of(request.stores).find(request.user, schedule_id)
     request.identity.require_sight(schedule.key_id)
     return schedule
 

@@ -20,22 +20,23 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.cost_hold import CostSettings
-from dualtrack.chat.due_times import due_after, latest_due
 from dualtrack.chat.new_chat import NewChat, Repeat
 from dualtrack.chat.start_chat import start_chat
+from dualtrack.clock import iso
 from dualtrack.errors import ApiError, Contended
-from dualtrack.notices import schedule_refused
+from dualtrack.notices import Notice
+from dualtrack.plugins.schedules.due_times import due_after, latest_due
+from dualtrack.plugins.schedules.store import MISSED, MOST_RUNS, SCHEDULE_ID, ScheduleRun, schedules_of
 from dualtrack.profiles import DEFAULT_PROFILE
 from dualtrack.storage.dynamo import ConditionFailed
-from dualtrack.storage.schedules import MISSED, MOST_RUNS, ScheduleRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from dualtrack.plugins.schedules.store import Schedule
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.dynamo import Action
-    from dualtrack.storage.schedules import Schedule
-    from dualtrack.storage.stores import ScheduleStores
+    from dualtrack.storage.stores import AdmissionStores
 
 MOST_REFUSALS: Final = 3
 """In a row, after which a schedule is paused."""
@@ -74,13 +75,15 @@ class ScheduleReport:
     complete: bool = True
 
 
-def run_schedules(stores: ScheduleStores, starting: Starting, has_time: Callable[[], bool]) -> ScheduleReport:
+def run_schedules(
+    stores: AdmissionStores, starting: Starting, has_time: Callable[[], bool]
+) -> ScheduleReport:
     """Start a chat for each schedule that is due, of the first `MOST_AT_ONCE`. Idempotent; two runs at once start no
     chat twice.
 
     A schedule that raises an error does not delay the others: its error is raised at the end.
     """
-    listed = list(islice(stores.schedules.due(int(stores.clock())), MOST_AT_ONCE + 1))
+    listed = list(islice(schedules_of(stores).due(int(stores.clock())), MOST_AT_ONCE + 1))
     of_users: dict[str, list[str]] = {}
     for user, schedule_id in listed[:MOST_AT_ONCE]:
         of_users.setdefault(user, []).append(schedule_id)
@@ -106,8 +109,8 @@ def run_schedules(stores: ScheduleStores, starting: Starting, has_time: Callable
     return ScheduleReport(started, refused, waiting, complete)
 
 
-def _run(stores: ScheduleStores, starting: Starting, user: str, schedule_id: str) -> str:
-    schedule, now = stores.schedules.load(user, schedule_id), int(stores.clock())
+def _run(stores: AdmissionStores, starting: Starting, user: str, schedule_id: str) -> str:
+    schedule, now = schedules_of(stores).load(user, schedule_id), int(stores.clock())
     if schedule is None or schedule.status != "active" or schedule.due > now:
         return "gone"
     due, *earlier = latest_due(schedule.times, schedule.due, now, MOST_RUNS) or (schedule.due,)
@@ -116,27 +119,35 @@ def _run(stores: ScheduleStores, starting: Starting, user: str, schedule_id: str
     after = replace(after, tried_at=now if outcome == "waiting" else 0)
     if after != schedule:
         try:
-            stores.schedules.change(schedule, after, _notices(stores, schedule, after))
+            schedules_of(stores).change(schedule, after, _notices(stores, schedule, after))
         except ConditionFailed:
             return "gone"  # another run was quicker, or its user has changed it
     return outcome
 
 
-def _notices(stores: ScheduleStores, before: Schedule, after: Schedule) -> list[Action]:
+def _notices(stores: AdmissionStores, before: Schedule, after: Schedule) -> list[Action]:
     """What webhooks are told: each run that was refused since."""
     seen = {run.due for run in before.runs}
     refused = [run for run in after.runs if run.due not in seen and run.refused not in ("", MISSED)]
     if not refused or not stores.webhooks.tells(after.payer):
         return []
-    now, profile = stores.clock(), after.profile
-    told = (
-        schedule_refused(after.schedule_id, run.due, run.refused, after.status, profile, now)
-        for run in refused
-    )
-    return [stores.webhooks.notice_action(after.payer, notice) for notice in told]
+    now = stores.clock()
+    return [stores.webhooks.notice_action(after.payer, _refused_notice(after, run, now)) for run in refused]
 
 
-def _tried(stores: ScheduleStores, starting: Starting, schedule: Schedule, now: int) -> tuple[str, Schedule]:
+def _refused_notice(schedule: Schedule, run: ScheduleRun, now: float) -> Notice:
+    """That a run of the schedule was refused, with the status that the schedule has after it."""
+    data = {
+        "schedule_id": schedule.schedule_id,
+        "due_at": iso(run.due),
+        "error": run.refused,
+        "status": schedule.status,
+    }
+    name = f"msg_{schedule.schedule_id.removeprefix('sc_')}_{run.due}"
+    return Notice(name, "schedule.refused", int(now * 1000), data, schedule.profile)
+
+
+def _tried(stores: AdmissionStores, starting: Starting, schedule: Schedule, now: int) -> tuple[str, Schedule]:
     if schedule.refusals >= MOST_REFUSALS:
         return "refused", _paused(schedule.ran(ScheduleRun(schedule.due, refused=MISSED)))
     try:
@@ -149,7 +160,7 @@ def _tried(stores: ScheduleStores, starting: Starting, schedule: Schedule, now: 
     return "started", next_time(replace(ran, refusals=0, waiting=0, waiting_for="", why=""), now)
 
 
-def _start(stores: ScheduleStores, starting: Starting, schedule: Schedule) -> str:
+def _start(stores: AdmissionStores, starting: Starting, schedule: Schedule) -> str:
     """Admit the chat of its due time. Raises `ApiError`, `Contended`."""
     _permit(stores, schedule)
     new = NewChat(
@@ -159,7 +170,8 @@ def _start(stores: ScheduleStores, starting: Starting, schedule: Schedule) -> st
         schedule.profile,
         payer=schedule.payer,
         key_id=schedule.key_id,
-        schedule_id=schedule.schedule_id,
+        unattended=True,
+        facets={SCHEDULE_ID: schedule.schedule_id},
     )
     repeat = Repeat(_repeat_key(schedule, schedule.due), schedule.schedule_id)
     return start_chat(
@@ -172,7 +184,7 @@ def _start(stores: ScheduleStores, starting: Starting, schedule: Schedule) -> st
     ).chat_id
 
 
-def _permit(stores: ScheduleStores, schedule: Schedule) -> None:
+def _permit(stores: AdmissionStores, schedule: Schedule) -> None:
     """Raise 401 if the user is being erased, or the key that made the schedule is gone."""
     if stores.deletions.is_refused(schedule.user):
         raise ApiError("unauthorized", "This user was erased.")
@@ -190,7 +202,7 @@ def _repeat_key(schedule: Schedule, due: int) -> str:
     return f"{schedule.schedule_id}@{due}"
 
 
-def _passed(stores: ScheduleStores, schedule: Schedule, due: int, earlier: Sequence[int]) -> Schedule:
+def _passed(stores: AdmissionStores, schedule: Schedule, due: int, earlier: Sequence[int]) -> Schedule:
     """With what became of the due times before this one: the one that has waited until now is refused, and the first
     may have been admitted by a run that ended before it could note its chat."""
     if not earlier:

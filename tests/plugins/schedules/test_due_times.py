@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from itertools import islice, takewhile
 
 import pytest
-from dualtrack.chat.due_times import NeverDueError, check_times, due_after, latest_due
-from dualtrack.storage.schedules import Times
+from dualtrack.plugins.schedules.due_times import NeverDueError, check_times, due_after, latest_due
+from dualtrack.plugins.schedules.store import Times
 
 DAY = 86_400
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Santiago")

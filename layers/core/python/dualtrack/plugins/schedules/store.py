@@ -11,13 +11,13 @@ A schedule changes by whole values, each under the condition that its ``revision
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Final, Self
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 
 from dualtrack.codec import APART, TEXT, decode, encode, stored
 from dualtrack.errors import ApiError, not_found
+from dualtrack.ids import sortable
 from dualtrack.storage.dynamo import ConditionFailed, delete, get, one_less, one_more, put, query, transact
 from dualtrack.storage.open_index import listed, partition_of
-from dualtrack.vocabulary import ScheduleStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.storage.dynamo import Action, Item
+    from dualtrack.storage.stores import ToolStores
+
+ScheduleStatus = Literal["active", "paused", "ended"]
+"""`ended` when it will not be due again, or its API key is gone."""
+
+SCHEDULE_ID: Final = "schedule_id"
+"""The facet of its chats and of the conversations that these begin (`dualtrack.plugin.Plugin`)."""
 
 MOST_SCHEDULES: Final = 20
 """Of a user."""
@@ -158,6 +165,16 @@ class ScheduleStore:
             transact(self.client, [gone, one_less("count", self.table, _count_key(user), "schedules")])
         except ConditionFailed:
             raise not_found("There is no such schedule.") from None
+
+
+def schedules_of(stores: ToolStores) -> ScheduleStore:
+    """The store of schedules beside a function's others: they are in the table of chats."""
+    return ScheduleStore(stores.chats.client, stores.chats.table)
+
+
+def new_schedule_id() -> str:
+    """``sc_…``, sortable by time."""
+    return f"sc_{sortable()}"
 
 
 def _partition(user: str) -> str:

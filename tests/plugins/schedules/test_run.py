@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.api.identity import ApiCaller, UsedKey
 from dualtrack.api.key_format import digest_of
-from dualtrack.api.models import ScheduleBody
-from dualtrack.api.schedules import make_schedule, pause_schedule
-from dualtrack.chat import run_schedules as module
 from dualtrack.chat.delete_conversation import hide
 from dualtrack.chat.erase_user import Retention, begin_erasure
-from dualtrack.chat.run_schedules import ScheduleReport, Starting, run_schedules
 from dualtrack.clock import iso
 from dualtrack.credits.keys import Caps
 from dualtrack.errors import ApiError
+from dualtrack.plugins.schedules import run as module
+from dualtrack.plugins.schedules.bodies import ScheduleBody
+from dualtrack.plugins.schedules.manage import make_schedule, pause_schedule
+from dualtrack.plugins.schedules.run import ScheduleReport, Starting, run_schedules
+from dualtrack.plugins.schedules.store import MOST_RUNS, MOST_SCHEDULES, Schedule, schedules_of
 from dualtrack.storage.keys import ApiKey
-from dualtrack.storage.schedules import MOST_RUNS, MOST_SCHEDULES, Schedule
 from dualtrack.storage.webhooks import Webhook
 
 from tests.drivers.world import World, make_world
@@ -50,7 +50,7 @@ def run(world: World, seconds: float = 0.0) -> ScheduleReport:
 
 
 def read(world: World, schedule: Schedule) -> Schedule:
-    return world.stores.schedules.find(schedule.user, schedule.schedule_id)
+    return schedules_of(world.stores).find(schedule.user, schedule.schedule_id)
 
 
 def outcomes(world: World, schedule: Schedule) -> list[str]:
@@ -108,7 +108,7 @@ def test_a_run_that_ended_before_it_noted_the_chat(
     """The next one, in the same hour or after it, finds the chat of the due time."""
     schedule = made(world, rate="1 hour")
     with monkeypatch.context() as broken:
-        broken.setattr(type(world.stores.schedules), "change", _killed)
+        broken.setattr(type(schedules_of(world.stores)), "change", _killed)
         with pytest.raises(ExceptionGroup):
             run(world, HOUR)
     finish(world)
@@ -261,11 +261,11 @@ def test_a_paused_one_makes_up_for_nothing(world: World) -> None:
 def test_a_user_has_twenty_at_most_however_they_come(world: World) -> None:
     with ThreadPoolExecutor(8) as pool:
         tries = list(pool.map(lambda _: _tried(world), range(MOST_SCHEDULES + 5)))
-    assert tries.count(True) == len(world.stores.schedules.of("ann")) == MOST_SCHEDULES
-    first = world.stores.schedules.of("ann")[0]
-    world.stores.schedules.delete("ann", first.schedule_id)
+    assert tries.count(True) == len(schedules_of(world.stores).of("ann")) == MOST_SCHEDULES
+    first = schedules_of(world.stores).of("ann")[0]
+    schedules_of(world.stores).delete("ann", first.schedule_id)
     with pytest.raises(ApiError, match="no such schedule"):
-        world.stores.schedules.delete("ann", first.schedule_id)
+        schedules_of(world.stores).delete("ann", first.schedule_id)
     assert _tried(world)
     assert not _tried(world)
 

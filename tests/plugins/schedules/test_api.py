@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.api import models
-from dualtrack.chat.run_schedules import Starting, run_schedules
+from dualtrack.plugins.schedules import bodies
+from dualtrack.plugins.schedules.run import Starting, run_schedules
 
 if TYPE_CHECKING:
     from tests.clients.api_client import Api
@@ -112,7 +112,7 @@ def test_what_is_no_schedule_is_refused_and_stores_nothing(api: Api, body: dict[
     assert answer.status == 400
     assert word in answer.json["error"]["message"]
     assert api.call("GET", "/v1/schedules").json == {"schedules": []}
-    times = {name: text for name, text in body.items() if name in models.TimesBody.model_fields}
+    times = {name: text for name, text in body.items() if name in bodies.TimesBody.model_fields}
     if times == body:
         assert api.call("POST", "/v1/schedules/next", times).json == answer.json, "in the same words"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from zoneinfo import ZoneInfo
 
-    from dualtrack.storage.schedules import Times
+    from dualtrack.plugins.schedules.store import Times
 
 CRON_CHARACTERS: Final = 100
 ZONE_CHARACTERS: Final = 64

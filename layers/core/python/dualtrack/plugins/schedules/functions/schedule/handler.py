@@ -10,7 +10,7 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from dualtrack.chat.cost_hold import cost_settings
-    from dualtrack.chat.run_schedules import Starting, run_schedules
+    from dualtrack.plugins.schedules.run import Starting, run_schedules
     from dualtrack.runtime.clients import LazyClient
     from dualtrack.runtime.executions import Executions
     from dualtrack.runtime.metrics import count

@@ -1,0 +1,1 @@
+"""Capabilities, each a folder that can be deleted (`dualtrack.plugin`)."""

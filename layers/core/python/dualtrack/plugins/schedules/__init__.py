@@ -1,0 +1,1 @@
+"""Messages that become chats at their due times, with nobody waiting (docs/schedules.md)."""
