@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["pytest_xdist_make_scheduler"]
 
+pytest_plugins = ["tests.stack_fixtures", "tests.page_fixtures"]
+
 _FOR_CI = frozenset(Path(__file__).parents[1] / path for path in IN_CI)
 
 # No test fails because the machine is slow.

@@ -60,10 +60,13 @@ def group_of(nodeid: str) -> str:
     """
     path = PurePosixPath(nodeid.split("::", 1)[0])
     folder = path.parent.as_posix().removeprefix("tests/")
+    is_plugins = folder.startswith("plugins/")
     if folder == "infra":
         return "synthesis"
-    if folder == "e2e/page":
+    if folder == "e2e/page" or (is_plugins and path.stem == "test_page"):
         return "page"
+    if is_plugins and path.stem == "test_stack":
+        return "stack"
     if folder == "e2e":
         return path.stem if path.stem in APART else "stack"
     return path.as_posix() if path.as_posix() in TOGETHER else nodeid

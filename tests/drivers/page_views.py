@@ -1,4 +1,4 @@
-"""Every view and dialog of the page and how each is opened: the one list that its accessibility tests walk."""
+"""Every view and dialog of the page and how each is opened: what its accessibility tests walk."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.chat.fork_conversation import fork_conversation
 
 from tests.clients.stack_client import Person
+from tests.drivers.plugin_parts import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import FilePayload, Locator, Page
 
     from tests.clients.page_reader import Reader
+    from tests.clients.script import Script
     from tests.clients.stack_client import Root
-    from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
 SIZES: Final = {"desktop": (1280, 800), "tablet": (834, 1112), "phone": (390, 844)}
@@ -78,14 +79,15 @@ NAMELESS: Final = "W" * 300
 class View:
     """A state of the page.
 
-    ``place``: what the page shows before, a method of `Walk`; ``opener``: the selector of the control that opens the
-    view there, empty if the place is the view; ``title``: of a dialog; ``shown``: a selector of what is visible once
-    it is open; ``module``: the module that opens the dialog, or the element or the file that is the view; ``more``:
-    what a reader opens or enters then; ``back``: the selector of the control that leads back, empty for Escape.
+    ``place``: what the page shows before, the name of a method of `Walk` or a function of one; ``opener``: the
+    selector of the control that opens the view there, empty if the place is the view; ``title``: of a dialog;
+    ``shown``: a selector of what is visible once it is open; ``module``: the module that opens the dialog, or the
+    element or the file that is the view; ``more``: what a reader opens or enters then; ``back``: the selector of the
+    control that leads back, empty for Escape.
     """
 
     name: str
-    place: str
+    place: str | Callable[[Walk], None]
     opener: str = ""
     title: str = ""
     shown: str = ""
@@ -105,7 +107,7 @@ class Walk:
     script: Script
     tools: ToolServer
     addresses: dict[str, str] = field(default_factory=dict)
-    _place: str = ""
+    _place: str | Callable[[Walk], None] = ""
 
     @property
     def page(self) -> Page:
@@ -120,17 +122,18 @@ class Walk:
     # ── what there is to see ──
 
     def prepare(self) -> None:
-        """Conversations, keys, webhooks and schedules, made through the API."""
+        """Conversations, keys, webhooks and what plug-ins show, made through the API."""
         identity = self.root.stack.token(self.reader.name)
         self.root.grant(identity.user_id)
         with contextlib.closing(Person(self.root.stack.url, identity)) as person:
             self._prepare_chats(person)
             key = {"name": "N" * 60, "scopes": ["chat"], "caps": {"credits_day": 25}}
             hook = {"url": "https://example.com/hook", "events": ["chat.done"], "profiles": []}
-            schedule = {"message": "What is new?", "name": "Morning", "cron": "0 8 * * *", "timezone": "UTC"}
-            for path, body in (("keys", key), ("webhooks", hook), ("schedules", schedule)):
+            for path, body in (("keys", key), ("webhooks", hook)):
                 made = person.http.post(f"/v1/{path}", json=body)
                 assert made.is_success, made.text
+            for part in parts("page_views"):
+                part.prepare(person)
         self.page.goto(self.reader.url)
         self.page.get_by_label("Name").fill(self.reader.name)
         self.page.get_by_label("As an administrator").check()
@@ -200,7 +203,8 @@ class Walk:
         self.close()
         self._place = view.place
         self.page.set_viewport_size({"width": width, "height": height})
-        getattr(self, view.place)()
+        place = getattr(Walk, view.place) if isinstance(view.place, str) else view.place
+        place(self)
 
     def close(self) -> None:
         """Close what is open over the place."""
@@ -315,13 +319,6 @@ class Walk:
         self.dialog("Settings")
         self.page.locator("dialog .webhooks").wait_for()
         unfold(self)
-
-    def schedules(self) -> None:
-        """The schedules, over a conversation."""
-        self.talk()
-        self.page.evaluate("document.getElementById('schedules').click()")
-        self.dialog("Schedules")
-        self.page.locator("dialog .boxed-list").first.wait_for()
 
     def courses(self) -> None:
         """The corpus of courses, with an upload."""
@@ -520,10 +517,6 @@ VIEWS: Final = (
         shown="dialog .danger",
         back=CANCEL,
     ),
-    View("schedules", "talk", "#schedules", "Schedules", "dialog .boxed-list", "schedules", unfold),
-    View(
-        "schedule deleted", "schedules", "dialog [aria-label^='Delete ']", shown="dialog .danger", back=CANCEL
-    ),
     View(
         "export",
         "talk",
@@ -546,4 +539,9 @@ VIEWS: Final = (
     View("replace all courses", "replaced", "", "Replace all courses?", "dialog .danger", "corpus_view"),
     View("graph", "corpus_graph"),
 )
-"""Every view and dialog."""
+"""Every view and dialog but those of plug-ins, which are the ``VIEWS`` of their ``page_views.py``."""
+
+
+def all_views() -> tuple[View, ...]:
+    """With those of plug-ins."""
+    return (*VIEWS, *(view for part in parts("page_views") for view in part.VIEWS))

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from dualtrack_stack.doors import Door
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Root
-    from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
 By = Literal["token", "key", "stage"]

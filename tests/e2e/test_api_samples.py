@@ -23,8 +23,8 @@ from tests.drivers.api_samples import Collector
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Root
-    from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
 SECRET = re.compile(r"\b(dt_[0-9A-Za-z]{4})[0-9A-Za-z]{50}\b")

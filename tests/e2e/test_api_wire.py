@@ -20,8 +20,8 @@ from tests.clients.stack_client import PATIENCE
 from tests.drivers.images import png
 
 if TYPE_CHECKING:
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person, Root
-    from tests.e2e.conftest import Script
 
 CHAT = "ch_01k0000000000000000000000a"
 

@@ -15,8 +15,8 @@ from tests.clients.stack_client import Person, announced, wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Root
-    from tests.e2e.conftest import Script
 
 CORPUS = "/v1/admin/corpora/courses"
 GRAPH = "/v1/admin/corpora/graph"

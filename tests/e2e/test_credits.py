@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from dualtrack.credits.account import Account
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person, Root
-    from tests.e2e.conftest import Script
 
 DAY = 50
 """The free plan's credits a day."""

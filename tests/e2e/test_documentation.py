@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person
-    from tests.e2e.conftest import Documents, Script
     from tests.servers.voyage import FakeVoyage
+    from tests.stack_fixtures import Documents
 
 QUESTION = "How do I set up OAuth for the Twitter Ads API, with a callback on my own port?"
 

@@ -10,8 +10,8 @@ from dualtrack_stack.local.offline_model.classifier import MAGIC
 if TYPE_CHECKING:
     from dualtrack_stack.local.offline_model.server import OfflineModel
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person
-    from tests.e2e.conftest import Script
 
 LEFT_OUT = "(declined by the model's service; left out)"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tests.clients.stack_client import wait_for
 
 if TYPE_CHECKING:
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person, Root
-    from tests.e2e.conftest import Script
 
 NOWHERE = (("GET", "/v1/credits"), ("GET", "/v1/conversations"), ("DELETE", "/v1/me"), ("POST", "/v1/chats"))
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from httpx import Response
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person, Root
-    from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
 

@@ -22,8 +22,8 @@ from tests.servers.webhook_receiver import receiving
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person, Root
-    from tests.e2e.conftest import Script
 
 CLIENTS = Path(__file__).parents[2] / "examples" / "clients"
 ANSWER = "Sign each request, “as they say”, with OAuth 1.0a."

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from dualtrack_stack.local.offline_model.server import OfflineModel
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person, Root
-    from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
 DAILY = 50

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tests.drivers.invariants import what_is_left
 
 if TYPE_CHECKING:
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person, Root
-    from tests.e2e.conftest import Script
 
 LONG = "The wombat has 4711 burrows. " * 300
 """A body stored in the bucket; forks that show it keep it."""

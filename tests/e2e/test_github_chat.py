@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from dualtrack_stack.local.offline_model.server import OfflineModel
 
-    from tests.e2e.conftest import Script
+    from tests.clients.script import Script
 
 HELLO = {"owner": "octo", "repo": "hello"}
 ISSUES = ("github_list_issues", HELLO)

@@ -13,8 +13,8 @@ from tests.drivers.images import png
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person
-    from tests.e2e.conftest import Script
 
 FORGED_RESULT = json.dumps(
     {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "forged"}]}

@@ -12,7 +12,7 @@ import pytest
 from tests.clients.stack_client import PATIENCE, Person, Root
 
 if TYPE_CHECKING:
-    from tests.e2e.conftest import Script
+    from tests.clients.script import Script
 
 NAME = "customer-4711-whose-name-nobody-needs"
 SECRET = slice(19, 51)

@@ -12,8 +12,8 @@ from dualtrack_stack.cli.client import TERMINAL
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person, Received, Root
-    from tests.e2e.conftest import Script
 
 PIECES = 140 if LONG else 14
 TEXT = "".join(f"word{number:03d} " for number in range(PIECES)).strip()

@@ -9,9 +9,9 @@ import pytest
 
 from tests.drivers.long_memory import Talk, keeps_prefix, prose, query_starts
 from tests.drivers.memory_scenarios import SCENARIOS, Sizes, run
-from tests.e2e.conftest import SMALL
 from tests.long_forms import LONG
 from tests.servers.metered_model import measured
+from tests.stack_fixtures import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from dualtrack_stack.local.offline_model.server import OfflineModel
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person, Root
-    from tests.e2e.conftest import Script
 
 FIRST = "How do I set up OAuth for Twitter ads?"
 SECOND = "Show me the full code from earlier"

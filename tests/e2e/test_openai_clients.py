@@ -28,8 +28,8 @@ from tests.drivers.openai_clients import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person
-    from tests.e2e.conftest import Script
 
     ToldBy = Callable[[str, Story], Any]
 

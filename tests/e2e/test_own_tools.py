@@ -12,8 +12,8 @@ import pytest
 from dualtrack_stack.local.stack import LocalStack
 from dualtrack_stack.roots import LIBRARY
 
+from tests.clients.script import Script
 from tests.clients.stack_client import Person, Root, wait_for
-from tests.e2e.conftest import Script
 from tests.servers.provider import model_settings, serve_model
 
 if TYPE_CHECKING:

@@ -26,13 +26,13 @@ from dualtrack_stack.local.sample_docs.server import serve_sample_docs
 from dualtrack_stack.local.stack import LocalStack
 from dualtrack_stack.stacks.function_specs import SPECS
 
+from tests.clients.script import Script
 from tests.clients.stack_client import KEYS, Person, Root, announced, wait_for
 from tests.drivers.documents import ROOT
 from tests.drivers.iam_simulator import ALLOWED, decisions
 from tests.drivers.recorded_calls import Asked, moved, read_calls
 from tests.drivers.stage_permissions import ACCOUNT, ResolvedStage, many
 from tests.drivers.synthesised import AWS_STAGES, synthesised
-from tests.e2e.conftest import Script
 from tests.servers.provider import model_settings, serve_model
 from tests.servers.tool_server import NAME, serve_tools
 

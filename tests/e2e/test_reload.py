@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from dualtrack_stack.local.offline_model.server import OfflineModel
 
-    from tests.e2e.conftest import Script
+    from tests.clients.script import Script
     from tests.servers.tool_server import ToolServer
 
 

@@ -14,8 +14,8 @@ from tests.clients.stack_client import PATIENCE, wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person, Root
-    from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
 UNKNOWN_CHAT = "ch_01k0000000000000000000000a"

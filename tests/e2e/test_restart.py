@@ -18,7 +18,7 @@ from tests.clients.stack_client import PATIENCE, Person, Root, wait_for
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.e2e.conftest import Script
+    from tests.clients.script import Script
 
 
 def _processes(state_dir: Path) -> list[str]:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from dualtrack_stack.doors import Door
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Root
     from tests.drivers.tour import By
-    from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
 DENIED = ("AccessDenied", "is not authorized to perform")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from tests.clients.stack_client import PATIENCE
 
 if TYPE_CHECKING:
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person, Root
-    from tests.e2e.conftest import Script
 
 BIG = b"The harbour lies in the north.\n" + b"It rains.\n" * 600_000
 SMALL = b"key,value\nconsumer,abc\n"

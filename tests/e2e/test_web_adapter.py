@@ -28,8 +28,8 @@ from tests.servers.runtime_api import RuntimeApi, serve_runtime_api
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person, Root
-    from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
 FOLDER = Path(os.environ.get("WEB_ADAPTER_DIR", ROOT / ".build" / "web-adapter"))

@@ -22,8 +22,8 @@ from tests.drivers.world import store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.clients.script import Script
     from tests.clients.stack_client import Person, Root
-    from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
 STATE_LIMIT = 2 * 1024

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 from aws_cdk.assertions import Template
@@ -14,6 +15,11 @@ from dualtrack_stack.edge import PLAIN, StageEdge
 from dualtrack_stack.page import vendor, web
 from dualtrack_stack.settings import STAGES
 from dualtrack_stack.stacks.page import PageStack
+
+from tests.drivers.planted_plugin import LISTED, SERVED, plug_in
+
+if TYPE_CHECKING:
+    import pytest
 
 API = "https://abc123.execute-api.eu-central-1.amazonaws.com/live/"
 SIGN_IN = "https://dualtrack-prod-123456789012.auth.eu-central-1.amazoncognito.com"
@@ -176,12 +182,40 @@ def test_a_domain_of_its_own_brings_its_certificate() -> None:
     assert viewers["MinimumProtocolVersion"] == "TLSv1.2_2021"
 
 
-def test_no_source_and_no_local_configuration_is_deployed() -> None:
-    served = web.files()
-    assert {"index.html", "config.json", "js/main.js", "lib/purify.js"} <= served
-    assert not any(name.endswith((".py", ".pyc")) for name in served)
-    # two sources: the folder, and the configuration written at deployment
+def deployed() -> tuple[set[str], dict[str, Any]]:
+    """The files that are copied into the bucket, and the configuration."""
+    app, _ = synthesised()
+    assembly = Path(app.synth().directory)
+    (page,) = assembly.glob("asset.*/index.html")
+    (config,) = assembly.glob("asset.*/config.json")
+    files = {path.relative_to(page.parent).as_posix() for path in page.parent.rglob("*") if path.is_file()}
+    return files, json.loads(config.read_text())
+
+
+def test_what_is_served_is_deployed_and_no_source() -> None:
+    files, config = deployed()
+    assert files == web.files().keys()
+    assert {"index.html", "js/main.js", "lib/purify.js"} <= files
+    assert not any(name.endswith((".py", ".pyc", ".json")) for name in files)
+    assert config["sign_in"]["kind"] == "cognito"
+    # two sources: the folder, and the configuration
     assert len(only("Custom::CDKBucketDeployment")["SourceBucketNames"]) == 2
+
+
+def test_of_a_plug_in_scripts_and_style_sheets_alone_are_deployed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "PLUGINS", plug_in(tmp_path))
+    files, config = deployed()
+    assert {name for name in files if name.startswith("plugins/")} == SERVED
+    assert config["plugins"] == LISTED
+
+
+def test_the_page_is_deployed_without_any_plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "PLUGINS", tmp_path / "none")
+    files, config = deployed()
+    assert not [name for name in files if name.startswith("plugins/")]
+    assert config["plugins"] == []
 
 
 def test_cdk_nag_agrees() -> None:

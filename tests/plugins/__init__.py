@@ -1,0 +1,1 @@
+"""The tests of plug-ins, a folder for each of `dualtrack.plugins`."""

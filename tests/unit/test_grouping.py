@@ -25,6 +25,8 @@ FILES = {
     "tests/e2e/test_memory.py": 20,
     "tests/e2e/test_faults.py": 1,
     "tests/e2e/page/test_page.py": 10,
+    "tests/plugins/one/test_page.py": 10,
+    "tests/plugins/one/test_stack.py": 10,
     "tests/infra/test_templates.py": 10,
     "tests/infra/test_layers.py": 10,
     "tests/unit/test_text.py": 60,

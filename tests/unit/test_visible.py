@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import unicodedata
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from dualtrack.visible import SIGN, as_json, on_a_line, parts, visible
 from dualtrack_stack.cli.cjk import LETTERS, PUNCTUATION
-from dualtrack_stack.node import node
 
-PAGE: Final = Path(__file__).parents[2] / "infra/dualtrack_stack/page/js"
+from tests.drivers.page_modules import in_the_page
+
 SEEN: Final = "\t\n\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
 """Tab and line feed, and format characters with a glyph: signs before Arabic, Syriac and Kaithi numbers."""
 
@@ -22,18 +20,6 @@ TEXTS: Final = (
     "plain", "safe\u202egnp.exe", "a\u200bb\u2066c\ufe0f", "💡" * 1_999, "💡" * 2_001, "x" * 2_001, "\n" * 19, "\n" * 20,
     "begin" + " " * 5_000 + "end", "a\n" * 40 + "rm -rf", "\r\n" * 30, "e\u0301\U000e0041\U000e007f", "",
 )  # fmt: skip
-
-
-def in_the_page(module: str, expression: str) -> Any:
-    """What an expression is, in which ``it`` is this module of the page."""
-    program = (
-        f"import * as it from {json.dumps((PAGE / module).as_uri())};"
-        f"console.log(JSON.stringify({expression}))"
-    )
-    done = subprocess.run(
-        [node(), "--input-type=module"], input=program, capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout)
 
 
 def of_all_characters(ranges: str) -> str:
@@ -44,10 +30,10 @@ def of_all_characters(ranges: str) -> str:
 
 def test_the_page_and_the_terminal_hide_nothing_alike() -> None:
     ours = [code for code in range(0x110000) if SIGN.match(chr(code))]
-    assert in_the_page("visible.js", of_all_characters("it.HIDDEN")) == ours
+    assert in_the_page("js/visible.js", of_all_characters("it.HIDDEN")) == ours
     texts = f"{json.dumps(TEXTS)}.map"
-    assert in_the_page("visible.js", f"{texts}(it.visible)") == [*map(visible, TEXTS)]
-    assert in_the_page("reading.js", f"{texts}(it.parts)") == [list(parts(text)) for text in TEXTS]
+    assert in_the_page("js/visible.js", f"{texts}(it.visible)") == [*map(visible, TEXTS)]
+    assert in_the_page("js/reading.js", f"{texts}(it.parts)") == [list(parts(text)) for text in TEXTS]
 
 
 def test_every_character_without_a_glyph_is_shown_by_its_number() -> None:
@@ -57,7 +43,7 @@ def test_every_character_without_a_glyph_is_shown_by_its_number() -> None:
         for code in range(0x110000)
         if unicodedata.category(sign := chr(code)) in ("Cc", "Cf", "Cs", "Zl", "Zp")
     }
-    ignorable = {chr(code) for code in in_the_page("visible.js", of_all_characters("'\\\\p{DI}'"))}
+    ignorable = {chr(code) for code in in_the_page("js/visible.js", of_all_characters("'\\\\p{DI}'"))}
     assert [hex(ord(sign)) for sign in sorted(hidden | ignorable) if not SIGN.match(sign)] == [
         hex(ord(sign)) for sign in SEEN
     ]
@@ -74,7 +60,7 @@ def test_json_in_which_everything_is_seen_is_the_same_json(text: str) -> None:
     assert json.loads(written) == {text: [text]}
     assert not SIGN.search(written)
     assert in_the_page(
-        "visible.js", f"it.writtenOut({json.dumps(json.dumps({text: [text]}, ensure_ascii=False))})"
+        "js/visible.js", f"it.writtenOut({json.dumps(json.dumps({text: [text]}, ensure_ascii=False))})"
     ) == (as_json({text: [text]}))
 
 
@@ -93,4 +79,4 @@ def test_a_long_text_has_its_beginning_and_its_end(text: str) -> None:
 def test_cjk_is_the_same_for_page_and_terminal() -> None:
     for name, ranges in (("PUNCTUATION", PUNCTUATION), ("LETTERS", LETTERS)):
         ours = [code for code in range(0x110000) if re.match(f"[{ranges}]", chr(code))]
-        assert in_the_page("cjk.js", of_all_characters(f"it.{name}")) == ours
+        assert in_the_page("js/cjk.js", of_all_characters(f"it.{name}")) == ours

@@ -345,6 +345,7 @@ class Front:
             Route("/dev/status", self._status, methods=["GET"]),
             *(Route(path, self._forward_upload, methods=["PUT"]) for path in UPLOADS),
             *(Route(path, self._forward, methods=methods) for path in forwarded),
+            Route("/config.json", self._page_config, methods=["GET"]),
             Route("/{path:anything}", self._page, methods=["GET"]),
         ]
 
@@ -366,12 +367,16 @@ class Front:
             return error(400, "invalid_request", str(problem))
         return JSONResponse(dataclasses.asdict(identity))
 
+    async def _page_config(self, _request: Request) -> Response:
+        return JSONResponse(web.config(api="", uploads="", sign_in={"kind": "local"}), headers=web.headers())
+
     async def _page(self, request: Request) -> Response:
         path = request.path_params["path"] or "index.html"
         path = "docs.html" if path == "docs" else path
-        if path not in web.files():  # the file system is not asked about a name from outside
+        file = web.files().get(path)  # the file system is not asked about a name from outside
+        if file is None:
             return error(404, "not_found", "Not found.")
-        response = await StaticFiles(directory=web.FOLDER).get_response(path, request.scope)
+        response = await StaticFiles(directory=file.parent).get_response(file.name, request.scope)
         response.headers.update(web.headers(path))
         return response
 

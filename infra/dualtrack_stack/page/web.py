@@ -1,27 +1,52 @@
-"""Which files of this folder are served, and with which headers: the same locally and on CloudFront."""
+"""Which files of this folder and of plug-ins are served, and with which headers: the same locally and on CloudFront."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from dualtrack_stack.roots import LIBRARY
 
 FOLDER: Final = Path(__file__).parent
-SOURCES: Final = ("*.py", "*.pyc", "__pycache__")
-"""Files of the folder that are not part of the page."""
+PLUGINS: Final = LIBRARY / "plugins"
+LISTED: Final = "page.json"
+"""A plug-in's file that says what the page shows of it before it loads more (docs/page.md, "A plug-in's part")."""
+
+_SOURCES: Final = (".py", ".pyc")
+"""Files of the page's folder that are not part of the page."""
+_OF_A_PLUGIN: Final = (".js", ".css")
+"""Its files that are; all others are never served."""
 
 PERMISSIONS_POLICY: Final = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 
 
-def files() -> frozenset[str]:
-    """The page's files by their path below the folder, ``js/main.js``."""
-    found = (path.relative_to(FOLDER) for path in FOLDER.rglob("*") if path.is_file())
-    return frozenset(path.as_posix() for path in found if not _is_source(path))
+def files() -> dict[str, Path]:
+    """The files by the path at which they are served: ``js/main.js``, ``plugins/NAME/panel.js``."""
+    own = (path for path in FOLDER.rglob("*") if path.is_file() and path.suffix not in _SOURCES)
+    added = (path for path in PLUGINS.glob("*/*") if path.is_file() and path.suffix in _OF_A_PLUGIN)
+    return {
+        **{path.relative_to(FOLDER).as_posix(): path for path in own},
+        **{f"plugins/{path.parent.name}/{path.name}": path for path in added},
+    }
 
 
-def _is_source(path: Path) -> bool:
-    return any(path.match(source) or source in path.parts for source in SOURCES)
+def config(**of_the_stage: Any) -> dict[str, Any]:
+    """The ``config.json`` of a stage: with what the page shows of each plug-in, in the order of their labels."""
+    listed = [
+        {
+            **json.loads(path.read_text(encoding="utf-8")),
+            "name": path.parent.name,
+            "styled": path.with_name("panel.css").is_file(),
+        }
+        for path in PLUGINS.glob(f"*/{LISTED}")
+    ]
+    return {
+        **of_the_stage,
+        "plugins": sorted(listed, key=lambda each: (each.get("label", ""), each["name"])),
+    }
 
 
 def content_security_policy(*connect: str) -> str:

@@ -19,6 +19,7 @@ from aws_cdk import aws_s3_deployment as deployment
 
 from dualtrack_stack.edge import PLAIN
 from dualtrack_stack.page import web
+from dualtrack_stack.page.folder import whole_page
 from dualtrack_stack.stacks.findings import accept
 from dualtrack_stack.stacks.rest import STAGE_NAME
 
@@ -70,7 +71,7 @@ class PageStack(Stack):
             api_url, sign_in_url, *_bucket_origins(uploads_bucket, self.region)
         )
         sign_in = {"kind": "cognito", "domain": sign_in_url, "client_id": client_id}
-        self._deploy({"api": "", "sign_in": sign_in})
+        self._deploy(web.config(api="", sign_in=sign_in))
         self.url = edge.url or f"https://{self.distribution.distribution_domain_name}/"
         CfnOutput(self, "PageUrl", value=self.url)
         CfnOutput(self, "DomainTarget", value=self.distribution.distribution_domain_name)
@@ -204,15 +205,17 @@ class PageStack(Stack):
         )
 
     def _deploy(self, config: dict[str, object]) -> None:
-        """The files, with this stage's configuration instead of the local one."""
-        page = deployment.Source.asset(str(web.FOLDER), exclude=[*web.SOURCES, "config.json"])
+        """The files, and this stage's configuration."""
         log = logs.LogGroup(
             self, "DeployLog", retention=logs.RetentionDays.ONE_WEEK, removal_policy=RemovalPolicy.DESTROY
         )
         deployment.BucketDeployment(
             self,
             "Deploy",
-            sources=[page, deployment.Source.json_data("config.json", config)],
+            sources=[
+                deployment.Source.asset(str(whole_page())),
+                deployment.Source.json_data("config.json", config),
+            ],
             destination_bucket=self.files,
             cache_control=[deployment.CacheControl.from_string(_REVALIDATE)],
             retain_on_delete=False,

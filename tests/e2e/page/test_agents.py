@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator
 
     from tests.clients.page_reader import Reader
-    from tests.e2e.conftest import Script
+    from tests.clients.script import Script
 
 
 OFFERED = """{

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import FilePayload, Locator
 
     from tests.clients.page_reader import Reader
+    from tests.clients.script import Script
     from tests.clients.stack_client import Root
-    from tests.e2e.conftest import Script
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

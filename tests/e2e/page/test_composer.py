@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import FilePayload, Route
 
     from tests.clients.page_reader import Reader
-    from tests.e2e.conftest import Script
+    from tests.clients.script import Script
 
 NOTE: FilePayload = {"name": "note.txt", "mimeType": "text/plain", "buffer": b"Launch on 4 May."}
 LONGEST = 32_000

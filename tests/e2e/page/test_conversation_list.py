@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Locator, Page, Route
 
-    from tests.e2e.conftest import Script
+    from tests.clients.script import Script
     from tests.servers.tool_server import ToolServer
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tests.clients.answer_sheet import Sheet
     from tests.clients.page_reader import Reader
-    from tests.e2e.conftest import Script
+    from tests.clients.script import Script
 
 
 def test_a_diagram_of_an_answer_is_a_picture_and_stays_one(reader: Reader, script: Script) -> None:

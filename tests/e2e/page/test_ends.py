@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tests.clients.page_reader import Reader
-    from tests.e2e.conftest import Script
+    from tests.clients.script import Script
 
 
 def test_an_answer_that_was_cut_off_goes_on(reader: Reader, script: Script) -> None:

@@ -1,7 +1,7 @@
 """Every view and dialog at three sizes and in both themes: found without fault by axe, within the window, by keyboard.
 
-The list is `tests.drivers.page_views.VIEWS`. The short form looks at each view on a light desktop and at one other size
-and theme, which ``DUALTRACK_VIEW_SEED`` draws; the long form at three, and ``DUALTRACK_VIEW_LOOKS=6`` at all.
+The list is `tests.drivers.page_views.all_views`. The short form looks at each view on a light desktop and at one other
+size and theme, which ``DUALTRACK_VIEW_SEED`` draws; the long form at three, and ``DUALTRACK_VIEW_LOOKS=6`` at all.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ import os
 import random
 import re
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from dualtrack_stack.page import vendor
+from dualtrack_stack.page import web
 
 from tests.clients.browser import axe_source
 from tests.clients.page_reader import PATIENCE_MS, Reader
-from tests.drivers.page_views import SIZES, THEMES, VIEWS, View, Walk
-from tests.e2e.conftest import Script
+from tests.clients.script import Script
+from tests.drivers.page_views import SIZES, THEMES, View, Walk, all_views
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from tests.servers.tool_server import ToolServer
 
 SEED: Final = os.environ.get("DUALTRACK_VIEW_SEED", "20261125")
-PAGE: Final = Path(vendor.__file__).parent
+VIEWS: Final = all_views()
 LOOKS: Final = [(size, theme) for size in SIZES for theme in THEMES]
 LOOKS_OF_A_VIEW: Final = int(os.environ.get("DUALTRACK_VIEW_LOOKS", "3" if LONG else "2"))
 
@@ -209,7 +208,13 @@ def test_the_tab_key_reaches_every_control(walk: Walk, view: View) -> None:
 def test_every_view_and_dialog_is_on_the_list() -> None:
     """By its module and its title, of which each call of `dialogs.js` names one."""
     listed = {(view.module, view.title) for view in VIEWS}
-    modules = {path.stem: path.read_text(encoding="utf-8") for path in (PAGE / "js").glob("*.js")}
+    modules = {
+        path.removeprefix("js/").removeprefix("plugins/").removesuffix(".js"): file.read_text(
+            encoding="utf-8"
+        )
+        for path, file in web.files().items()
+        if path.endswith(".js") and not path.startswith("lib/")
+    }
     assert [name for name, text in modules.items() if re.search(r'showModal|h\("dialog"', text)] == [
         "dialogs"
     ]
@@ -220,16 +225,16 @@ def test_every_view_and_dialog_is_on_the_list() -> None:
         if not any(module == name and re.fullmatch(pattern(title), known) for module, known in listed)
     ]
     assert missing == []
-    markup = (PAGE / "index.html").read_text(encoding="utf-8")
+    markup = web.files()["index.html"].read_text(encoding="utf-8")
     views = {*re.findall(r'id="([a-z]+-view|sign-in)"', markup)}
     # a diagram is drawn in its frame, and shown elsewhere
-    views |= {path.name for path in PAGE.glob("*.html")} - {"index.html", "diagram.html"}
+    views |= {path for path in web.files() if path.endswith(".html")} - {"index.html", "diagram.html"}
     assert views == {module for module, title in listed if module and not title}
 
 
 def titles(text: str) -> set[str]:
     """The titles of the dialogs that a module opens, as its source writes them."""
-    imported = re.search(r'import \{([^}]*)\} from "\./dialogs\.js"', text)
+    imported = re.search(r'import \{([^}]*)\} from "(?:\.|\.\./\.\./js)/dialogs\.js"', text)
     names = [name.strip() for name in imported.group(1).split(",")] if imported else []
     opening = "|".join(name for name in names if name and name != "close")
     return set(re.findall(rf"(?<![\w.])(?:{opening})\(\s*([^,)]+?)\s*[,)]", text)) if opening else set()

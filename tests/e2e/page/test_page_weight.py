@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page, Response, Route
 
     from tests.clients.page_reader import Reader
-    from tests.e2e.conftest import Script
+    from tests.clients.script import Script
 
 BEFORE_THE_FIRST_ANSWER: Final = 300_000
 """Limits in uncompressed bytes: CloudFront compresses files, the local stack does not."""

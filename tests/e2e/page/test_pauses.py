@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator
 
     from tests.clients.page_reader import Reader
+    from tests.clients.script import Script
     from tests.clients.stack_client import Root
-    from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
 

@@ -20,6 +20,8 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from tests.drivers.planted_plugin import HELD, LISTED, SERVED, plug_in
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
@@ -289,6 +291,30 @@ def test_pages_carry_a_policy_and_unknown_paths_are_not_found() -> None:
     for path in ("/nothing.js", "/../cdk.json", "/%2e%2e/cdk.json"):
         missing = got(path)
         assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")
+
+
+def test_of_a_plug_in_scripts_and_style_sheets_alone_are_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(web, "PLUGINS", plug_in(tmp_path))
+    for path in SERVED:
+        answer = got(f"/{path}")
+        assert answer.status_code == 200
+        assert answer.headers["content-security-policy"] == got("/").headers["content-security-policy"]
+    for path in (*HELD, "", "../panel.js", "../silent/plugin.py", "..%2fsilent/plugin.py"):
+        assert got(f"/plugins/planted/{path}").status_code == 404, path
+    assert got("/config.json").json()["plugins"] == LISTED
+
+
+def test_the_page_is_served_without_any_plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "PLUGINS", tmp_path / "none")
+    assert got("/index.html").status_code == 200
+    assert got("/config.json").json() == {
+        "api": "",
+        "uploads": "",
+        "sign_in": {"kind": "local"},
+        "plugins": [],
+    }
 
 
 ODD_PATHS = ("%0a", "%0d%0a", "a%0ab", "x/%0a", "%0a/", "%00", "%e2%80%a8", "%ff", "a%0a.js", "index.html%0a")

@@ -74,58 +74,61 @@ export class Api {
     }
   }
 
-  /** What is read, or has a key, is asked again after a lost connection. */
-  #json(method, path, { key, ...options } = {}) {
+  /**
+   * What the API answers, as JSON; null for no content. What is read, or has an idempotency `key`, is asked again after
+   * a lost connection. `options`: `key`, and those of `open`.
+   */
+  ask(method, path, { key, ...options } = {}) {
     const headers = key && { "Idempotency-Key": key };
-    const ask = async () => {
+    const once = async () => {
       const response = await this.open(method, path, { ...options, headers });
       return response.status === 204 ? null : whole(() => response.json(), options.signal);
     };
-    if (method === "GET") return patiently(ask, isPassingRead);
-    return key ? patiently(ask, isPassing) : ask();
+    if (method === "GET") return patiently(once, isPassingRead);
+    return key ? patiently(once, isPassing) : once();
   }
 
   startChat(body, key) {
-    return this.#json("POST", "/v1/chats", { body, key });
+    return this.ask("POST", "/v1/chats", { body, key });
   }
 
   /** Where a file of a message is put (`put` of uploads.js). */
   async upload(about, signal) {
-    return this.#reached(await this.#json("POST", "/v1/uploads", { body: about, signal }));
+    return this.#reached(await this.ask("POST", "/v1/uploads", { body: about, signal }));
   }
 
   chat(chatId, signal) {
-    return this.#json("GET", `/v1/chats/${chatId}`, { signal });
+    return this.ask("GET", `/v1/chats/${chatId}`, { signal });
   }
 
   cancelChat(chatId) {
-    return this.#json("DELETE", `/v1/chats/${chatId}`);
+    return this.ask("DELETE", `/v1/chats/${chatId}`);
   }
 
   /** Decides about calls of a paused chat. */
   decide(chatId, decisions) {
-    return this.#json("POST", `/v1/chats/${chatId}/decisions`, { body: { decisions } });
+    return this.ask("POST", `/v1/chats/${chatId}/decisions`, { body: { decisions } });
   }
 
   /** Takes back what a decision has allowed for a conversation. */
   disallow(conversationId, tool) {
-    return this.#json("DELETE", `/v1/conversations/${conversationId}/allowed/${encodeURIComponent(tool)}`);
+    return this.ask("DELETE", `/v1/conversations/${conversationId}/allowed/${encodeURIComponent(tool)}`);
   }
 
   /** The chats that wait for this user. */
   pauses() {
-    return this.#json("GET", "/v1/pauses");
+    return this.ask("GET", "/v1/pauses");
   }
 
   /** A page of the conversations by their last query; with `searched` only those that contain its words. */
   conversations(cursor = "", searched = "") {
     const after = cursor && `&cursor=${encodeURIComponent(cursor)}`;
     const words = searched && `&q=${encodeURIComponent(searched)}`;
-    return this.#json("GET", `/v1/conversations?limit=50${after}${words}`);
+    return this.ask("GET", `/v1/conversations?limit=50${after}${words}`);
   }
 
   receipt(chatId) {
-    return this.#json("GET", `/v1/chats/${chatId}/receipt`);
+    return this.ask("GET", `/v1/chats/${chatId}/receipt`);
   }
 
   /** The conversation with all records of a track, page by page; `onPage(records)` is called for each. */
@@ -134,7 +137,7 @@ export class Api {
     let cursor = "";
     do {
       const query = `track=${track}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`;
-      const page = await this.#json("GET", `/v1/conversations/${conversationId}?${query}`, { signal });
+      const page = await this.ask("GET", `/v1/conversations/${conversationId}?${query}`, { signal });
       whole = whole ? { ...whole, records: [...whole.records, ...page.records] } : page;
       onPage(page.records);
       cursor = page.cursor ?? "";
@@ -144,37 +147,37 @@ export class Api {
 
   /** The conversation without all of its records. */
   conversationHead(conversationId, signal) {
-    return this.#json("GET", `/v1/conversations/${conversationId}?track=summarised`, { signal });
+    return this.ask("GET", `/v1/conversations/${conversationId}?track=summarised`, { signal });
   }
 
   /** The newest forks of a conversation. */
   forks(conversationId, signal) {
-    return this.#json("GET", `/v1/conversations?limit=100&forked_from=${conversationId}`, { signal });
+    return this.ask("GET", `/v1/conversations?limit=100&forked_from=${conversationId}`, { signal });
   }
 
   /** A new conversation that shares the questions before one. */
   fork(conversationId, before, key) {
-    return this.#json("POST", `/v1/conversations/${conversationId}/fork`, {
+    return this.ask("POST", `/v1/conversations/${conversationId}/fork`, {
       body: { before },
       key,
     });
   }
 
   renameConversation(conversationId, title) {
-    return this.#json("PATCH", `/v1/conversations/${conversationId}`, { body: { title } });
+    return this.ask("PATCH", `/v1/conversations/${conversationId}`, { body: { title } });
   }
 
   deleteConversation(conversationId) {
-    return this.#json("DELETE", `/v1/conversations/${conversationId}`);
+    return this.ask("DELETE", `/v1/conversations/${conversationId}`);
   }
 
   /** A record with all of its text, read in pieces. */
   async record(conversationId, recordId) {
     const path = `/v1/conversations/${conversationId}/records/${encodeURIComponent(recordId)}`;
-    const { next_offset: first, ...record } = await this.#json("GET", path);
+    const { next_offset: first, ...record } = await this.ask("GET", path);
     const name = "result" in record ? "result" : "content";
     for (let offset = first; offset; ) {
-      const piece = await this.#json("GET", `${path}?offset=${offset}`);
+      const piece = await this.ask("GET", `${path}?offset=${offset}`);
       record[name] += piece[name];
       offset = piece.next_offset;
     }
@@ -199,115 +202,89 @@ export class Api {
   }
 
   tools() {
-    return this.#json("GET", "/v1/tools");
+    return this.ask("GET", "/v1/tools");
   }
 
   credits() {
-    return this.#json("GET", "/v1/credits");
+    return this.ask("GET", "/v1/credits");
   }
 
   spending(days) {
-    return this.#json("GET", `/v1/credits/spending?days=${days}`);
+    return this.ask("GET", `/v1/credits/spending?days=${days}`);
   }
 
   ledger() {
-    return this.#json("GET", "/v1/credits/ledger?limit=20");
+    return this.ask("GET", "/v1/credits/ledger?limit=20");
   }
 
   githubConnection() {
-    return this.#json("GET", "/v1/connections/github");
+    return this.ask("GET", "/v1/connections/github");
   }
 
   connectGithub(token) {
-    return this.#json("PUT", "/v1/connections/github", { body: { token } });
+    return this.ask("PUT", "/v1/connections/github", { body: { token } });
   }
 
   disconnectGithub() {
-    return this.#json("DELETE", "/v1/connections/github");
+    return this.ask("DELETE", "/v1/connections/github");
   }
 
   keys() {
-    return this.#json("GET", "/v1/keys");
+    return this.ask("GET", "/v1/keys");
   }
 
   /** A new API key; only this answer has its secret. */
   makeKey(body) {
-    return this.#json("POST", "/v1/keys", { body });
+    return this.ask("POST", "/v1/keys", { body });
   }
 
   changeKey(keyId, body) {
-    return this.#json("PATCH", `/v1/keys/${keyId}`, { body });
+    return this.ask("PATCH", `/v1/keys/${keyId}`, { body });
   }
 
   rotateKey(keyId) {
-    return this.#json("POST", `/v1/keys/${keyId}/rotate`, { body: {} });
+    return this.ask("POST", `/v1/keys/${keyId}/rotate`, { body: {} });
   }
 
   revokeKey(keyId) {
-    return this.#json("DELETE", `/v1/keys/${keyId}`);
+    return this.ask("DELETE", `/v1/keys/${keyId}`);
   }
 
   webhooks() {
-    return this.#json("GET", "/v1/webhooks");
+    return this.ask("GET", "/v1/webhooks");
   }
 
   /** A new webhook; only this answer, and that of a rotation, has its secret. */
   makeWebhook(body) {
-    return this.#json("POST", "/v1/webhooks", { body });
+    return this.ask("POST", "/v1/webhooks", { body });
   }
 
   testWebhook(webhookId) {
-    return this.#json("POST", `/v1/webhooks/${webhookId}/test`);
+    return this.ask("POST", `/v1/webhooks/${webhookId}/test`);
   }
 
   rotateWebhook(webhookId) {
-    return this.#json("POST", `/v1/webhooks/${webhookId}/rotate`, { body: {} });
+    return this.ask("POST", `/v1/webhooks/${webhookId}/rotate`, { body: {} });
   }
 
   deleteWebhook(webhookId) {
-    return this.#json("DELETE", `/v1/webhooks/${webhookId}`);
+    return this.ask("DELETE", `/v1/webhooks/${webhookId}`);
   }
 
   /** A page of what a webhook was told, the newest first. */
   deliveries(webhookId, cursor = "") {
     const after = cursor && `&cursor=${encodeURIComponent(cursor)}`;
-    return this.#json("GET", `/v1/webhooks/${webhookId}/deliveries?limit=10${after}`);
-  }
-
-  schedules() {
-    return this.#json("GET", "/v1/schedules");
-  }
-
-  /** A schedule with the chats of all its runs. */
-  schedule(scheduleId) {
-    return this.#json("GET", `/v1/schedules/${scheduleId}`);
-  }
-
-  /** Resolves to `{next}`, the due times that a schedule of these times would have. */
-  dueTimes(times) {
-    return this.#json("POST", "/v1/schedules/next", { body: times });
-  }
-
-  makeSchedule(body) {
-    return this.#json("POST", "/v1/schedules", { body });
-  }
-
-  pauseSchedule(scheduleId, paused) {
-    return this.#json("PATCH", `/v1/schedules/${scheduleId}`, { body: { paused } });
-  }
-
-  deleteSchedule(scheduleId) {
-    return this.#json("DELETE", `/v1/schedules/${scheduleId}`);
+    return this.ask("GET", `/v1/webhooks/${webhookId}/deliveries?limit=10${after}`);
   }
 
   corpus(name, signal) {
-    return this.#json("GET", `/v1/admin/corpora/${name}`, { signal });
+    return this.ask("GET", `/v1/admin/corpora/${name}`, { signal });
   }
 
   /** Where a file of a corpus is put. */
   async corpusUpload(name, file, signal) {
     const path = `/v1/admin/corpora/${name}/uploads`;
-    const { uploads } = await this.#json("POST", path, { body: { files: [file] }, signal });
+    const { uploads } = await this.ask("POST", path, { body: { files: [file] }, signal });
     return this.#reached(uploads[0]);
   }
 
@@ -318,19 +295,19 @@ export class Api {
   }
 
   startCorpusJob(name, body, signal) {
-    return this.#json("POST", `/v1/admin/corpora/${name}/jobs`, { body, signal });
+    return this.ask("POST", `/v1/admin/corpora/${name}/jobs`, { body, signal });
   }
 
   corpusJob(name, jobId, signal) {
-    return this.#json("GET", `/v1/admin/corpora/${name}/jobs/${jobId}`, { signal });
+    return this.ask("GET", `/v1/admin/corpora/${name}/jobs/${jobId}`, { signal });
   }
 
   deleteDocument(name, documentId) {
-    return this.#json("DELETE", `/v1/admin/corpora/${name}/documents/${documentId}`);
+    return this.ask("DELETE", `/v1/admin/corpora/${name}/documents/${documentId}`);
   }
 
   eraseMe() {
-    return this.#json("DELETE", "/v1/me");
+    return this.ask("DELETE", "/v1/me");
   }
 }
 

@@ -2,12 +2,13 @@
 import { h, wayBack } from "./dom.js";
 import { count, moment } from "./format.js";
 import { action, focusIn, sending, shownOnce, sure } from "./panel.js";
+import { scopeWords } from "./plugins.js";
 
 const SCOPES = {
   chat: "start chats, and read those",
   read: "read all of your conversations",
   decide: "decide for paused chats",
-  hooks: "webhooks and schedules",
+  hooks: "webhooks",
   erase: "erase end users",
   "admin:read": "read every user's figures",
   "admin:grant": "grant credits and plans",
@@ -211,7 +212,7 @@ function maker(view) {
             "label",
             { class: "check" },
             h("input", { type: "checkbox", name: scope, checked: scope === "chat" }),
-            may,
+            scopeWords(scope, may),
           ),
         ),
       ),

@@ -26,7 +26,6 @@ const PATHS = {
   branch:
     "M7 4v9M7 13a2.5 2.5 0 1 0 .01 5A2.5 2.5 0 0 0 7 13M17 4.5a2 2 0 1 0 .01 4 2 2 0 0 0-.01-4M17 8.5c0 5-6 3-9 6",
   check: "M5 12.5l4.5 4.5L19 7.5",
-  clock: "M12 4.5a7.5 7.5 0 1 0 .01 0M12 8v4.2l2.8 1.8",
   close: "M6 6l12 12M18 6 6 18",
   copy: "M9 9h10v11H9zM15 9V4H5v11h4",
   cross: "M7 7l10 10M17 7 7 17",
@@ -39,13 +38,16 @@ const PATHS = {
 };
 
 /** A decorative icon; the control needs a name of its own. */
-export function icon(name) {
+export const icon = (name) => drawn(PATHS[name]);
+
+/** The same by its path in a square of 24. */
+export function drawn(d) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 24 24");
   svg.setAttribute("class", "icon");
   svg.setAttribute("aria-hidden", "true");
   const path = document.createElementNS(SVG, "path");
-  path.setAttribute("d", PATHS[name]);
+  path.setAttribute("d", d);
   svg.append(path);
   return svg;
 }

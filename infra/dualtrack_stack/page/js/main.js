@@ -21,6 +21,7 @@ import { MemoryPanel } from "./memory_panel.js";
 import { OpenTabs } from "./open_tabs.js";
 import { load, NotLoaded } from "./patience.js";
 import { PausesList } from "./pauses_list.js";
+import { panelButtons, usePlugins } from "./plugins.js";
 import { Relatives } from "./relatives.js";
 import { isAdmin, sessionFor } from "./session.js";
 import { shortageNotice } from "./shortage_notice.js";
@@ -130,10 +131,7 @@ class Page {
       openCredits(this.#api, signOut);
     });
     byId("settings").addEventListener("click", () => this.#settings());
-    byId("schedules").addEventListener("click", async () => {
-      const { openSchedules } = await load(() => import("./schedules.js"));
-      openSchedules(this.#api, () => this.#sidebar.close());
-    });
+    byId("corpora").after(...panelButtons(this.#api, () => this.#sidebar.close()));
     listenForShortcuts({
       new: () => this.#go(""),
       search: () => this.#sidebar.search(),
@@ -604,6 +602,7 @@ async function showMode() {
 
 async function boot() {
   const config = await (await fetch("config.json")).json();
+  usePlugins(config.plugins);
   const session = sessionFor(config.sign_in);
   const leave = () => {
     session.drop();

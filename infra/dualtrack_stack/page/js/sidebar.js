@@ -7,6 +7,7 @@ import { askText, confirm } from "./dialogs.js";
 import { announce, byId, h, icon } from "./dom.js";
 import { moment, plural } from "./format.js";
 import { load } from "./patience.js";
+import { marksOf } from "./plugins.js";
 import { askedIn } from "./questions.js";
 
 const UNTITLED = "New conversation";
@@ -223,14 +224,7 @@ export class Sidebar {
   #titled(conversation) {
     return [
       this.#running(conversation),
-      conversation.schedule_id
-        ? h(
-            "span",
-            { class: "scheduled-mark" },
-            icon("clock"),
-            h("span", { class: "visually-hidden" }, "Scheduled: "),
-          )
-        : "",
+      marksOf(conversation),
       titleOf(conversation),
       this.#namesAgents ? h("span", { class: "agent-of" }, agentName(conversation.profile)) : "",
     ];

@@ -3,13 +3,13 @@ import { agentName } from "./agents.js";
 import { announce, h, wayBack } from "./dom.js";
 import { moment, plural } from "./format.js";
 import { action, focusIn, sending, shownOnce, sure } from "./panel.js";
+import { eventWords } from "./plugins.js";
 
 const EVENTS = {
   "chat.done": "a chat is done",
   "chat.failed": "a chat has failed",
   "chat.paused": "a chat waits for a decision",
   "key.cap_reached": "an API key has reached a cap",
-  "schedule.refused": "a run of a schedule was refused",
 };
 const USUAL = ["chat.done", "chat.failed", "chat.paused"];
 const MOST = 10; // webhooks of a user
@@ -108,13 +108,16 @@ function head(hook) {
     disabled_because: because,
     failing_since: failing,
   } = hook;
+  const words = eventWords(EVENTS);
   const agents = profiles.length > 0 && `only ${profiles.map(agentName).join(", ")}`;
   return [
     h("strong", {}, url),
     h(
       "p",
       { class: "fine muted" },
-      [`told when ${events.map((event) => EVENTS[event]).join(", ")}`, agents].filter(Boolean).join(" · "),
+      [`told when ${events.map((event) => words[event] ?? event).join(", ")}`, agents]
+        .filter(Boolean)
+        .join(" · "),
     ),
     disabled &&
       h(
@@ -220,7 +223,9 @@ function maker(view) {
         "fieldset",
         { class: "choices" },
         h("legend", {}, "It is told when"),
-        Object.entries(EVENTS).map(([event, words]) => check("events", event, words, USUAL.includes(event))),
+        Object.entries(eventWords(EVENTS)).map(([event, words]) =>
+          check("events", event, words, USUAL.includes(event)),
+        ),
       ),
       view.agents.length > 1 &&
         h(

@@ -1,16 +1,12 @@
-"""Schedules and deliveries in words, and what is entered for a schedule as the API's request."""
+"""Schedules in words, and what is entered for one as the API's request."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-from pathlib import Path
-from typing import Any
-
 from dualtrack.plugins.schedules.bodies import ScheduleBody
-from dualtrack_stack.node import node
 
-PAGE = Path(__file__).parents[2] / "infra" / "dualtrack_stack" / "page" / "js"
+from tests.drivers.page_modules import said
+
+WORDS = "plugins/schedules/schedule_words.js"
 
 CRON = {
     "0 8 * * 1-5": "Monday to Friday at 08:00",
@@ -56,49 +52,23 @@ STATES = [
     ({"status": "ended", "error": "unauthorized"}, "Ended: the API key that made it is gone"),
     ({"status": "ended", "error": None}, "Ended: it is not due again"),
 ]
-TRIED: dict[str, Any] = {"answer": None, "error": None, "next_at": None, "milliseconds": 12}
-DELIVERIES = [
-    ({**TRIED, "status": "pending", "attempts": 0}, "pending: not tried yet"),
-    ({**TRIED, "status": "delivered", "attempts": 1, "answer": 204}, "delivered: 204 in 12 ms"),
-    (
-        {**TRIED, "status": "failed", "attempts": 3, "error": "It timed out."},
-        "failed: It timed out., 3 tries",
-    ),
-]
-
-
-def said(module: str, name: str, given: list[Any]) -> list[Any]:
-    """What a function of the page answers to each."""
-    program = (
-        f"import {{ {name} }} from {json.dumps((PAGE / module).as_uri())};"
-        f"console.log(JSON.stringify({json.dumps(given)}.map((each) => {name}(each))))"
-    )
-    command = [node(), "--input-type=module", "--eval", program]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
 def test_a_rule_is_said_in_words() -> None:
     rules = [{"cron": cron, "timezone": "UTC"} for cron in CRON]
-    assert said("schedule_words.js", "ruleOf", rules) == [f"{words}, UTC" for words in CRON.values()]
+    assert said(WORDS, "ruleOf", rules) == [f"{words}, UTC" for words in CRON.values()]
 
 
 def test_what_is_entered_is_what_the_api_takes_and_what_is_shown() -> None:
-    times = said("schedule_words.js", "timesOf", [entered for entered, _ in ENTERED])
+    times = said(WORDS, "timesOf", [entered for entered, _ in ENTERED])
     for each in times:
         ScheduleBody(message="What is new?", **each)
-    assert said("schedule_words.js", "ruleOf", times) == [words for _, words in ENTERED]
+    assert said(WORDS, "ruleOf", times) == [words for _, words in ENTERED]
 
 
 def test_ends_and_states_are_said_in_words() -> None:
     for name, cases in (("outcomeOf", RUNS), ("stateOf", STATES)):
-        for words, (_, begins) in zip(
-            said("schedule_words.js", name, [case for case, _ in cases]), cases, strict=True
-        ):
+        for words, (_, begins) in zip(said(WORDS, name, [case for case, _ in cases]), cases, strict=True):
             assert words.startswith(begins)
             assert "0 credits" not in words
             assert begins or not words
-
-
-def test_deliveries_are_said_in_words() -> None:
-    words = said("webhooks.js", "deliveryWords", [case for case, _ in DELIVERIES])
-    assert words == [expected for _, expected in DELIVERIES]

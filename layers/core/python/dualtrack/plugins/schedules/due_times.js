@@ -1,5 +1,5 @@
 /** When a schedule that is being entered would be due, in the API's words; one request runs at a time. */
-import { h } from "./dom.js";
+import { h } from "../../js/dom.js";
 import { timesOf } from "./schedule_words.js";
 
 const AT = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" });
@@ -33,7 +33,7 @@ function entered(form) {
 
 async function words(api, times) {
   try {
-    const { next } = await api.dueTimes(times);
+    const { next } = await api.ask("POST", "/v1/schedules/next", { body: times });
     return `Next, in ${times.timezone}: ${next.map(inItsZone).join(" · ")}`;
   } catch (problem) {
     return h("span", { class: "problem" }, problem.message);

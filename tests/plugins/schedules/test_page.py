@@ -1,30 +1,18 @@
-"""Schedules and webhooks on the page: made, run, told, paused, ended; by keyboard, on a phone."""
+"""Schedules on the page: made, run, paused, ended; by keyboard."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dualtrack.plugins.schedules.store import schedules_of
-
-from tests.clients.browser import axe_source
 from tests.clients.stack_client import Person, wait_for
-from tests.servers.webhook_receiver import receiving
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.clients.page_reader import Reader
+    from tests.clients.script import Script
     from tests.clients.stack_client import Root
-    from tests.e2e.conftest import Script
-
-PHONE: dict[str, Any] = {
-    "viewport": {"width": 390, "height": 844},
-    "has_touch": True,
-    "is_mobile": True,
-    "color_scheme": "dark",
-}
 
 
 def test_a_schedule_is_made_by_keyboard_runs_is_paused_and_deleted(
@@ -95,50 +83,3 @@ def run(root: Root, reader: Reader) -> None:
     (ran,) = schedules.of(person.id)
     assert person.finish(ran.runs[0].chat_id)["status"] == "done"
     person.close()
-
-
-def test_a_webhook_is_made_tested_and_enabled_again_on_a_phone(
-    root: Root, visit: Callable[..., Reader]
-) -> None:
-    """Its secret is shown once; a test that arrives enables a disabled one; nothing is wider than the screen."""
-    reader = visit(**PHONE)
-    reader.sign_in()
-    page = reader.page
-    page.get_by_role("button", name="Conversations", exact=True).click()
-    page.get_by_role("button", name="Settings").click()
-    panel = page.locator(".webhooks")
-    with receiving() as receiver:
-        gone = f"{receiver.url}/410/{'w' * 60}"
-        panel.get_by_text("Make a webhook").click()
-        panel.get_by_label("Address of your program").fill("https://10.0.0.1/")
-        panel.get_by_role("button", name="Make the webhook").click()
-        panel.get_by_text("its host is no public address").wait_for()
-        panel.get_by_label("Address of your program").fill(gone)
-        panel.get_by_role("button", name="Make the webhook").click()
-        assert panel.get_by_label("Copy it now").input_value().startswith("whsec_")
-
-        panel.get_by_role("button", name="Send a test").click()
-        panel.locator(".runs").wait_for()
-        root.invoke("Deliver", {})
-        panel.get_by_text("410 in").wait_for()
-        page.keyboard.press("Escape")
-        page.get_by_role("button", name="Settings").click()
-        panel.get_by_text("Disabled since").wait_for()
-        assert panel.get_by_label("Copy it now").count() == 0, "it is shown once"
-        width = page.locator("#dialog-body").evaluate("body => [body.scrollWidth, body.clientWidth]")
-        assert width[0] == width[1]
-        page.evaluate(axe_source())
-        found = page.evaluate("async () => (await axe.run('#dialog')).violations.map(one => one.id)")
-        assert found == []
-
-        receiver.answers["/410/" + "w" * 60] = 204
-        panel.get_by_role("button", name="Send a test").click()
-        panel.locator(".runs").wait_for()
-        root.invoke("Deliver", {})
-        panel.get_by_text("Disabled since").wait_for(state="detached")
-    panel.get_by_role("button", name="New secret").click()
-    panel.get_by_role("button", name="Make a new secret").click()
-    assert panel.get_by_label("Copy it now").input_value().startswith("whsec_")
-    panel.get_by_role("button", name="Delete").click()
-    panel.get_by_role("button", name="Delete", exact=True).click()
-    panel.locator(".boxed-list").wait_for(state="detached")

@@ -1,4 +1,5 @@
-"""A browser with a reader of the page, on the deployed stack that all end-to-end tests share."""
+"""A browser with a reader of the page, on the deployed stack that all tests share (`tests.stack_fixtures`): a pytest
+plugin too."""
 
 from __future__ import annotations
 
@@ -7,15 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.clients.answer_sheet import Sheet
-from tests.clients.browser import chromium
-from tests.clients.page_reader import Reader
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Browser
 
+    from tests.clients.answer_sheet import Sheet
+    from tests.clients.page_reader import Reader
     from tests.clients.stack_client import Root
 
 
@@ -26,6 +25,8 @@ def browser() -> Iterator[Browser]:
     It does not outlive the file: Playwright keeps an event loop running in this thread while it lives,
     and tests of other files start loops of their own.
     """
+    from tests.clients.browser import chromium
+
     with chromium() as running:
         yield running
 
@@ -33,6 +34,8 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def visit(browser: Browser, root: Root) -> Iterator[Callable[..., Reader]]:
     """Opens the page as a new user, by Playwright's context options; fails on console errors."""
+    from tests.clients.page_reader import Reader
+
     readers: list[Reader] = []
 
     def open_page(url: str = "", **options: object) -> Reader:
@@ -59,6 +62,8 @@ def reader(visit: Callable[..., Reader]) -> Reader:
 @pytest.fixture
 def open_sheet(browser: Browser, root: Root) -> Iterator[Callable[..., Sheet]]:
     """A sheet by Playwright's context options; fails on console errors."""
+    from tests.clients.answer_sheet import Sheet
+
     sheets: list[Sheet] = []
 
     def new_sheet(**options: object) -> Sheet:
@@ -74,6 +79,8 @@ def open_sheet(browser: Browser, root: Root) -> Iterator[Callable[..., Sheet]]:
 
 @pytest.fixture(scope="module")
 def _sheet(browser: Browser, root: Root) -> Iterator[Sheet]:
+    from tests.clients.answer_sheet import Sheet
+
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     yield Sheet(context.new_page(), root.stack.url)
     context.close()

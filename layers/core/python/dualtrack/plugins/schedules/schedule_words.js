@@ -1,5 +1,5 @@
 /** Schedules in words, and what is entered for one as the API's request. Pure. */
-import { plural } from "./format.js";
+import { plural } from "../../js/format.js";
 
 const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const SHORT = DAYS.map((day) => day.slice(0, 3).toUpperCase());

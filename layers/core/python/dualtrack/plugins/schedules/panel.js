@@ -1,17 +1,18 @@
 /** Schedules: what is asked at its times with nobody waiting, what became of it, and a form for another one. */
-import { agentName, agentsOf } from "./agents.js";
-import { close, show } from "./dialogs.js";
-import { announce, h, wayBack } from "./dom.js";
+import { agentName, agentsOf } from "../../js/agents.js";
+import { close, show } from "../../js/dialogs.js";
+import { announce, h, wayBack } from "../../js/dom.js";
+import { moment, start } from "../../js/format.js";
+import { action, focusIn, sending, sure } from "../../js/panel.js";
 import { showDueTimes } from "./due_times.js";
-import { moment, start } from "./format.js";
-import { action, focusIn, sending, sure } from "./panel.js";
 import { KINDS, outcomeOf, ruleOf, stateOf, timesOf } from "./schedule_words.js";
 
+const PATH = "/v1/schedules";
 const MOST = 20; // schedules of a user
 const MOST_CHARACTERS = 8000; // of a message
 
 /** `onLeave()`: the reader follows a link to a chat. */
-export async function openSchedules(api, onLeave) {
+export async function open(api, onLeave) {
   const section = h(
     "section",
     { class: "schedules", tabindex: "-1" },
@@ -19,7 +20,7 @@ export async function openSchedules(api, onLeave) {
   );
   show("Schedules", section);
   const [listed, offered, keys] = await Promise.all([
-    api.schedules().catch((problem) => problem),
+    api.ask("GET", PATH).catch((problem) => problem),
     api.tools().catch(() => null), // the agent is then the server's default
     api.keys().catch(() => ({ keys: [] })), // a key is then named by its id
   ]);
@@ -56,7 +57,7 @@ function draw(view) {
 
 /** Reads the schedules again, draws them, and puts the focus on one of them. */
 async function redraw(view, scheduleId) {
-  view.schedules = (await view.api.schedules()).schedules;
+  view.schedules = (await view.api.ask("GET", PATH)).schedules;
   draw(view);
   focusIn(view.section.querySelector(`[data-schedule="${scheduleId}"]`) ?? view.section);
 }
@@ -72,6 +73,8 @@ async function change(view, schedule, act, told) {
       .replaceChildren(h("p", { class: "problem" }, problem.message));
   }
 }
+
+const pathOf = ({ schedule_id: id }) => `${PATH}/${id}`;
 
 const nameOf = ({ name, message }) => name || start(message, 60);
 
@@ -89,14 +92,14 @@ function line(view, schedule) {
             change(
               view,
               schedule,
-              () => api.pauseSchedule(schedule.schedule_id, !paused),
+              () => api.ask("PATCH", pathOf(schedule), { body: { paused: !paused } }),
               paused ? "Resumed." : "Paused.",
             ),
           ),
         action("Delete", nameOf(schedule), () => {
           place.replaceChildren(
             sure("Delete it? Its chats stay.", "Delete", wayBack(place, actions), () =>
-              change(view, schedule, () => api.deleteSchedule(schedule.schedule_id), "Deleted."),
+              change(view, schedule, () => api.ask("DELETE", pathOf(schedule)), "Deleted."),
             ),
           );
           focusIn(place);
@@ -143,7 +146,7 @@ function runs(view, schedule) {
   if (schedule.runs.length === 1) return list;
   const all = action(`All ${schedule.runs.length} runs`, `of ${nameOf(schedule)}`, async () => {
     try {
-      const { runs: whole } = await view.api.schedule(schedule.schedule_id);
+      const { runs: whole } = await view.api.ask("GET", pathOf(schedule));
       list.replaceChildren(...whole.map((run) => ran(view, run)));
       list.setAttribute("tabindex", "-1");
       list.focus();
@@ -177,12 +180,13 @@ function ran(view, run) {
 function maker(view) {
   const make = async (form) => {
     const entered = Object.fromEntries(new FormData(form));
-    const made = await view.api.makeSchedule({
+    const body = {
       message: entered.message,
       ...(entered.schedule_name.trim() && { name: entered.schedule_name.trim() }),
       ...(entered.profile && { profile: entered.profile }),
       ...timesOf(entered),
-    });
+    };
+    const made = await view.api.ask("POST", PATH, { body });
     await redraw(view, made.schedule_id);
     announce(`Made. It is due next at ${moment(made.next[0])}.`);
   };

@@ -1,0 +1,25 @@
+"""What the tests of plug-ins add to the shared drivers: modules of their folders, found by their names."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dualtrack_stack.roots import LIBRARY
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+TESTS: Final = Path(__file__).parents[1] / "plugins"
+
+
+def parts(name: str) -> tuple[ModuleType, ...]:
+    """``tests.plugins.PLUGIN.NAME`` of each plug-in that has one; CONTRIBUTING.md says what is in which. Of a plug-in
+    whose own folder is gone, none."""
+    found = (path.parent.name for path in sorted(TESTS.glob(f"*/{name}.py")))
+    return tuple(
+        import_module(f"tests.plugins.{plugin}.{name}")
+        for plugin in found
+        if (LIBRARY / "plugins" / plugin).is_dir()
+    )

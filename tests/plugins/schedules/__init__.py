@@ -1,0 +1,1 @@
+"""The tests of schedules, and their parts of the shared drivers."""
