@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.pay_calls import never_ran, price_of_free
 from dualtrack.models.wanted import Wanted
-from dualtrack.plugins.schedules.store import schedules_of
 from dualtrack.profiles import DEFAULT_PROFILE, all_profiles, profile_named
 
 from tests.drivers.crash_world import (
@@ -48,7 +47,8 @@ from tests.drivers.invariants import (
     turns_of,
     upload_faults,
 )
-from tests.drivers.unattended import faults_in_schedule, faults_in_telling
+from tests.drivers.plugin_parts import parts
+from tests.drivers.unattended import faults_in_telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -150,7 +150,6 @@ SCENARIOS: Final = (
     Scenario("told in the end, of a pause too", rounds=((NOTE,),), charged=8, asks=(NOTE.tool,), told="in the end"),
     Scenario("told of a failure", status="failed", stop="", charged=0, refused_by_model=True, told="at once"),
     Scenario("cancelled, told of its pause alone", rounds=((NOTE,),), status="cancelled", stop="cancelled", asks=(NOTE.tool,), decided="cancel", told="at once"),
-    Scenario("scheduled", scheduled=True, told="at once"),
     Scenario("an imported history", keyed=True, imports=3, files=(TEXT_FILE,)),
     Scenario("an imported history behind a fork", keyed=True, imports=2, earlier=4, by_api_key=True),
     Scenario("its words are declined", stop="refusal", declines=FORBIDDEN),
@@ -166,7 +165,11 @@ SCENARIOS: Final = (
     Scenario("titled by the model, by an API key", by_api_key=True, titled="by the model"),
     Scenario("renamed while the model writes its title, before a follow-up", titled="by the user meanwhile", follow_up="after"),
     Scenario("searched in a fork that must fold", earlier=30, forked=True, rounds=((SEARCH,),), charged=7, always_asks=True),
+    *(scenario for part in parts("crash_scenarios") for scenario in part.SCENARIOS),
 )  # fmt: skip
+
+BEGINNINGS: Final = ("start", *(part.STEP for part in parts("crash_scenarios")))
+"""The steps that begin a chat: by a client's request, or by what plug-ins have."""
 
 SAID: Final = "What is it?"
 """What `World.post` asks."""
@@ -293,13 +296,12 @@ def judge(world: World, case: Case) -> list[str]:
 
 
 def _unattended(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:
-    """Faults in what was told, and in what a schedule has started."""
+    """Faults in what was told, and in what has begun without a client."""
     stores, given_up = world.look(), case.fault.always and case.fault.site.step == "deliver"
     if case.scenario.told and not given_up:
         yield from faults_in_telling(stores, world.receiver, world.user, chats, (SAID, ANSWER))
-    if case.scenario.scheduled:
-        schedule = schedules_of(stores).find(world.user, world.schedule.schedule_id)
-        yield from faults_in_schedule(schedule, chats, noted=world.noted)
+    if world.beginning:
+        yield from world.beginning.faults(chats)
 
 
 def _titles(world: World, chats: list[Chat]) -> Iterator[str]:
@@ -315,7 +317,7 @@ def _titles(world: World, chats: list[Chat]) -> Iterator[str]:
 
 def _ends(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:
     """Faults in how the chat ended, where only one end is right."""
-    if not chats and case.fault.site.step not in ("start", "schedule"):
+    if not chats and case.fault.site.step not in BEGINNINGS:
         yield "no chat"
     # The same key starts a second chat if the client was told that the first could not be started.
     unavailable = world.responses.count(503)
@@ -335,7 +337,7 @@ def _allowed(case: Case) -> set[str]:
     if (
         case.fault.always
         or case.meanwhile in ("abort", "deadline")
-        or case.fault.site.step.startswith(("start", "schedule"))
+        or case.fault.site.step.startswith(BEGINNINGS)
     ):
         allowed.add("failed")
     if case.meanwhile == "cancel":

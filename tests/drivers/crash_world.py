@@ -16,7 +16,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol
 
 import anthropic
 import httpx2
@@ -72,7 +72,6 @@ from dualtrack.models.anthropic import Claude
 from dualtrack.models.metering import asking
 from dualtrack.models.receipt_data import Heard
 from dualtrack.models.turn import Usage
-from dualtrack.plugins.schedules.run import Starting, run_schedules
 from dualtrack.profiles import ApprovalPolicy, all_profiles
 from dualtrack.requests import ChatRef
 from dualtrack.runtime.executions import Executions
@@ -98,18 +97,16 @@ from tests.drivers.local_vectors import LocalVectors
 from tests.drivers.memory_aws import MemoryAws
 from tests.drivers.unattended import (
     APART,
-    DUE_AFTER,
     RUNS,
     Edge,
     Receiver,
     deliver,
     make_webhooks,
-    schedule_of,
 )
 from tests.drivers.world import SETTINGS, FakeClock, search_needs, store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from dualtrack.models.turn import ToolCall
     from dualtrack.models.wanted import Wanted
@@ -310,8 +307,8 @@ class Scenario:
     told: Literal["", "at once", "in the end"] = ""
     """Two webhooks are told of every end and pause; "in the end": the first takes no message at once."""
 
-    scheduled: bool = False
-    """A schedule asks the first query."""
+    begun_by: Callable[[World], Beginning] | None = None
+    """What asks the first query in place of a client."""
 
     imports: int = 0
     """Queries that the first request brings from elsewhere; behind what `earlier` leaves, into a fork of it."""
@@ -352,6 +349,16 @@ class Pool:
 
         done: bool = self.process.call("cognito", "admin_delete_user", "", perform)
         return done
+
+
+class Beginning(Protocol):
+    """Something of a plug-in that begins a chat in this world."""
+
+    def play(self) -> None:
+        """Begin it; what can fail is a `World.state` with the name ``STEP`` of the plug-in's ``crash_scenarios.py``."""
+
+    def faults(self, chats: Sequence[Chat]) -> Iterator[str]:
+        """What is wrong in the end."""
 
 
 class StepFailed(Exception):
@@ -402,8 +409,7 @@ class World:
         self._first: ChatRef | None = None
         self.receiver = Receiver(fails_first=self.scenario.told == "in the end")
         self.uploads: list[Reference] = []
-        self.noted = False
-        """Whether a run of the schedule came to its end."""
+        self.beginning = self.scenario.begun_by(self) if self.scenario.begun_by else None
         self.renamed = False
         """Whether the user has renamed the conversation."""
         self._prepare()
@@ -744,11 +750,11 @@ class World:
 
     def run(self) -> None:
         """The chat's whole life, then everything that runs on a schedule."""
-        if self.scenario.scheduled:
-            self._come_due()
+        if self.beginning:
+            self.beginning.play()
         else:
             self.post(conversation_id=self.conversation_id)
-        self._machines()
+        self.machines()
         self.look_after()
         if self.scenario.told:
             self._tell()
@@ -756,20 +762,11 @@ class World:
         if self.erased:
             self.end_erasure()
 
-    def _machines(self) -> None:
+    def machines(self) -> None:
+        """The executions of all chats that run."""
         for chat in self.chats():
             if self.execution(chat.chat_id) == "RUNNING":
                 self.machine(ref_of(chat))
-
-    def _come_due(self) -> None:
-        """A schedule, and the rule each minute."""
-        self.schedule = schedule_of(self.look(), self.user, "What is it?", self.scenario.profile)
-        self.clock.now += DUE_AFTER
-        for _ in range(RUNS):
-            with contextlib.suppress(StepFailed):
-                self.state("schedule", self.run_schedules, 0)
-            self._machines()
-            self.clock.now += 60
 
     def _tell(self) -> None:
         """The function `deliver`, until a run that dies is made up for."""
@@ -1155,13 +1152,6 @@ class World:
     def look_at_open_chats(self, process: Process) -> Any:
         """One delivery to `sweep`."""
         return sweep(self.stores(process), self.executions(process), 120)
-
-    def run_schedules(self, process: Process) -> None:
-        """One delivery to `schedule`."""
-        starting = Starting(self.executions(process), CostSettings(MODEL, self.summaries))
-        report = run_schedules(self.stores(process), starting, lambda: True)
-        self.noted = True
-        self.responses += [503] * report.waiting
 
     def tell(self, process: Process) -> None:
         """One delivery to `deliver`."""

@@ -1,18 +1,14 @@
-"""What happens with nobody waiting, for the crash matrix: receivers behind a process's edge, and a schedule.
+"""What is told with nobody waiting, for the crash matrix: receivers behind a process's edge.
 
-`faults_in_telling` and `faults_in_schedule` say what must hold after any fault (docs/faults.md).
+`faults_in_telling` says what must hold after any fault (docs/faults.md).
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.api.identity import ApiCaller
-from dualtrack.plugins.schedules.bodies import ScheduleBody
-from dualtrack.plugins.schedules.manage import make_schedule
 from dualtrack.storage.webhooks import CLAIM_SECONDS, Webhook
 from dualtrack.webhooks.deliver import WAITS, Deliverer
 from dualtrack.webhooks.post import PostOutcome
@@ -20,7 +16,6 @@ from dualtrack.webhooks.post import PostOutcome
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from dualtrack.plugins.schedules.store import Schedule
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
 
@@ -29,13 +24,10 @@ if TYPE_CHECKING:
 HOOKS: Final = ("wh_1", "wh_2")
 EVENTS: Final = ("chat.done", "chat.failed", "chat.paused")
 RUNS: Final = 3
-"""Runs of `schedule` and of `deliver`: one may fail, and what it has claimed may be done by the next."""
+"""Runs of a periodic function: one may fail, and what it has claimed may be done by the next."""
 
 APART: Final = CLAIM_SECONDS + WAITS[0]
 """Seconds between two runs of `deliver`, after which a dead one's claims are over."""
-
-DUE_AFTER: Final = 86_400
-"""Seconds after which the schedule is due; the next time is beyond the scenario."""
 
 
 @dataclass
@@ -91,12 +83,6 @@ def deliver(stores: Stores, edge: Edge) -> None:
     Deliverer(stores.webhooks, outside, outside, "test", jitter=lambda: 0.0).run(60)
 
 
-def schedule_of(stores: Stores, user: str, message: str, profile: str) -> Schedule:
-    """A new schedule, due once in the scenario."""
-    body = ScheduleBody(message=message, profile=profile or None, rate="1 day")
-    return make_schedule(stores, ApiCaller(user, user), body)
-
-
 def faults_in_telling(
     stores: Stores, receiver: Receiver, user: str, chats: Sequence[Chat], said: Sequence[str]
 ) -> Iterator[str]:
@@ -126,15 +112,3 @@ def _messages(chat: Chat) -> Iterator[str]:
     yield from (f"{name}_paused{number}" for number in range(1, chat.pauses + 1))
     if chat.status in ("done", "failed"):
         yield f"{name}_{chat.status}"
-
-
-def faults_in_schedule(schedule: Schedule, chats: Sequence[Chat], *, noted: bool) -> Iterator[str]:
-    """One chat for the due time, listed once. ``noted``: whether a run came through."""
-    ran = Counter(run.due for run in schedule.runs)
-    if any(number > 1 for number in ran.values()) or len(ran) > 1:
-        yield f"due times {dict(ran)}"
-    if noted and not any(run.chat_id in {chat.chat_id for chat in chats} for run in schedule.runs):
-        yield f"its runs are {schedule.runs}"
-    for chat in chats:
-        if chat.query == 1 and chat.facets != {"schedule_id": schedule.schedule_id}:
-            yield f"{chat.chat_id} is not the schedule's"

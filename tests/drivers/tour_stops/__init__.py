@@ -1,5 +1,6 @@
-"""The stops of the tour, by what they are about; importing this declares all of them."""
+"""The stops of the tour, by what they are about; importing this declares all of them, those of plug-ins too."""
 
+from tests.drivers.plugin_parts import parts
 from tests.drivers.tour_stops import (  # noqa: F401 - they declare themselves
     account,
     administration,
@@ -8,5 +9,6 @@ from tests.drivers.tour_stops import (  # noqa: F401 - they declare themselves
     conversations,
     functions,
     responses,
-    schedules,
 )
+
+parts("tour_stops")

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.chat.new_chat import NewChat
 from dualtrack.chat.start_chat import start_chat
 from dualtrack.clock import day_of
 from dualtrack.ids import execution_name, new_job_id
-from dualtrack.plugins.schedules.store import schedules_of
 from dualtrack.storage.corpus_jobs import Job
 from dualtrack.storage.stores import build_stores
 from dualtrack_stack.machines import REFRESH
@@ -45,20 +43,6 @@ def a_chat_that_was_never_started(visit: Visit) -> None:
     chat = start_chat(stores, starter, NewChat(ann.id, visit.script.question()), None)
     assert visit.invoke()["started"] >= 1
     assert visit.finish(chat.chat_id)["response"] == "Late, but here."
-
-
-@stop("timer Schedules")
-def a_schedule_that_is_due(visit: Visit) -> None:
-    ann, schedules = visit.owner, schedules_of(visit.root.stores())
-    body = {"message": visit.script.question(), "cron": "0 8 * * *"}
-    assert ann.http.post("/v1/schedules", json=body).status_code == 201
-    (made,) = schedules.of(ann.id)
-    schedules.change(made, replace(made, due=int(time.time()) - 1))
-    visit.script.says("Nothing is new.")
-    visit.invoke()
-    wait_for(lambda: schedules.of(ann.id)[0].runs)
-    (run,) = schedules.of(ann.id)[0].runs
-    assert visit.finish(run.chat_id)["response"] == "Nothing is new."
 
 
 @stop("timer Deliver")

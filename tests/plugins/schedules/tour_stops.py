@@ -1,9 +1,14 @@
-"""/v1/schedules."""
+"""/v1/schedules, and the timer."""
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dualtrack.plugins.schedules.store import schedules_of
+
+from tests.clients.stack_client import wait_for
 from tests.drivers.tour import stop
 
 if TYPE_CHECKING:
@@ -73,3 +78,17 @@ def a_schedule_is_paused(visit: Visit) -> None:
 def a_schedule_is_deleted(visit: Visit) -> None:
     visit.ask(schedule_id=_made(visit)["schedule_id"], status=204)
     assert visit.owner.get(SCHEDULES)["schedules"] == []
+
+
+@stop("timer Schedules")
+def a_schedule_that_is_due(visit: Visit) -> None:
+    ann, schedules = visit.owner, schedules_of(visit.root.stores())
+    body = {"message": visit.script.question(), "cron": "0 8 * * *"}
+    assert ann.http.post(SCHEDULES, json=body).status_code == 201
+    (made,) = schedules.of(ann.id)
+    schedules.change(made, replace(made, due=int(time.time()) - 1))
+    visit.script.says("Nothing is new.")
+    visit.invoke()
+    wait_for(lambda: schedules.of(ann.id)[0].runs)
+    (run,) = schedules.of(ann.id)[0].runs
+    assert visit.finish(run.chat_id)["response"] == "Nothing is new."
