@@ -140,6 +140,7 @@ def _is_shipped(path: Path) -> bool:
     return path.suffix in (".py", ".json") and inside[:1] not in (
         ["functions"],
         ["commands.py"],
+        ["page.json"],
         ["stack.py"],
     )
 

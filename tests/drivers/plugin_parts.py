@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dualtrack_stack.roots import LIBRARY
+from dualtrack.plugin import names
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -15,11 +15,9 @@ TESTS: Final = Path(__file__).parents[1] / "plugins"
 
 
 def parts(name: str) -> tuple[ModuleType, ...]:
-    """``tests.plugins.PLUGIN.NAME`` of each plug-in that has one; CONTRIBUTING.md says what is in which. Of a plug-in
-    whose own folder is gone, none."""
-    found = (path.parent.name for path in sorted(TESTS.glob(f"*/{name}.py")))
+    """``tests.plugins.PLUGIN.NAME`` of each plug-in that has one."""
     return tuple(
         import_module(f"tests.plugins.{plugin}.{name}")
-        for plugin in found
-        if (LIBRARY / "plugins" / plugin).is_dir()
+        for plugin in names()
+        if (TESTS / plugin / f"{name}.py").is_file()
     )

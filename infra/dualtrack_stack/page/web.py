@@ -8,10 +8,9 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from dualtrack_stack.roots import LIBRARY
+from dualtrack_stack.roots import PLUGINS
 
 FOLDER: Final = Path(__file__).parent
-PLUGINS: Final = LIBRARY / "plugins"
 LISTED: Final = "page.json"
 """A plug-in's file that says what the page shows of it before it loads more (docs/page.md, "A plug-in's part")."""
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dualtrack.plugins.schedules.store import schedules_of
+
 from tests.clients.stack_client import Person, wait_for
 
 if TYPE_CHECKING:
