@@ -24,11 +24,11 @@ from dualtrack.api import models
 from dualtrack.api.end_users import end_user_id
 from dualtrack.api.route import KEY_PATH
 from dualtrack.chat.agent import AgentDeployment
-from dualtrack.plugins.schedules import bodies
 from dualtrack.profiles import ApprovalPolicy, all_profiles
 from dualtrack.storage.stores import build_stores
 
 from tests.clients.documented import operation_of, references_of, validator_of
+from tests.drivers.plugin_parts import parts
 from tests.drivers.roles import as_role
 from tests.drivers.world import SETTINGS, World, make_world, ref_of
 
@@ -64,10 +64,8 @@ BODIES: dict[type, dict[str, Any]] = {
     models.KeyChangeBody: {"name": "cron", "caps": {"credits_total": None}},
     models.WebhookBody: {"url": "https://hooks.example.com/", "events": ["chat.done"], "profiles": []},
     models.RotationBody: {"overlap": 0},
-    bodies.TimesBody: {"cron": "0 8 * * *", "timezone": "Europe/Berlin"},
-    bodies.ScheduleBody: {"message": "Hello.", "rate": "1 hour", "timezone": "Europe/Berlin"},
-    bodies.ScheduleChangeBody: {"paused": True},
     models.DecisionsBody: {"decisions": [{"id": "q1-t1", "approve": True}]},
+    **{kind: body for part in parts("api_requests") for kind, body in part.BODIES.items()},
 }
 """A valid body of every kind."""
 

@@ -26,9 +26,9 @@ from dualtrack.api.models import (
 )
 from dualtrack.api.parameters import TRACK
 from dualtrack.api.table import ROUTES
-from dualtrack.plugins.schedules.bodies import ScheduleChangeBody
 
 from tests.drivers.images import png
+from tests.drivers.plugin_parts import parts
 from tests.servers.tool_server import NAME
 
 if TYPE_CHECKING:
@@ -109,9 +109,9 @@ NOBODYS: Final = {
     "place": "1",
     "key_id": f"key_{'0' * 16}",
     "webhook_id": f"wh_{'0' * 26}",
-    "schedule_id": f"sc_{'0' * 26}",
     "name": "nobody",
     "tool": "nothing",
+    **{name: value for part in parts("api_requests") for name, value in part.NOBODYS.items()},
 }
 """Path parameters besides a chat and a conversation: no user makes keys, or has end users."""
 
@@ -122,7 +122,11 @@ CHANGES: Final[Mapping[type, bytes]] = MappingProxyType(
         DecisionsBody: b'{"decisions": [{"id": "q1-t1", "approve": true}]}',
         KeyChangeBody: b'{"name": "mine now"}',
         RotationBody: b"{}",
-        ScheduleChangeBody: b'{"paused": true}',
+        **{
+            kind: json.dumps(body).encode()
+            for part in parts("api_requests")
+            for kind, body in part.BODIES.items()
+        },
     }
 )
 """A valid body of each of them."""

@@ -24,6 +24,7 @@ from dualtrack.errors import ApiError
 from dualtrack.storage.keys import KEY_REQUESTS
 
 from tests.clients.api_client import BODIES, items
+from tests.drivers.plugin_parts import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,9 +45,9 @@ IDS: Final = {
     "place": "1",
     "key_id": f"key_{'0' * 16}",
     "webhook_id": f"wh_{'0' * 26}",
-    "schedule_id": f"sc_{'0' * 26}",
     "name": "ann",
     "tool": "write_note",
+    **{name: value for part in parts("api_requests") for name, value in part.NOBODYS.items()},
 }
 """Parameters of paths, well-formed, of what does not exist."""
 

@@ -12,7 +12,6 @@ from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.models.wanted import Wanted
 from dualtrack.notices import Notice
-from dualtrack.plugins.schedules.store import Schedule, ScheduleRun, Times, new_schedule_id, schedules_of
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.cache import StoredToken
 from dualtrack.storage.keys import ApiKey
@@ -41,6 +40,7 @@ from tests.drivers.crash_world import (
 )
 from tests.drivers.faults import Died, Fault, Process, Site
 from tests.drivers.graph_corpus import GraphWorld, table
+from tests.drivers.plugin_parts import parts
 from tests.drivers.world import FakeClock
 
 if TYPE_CHECKING:
@@ -160,7 +160,8 @@ def _chats() -> Iterator[Moment]:
 
     world = _posted(by_api_key=True)
     _store_key(world)
-    _store_schedule(world)
+    for part in parts("release_moments"):
+        part.store(world)
     _store_webhook(world)
     _run_tools(world, 1, _turn(world, 0))
     _run_tools(world, 2, _turn(world, 1))
@@ -239,32 +240,6 @@ def _store_webhook(world: World) -> None:
     notice = Notice("msg_1_done", "chat.done", now * 1000, {"chat_id": "ch_1", "stop": None}, "assistant")
     store.send(hook, notice)
     store.tell_once(USER, replace(notice, message_id="msg_2_done"), now + 60)
-
-
-def _store_schedule(world: World) -> None:
-    """A schedule of the key that has run, was refused, and waits for its conversation."""
-    now = int(world.clock())
-    times = Times(cron="0 8 * * 1-5", timezone="Europe/Berlin", since=now)
-    chat = world.chats()[0]
-    asked, profile = "What is new?", "assistant"
-    schedule = Schedule(
-        new_schedule_id(),
-        USER,
-        USER,
-        asked,
-        times,
-        now,
-        now + 3_600,
-        "morning",
-        profile,
-        chat.conversation_id,
-        API_KEY,
-    )
-    waiting = replace(
-        schedule, waiting=now, waiting_for="conversation_busy", refusals=1, why="insufficient_credits"
-    )
-    runs = (ScheduleRun(now - 60, refused="insufficient_credits"), ScheduleRun(now - 120, chat.chat_id))
-    schedules_of(world.look()).create(waiting.ran(*runs))
 
 
 def _paused(**changes: Any) -> World:

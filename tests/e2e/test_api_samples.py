@@ -19,6 +19,7 @@ from dualtrack_stack.machines import REFRESH
 from tests.clients.stack_client import Person, announced, wait_for
 from tests.drivers import api_samples
 from tests.drivers.api_samples import Collector
+from tests.drivers.plugin_parts import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,17 +74,6 @@ def _story_of_ann(samples: Collector, ann: Person, script: Script) -> None:
         samples.call(ann, "GET", path)
     samples.call(ann, "PUT", "/v1/connections/github", {"token": "github_pat_" + "a" * 40})
     samples.call(ann, "POST", "/v1/conversations", {"title": "Plans", "profile": "assistant"})
-
-
-def _schedules_of_ann(samples: Collector, ann: Person) -> None:
-    """A schedule, made, listed, paused and deleted."""
-    made = {"message": "What is new?", "name": "morning", "cron": "0 8 * * 1-5", "timezone": "Europe/Berlin"}
-    samples.call(ann, "POST", "/v1/schedules/next", {"cron": made["cron"], "timezone": made["timezone"]})
-    where = f"/v1/schedules/{samples.call(ann, 'POST', '/v1/schedules', made).json()['schedule_id']}"
-    samples.call(ann, "GET", "/v1/schedules")
-    samples.call(ann, "PATCH", where, {"paused": True})
-    samples.call(ann, "GET", where)
-    samples.call(ann, "DELETE", where)
 
 
 def _webhooks_of_ann(samples: Collector, ann: Person) -> None:
@@ -232,7 +222,8 @@ def test_the_samples_are_what_the_stack_sends(
     ann = someone()
     _story_of_ann(samples, ann, script.branch("ann"))
     _keys_of_ann(samples, ann)
-    _schedules_of_ann(samples, ann)
+    for part in parts("api_samples"):
+        part.collect(samples, ann)
     _webhooks_of_ann(samples, ann)
     _decisions(samples, someone(), script.branch("eve"))
     _refusals(samples, bob, script.branch("bob"), tools)

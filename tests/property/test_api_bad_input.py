@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.clients.api_client import BODIES, Api, items, make_api, objects
+from tests.drivers.plugin_parts import parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,7 @@ def made_ids(api: Api) -> dict[str, str]:
         "user_id": api.of_new_user().user,
         "name": "customer-1",
         "key_id": service["key_id"],
-        "schedule_id": _made(api, "/v1/schedules", {"message": "Hello.", "rate": "1 day"})["schedule_id"],
+        **{name: value for part in parts("api_requests") for name, value in part.made(api).items()},
         "webhook_id": _made(api, "/v1/webhooks", BODIES[models.WebhookBody])["webhook_id"],
         "corpus": "courses",
         "server": "docs",

@@ -13,7 +13,6 @@ from dualtrack import codec
 from dualtrack.chat.agent import AgentDeployment, agent_of
 from dualtrack.corpora.courses import unpack
 from dualtrack.corpora.jobs import CORPORA, GRAPH
-from dualtrack.plugins.schedules.store import schedules_of
 from dualtrack.tools.courses.index import load as load_index
 from dualtrack.tools.graph.schema import StoredSchema
 from dualtrack.tools.mcp.catalogue import load_catalogue
@@ -26,6 +25,7 @@ from tests.drivers.erasure_world import USER as LEAVER
 from tests.drivers.erasure_world import Erased
 from tests.drivers.invariants import account_faults, chat_faults, digest_faults, index_faults
 from tests.drivers.memory_aws import MemoryAws, Table
+from tests.drivers.plugin_parts import parts
 from tests.drivers.release_fixtures import FIXTURES, changed_since_its_tag, load, write
 from tests.drivers.release_moments import BOATS, KEY
 from tests.drivers.stored_classes import library_classes
@@ -104,7 +104,8 @@ def read_all(moment: Moment) -> None:
     load_catalogue(stores.cache, moment.now)
     stores.requests.first(USER, KEY, moment.now)
     stores.keys.named(stores.ledger.load(USER).keys)
-    schedules_of(stores).of(USER)
+    for part in parts("release_moments"):
+        part.read(stores)
     for webhook in stores.webhooks.of(USER):
         stores.webhooks.deliveries(webhook, "", 10)
     stores.webhooks.notices(due for due in stores.webhooks.due() if due.is_notice)
