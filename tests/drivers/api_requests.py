@@ -26,6 +26,7 @@ from dualtrack.api.models import (
 )
 from dualtrack.api.parameters import TRACK
 from dualtrack.api.table import ROUTES
+from dualtrack.plugin import plugins
 
 from tests.drivers.images import png
 from tests.drivers.plugin_parts import parts
@@ -111,7 +112,7 @@ NOBODYS: Final = {
     "webhook_id": f"wh_{'0' * 26}",
     "name": "nobody",
     "tool": "nothing",
-    **{name: value for part in parts("api_requests") for name, value in part.NOBODYS.items()},
+    **{name: form.example for plugin in plugins() for name, form in plugin.ids.items()},
 }
 """Path parameters besides a chat and a conversation: no user makes keys, or has end users."""
 

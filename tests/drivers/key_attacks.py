@@ -21,10 +21,10 @@ from dualtrack.api.table import ROUTES
 from dualtrack.credits.audit import audit
 from dualtrack.credits.keys import CAPS, KeyUse
 from dualtrack.errors import ApiError
+from dualtrack.plugin import plugins
 from dualtrack.storage.keys import KEY_REQUESTS
 
 from tests.clients.api_client import BODIES, items
-from tests.drivers.plugin_parts import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +47,7 @@ IDS: Final = {
     "webhook_id": f"wh_{'0' * 26}",
     "name": "ann",
     "tool": "write_note",
-    **{name: value for part in parts("api_requests") for name, value in part.NOBODYS.items()},
+    **{name: form.example for plugin in plugins() for name, form in plugin.ids.items()},
 }
 """Parameters of paths, well-formed, of what does not exist."""
 

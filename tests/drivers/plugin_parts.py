@@ -1,4 +1,15 @@
-"""What the tests of plug-ins add to the shared drivers: modules of their folders, found by their names."""
+"""What the tests of plug-ins add to the shared drivers. A folder of ``tests/plugins`` may have
+
+    page_views.py       VIEWS of the page, and ``prepare(person)``, which makes what they show
+    tour_stops.py       stops of the tour
+    crash_scenarios.py  SCENARIOS of the crash matrix, and the STEP that begins their chats
+    api_requests.py     BODIES that are valid, and ``made(api)``, ids of what there is
+    api_samples.py      ``collect(samples, person)``, for the API's documentation
+    release_moments.py  ``store(world)``, what a release writes, and ``read(stores)``
+    pictures.py         ``take(url)``, the documents' pictures
+
+besides its tests, of which ``test_page.py`` has the browser and ``test_stack.py`` the deployed stack.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
-from dualtrack.ids import FORMS
+from dualtrack.plugin import id_forms
 from dualtrack_stack.doors import DOORS
 
 from tests.clients.stack_client import PATIENCE, Person
@@ -98,7 +98,7 @@ def keyring(root: Root) -> Iterator[Callable[..., httpx.Client]]:
 
 def _path(door: Door) -> str:
     """Of something that is not there."""
-    examples = {name: form.example for name, form in FORMS.items()}
+    examples = {name: form.example for name, form in id_forms().items()}
     named = {
         "corpus": "nothing",
         "server": "nothing",

@@ -14,7 +14,6 @@ BODIES: Final[dict[type, dict[str, Any]]] = {
     ScheduleBody: {"message": "Hello.", "rate": "1 hour", "timezone": "Europe/Berlin"},
     ScheduleChangeBody: {"paused": True},
 }
-NOBODYS: Final = {"schedule_id": f"sc_{'0' * 26}"}
 
 
 def made(api: Api) -> dict[str, str]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
-from dualtrack.ids import FORMS, new_chat_id
+from dualtrack.ids import new_chat_id
+from dualtrack.plugin import id_forms
 from dualtrack_stack.cli.id_types import wrong_id
 from dualtrack_stack.cli.interactive import OpenConversation
 from dualtrack_stack.cli.main import main
@@ -80,9 +81,9 @@ def test_in_a_conversation_a_wrong_id_is_an_error_and_it_goes_on(
     assert script.requests == []
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", id_forms())
 def test_an_example_has_its_form(name: str) -> None:
-    assert not wrong_id(name, FORMS[name].example)
+    assert not wrong_id(name, id_forms()[name].example)
 
 
 def test_right_ids_pass() -> None:

@@ -10,7 +10,7 @@ core names.
     stack.py           a `dualtrack_stack.stacks.function_spec.PluginStack`: functions, timers, layers
     functions/<name>/  the code of such a function
     requirements.txt   the packages of its layer
-    panel.js           its part of the page
+    page.json          its part of the page, with panel.js (docs/page.md)
 
 Parts are found by the folder's listing, without a registration: where the folder is gone, nothing is missing. A
 function imports what it uses; only what serves the API, deploys or answers in the terminal asks for everybody's parts.
