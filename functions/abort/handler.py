@@ -15,7 +15,7 @@ with collecting_later():
     from dualtrack.requests import chat_ref
     from dualtrack.runtime.metrics import count_end
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import open_stores
+    from dualtrack.storage.stores import ChatStores, open_stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = Logger()
 settings = settings_from()
-stores = open_stores(settings)
+stores = open_stores(settings, ChatStores)
 details = ErrorDetails(settings.dualtrack_provider)
 
 

@@ -28,7 +28,7 @@ with collecting_later():
     from dualtrack.runtime.environment import trace_header
     from dualtrack.runtime.executions import Executions
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import open_stores
+    from dualtrack.storage.stores import ApiStores, open_stores
     from dualtrack.tools.mcp.tokens import Connections
     from dualtrack.webhooks.signing import WebhookSecrets
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 logger = Logger()
 settings = settings_from()
-stores = open_stores(settings)
+stores = open_stores(settings, ApiStores)
 step_functions: Any = LazyClient("stepfunctions")
 kms: Any = LazyClient("kms")
 cognito: Any = LazyClient("cognito-idp")

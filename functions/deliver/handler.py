@@ -13,7 +13,7 @@ with collecting_later():
     from dualtrack.runtime.clients import LazyClient
     from dualtrack.runtime.metrics import count
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import open_stores
+    from dualtrack.storage.stores import NoticeStores, open_stores
     from dualtrack.webhooks.deliver import Deliverer
     from dualtrack.webhooks.event_bus import EventBus
     from dualtrack.webhooks.post import Poster
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = Logger()
 settings = settings_from()
-stores = open_stores(settings)
+stores = open_stores(settings, NoticeStores)
 kms: Any = LazyClient("kms")
 events: Any = LazyClient("events")
 

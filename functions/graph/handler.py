@@ -12,7 +12,7 @@ with collecting_later():
     from dualtrack.requests import chat_ref
     from dualtrack.runtime.private import keep_private
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import open_stores
+    from dualtrack.storage.stores import SearchStores, open_stores
     from dualtrack.tools.graph.opening import open_graph
     from dualtrack.tools.registry import in_house_tools
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 keep_private()  # the engine is a child process that runs a query written by a model
 logger = Logger()
 settings = settings_from()
-stores = open_stores(settings)
+stores = open_stores(settings, SearchStores)
 execute = in_house_tools("graph", open_graph(settings, stores.corpora, logger))
 
 

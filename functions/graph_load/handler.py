@@ -12,7 +12,7 @@ with collecting_later():
     from dualtrack.corpora.jobs import fail_job
     from dualtrack.runtime.time_limit import time_for
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import open_stores
+    from dualtrack.storage.stores import IndexStores, open_stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 logger = Logger()
-stores = open_stores(settings_from())
+stores = open_stores(settings_from(), IndexStores)
 
 RESERVE_SECONDS: Final = 600.0
 """Time reserved for building and publishing a database of the largest size."""

@@ -17,7 +17,7 @@ with collecting_later():
     from dualtrack.runtime.secrets import secret
     from dualtrack.runtime.time_limit import time_for
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import open_stores
+    from dualtrack.storage.stores import IndexStores, open_stores
     from dualtrack.tools.documentation.dependencies import voyage_embedder
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = Logger()
 settings = settings_from()
-stores = open_stores(settings)
+stores = open_stores(settings, IndexStores)
 local = open_local_embedder(settings.embed_function, settings.dualtrack_embed_calls)
 loop = BackgroundLoop()
 BESIDE: Final = {"courses": partial(put_vectors, stores.vector_indexes)} if stores.vector_indexes else {}

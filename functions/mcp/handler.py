@@ -16,7 +16,7 @@ with collecting_later():
     from dualtrack.runtime.metrics import count
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import open_stores
+    from dualtrack.storage.stores import QueryStores, open_stores
     from dualtrack.tools.mcp.calls import run_mcp_call
     from dualtrack.tools.mcp.client import McpClient
     from dualtrack.tools.mcp.config import parse_servers
@@ -37,7 +37,7 @@ logger = Logger()
 
 settings = settings_from()
 servers = parse_servers(settings.mcp_servers)
-stores = open_stores(settings)
+stores = open_stores(settings, QueryStores)
 client = McpClient()
 connections = Connections(stores.cache, LazyClient("kms"), settings.connections_key)  # type: ignore[arg-type]
 

@@ -12,7 +12,7 @@ with collecting_later():
     from dualtrack.chat.run_tool import run_tool
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import open_stores
+    from dualtrack.storage.stores import ToolStores, open_stores
     from dualtrack.tools.project_settings import project_settings
     from dualtrack.tools.registry import in_house_tools
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 logger = Logger()
 settings = settings_from()
-stores = open_stores(settings)
+stores = open_stores(settings, ToolStores)
 told = partial(project_settings, settings)
 told()  # before the tools are imported: a package may read its key then
 execute = in_house_tools("own", settings=told)

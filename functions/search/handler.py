@@ -18,7 +18,7 @@ with collecting_later():
     from dualtrack.runtime.metrics import MODEL_DOLLARS, count, count_degraded
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import open_stores
+    from dualtrack.storage.stores import SearchStores, open_stores
     from dualtrack.tools.courses.library import CourseLibrary
     from dualtrack.tools.courses.settings import course_settings
     from dualtrack.tools.documentation.dependencies import (
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 logger = Logger()
 settings = settings_from()
-stores = open_stores(settings)
+stores = open_stores(settings, SearchStores)
 local = open_local_embedder(settings.embed_function, settings.dualtrack_embed_calls)
 SECRETS: Final = (settings.voyage_secret, settings.context7_secret)
 

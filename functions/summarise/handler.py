@@ -19,7 +19,7 @@ with collecting_later():
     from dualtrack.runtime.metrics import MODEL_DOLLARS, count
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import open_stores
+    from dualtrack.storage.stores import SummaryStores, open_stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 logger = Logger()
 settings = settings_from()
-stores = open_stores(settings)
+stores = open_stores(settings, SummaryStores)
 summaries = summary_settings(settings)
 
 

@@ -20,7 +20,7 @@ with collecting_later():
     from dualtrack.runtime.metrics import count, count_end
     from dualtrack.runtime.time_limit import within
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import open_stores
+    from dualtrack.storage.stores import SweepStores, open_stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 logger = Logger()
 settings = settings_from()
-stores = open_stores(settings)
+stores = open_stores(settings, SweepStores)
 step_functions: Any = LazyClient("stepfunctions")
 cognito: Any = LazyClient("cognito-idp")
 executions = Executions(step_functions, settings.state_machine_arn, trace_header)

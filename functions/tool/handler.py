@@ -11,7 +11,7 @@ with collecting_later():
     from dualtrack.chat.run_tool import run_tool
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import open_stores
+    from dualtrack.storage.stores import ToolStores, open_stores
     from dualtrack.tools.registry import in_house_tools
     from dualtrack.tools.running import ToolNeeds
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 logger = Logger()
-stores = open_stores(settings_from())
+stores = open_stores(settings_from(), ToolStores)
 execute = in_house_tools("tool", lambda: ToolNeeds(stores))
 
 

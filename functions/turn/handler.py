@@ -21,7 +21,7 @@ with collecting_later():
     from dualtrack.requests import chat_ref
     from dualtrack.runtime.metrics import MODEL_DOLLARS, count, count_end, stage_metrics
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import open_stores
+    from dualtrack.storage.stores import TurnStores, open_stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 logger = Logger()
 metrics = stage_metrics()
 settings = settings_from()
-stores = open_stores(settings)
+stores = open_stores(settings, TurnStores)
 thinking = Thinking(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
 turns = TurnSettings(
     AgentDeployment(settings.dualtrack_model, thinking, settings.dualtrack_provider),

@@ -1,40 +1,24 @@
-"""The stores, opened once per container, and which of them each kind of work may touch."""
+"""The stores, opened once per container, and which of them each kind of work may touch.
+
+A function opens a kind of stores and loads the modules of these alone.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from dataclasses import dataclass, fields, replace
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import boto3
 from botocore.config import Config
 
 from dualtrack.clock import system_clock
 from dualtrack.runtime.clients import LazyClient, client_config
-from dualtrack.storage.agents import AgentStore
-from dualtrack.storage.api_requests import ApiRequests
-from dualtrack.storage.bodies import BodyStore
-from dualtrack.storage.cache import CacheStore
-from dualtrack.storage.chats import ChatStore, chat_partition
-from dualtrack.storage.conversation_words import ConversationWords
-from dualtrack.storage.conversations import ConversationStore
-from dualtrack.storage.corpora import CorpusStore
-from dualtrack.storage.corpus_jobs import CorpusJobs
-from dualtrack.storage.deletions import Deletions
-from dualtrack.storage.digests import DigestStore
-from dualtrack.storage.event_log import EventLog
-from dualtrack.storage.forks import ForkStore
-from dualtrack.storage.history import HistoryStore
-from dualtrack.storage.kept_ledger import KeptLedger
-from dualtrack.storage.keys import KeyStore
-from dualtrack.storage.leases import Leases
-from dualtrack.storage.ledger import Ledger
-from dualtrack.storage.paused_chats import PausedChats
-from dualtrack.storage.search_index import SearchIndex
-from dualtrack.storage.uploads import UploadStore
-from dualtrack.storage.vector_indexes import VectorIndexes
-from dualtrack.storage.webhooks import WebhookStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_s3.client import S3Client
 
@@ -42,7 +26,29 @@ if TYPE_CHECKING:
     from dualtrack.memory.ancestry import Ancestry
     from dualtrack.requests import ChatRef
     from dualtrack.settings import Settings
-    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.agents import AgentStore
+    from dualtrack.storage.api_requests import ApiRequests
+    from dualtrack.storage.bodies import BodyStore
+    from dualtrack.storage.cache import CacheStore
+    from dualtrack.storage.chats import Chat, ChatStore
+    from dualtrack.storage.conversation_words import ConversationWords
+    from dualtrack.storage.conversations import ConversationStore
+    from dualtrack.storage.corpora import CorpusStore
+    from dualtrack.storage.corpus_jobs import CorpusJobs
+    from dualtrack.storage.deletions import Deletions
+    from dualtrack.storage.digests import DigestStore
+    from dualtrack.storage.event_log import EventLog
+    from dualtrack.storage.forks import ForkStore
+    from dualtrack.storage.history import HistoryStore
+    from dualtrack.storage.kept_ledger import KeptLedger
+    from dualtrack.storage.keys import KeyStore
+    from dualtrack.storage.leases import Leases
+    from dualtrack.storage.ledger import Ledger
+    from dualtrack.storage.paused_chats import PausedChats
+    from dualtrack.storage.search_index import SearchIndex
+    from dualtrack.storage.uploads import UploadStore
+    from dualtrack.storage.vector_indexes import VectorIndexes
+    from dualtrack.storage.webhooks import WebhookStore
 
 _VECTORS_CONFIG: Final = Config(
     connect_timeout=2, read_timeout=5, retries={"mode": "standard", "max_attempts": 4}
@@ -72,6 +78,9 @@ class ToolStores:
 
     def log(self, chat: Chat | ChatRef) -> EventLog:
         """The chat's event log."""
+        from dualtrack.storage.chats import chat_partition  # noqa: PLC0415 - not every function has chats
+        from dualtrack.storage.event_log import EventLog  # noqa: PLC0415
+
         chats, pk = self.chats, chat_partition(chat.user, chat.chat_id)
         return EventLog(chats.client, chats.table, pk, chat.chat_id, self.clock, chats.bodies)
 
@@ -163,6 +172,24 @@ class IndexStores(CorpusStores):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SearchStores(QueryStores, IndexStores):
+    """A tool may search a conversation, what agents search in, and what documentation searches remember."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepStores(ErasureStores, IndexStores):
+    """The sweep looks after all that was left behind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoticeStores:
+    """Deliveries need webhooks and what they are told alone."""
+
+    webhooks: WebhookStore
+    clock: Clock
+
+
+@dataclass(frozen=True, kw_only=True)
 class ApiStores(TurnStores, ErasureStores, CorpusStores):
     """The API admits, shows and deletes; it calls no model."""
 
@@ -175,48 +202,85 @@ class Stores(SummaryStores, ApiStores, IndexStores):
     function names one of the above, or single stores (tests/infra/test_permissions.py compares)."""
 
 
+S = TypeVar("S")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What stores are made of."""
+
+    settings: Settings
+    dynamodb: DynamoDBClient
+    s3: S3Client
+    clock: Clock
+    s3_vectors: Any
+
+    @property
+    def bodies(self) -> BodyStore:
+        """Those of the history."""
+        from dualtrack.storage.bodies import BodyStore  # noqa: PLC0415 - likewise
+
+        return BodyStore(self.dynamodb, self.s3, self.settings.history_table, self.settings.bodies_bucket)
+
+
+def _vector_indexes(make: Callable[..., VectorIndexes], at: _Place) -> VectorIndexes | None:
+    return make(at.s3_vectors, at.settings.course_vectors) if at.settings.course_vectors else None
+
+
+_MAKERS: Final[Mapping[str, tuple[str, Callable[[Any, _Place], Any]]]] = MappingProxyType(
+    {
+        "chats": ("chats.ChatStore", lambda make, at: make(at.dynamodb, at.settings.chats_table, at.bodies)),
+        "conversations": ("conversations.ConversationStore", lambda make, at: make(at.dynamodb, at.settings.history_table)),
+        "forks": ("forks.ForkStore", lambda make, at: make(at.dynamodb, at.settings.history_table)),
+        "history": ("history.HistoryStore", lambda make, at: make(at.dynamodb, at.settings.history_table, at.bodies)),
+        "digests": ("digests.DigestStore", lambda make, at: make(at.dynamodb, at.settings.history_table)),
+        "search_index": ("search_index.SearchIndex", lambda make, at: make(at.dynamodb, at.settings.history_table, at.bodies)),
+        "words": ("conversation_words.ConversationWords", lambda make, at: make(at.dynamodb, at.settings.history_table)),
+        "bodies": ("bodies.BodyStore", lambda make, at: make(at.dynamodb, at.s3, at.settings.history_table, at.settings.bodies_bucket)),
+        "ledger": ("ledger.Ledger", lambda make, at: make(at.dynamodb, at.settings.credits_table)),
+        "paused": ("paused_chats.PausedChats", lambda make, at: make(at.dynamodb, at.settings.chats_table)),
+        "kept_ledger": ("kept_ledger.KeptLedger", lambda make, at: make(at.dynamodb, at.settings.credits_table)),
+        "uploads": ("uploads.UploadStore", lambda make, at: make(at.dynamodb, at.s3, at.settings.chats_table, at.settings.bodies_bucket)),
+        "deletions": ("deletions.Deletions", lambda make, at: make(at.dynamodb, at.settings.history_table, at.settings.chats_table, at.clock)),
+        "leases": ("leases.Leases", lambda make, at: make(at.dynamodb, at.settings.cache_table, at.clock, at.settings.dualtrack_open_streams)),
+        "requests": ("api_requests.ApiRequests", lambda make, at: make(at.dynamodb, at.settings.chats_table)),
+        "keys": ("keys.KeyStore", lambda make, at: make(at.dynamodb, at.settings.chats_table, at.clock, at.settings.dualtrack_key_requests)),
+        "webhooks": ("webhooks.WebhookStore", lambda make, at: make(at.dynamodb, at.settings.chats_table, at.clock, tells_all=bool(at.settings.dualtrack_event_bus))),
+        "cache": ("cache.CacheStore", lambda make, at: make(at.dynamodb, at.settings.cache_table, at.clock)),
+        "agents": ("agents.AgentStore", lambda make, at: make(at.dynamodb, at.settings.cache_table, at.clock)),
+        "corpora": ("corpora.CorpusStore", lambda make, at: make(at.dynamodb, at.s3, at.settings.history_table, at.settings.bodies_bucket)),
+        "corpus_jobs": ("corpus_jobs.CorpusJobs", lambda make, at: make(at.dynamodb, at.settings.history_table, at.clock)),
+        "vector_indexes": ("vector_indexes.VectorIndexes", _vector_indexes),
+    }
+)  # fmt: skip
+"""How each is made: its class below `dualtrack.storage`, which is imported when a function first opens it."""
+
+
 def build_stores(
     settings: Settings,
     dynamodb: DynamoDBClient,
     s3: S3Client,
     clock: Clock = system_clock,
     s3_vectors: Any = None,
-) -> Stores:
-    """Stores over these clients. ``s3_vectors`` is used if the settings name a vector bucket."""
-    bodies = BodyStore(dynamodb, s3, settings.history_table, settings.bodies_bucket)
-    return Stores(
-        chats=ChatStore(dynamodb, settings.chats_table, bodies),
-        conversations=ConversationStore(dynamodb, settings.history_table),
-        forks=ForkStore(dynamodb, settings.history_table),
-        history=HistoryStore(dynamodb, settings.history_table, bodies),
-        digests=DigestStore(dynamodb, settings.history_table),
-        search_index=SearchIndex(dynamodb, settings.history_table, bodies),
-        words=ConversationWords(dynamodb, settings.history_table),
-        bodies=bodies,
-        ledger=Ledger(dynamodb, settings.credits_table),
-        paused=PausedChats(dynamodb, settings.chats_table),
-        kept_ledger=KeptLedger(dynamodb, settings.credits_table),
-        uploads=UploadStore(dynamodb, s3, settings.chats_table, settings.bodies_bucket),
-        deletions=Deletions(dynamodb, settings.history_table, settings.chats_table, clock),
-        leases=Leases(dynamodb, settings.cache_table, clock, settings.dualtrack_open_streams),
-        requests=ApiRequests(dynamodb, settings.chats_table),
-        keys=KeyStore(dynamodb, settings.chats_table, clock, settings.dualtrack_key_requests),
-        webhooks=WebhookStore(
-            dynamodb, settings.chats_table, clock, tells_all=bool(settings.dualtrack_event_bus)
-        ),
-        cache=CacheStore(dynamodb, settings.cache_table, clock),
-        agents=AgentStore(dynamodb, settings.cache_table, clock),
-        corpora=CorpusStore(dynamodb, s3, settings.history_table, settings.bodies_bucket),
-        corpus_jobs=CorpusJobs(dynamodb, settings.history_table, clock),
-        clock=clock,
-        vector_indexes=VectorIndexes(s3_vectors, settings.course_vectors)
-        if settings.course_vectors
-        else None,
-    )
+    kind: type[S] = Stores,
+) -> S:
+    """The stores of this kind over these clients. ``s3_vectors`` is used if the settings name a vector bucket."""
+    at = _Place(settings, dynamodb, s3, clock, s3_vectors)
+    declared: Any = kind
+    made: dict[str, Any] = {"clock": clock}
+    for field in fields(declared):
+        if field.name == "clock":
+            continue
+        place, make = _MAKERS[field.name]
+        module, _, cls = place.partition(".")
+        made[field.name] = make(getattr(import_module(f"dualtrack.storage.{module}"), cls), at)
+    return kind(**made)
 
 
-def open_stores(settings: Settings) -> Stores:
-    """Stores over clients with the function's role; the S3 client is created at its first use."""
+def open_stores(settings: Settings, kind: type[S]) -> S:
+    """The stores of this kind over clients with the function's role; the S3 client is created at its first use."""
     dynamodb = boto3.client("dynamodb", config=client_config())
     s3: Any = LazyClient("s3")
-    return build_stores(settings, dynamodb, s3, s3_vectors=LazyClient("s3vectors", _VECTORS_CONFIG))
+    return build_stores(
+        settings, dynamodb, s3, s3_vectors=LazyClient("s3vectors", _VECTORS_CONFIG), kind=kind
+    )

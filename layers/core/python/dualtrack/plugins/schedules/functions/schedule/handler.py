@@ -15,7 +15,7 @@ with collecting_later():
     from dualtrack.runtime.executions import Executions
     from dualtrack.runtime.metrics import count
     from dualtrack.settings import settings_from
-    from dualtrack.storage.stores import open_stores
+    from dualtrack.storage.stores import AdmissionStores, open_stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 logger = Logger()
 settings = settings_from()
-stores = open_stores(settings)
+stores = open_stores(settings, AdmissionStores)
 step_functions: Any = LazyClient("stepfunctions")
 starting = Starting(
     Executions(step_functions, settings.state_machine_arn), cost_settings(settings), settings.upgrade_message
