@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from dualtrack import message_files, text
+from dualtrack.knowledge.folding import folded as folded_text
 from dualtrack.knowledge.postings import postings_of
-from dualtrack.knowledge.words import words
+from dualtrack.knowledge.words import asked, words
 from dualtrack.memory.blocks import SentResult
 from dualtrack.memory.budget import fit
+from dualtrack.memory.conversation_words import has_words, searched_words, words_of_text
 from dualtrack.memory.digest_writing import digest_call, written_by_model
 from dualtrack.memory.digests import (
     Digest,
@@ -69,13 +71,14 @@ UNITS: Final = (
     "[", "［", "[ID", "[ID:", "[I\u200bD", "[ID:q1]", "[ID:q1]\n", "[ID:q1] ", "[\n", "\n[", "]", "](http://", "[a](http://",
     "#", "# ", "#\n", "`", "```", "```a\n", "~~~\n", "-", "- ", "-\n", "*", ">", "> ", "|", "\"", "1.", "1. ", "1.\n",
     "<", "< ", "<document", ".", "a", "A", "a ", "a-", "a.", "a/", "a_", "aA", "é", "💡", "{\"a\":", "(", "Source:", "\n \n",
+    "\u0301\u0323", "e\u0301", "\u093c\u0951", "東", "ไ", "é-",
 )  # fmt: skip
 HEADS: Final[tuple[str, ...]] = ("", "[", "# a", "Source: <")
 SIZES: Final = (2_048, 16_384, 65_536) if LONG else (2_048, 16_384)
 """Growing sizes, so that a function worse than quadratic fails instead of hanging."""
 LONGEST: Final = 524_288 if LONG else 131_072
 
-WORST: Final = ("\n", " ", "[", "[ID:q1]\n", "\u200b", "[\n", "#", "```a\n", "< ", "a-")
+WORST: Final = ("\n", " ", "[", "[ID:q1]\n", "\u200b", "[\n", "#", "```a\n", "< ", "a-", "\u0301\u0323")
 
 
 def record(content: str) -> Record:
@@ -238,6 +241,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "preview": text.preview,
         "clean": text.clean,
         "readable": text.readable,
+        "in_form": partial(text.in_form, "NFKC"),
         "estimate_tokens": text.estimate_tokens,
         "cautious_tokens": text.cautious_tokens,
         "within_tokens": lambda content: text.within_tokens(content, len(content) // 5),
@@ -266,6 +270,11 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "one_line of a heading": lambda content: chunking.one_line(content, 200),
         "web_address": lambda content: chunking.web_address(content, 2_000),
         "words": words,
+        "asked": asked,
+        "words of a conversation": words_of_text,
+        "a search of conversations": lambda content: has_words(
+            searched_words(content), folded_text(content), set()
+        ),
         "tagged": lambda content: boundaries.tagged("document", content, source=content),
         "a course document": course_document,
         "chunks of a course": lambda content: list(pieces(content)),

@@ -8,6 +8,7 @@ import zlib
 from pydoc_data.topics import topics
 
 import pytest
+from dualtrack.knowledge.folding import folded
 from dualtrack.memory.conversation_words import (
     PACKED_LIMIT,
     QUERY_WORDS,
@@ -20,7 +21,6 @@ from dualtrack.memory.conversation_words import (
     words_of_text,
 )
 from dualtrack.memory.records import QueryTrack, Record
-from dualtrack.memory.search_folding import folded
 
 SAID = "Straße: GRÖSSE of the setAccessToken, ﬁle-sizes; 東京タワーは高い。 서울에서 user_id"
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import codecs
 import re
-import unicodedata
 from typing import Final
 
-from dualtrack.text import INVISIBLE, neutralise, one_line
+from dualtrack.text import INVISIBLE, in_form, neutralise, one_line
 
 MESSAGE_CHARACTERS: Final = 32_000
 MAX_FILES: Final = 5
@@ -99,7 +98,7 @@ def clean_name(name: str) -> str:
     The name cannot close the quotes around it on the wire, and cannot forge an id. A long name keeps its end, because
     the extension tells the type.
     """
-    base = re.split(r"[/\\]", unicodedata.normalize("NFC", name))[-1]
+    base = re.split(r"[/\\]", in_form("NFC", name))[-1]
     line = one_line(_HIDDEN.sub("", neutralise(one_line(base)))).replace('"', "'")
     if len(line) <= MAX_NAME:
         return line

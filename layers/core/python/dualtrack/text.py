@@ -13,8 +13,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +32,10 @@ INVISIBLE: Final = (
     r"\u20d0-\u20ff\u2800\ufe00-\ufe0f\ufe20-\ufe2f\ufeff\ufff0-\ufffb\U000110bd\U000110cd"
     r"\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 ) + _FILLERS
+_UP_TO_A_LETTER: Final = re.compile(r"(?s:.){1,200}[\W\u1160-\u11ff\uff9e\uff9f]{0,100}")
+"""A piece of a text up to the beginning of a letter. Normal forms sort the marks in a row, in time quadratic in their
+number: a megabyte of them takes hours."""
+
 _GAP: Final = rf"[\s{INVISIBLE}]*+"
 
 # The brackets of the marker, with their compatibility equivalents in Unicode (NFKC) and lookalikes.
@@ -151,6 +156,13 @@ def readable(text: str) -> str:
 
 
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
+
+
+def in_form(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
+    """The text in a normal form of Unicode; more than a hundred marks in a row are sorted in pieces."""
+    if text.isascii():
+        return text
+    return "".join(unicodedata.normalize(form, part) for part in _UP_TO_A_LETTER.findall(text))
 
 
 def estimate_tokens(text: str) -> int:

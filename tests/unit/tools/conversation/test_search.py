@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,11 @@ from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.end_chat import Cancellation, end_chat
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.knowledge.voyage import VoyageEmbedder
+from dualtrack.knowledge.words import RULE
 from dualtrack.memory import passages, query_index
 from dualtrack.storage import bodies, search_index
 from dualtrack.storage.dynamo import query as items_of
+from dualtrack.storage.dynamo import to_wire
 from dualtrack.tool_values import ToolResult
 from dualtrack.tools.conversation import meaning as meaning_module
 from dualtrack.tools.conversation import reading
@@ -268,6 +271,22 @@ def test_what_ended_without_an_index_is_indexed_by_the_search(world: World) -> N
     forget(world, conversation, "K#000001")
     assert ids(search(world, conversation, {"query": "cat"})[0]) == ["q1"]
     assert kept(world, conversation, "K#") == ["K#000001", "K#000002", "K#000003"]
+
+
+def test_words_of_another_rule_are_made_anew_once(world: World) -> None:
+    """Items without the rule's number were written before there was one."""
+    conversation = say(world, "Das Überdruckventil öffnet.").conversation_id
+    pk, client, table = f"CONV#ann#{conversation}", world.stores.chats.client, world.stores.history.table
+
+    def rule() -> Any:
+        return next(items_of(client, table, pk, prefix="K#000001")).get("rule")
+
+    item = next(items_of(client, table, pk, prefix="K#000001"))
+    old = {name: value for name, value in item.items() if name != "rule"} | {"z": zlib.compress(b"not read")}
+    client.put_item(TableName=table, Item=to_wire(old))
+    assert rule() is None
+    assert ids(search(world, conversation, {"query": "uberdruckventil"})[0])[0] == "q1"
+    assert rule() == RULE
 
 
 def test_a_query_with_too_much_text_is_indexed_by_the_search(

@@ -180,3 +180,34 @@ def test_every_stage_is_timed_and_no_text_is_logged(world: World) -> None:
 def test_queries_are_cut_to_the_limit_of_context7(world: World) -> None:
     assert not world.ask("OAuth for Twitter ads " + "x" * 2_000).is_error
     assert world.ask("  \n ").content == "Tool execution failed: the query is empty"
+
+
+FILLERS = {
+    f"Über {n}": f"Rücklauf und Öffnung Nummer {n}; 系统设置第{n}章; การตั้งค่าระบบ {n}; İzmir {n}"
+    for n in range(12)
+}
+TALKS = {
+    "Überdruckventil": "Das Überdruckventil öffnet bei acht Bar.",
+    "数据库备份": "如何备份数据库：使用导出命令。",
+    "Yedekleme": "İstanbul sunucusunda yedekleme her gece yapılır.",
+    "ค่าเฉลี่ย": "คำนวณค่าเฉลี่ยของข้อมูล",
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ("uberdruckventil", "Überdruckventil"),
+        ("怎么备份数据库", "数据库备份"),
+        ("istanbul", "Yedekleme"),
+        ("ค่าเฉลี่ย", "ค่าเฉลี่ย"),
+    ],
+)
+def test_a_question_in_any_language_puts_its_section_first(question: str, title: str) -> None:
+    sections = [snippet(name, text) for name, text in {**FILLERS, **TALKS}.items()]
+    context7 = FakeContext7(
+        libraries=[library("/a/b", "Kit", trustScore=9)], sections={"/a/b": lambda _: sections}
+    )
+    with documentation_world(context7, voyage_key="") as world:
+        shown = world.ask(f"Kit: {question}", rerank=False).content
+    assert shown.split("### ")[1].splitlines()[0] == title

@@ -80,6 +80,19 @@ def test_for_an_unknown_name_similar_ones_are_listed() -> None:
     assert told("find_node", name="Quxly")["similar_names"] == []
 
 
+def test_similar_names_are_found_in_any_language() -> None:
+    names = ("Zürich Öst", "東京タワー", "ประเทศไทย", "हिन्दी भवन", "Ὀδυσσεύς")
+    needs = needs_of(Graph(tuple(Node(f"n{at}", "Place", name) for at, name in enumerate(names)), ()))
+    for asked, name in (
+        ("zurich ost", "Zürich Öst"),
+        ("東京の塔", "東京タワー"),
+        ("ไทยแลนด์", "ประเทศไทย"),
+        ("हिन्दी", "हिन्दी भवन"),
+        ("Οδυσσευς ο", "Ὀδυσσεύς"),
+    ):
+        assert graph.told(needs, "find_node", name=asked)["similar_names"][:1] == [name]
+
+
 def test_count_nodes() -> None:
     # feed 24, backwash 24, intake 6, sludge 6, dosing 12 pumps; the category Pumps; two pump rooms
     answer = told("count_nodes", name="PUMP")

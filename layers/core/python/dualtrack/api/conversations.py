@@ -13,10 +13,10 @@ from dualtrack.clock import iso
 from dualtrack.errors import Contended, not_found
 from dualtrack.frozen import dumps
 from dualtrack.ids import is_id, new_conversation_id, parse_record_id, query_id, response_id
+from dualtrack.knowledge.folding import folded
 from dualtrack.memory.conversation_words import has_words, searched_words, unpacked
 from dualtrack.memory.left_out import as_sent, is_in_place
 from dualtrack.memory.records import Record
-from dualtrack.memory.search_folding import folded
 from dualtrack.plugin import facets_in
 from dualtrack.profiles import all_profiles, profile_named
 from dualtrack.storage.conversations import Conversation, is_list_position, list_position

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rank_bm25 import BM25Plus
 
-from dualtrack.knowledge.words import Terms, words
+from dualtrack.knowledge.words import Terms, asked, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +25,7 @@ def keyword_scores(question: str, texts: Sequence[str], *, k1: float, b: float) 
     if not any(terms):
         return tuple(0.0 for _ in texts)
     index = BM25Plus(terms, k1=k1, b=b)
-    query = [term for term in dict.fromkeys(words(question)) if term in index.idf]
+    query = [term for term in asked(question) if term in index.idf]
     absent = sum(index.idf[term] * index.delta for term in query)
     present = [not frequencies.keys().isdisjoint(query) for frequencies in index.doc_freqs]
     scores = index.get_scores(query)

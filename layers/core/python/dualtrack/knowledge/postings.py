@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dualtrack.knowledge.bm25 import weights
-from dualtrack.knowledge.words import Terms, words
+from dualtrack.knowledge.words import Terms, asked, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,7 +60,7 @@ class Postings:
         if not len(self.lengths):
             return total
         average = float(self.lengths.mean()) or 1.0
-        for word in dict.fromkeys(words(query)):
+        for word in asked(query):
             number = self.find(word)
             if number is None:
                 continue

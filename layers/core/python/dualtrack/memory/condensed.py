@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 CONDENSED_LIMIT: Final = 300
 """Maximum length of a condensed part."""
 
-_SENTENCE: Final = re.compile(r"[^.!?\n]{1,300}+[.!?\n]*+")
+_SENTENCE: Final = re.compile(r"[^.!?。！？।\n]{1,300}+[.!?。！？।\n]*+")
 _SHORTEST: Final = 20
 """Characters: shorter ones, such as headings and code, say little."""
 

@@ -8,18 +8,18 @@ steps between the sorted hashes (CRC 32), then the queries (u32 both), which com
 from __future__ import annotations
 
 import itertools
-import unicodedata
+import re
 import zlib
 from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.ids import parse_record_id
-from dualtrack.knowledge.words import WORD, Terms, words
-from dualtrack.memory.search_folding import CHARACTERS, MARKED, SYLLABLES, folded, pieces, plain, syllables
+from dualtrack.knowledge.folding import folded, normalised, plain
+from dualtrack.knowledge.words import asked, words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterable, Mapping, Sequence, Set
 
     from dualtrack.memory.records import QueryTrack, Record
 
@@ -31,6 +31,12 @@ QUERY_WORDS: Final = 4_000
 
 TEXT_LIMIT: Final = 100_000
 """Maximum length of a text whose words are counted."""
+
+_PAIRED: Final = re.compile(
+    "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+_WRITTEN: Final = re.compile(r"\w+(?:[-.]\w+)*")
+"""Runs and words as they were when accents stood in them."""
 
 _WIDTH: Final = 4
 _LEFT_OUT: Final = 10
@@ -48,7 +54,7 @@ class SearchedWord:
 
 def searched_words(text: str) -> tuple[SearchedWord, ...]:
     """The distinct words of a search."""
-    said = dict.fromkeys(unicodedata.normalize("NFKC", text).casefold().split())
+    said = dict.fromkeys(normalised(text).casefold().split())
     return tuple(SearchedWord(folded(word), _ways(word)) for word in said if folded(word))
 
 
@@ -73,7 +79,8 @@ def words_of_query(records: Sequence[Record], track: QueryTrack) -> Sequence[int
 
 def words_of_text(text: str) -> list[int]:
     """The hashes of a text's words, in order."""
-    return [_hash(term) for term in _terms(text)]
+    bare = plain(text[:TEXT_LIMIT])[:TEXT_LIMIT]
+    return [_hash(term) for term in dict.fromkeys(words(bare))]
 
 
 def with_query(known: Mapping[int, int], query: int, hashes: Iterable[int]) -> Mapping[int, int]:
@@ -112,50 +119,18 @@ def _kind(record: Record) -> str:
     return parsed.kind if parsed else ""
 
 
-def _terms(text: str) -> Iterator[str]:
-    """The distinct terms of a text: words as in a search of documentation, without accents and case."""
-    bare = plain(text[:TEXT_LIMIT])[:TEXT_LIMIT]
-    spaced = SYLLABLES.sub(" ", CHARACTERS.sub(" ", MARKED.sub(" ", bare)))
-    yield from dict.fromkeys(term.casefold() for term in words(spaced))
-    yield from MARKED.findall(bare)
-    for run in CHARACTERS.findall(bare):
-        yield from pieces(run)
-    for run in SYLLABLES.findall(bare):
-        yield from syllables(run)
-
-
 def _ways(word: str) -> tuple[frozenset[int], ...]:
-    """The ways in which a text may have said this word: in the folded form, or as texts were indexed before there was
-    one, of which the words are still stored."""
-    ways = (*_forms(folded(word), _longest), *_forms(word, _as_before))
-    return tuple({frozenset(map(_hash, way)): None for way in ways if way})
+    """The ways in which a text may have said this word: in parts or, as ``setAccessTokens`` has other ones in lower
+    case, whole; or as texts were indexed before there was one folding, of which the words are still stored."""
+    bare = folded(word)
+    ways = (asked(bare), asked(bare, parts=False), _as_before(word))
+    return tuple({frozenset(map(_hash, way)): None for way in ways if way and words(bare)})
 
 
-def _longest(word: str) -> tuple[str, list[str]]:
-    """What is left of a word without its runs, and the longest terms of these."""
-    rest, terms = _as_before(word)
-    terms += MARKED.findall(rest)
-    for run in SYLLABLES.findall(rest):
-        terms += [run[at : at + 3] for at in range(max(1, len(run) - 2))]
-    return SYLLABLES.sub(" ", MARKED.sub(" ", rest)), terms
-
-
-def _as_before(word: str) -> tuple[str, list[str]]:
-    """The same where only Chinese, Japanese and Korean had runs."""
-    runs = CHARACTERS.findall(word)
-    terms = [pair for run in runs for pair in (map("".join, itertools.pairwise(run)) if run[1:] else run)]
-    return CHARACTERS.sub(" ", word), terms
-
-
-def _forms(word: str, parted: Callable[[str], tuple[str, list[str]]]) -> Iterator[list[str]]:
-    """The terms that a text has which says this word: by its parts, or, in another case, with the word whole, as
-    ``Größe`` and ``GRÖSSE`` had different parts."""
-    rest, terms = parted(word)
-    tokens, split = WORD.findall(rest), Terms()
-    parts = [term.casefold() for token in tokens for term in split[token]]
-    if parts or terms:
-        yield [*terms, *parts]
-        yield [*terms, *tokens]
+def _as_before(word: str) -> list[str]:
+    """The terms when accents stood in the words, and marks between them."""
+    pairs = [pair for run in _PAIRED.findall(word) for pair in asked(run)]
+    return [*pairs, *(token for token in _WRITTEN.findall(_PAIRED.sub(" ", word)) if words(token))]
 
 
 def _hash(term: str) -> int:

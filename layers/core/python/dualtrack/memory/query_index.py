@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.codec import dump, load
-from dualtrack.knowledge.words import Terms, words
+from dualtrack.knowledge.words import Terms, effort, words
 from dualtrack.memory.left_out import is_declined
 from dualtrack.memory.passages import RECORD_LIMIT, Passage, passages_of, windows
 
@@ -37,8 +37,8 @@ PASSAGE: Final = -1
 """The offset of a part that is the record's passage."""
 
 QUERY_LIMIT: Final = 2_000_000
-"""Maximum length of a query's texts that are counted when it ends, which is two seconds of the smallest function. Those
-of a longer query are counted by the next search."""
+"""Maximum length of a query's texts that are counted when it ends, which is two seconds of the smallest function, as
+characters of English (`words.effort`). Those of a longer query are counted by the next search."""
 
 SPOTS: Final = 16
 """Maximum number of parts of a record that are compared in meaning, besides its passage."""
@@ -93,7 +93,7 @@ def index_of(records: Sequence[Record], track: QueryTrack | None) -> QueryIndex:
 
 def is_counted_at_once(records: Iterable[Record]) -> bool:
     """Whether the index of an ending query is made by the step that ends it."""
-    return sum(min(len(record.content), RECORD_LIMIT) for record in records) <= QUERY_LIMIT
+    return sum(effort(record.content[:RECORD_LIMIT]) for record in records) <= QUERY_LIMIT
 
 
 def counted(records: Iterable[Iterable[tuple[int, str]]]) -> bytes:

@@ -8,7 +8,8 @@ pk CONV#<user>#<conv.>    sk K#000003               query 3: its passages and wo
 
 A search reads blocks, and single queries where there is no block: few items, however long the conversation is. Blocks
 begin at every 16th query in all conversations, so that a fork reads those of its parent. An item is only ever replaced
-by an equal one. Large ones are stored in S3, where a write costs as much as 8 KB in the table.
+by an equal one, or by one of today's `RULE`: words of another rule count as not stored, so that a search makes them
+anew. Large items are stored in S3, where a write costs as much as 8 KB in the table.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.knowledge.words import RULE
 from dualtrack.memory.ancestry import Ancestry, QueryRange
 from dualtrack.memory.query_index import QueryIndex, packed, unpacked
 from dualtrack.storage.bodies import body_of, object_of, partition
@@ -114,7 +116,7 @@ class SearchIndex:
     ) -> list[Write]:
         pk, sk = partition(user, conversation_id), f"{keys[len(queries) > 1]}{max(queries):06d}"
         data = b"".join(_HEAD.pack(number, len(own)) + own for number, own in sorted(queries.items()))
-        item = {"pk": pk, "sk": sk, "passages": passages, "size": len(data)}
+        item = {"pk": pk, "sk": sk, "passages": passages, "size": len(data), "rule": RULE}
         z = zlib.compress(data)
         if len(z) <= INLINE_LIMIT:
             return [put(sk, self.table, {**item, "z": z})]
@@ -151,7 +153,10 @@ class SearchIndex:
         """The items of this kind whose last query is in the run, newest first, until they fill a search."""
         first, end = f"{prefix}{run.after:06d}~", f"{prefix}{run.before - 1:06d}~"
         items: list[Item] = []
+        is_of_words = prefix in _WORDS
         for item in query(self.client, self.table, pk, after=first, before=end, descending=True):
+            if is_of_words and item.get("rule") != RULE:
+                continue
             items.append(item)
             if _is_full(items):
                 break

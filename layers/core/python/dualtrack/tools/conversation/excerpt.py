@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dualtrack.knowledge.words import WORD, words
+from dualtrack.knowledge.words import Terms, located
 from dualtrack.text import neutralise
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def excerpt(text: str, wanted: Collection[str], limit: int) -> str:
-    """At most ``limit`` characters of the text with as many distinct ``wanted`` terms (`keywords.words`) as possible;
+    """At most ``limit`` characters of the text with as many distinct ``wanted`` terms (`words.asked`) as possible;
     its beginning if it has none. Cut ends are marked with ``…``."""
     start = _start(text, wanted, limit)
     end = min(len(text), start + limit - 2)
@@ -25,11 +25,8 @@ def excerpt(text: str, wanted: Collection[str], limit: int) -> str:
 
 def _start(text: str, wanted: Collection[str], limit: int) -> int:
     """The start of the best window: the first one with the most distinct terms."""
-    matches = [
-        (match.start(), terms)
-        for match in WORD.finditer(text)
-        if (terms := set(words(match[0])).intersection(wanted))
-    ]
+    found = ((position, {*said}.intersection(wanted)) for position, said in located(text, Terms()))
+    matches = [(position, terms) for position, terms in found if terms]
     if not matches or len(text) <= limit - 2:
         return 0
     counts: dict[str, int] = {}

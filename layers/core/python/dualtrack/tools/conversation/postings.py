@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dualtrack.knowledge.bm25 import weights
-from dualtrack.knowledge.words import words
+from dualtrack.knowledge.words import asked
 from dualtrack.memory.query_index import COUNTS
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def matches(query: str, queries: Iterable[QueryIndex], k1: float, b: float) -> d
 
     The score is that of documentation search (`dualtrack.knowledge.keywords`).
     """
-    wanted = np.unique(np.array([zlib.crc32(word.encode()) for word in words(query)], "<u4"))
+    wanted = np.unique(np.array([zlib.crc32(word.encode()) for word in asked(query)], "<u4"))
     read, first = list[_Columns](), 0
     ids: list[str] = []
     for index in queries:

@@ -12,7 +12,7 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from dualtrack import tool
 from dualtrack.ids import parse_record_id
 from dualtrack.knowledge.fusion import ranked, reciprocal_rank_scores
-from dualtrack.knowledge.words import words
+from dualtrack.knowledge.words import asked
 from dualtrack.memory.condensed import condensed
 from dualtrack.memory.passages import RECORD_LIMIT, window_at
 from dualtrack.memory.query_index import PASSAGE
@@ -110,7 +110,7 @@ def excerpts_at(
 ) -> dict[str, str]:
     """Excerpts of the windows at these offsets, by record id; not of passages. Reads the records."""
     offsets = {record_id: offset for record_id, offset in places.items() if offset != PASSAGE}
-    wanted = frozenset(words(query))
+    wanted = frozenset(asked(query))
     return {
         record_id: excerpt(window_at(content, offsets[record_id]), wanted, settings.excerpt)
         for record_id, content in _contents(stores, running, offsets).items()
@@ -122,7 +122,7 @@ def _passages_at(
 ) -> dict[str, str]:
     """Excerpts of the passages that match in words, by record id. Next to the excerpts of windows a whole passage would
     say too much else, and that of an old query may not have its vector yet."""
-    wanted = frozenset(words(query))
+    wanted = frozenset(asked(query))
     return {
         passage.record_id: excerpt(passage.text, wanted, settings.excerpt)
         for passage in index.passages
@@ -140,7 +140,7 @@ def _excerpts_by_meaning(
     """Excerpts of the parts that are closest in meaning, condensed as they were compared; not of passages. Reads the
     records."""
     parts = {record_id: match for record_id, match in found.items() if match.offset != PASSAGE}
-    wanted = frozenset(words(query))
+    wanted = frozenset(asked(query))
     return {
         record_id: excerpt("".join(condensed(content, [(part.offset, part.end)])), wanted, settings.excerpt)
         for record_id, content in _contents(stores, running, parts).items()
@@ -191,7 +191,7 @@ def _lines(
     passage."""
     if not hits:
         return ["No earlier record of this conversation matches."]
-    wanted = frozenset(words(query))
+    wanted = frozenset(asked(query))
     head = f"Records of this conversation, best first ({len(hits)}). Read one with retrieve_full_context, in full or from its offset on."
     lines = [head]
     for hit in hits:

@@ -5,8 +5,10 @@ own bytes, and a text is decoded only when it is shown. Little-endian; no pickle
 
     8 bytes     DTCOURS1
     4 bytes     length of the header
-    header      JSON: model, catalogue, and each array's type, shape and offset
+    header      JSON: model, catalogue, the rule of words, and each array's type, shape and offset
     arrays      each at a multiple of 64
+
+Words that another rule has found (`dualtrack.knowledge.words.RULE`) are found anew when the object is read.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,10 +24,11 @@ import numpy as np
 from dualtrack.codec import decode, dump
 from dualtrack.knowledge.postings import Postings, postings_of
 from dualtrack.knowledge.vectors import quantised
+from dualtrack.knowledge.words import RULE
 from dualtrack.tools.courses.values import Course, LessonChunk, without_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
 _MAGIC: Final = b"DTCOURS1"
 _ALIGNED: Final = 64
 _NO_LESSON: Final = -1
+_NOT_ASCII: Final = 0x80
+"""Words of bytes below it are the same by every rule."""
 
 _CHUNK_ARRAYS: Final = ("texts", "text_ends", "courses", "lessons", "places")
 _WORD_ARRAYS: Final = ("vocabulary", "vocabulary_ends", "firsts", "chunks", "counts", "lengths")
@@ -134,7 +140,9 @@ def save(index: CourseIndex) -> bytes:
     for name, array in arrays.items():
         listed[name] = [array.dtype.str, list(array.shape), at]
         at += _padded(array.nbytes)
-    header = dump({"model": index.model, "catalogue": index.catalogue, "arrays": listed}).encode()
+    header = dump(
+        {"model": index.model, "rule": RULE, "catalogue": index.catalogue, "arrays": listed}
+    ).encode()
     start = _MAGIC + struct.pack("<I", len(header)) + header
     parts = [start, b"\0" * (-len(start) % _ALIGNED)]
     for array in arrays.values():
@@ -180,15 +188,24 @@ def _read(data: bytes, vector_index: str) -> CourseIndex:
         return np.frombuffer(data, np.dtype(kind), count, first + at).reshape(shape)
 
     has_vectors = "vectors" in header["arrays"]
+    postings = Postings(**{name: array(name) for name in _WORD_ARRAYS})
+    if header.get("rule") != RULE and (postings.vocabulary >= _NOT_ASCII).any():
+        postings = postings_of(_texts(array("texts"), array("text_ends")))
     return CourseIndex(
         catalogue=decode(tuple[Course, ...], header["catalogue"]),
         **{name: array(name) for name in _CHUNK_ARRAYS},
-        postings=Postings(**{name: array(name) for name in _WORD_ARRAYS}),
+        postings=postings,
         model=header["model"],
         vectors=array("vectors") if has_vectors and not vector_index else None,
         title_vectors=array("title_vectors") if has_vectors else None,
         vector_index=vector_index,
     )
+
+
+def _texts(joined: Array, ends: Array) -> Iterator[str]:
+    """The texts of all chunks."""
+    for start, end in pairwise([0, *ends.tolist()]):
+        yield joined[start:end].tobytes().decode()
 
 
 def _joined(texts: Iterable[str]) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dualtrack.knowledge.folding import folded
 from dualtrack.knowledge.vectors import comparable, cosines
 from dualtrack.tools.courses.settings import DEFAULT
 from dualtrack.tools.courses.subjects import Subjects, telling
@@ -26,10 +27,10 @@ def resolve(
     """
     titles = [course.title for course in index.catalogue]
     said = telling(name)
-    wanted = _folded(said)
+    wanted = tuple(map(folded, said))
     if not wanted:
         return None
-    likeness = [_likeness(wanted, _folded(telling(title))) for title in titles]
+    likeness = [_likeness(wanted, tuple(map(folded, telling(title)))) for title in titles]
     best = max(range(len(titles)), key=likeness.__getitem__, default=0)
     if titles and likeness[best] == (1.0, 1.0):
         return titles[best]
@@ -47,10 +48,6 @@ def resolve(
         if len(close) and close.max() >= settings.like_in_meaning:
             return titles[int(np.argmax(close))]
     return None
-
-
-def _folded(words: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(word.casefold() for word in words)
 
 
 def _likeness(name: tuple[str, ...], title: tuple[str, ...]) -> tuple[float, float]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dualtrack.knowledge.words import words
+from dualtrack.knowledge.folding import folded, plain
+from dualtrack.knowledge.words import asked, tokens, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
     CourseNumbers = frozenset[int]
 
-_WORD: Final = re.compile(r"\w+")
+_JOINT: Final = re.compile(r"[-.]")
 _SAYS_NOTHING: Final = frozenset(
     {"the", "a", "an", "of", "on", "in", "for", "to", "and", "with", "about", "course", "courses", "class"}
 )
@@ -99,21 +100,30 @@ class Subjects:
         return frozenset(at for at in range(len(self.index.catalogue)) if fits(at))
 
     def _counts(self, word: str) -> Array:
-        """How many chunks of each course have the word, in any of its forms; of a compound, the whole."""
-        postings, stems = self.index.postings, words(word)
-        forms = {word.lower(), *(() if len(stems) > 1 else (*stems, *_terms(word)))}
-        numbers = [number for form in forms if (number := postings.find(form)) is not None]
-        spans = [postings.chunks[postings.firsts[at] : postings.firsts[at + 1]] for at in numbers]
-        rows = np.unique(np.concatenate(spans)) if spans else np.empty(0, np.uint32)
+        """How many chunks of each course have the word, in any of its forms; of a compound, the whole; of a run
+        without blanks, all that a search asks for."""
+        whole, stems = asked(plain(word), parts=False), words(plain(word))
+        if len(whole) > 1:
+            rows = reduce(np.intersect1d, map(self._rows, whole))
+        else:
+            forms = {folded(word), *(() if len(stems) > 1 else (*stems, *_terms(word)))}
+            rows = np.unique(np.concatenate([*map(self._rows, forms)]))
         return np.bincount(self.index.courses[rows], minlength=len(self.index.catalogue))
+
+    def _rows(self, term: str) -> Array:
+        """The chunks with a search term."""
+        postings, number = self.index.postings, self.index.postings.find(term)
+        if number is None:
+            return np.empty(0, np.uint32)
+        return postings.chunks[postings.firsts[number] : postings.firsts[number + 1]]
 
     def _spelt(self, word: str) -> str:
         """The word; its long form; or, if no course knows it, the word of a title that it is with a typing error."""
-        long = _WRITTEN_OUT.get(word.lower(), word)
+        long = _WRITTEN_OUT.get(folded(word), word)
         if long != word or len(word) < _SHORTEST_MISSPELT or self._owners(word) or self._counts(word).any():
             return long
         near = [known for known in self._vocabulary if abs(len(known) - len(word)) <= 1]
-        return next(iter(difflib.get_close_matches(word.lower(), near, 1, _ALIKE)), word)
+        return next(iter(difflib.get_close_matches(folded(word), near, 1, _ALIKE)), word)
 
     @cached_property
     def _titles(self) -> list[frozenset[str]]:
@@ -132,13 +142,13 @@ class Subjects:
     def _vocabulary(self) -> list[str]:
         """The words of all titles, in lower case."""
         titles = (title for course in self.index.catalogue for title in _titles_of(course))
-        return list({word.casefold() for title in titles for word in telling(title)})
+        return list({folded(word) for title in titles for word in telling(title)})
 
 
 def telling(text: str) -> tuple[str, ...]:
     """The words that distinguish courses; all words if none does."""
-    all_words = _WORD.findall(text)
-    return tuple(word for word in all_words if word.casefold() not in _SAYS_NOTHING) or tuple(all_words)
+    all_words = [part for token in tokens(text) for part in _JOINT.split(token)]
+    return tuple(word for word in all_words if folded(word) not in _SAYS_NOTHING) or tuple(all_words)
 
 
 def _titles_of(course: Course) -> Iterator[str]:
@@ -148,5 +158,5 @@ def _titles_of(course: Course) -> Iterator[str]:
 
 @lru_cache(maxsize=4_096)
 def _terms(text: str) -> frozenset[str]:
-    """The search terms of a text, stemmed twice: ``embeddings`` and ``embedding`` are the same."""
-    return frozenset(words(" ".join(words(text))))
+    """The folded search terms of a text, stemmed twice: ``embeddings`` and ``embedding`` are the same."""
+    return frozenset(words(" ".join(words(plain(text)))))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.knowledge.folding import folded
+from dualtrack.knowledge.words import asked
 from dualtrack.text import clean, one_line
 from dualtrack.tools.graph.arguments import MAX_LIMIT, MAX_NAME
 from dualtrack.tools.graph.names import labels_of, quoted
@@ -19,8 +20,6 @@ MAX_CANDIDATES: Final = 100
 MAX_FRAGMENTS: Final = 8
 FRAGMENT: Final = 3
 """Letters of a word that a similar name must have."""
-
-_WORD: Final = re.compile(r"\w+")
 
 
 def plain(text: str) -> str:
@@ -85,15 +84,20 @@ def similar(graph: GraphNeeds, name: str, label: str | None = None) -> list[str]
 
 
 def _fragments(name: str) -> list[str]:
-    """The beginnings of its words, and the end of the longest, in lower case."""
-    words: list[str] = list(dict.fromkeys(_WORD.findall(name.lower())))
-    words = sorted(words, key=len, reverse=True)[: MAX_FRAGMENTS - 1]
-    ends = [words[0][-FRAGMENT:]] if words and len(words[0]) > FRAGMENT else []
-    return list(dict.fromkeys([*(word[:FRAGMENT] for word in words), *ends]))
+    """The beginnings of its words, the end of the longest and what is in between, in lower case, the beginnings also
+    without accents: the engine compares letters as they are. Of a script without blanks what a search asks for."""
+    words = sorted(dict.fromkeys(asked(name.lower(), parts=False)), key=len, reverse=True)[
+        : MAX_FRAGMENTS - 1
+    ]
+    longest = words[0] if words else ""
+    ends = [longest[-FRAGMENT:]] if len(longest) > FRAGMENT else []
+    starts = [word[:FRAGMENT] for word in words]
+    between = [longest[at : at + FRAGMENT] for at in range(FRAGMENT, len(longest) - FRAGMENT, FRAGMENT)]
+    return list(dict.fromkeys([*starts, *ends, *map(folded, starts), *between]))[:MAX_FRAGMENTS]
 
 
 def _groups(text: str) -> frozenset[str]:
-    marked = f" {text.lower()[:MAX_NAME]} "
+    marked = f" {folded(text[:MAX_NAME])} "
     return frozenset(marked[at : at + 3] for at in range(len(marked) - 2))
 
 
