@@ -205,7 +205,7 @@ def test_the_wheel_has_the_templates_of_its_sources(unpacked: Path, tmp_path: Pa
         "from dualtrack_stack import layers, roots\n"
         "from dualtrack_stack.local.synth import content_key, shipped_key\n"
         "keys = [layers._dependency_key(role, layers.LAMBDA) for role in layers.ROLES.values()]\n"
-        "print(content_key() == shipped_key(), content_key('prod'), layers._digest(layers._sources()), *keys)\n"
+        "print(content_key() == shipped_key(), content_key('prod'), layers._digest(layers.library_files().values()), *keys)\n"
     )
     packages = sysconfig.get_path("purelib")
     path = f"import sys; sys.path[:0] = [{str(unpacked)!r}]; sys.path.append({packages!r})\n"

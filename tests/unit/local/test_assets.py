@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack_stack import layers, roots
 from dualtrack_stack.local import assets
 from dualtrack_stack.project.model import Project
 
@@ -26,8 +27,15 @@ def write(root: Path, name: str, text: str) -> None:
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two functions and the library, with a template as the CDK writes it with fixed names."""
-    monkeypatch.setattr(assets, "OURS", tmp_path)
-    monkeypatch.setattr(assets, "LIBRARY", tmp_path / "library")
+    for module, name, folder in (
+        (roots, "OURS", "."),
+        (roots, "PLUGINS", "library/plugins"),
+        (layers, "LIBRARY", "library"),
+        (layers, "PLUGINS", "library/plugins"),
+    ):
+        monkeypatch.setattr(module, name, tmp_path / folder)
+    write(tmp_path, "library/plugins/c/functions/d/handler.py", "d = 1")
+    write(tmp_path, "library/plugins/c/panel.js", "1")
     write(tmp_path, "functions/a/handler.py", "a = 1")
     write(tmp_path, "functions/b/handler.py", "b = 1")
     write(tmp_path, "library/lib.py", "lib = 1")
@@ -104,7 +112,10 @@ def test_a_changed_setting_makes_a_new_version(repository: Path) -> None:
 
 
 def test_files_that_are_not_code_do_not_count(repository: Path) -> None:
+    """In the library's layer: what a plug-in has for the page, and the code of its functions."""
     before = deployed(repository)
+    write(repository, "library/plugins/c/panel.js", "2")
+    write(repository, "library/plugins/c/functions/d/handler.py", "d = 2")
     write(repository, "functions/a/__pycache__/handler.cpython-311.pyc", "x")
     write(repository, "functions/a/.keep", "")
     assert deployed(repository) == before
