@@ -19,7 +19,7 @@ with collecting_later():
     from dualtrack.models.thinking import Thinking
     from dualtrack.models.trouble import ErrorDetails, named
     from dualtrack.requests import chat_ref
-    from dualtrack.runtime.metrics import MODEL_DOLLARS, count, count_end, stage_metrics
+    from dualtrack.runtime.metrics import MODEL_DOLLARS, count, count_cache_miss, count_end, stage_metrics
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import TurnStores, open_stores
 
@@ -88,6 +88,8 @@ def _count_turn(turn: RecordedTurn) -> None:
         return
     if made.unknown_stop:  # `ChatEnds` counts it as `other`
         logger.warning("The model stopped for a reason that is not known here", reason=made.unknown_stop)
+    if made.cache:
+        count_cache_miss(made.cache.reason)
     figures = {
         "FreshTokens": usage.input_tokens,
         "CacheWriteTokens": usage.cache_write_tokens,

@@ -87,6 +87,7 @@ from dualtrack.tools.registry import in_house_tools
 from dualtrack.tools.running import ToolNeeds
 from dualtrack_stack.local.offline_model import rules, sse, tokens, wire
 from dualtrack_stack.local.offline_model.refusal import RefusalError, error_body
+from dualtrack_stack.local.offline_model.remembered import Remembered
 from dualtrack_stack.local.offline_model.reply import Reply, fresh_id
 from dualtrack_stack.local.offline_model.summary import is_summary_request
 
@@ -390,6 +391,7 @@ class World:
     complaints: list[str] = field(default_factory=list)
     responses: list[int] = field(default_factory=list)
     starts: dict[int, list[str]] = field(default_factory=dict)
+    remembered: Remembered = field(default_factory=Remembered)
     """What the calls for each query sent up to and including the query, block by block."""
 
     tracks: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -511,9 +513,8 @@ class World:
         http = httpx2.Client(
             transport=ModelTransport(process, lambda raw: self._reply(process, raw)), base_url="http://model"
         )
-        return Claude(
-            anthropic.Anthropic(base_url="http://model", api_key="test", max_retries=0, http_client=http)
-        )
+        client = anthropic.Anthropic(base_url="http://model", api_key="test", max_retries=0, http_client=http)
+        return Claude(client, asks_about_cache=True)
 
     # ── the model ─────────────────────────────────────────────────────────────────────────────────
 
@@ -528,7 +529,7 @@ class World:
             return f"summary {about}", lambda: self._sum_up(about)
         query, turn = _position_of(request)
         if self.scenario.declines and self.scenario.declines.encode() in raw:
-            return f"turn {turn}", lambda: self._decline(process, query, turn)
+            return f"turn {turn}", lambda: self._decline(process, request, query, turn)
         self._note_start(query, json.loads(raw))
         return f"turn {turn}", lambda: self._say(process, request, query, turn)
 
@@ -577,14 +578,14 @@ class World:
             elif before != item:
                 self.complaints.append(f"the track {key} was written a second time")
 
-    def _decline(self, process: Process, query: int, turn: int) -> httpx2.Response:
+    def _decline(self, process: Process, request: wire.Request, query: int, turn: int) -> httpx2.Response:
         if self.scenario.name == "next":
             self.complaints.append("the next query was sent the words of a declined one")
         recorded = any(self.has_turn(chat, turn) for chat in self.chats() if chat.query == query)
         with self.lock:
             self.model_calls.append(ModelCall(query, turn, recorded, process.held.is_set()))
         details = {"type": "refusal", "category": "general_harms", "explanation": "scripted"}
-        return self._stream(Reply(({"type": "text", "text": "I"},), "refusal", stop_details=details))
+        return self._stream(request, Reply(({"type": "text", "text": "I"},), "refusal", stop_details=details))
 
     def _say(self, process: Process, request: wire.Request, query: int, turn: int) -> httpx2.Response:
         recorded = any(self.has_turn(chat, turn) for chat in self.chats() if chat.query == query)
@@ -616,15 +617,19 @@ class World:
             thought = (
                 ({"type": "thinking", "thinking": "Hm.", "signature": "s"},) if self.scenario.thinks else ()
             )
-            return self._stream(Reply((*thought, {"type": "text", "text": text}), self.scenario.stops_with))
+            said = (*thought, {"type": "text", "text": text})
+            return self._stream(request, Reply(said, self.scenario.stops_with))
         calls = [{"type": "text", "text": f"({number}) Let me look."}, *map(_tool_use, rounds[turn - 1])]
         if self.scenario.cuts:
             calls[-1] |= {"input": {}, "input_json": '{"text": "Remem'}
-        return self._stream(Reply(tuple(calls), "max_tokens" if self.scenario.cuts else "tool_use"))
+        stop = "max_tokens" if self.scenario.cuts else "tool_use"
+        return self._stream(request, Reply(tuple(calls), stop))
 
-    def _stream(self, reply: Reply) -> httpx2.Response:
+    def _stream(self, request: wire.Request, reply: Reply) -> httpx2.Response:
         usage = tokens.Usage(0, cache_written=PROMPT) if self.scenario.caches else tokens.Usage(PROMPT)
-        events = sse.events(reply, fresh_id("msg"), MODEL, usage, 10_000)
+        message_id = fresh_id("msg")
+        said = self.remembered.compared(request, message_id)
+        events = sse.events(reply, message_id, MODEL, usage, 10_000, said)
         return httpx2.Response(
             200,
             headers={"content-type": "text/event-stream"},

@@ -21,6 +21,7 @@ from dualtrack.ids import response_id
 from dualtrack.memory.conversation_words import unpacked, words_of_query
 from dualtrack.memory.digests import DIGEST_LIMIT
 from dualtrack.memory.records import QueryTrack
+from dualtrack.models.cache_word import NOT_FOUND
 from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.models.failures import CALLERS, FAILURES
 from dualtrack.output_check import written_json
@@ -64,7 +65,18 @@ def chat_faults(stores: Stores, chat: Chat) -> list[str]:
     faults += _price(chat, turns, events, marks)
     faults += _leftovers(stores, chat)
     faults += _receipt(stores, chat, events)
+    faults += _cache(stores, chat, turns)
     return [f"{chat.chat_id}: {fault}" for fault in faults]
+
+
+def _cache(stores: Stores, chat: Chat, turns: Sequence[RecordedTurn]) -> Iterator[str]:
+    """What was sent before is sent again as it was: by the word of the model's service, where it was asked. A client
+    may bring other tools."""
+    for turn in turns:
+        reason = turn.made.cache.reason if turn.made.cache else ""
+        is_clients = reason == "tools_changed" and evidence(stores, chat, None).tools_changed
+        if reason not in ("", NOT_FOUND) and not is_clients:
+            yield f"turn {turn.number}: the service says {turn.made.cache}"
 
 
 def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str]:

@@ -11,7 +11,6 @@ from dualtrack.chat.decide_calls import CallDecision, decide_calls
 from dualtrack.profiles import ApprovalPolicy
 from dualtrack.storage.event_log import read_events
 from dualtrack.tool_values import ToolResult
-from dualtrack_stack.local.offline_model import wire
 from dualtrack_stack.local.offline_model.refusal import error_body
 from dualtrack_stack.local.offline_model.signing import bind
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from dualtrack.events import StoredEvent
     from dualtrack.storage.chats import Chat
     from dualtrack.vocabulary import ApprovalRule
+    from dualtrack_stack.local.offline_model import wire
     from dualtrack_stack.local.offline_model.reply import Reply
 
     from tests.drivers.faults import Process
@@ -63,13 +63,12 @@ class Pausing(World):
             return "no such model", lambda: httpx2.Response(404, json=refused)
         return super()._reply(process, raw)
 
-    def _stream(self, reply: Reply) -> httpx2.Response:
+    def _stream(self, request: wire.Request, reply: Reply) -> httpx2.Response:
         """A model of generation 5 thinks first."""
-        request = wire.Request.model_validate(self.sent[-1])
         if not request.thinking:
-            return super()._stream(reply)
+            return super()._stream(request, reply)
         thought = {"type": "thinking", "thinking": "Hm.", "signature": ""}
-        return super()._stream(replace(reply, content=bind(request, (thought, *reply.content))))
+        return super()._stream(request, replace(reply, content=bind(request, (thought, *reply.content))))
 
     def _decide(self, ref: Any) -> None:
         """Nobody does."""

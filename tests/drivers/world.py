@@ -254,7 +254,8 @@ def make_world(**tools: Callable[[Running], ToolResult]) -> Iterator[World]:
         make_tables(dynamodb)
         s3.create_bucket(Bucket=SETTINGS.bodies_bucket)
         stores = build_stores(SETTINGS, dynamodb, s3, clock)
-        yield World(stores, model, clock, connect(model.url, "test-key"), tools=MappingProxyType(tools))
+        claude = connect(model.url, "test-key", asks_about_cache=True)
+        yield World(stores, model, clock, claude, tools=MappingProxyType(tools))
 
 
 def make_tables(dynamodb: Any) -> None:

@@ -8,7 +8,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.clients.stack_client import PATIENCE
+from tests.servers.provider import ON_BEDROCK
 from tests.servers.tool_server import big_text
 
 if TYPE_CHECKING:
@@ -68,6 +71,27 @@ def test_a_question_sends_the_previous_questions_start_as_its_prefix(ann: Person
         "[ID:q1-r-sum, ref:q1-r, 1 KB",
         "[ID:q2",
     ]
+
+
+@pytest.mark.skipif(ON_BEDROCK, reason="Bedrock's endpoint has no cache diagnostics")
+def test_the_service_itself_finds_nothing_changed_that_was_sent_before(ann: Person, script: Script) -> None:
+    """By its own word in the receipts: of each turn that goes on from the one before, and of a query that goes on from
+    one without tools. What was summarised meanwhile is not compared."""
+    script.asks(("kit_echo", {"text": "The port is 8443, the host is lantern.example. " * 40}))
+    script.asks(("kit_echo", {"text": "Both are written in the settings. " * 40}))
+    script.says("The port is 8443.")
+    script.says("As I said.")
+    script.asks(("kit_echo", {"text": "again"}))
+    script.says("Once more.")
+    chats = [ann.ask(script.question("one"))]
+    for name in ("two", "three"):
+        chats.append(ann.ask(script.question(name), chats[0]["conversation_id"]))
+    receipts = [ann.get(f"/v1/chats/{chat['chat_id']}/receipt") for chat in chats]
+    said = [
+        [line.get("cache_miss", "not asked") for line in receipt["lines"] if line["kind"] == "model"]
+        for receipt in receipts
+    ]
+    assert said == [["not asked", None, None], ["not asked"], [None, None]]
 
 
 def _blocks(request: dict[str, Any]) -> list[tuple[str, str]]:

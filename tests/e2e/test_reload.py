@@ -16,7 +16,7 @@ from dualtrack_stack.local.stack import LocalStack
 from dualtrack_stack.profiles import LIBRARY
 
 from tests.clients.stack_client import KEYS, PATIENCE, Person, wait_for
-from tests.servers.provider import model_settings
+from tests.servers.provider import ON_BEDROCK, model_settings
 from tests.servers.tool_server import NAME
 
 if TYPE_CHECKING:
@@ -322,3 +322,26 @@ def test_a_command_waits_until_the_stack_has_taken_up_what_is_saved(dev: Dev, pe
     assert broken[0] == ["Saved just now."]
     assert "profiles/helper.json" in broken[1][0]
     assert broken[1][0].endswith("The last good version answers.")
+
+
+@pytest.mark.skipif(ON_BEDROCK, reason="Bedrock's endpoint has no cache diagnostics")
+def test_another_system_text_is_told_by_the_service_in_the_receipt(
+    dev: Dev, person: Person, script: Script
+) -> None:
+    """What was cached of the conversation is paid again: the one who saved the profile can see why."""
+    for text in ("One.", "Two.", "Three."):
+        script.says(text)
+    asked = {"message": script.question("one"), "profile": "helper"}
+    first = person.finish(person.http.post("/v1/chats", json=asked).json()["chat_id"])
+    second = person.ask(script.question("two"), first["conversation_id"])
+    dev.profile("helper", system=["You are another helper, who answers in one word."])
+    dev.taken_up()
+    third = person.ask(script.question("three"), first["conversation_id"])
+    said = [
+        [line["cache_miss"] for line in receipt["lines"] if line["kind"] == "model"]
+        for receipt in (person.get(f"/v1/chats/{chat['chat_id']}/receipt") for chat in (second, third))
+    ]
+    assert said[0] == [None]
+    ((miss,),) = said[1:]
+    assert miss["reason"] == "system_changed"
+    assert miss["tokens"] > 0

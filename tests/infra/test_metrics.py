@@ -23,10 +23,12 @@ from dualtrack.chat.credit_reset import ResetReport
 from dualtrack.chat.sweep import sweep
 from dualtrack.errors import ApiError
 from dualtrack.frozen import freeze
-from dualtrack.models.receipt_data import SideCalls, ToolSideCalls
+from dualtrack.models.cache_word import NOT_FOUND, CacheWord
+from dualtrack.models.receipt_data import SideCalls, ToolSideCalls, TurnCall
 from dualtrack.models.turn import Usage
-from dualtrack.runtime.metrics import ENDS, PARTS
+from dualtrack.runtime.metrics import CACHE_REASONS, ENDS, PARTS
 from dualtrack.runtime.plain_log import NAMESPACE, count_broken_stream
+from dualtrack.storage.chats import RecordedTurn
 from dualtrack.tool_values import ToolResult
 from dualtrack.tools.mcp.catalogue import LeftOut, store_listing
 from dualtrack.tools.mcp.config import McpServer
@@ -123,6 +125,9 @@ def turns(world: World, patch: pytest.MonkeyPatch) -> None:
             if outcome["next"] == "tools":
                 module.handler({**payload, "turn": 1}, Context())
         refuse_a_tool(world, module)
+        for reason in ("", NOT_FOUND, *CACHE_REASONS[:2], "a_new_reason"):
+            made = TurnCall("2026-11-22T00:00:00Z", 0.1, cache=CacheWord(reason))
+            module._count_turn(RecordedTurn(1, (), (), "turn", Usage(10), made))
 
 
 def refuse_a_tool(world: World, module: Any) -> None:
@@ -228,7 +233,7 @@ def drawn(body: dict[str, Any]) -> set[Metric]:
 def closed(metric: Metric) -> Metric:
     """The metric with the values of a closed set replaced by the dimension's name."""
     name, dimensions = metric
-    sets = {"end": ENDS, "part": PARTS}
+    sets = {"end": ENDS, "part": PARTS, "reason": CACHE_REASONS}
     return name, frozenset((key, key if value in sets.get(key, ()) else value) for key, value in dimensions)
 
 
@@ -248,7 +253,7 @@ def test_every_metric_has_its_stage(emitted: set[Metric]) -> None:
 
 def test_the_bill_counts_the_written_metrics(emitted: set[Metric]) -> None:
     """Each value of a closed set is a metric; the API's count of chats is written by its own function."""
-    many = {"end": len(ENDS), "part": len(PARTS)}
+    many = {"end": len(ENDS), "part": len(PARTS), "reason": len(CACHE_REASONS)}
     names = {closed(metric) for metric in emitted}
     each = [next((many[key] for key, value in sets if key == value), 1) for _, sets in names]
     assert sum(each) + 1 == CHAT_METRICS + EVENT_METRICS, sorted(name for name, _ in names)
@@ -257,3 +262,9 @@ def test_the_bill_counts_the_written_metrics(emitted: set[Metric]) -> None:
 def test_how_chats_end_is_counted_once_each(emitted: set[Metric]) -> None:
     ends = {dict(dimensions)["end"] for name, dimensions in emitted if name == "ChatEnds"}
     assert ends == {"failed_internal", "max_tokens", "failed_timeout"}
+
+
+def test_a_cache_that_was_missed_is_counted_by_reason(emitted: set[Metric]) -> None:
+    """Not what the service has forgotten, as its cache has; a reason that is new as another one."""
+    reasons = {dict(dimensions)["reason"] for name, dimensions in emitted if name == "CacheMisses"}
+    assert reasons == {"model_changed", "system_changed", "other"}

@@ -57,7 +57,7 @@ class Wordless(World):
 
     def _say(self, process: Process, request: wire.Request, query: int, turn: int) -> httpx2.Response:
         calls = tuple(map(crash_world._tool_use, self.scenario.rounds[turn - 1]))
-        return self._stream(Reply(calls, "tool_use"))
+        return self._stream(request, Reply(calls, "tool_use"))
 
 
 # ── the steps of the workflow ─────────────────────────────────────────────────────────────────────

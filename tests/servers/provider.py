@@ -36,4 +36,8 @@ def model_settings(model: OfflineModel) -> dict[str, str]:
     """Settings of a stack that uses it; Anthropic's include an API key."""
     if isinstance(model, Bedrock):
         return model.settings
-    return {"ANTHROPIC_API_KEY": "test-anthropic-key", "ANTHROPIC_BASE_URL": model.url}
+    return {
+        "ANTHROPIC_API_KEY": "test-anthropic-key",
+        "ANTHROPIC_BASE_URL": model.url,
+        "DUALTRACK_CACHE_WORD": "on",
+    }

@@ -138,7 +138,16 @@ def _model(line: ReceiptLine) -> str:
     first = f", first after {line['first_seconds']:.1f} s" if line["first_seconds"] is not None else ""
     withdrawn = line.get("withdrawn", "")
     instead = f"\n  by {line['model']}: {one_line(withdrawn, 40)} was withdrawn" if withdrawn else ""
-    return f"{turn}{_took(line)}{first}{_tries(line)}{instead}\n{_tokens(tokens)}"
+    return f"{turn}{_took(line)}{first}{_tries(line)}{instead}\n{_tokens(tokens)}{_cache(line)}"
+
+
+def _cache(line: ReceiptLine) -> str:
+    """The service's word on its cache, if it is not that all is well."""
+    miss = line.get("cache_miss")
+    if not miss:
+        return ""
+    tokens = f": about {miss['tokens']:,} tokens" if miss["tokens"] else ""
+    return f"\n  the cache: {_MISSED.get(miss['reason'], one_line(miss['reason'], 40))}{tokens}"
 
 
 def _side(line: ReceiptLine) -> str:
@@ -188,6 +197,15 @@ _PAUSE_ENDED: Final = {
     "key": "decided with an API key",
     "expired": "nobody decided in time",
     "cancelled": "cancelled",
+}
+
+_MISSED: Final = {
+    "model_changed": "another model than before",
+    "system_changed": "another system text than before",
+    "tools_changed": "other tools than before",
+    "messages_changed": "an earlier message was changed",
+    "previous_message_not_found": "the call before is forgotten there",
+    "unavailable": "the service cannot compare the calls",
 }
 
 _WHAT: Final[Mapping[LineKind, Callable[[ReceiptLine], str]]] = {

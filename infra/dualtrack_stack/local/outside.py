@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from dualtrack.checked_settings import checked
 from dualtrack.extras import how_to_install, is_installed
 from dualtrack.models.providers import BEDROCK, bedrock_url
-from dualtrack.settings import NOT_SET, declared, keys, keys_of, text_of
+from dualtrack.settings import DEFAULTS, NOT_SET, declared, keys, keys_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,6 +100,8 @@ class Outside:
         changes: dict[str, Any] = {}
         if MODEL in urls:
             changes["anthropic_base_url"] = urls[MODEL]
+            if self.settings.dualtrack_cache_word == DEFAULTS.dualtrack_cache_word:
+                changes["dualtrack_cache_word"] = "on"  # the stand-in takes what Claude's own address takes
         if DOCUMENTS in urls:
             changes["context7_base_url"] = urls[DOCUMENTS]
         return dataclasses.replace(self, settings=dataclasses.replace(self.settings, **changes))
@@ -112,8 +114,8 @@ class Outside:
         kept = {name: self.given[name] for name in later if name in self.given}
         taken = {name: value for name, value in given.items() if name not in later}
         now = outside_from({**taken, **kept})
-        urls = {name: getattr(self.settings, name) for name in ("anthropic_base_url", "context7_base_url")}
-        return dataclasses.replace(now, settings=dataclasses.replace(now.settings, **urls)), later
+        urls = {MODEL: self.settings.anthropic_base_url, DOCUMENTS: self.settings.context7_base_url}
+        return now.with_stand_ins({name: urls[name] for name, _ in self.stand_ins()}), later
 
     def parameters(self) -> dict[str, str]:
         """The values of the local template's parameters."""

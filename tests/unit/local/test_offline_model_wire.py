@@ -477,3 +477,47 @@ def test_no_control_and_no_records_unless_switched_on() -> None:
         assert plain.requests == ()
         assert httpx.get(f"{plain.url}/control/requests").status_code == 404
         assert httpx.get(f"{plain.url}/health").json()["status"] == "ok"
+
+
+def test_the_cache_diagnostics_name_the_first_difference(client: anthropic.Anthropic) -> None:
+    asking: Any = {"diagnostics": {"previous_message_id": None}}
+    first = create(client, system="Be kind.", tools=[DOCS], **asking)
+    assert first.diagnostics is None
+    later = [
+        *HELLO,
+        {"role": "assistant", "content": "Hello."},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "Go on.", "cache_control": {"type": "ephemeral"}}],
+        },
+    ]
+    other = [{"role": "user", "content": "[ID:q1] Hello"}, *later[1:]]
+    same: dict[str, Any] = {"messages": later, "system": "Be kind.", "tools": [DOCS]}
+    for changed, reason in (
+        ({}, None),
+        ({"messages": other}, "messages_changed"),
+        ({"tools": []}, "tools_changed"),
+        ({"system": "Be brief.", "tools": []}, "system_changed"),
+        ({"model": "claude-opus-4-8", "system": "Be brief."}, "model_changed"),
+        ({"tool_choice": {"type": "none"}}, "unavailable"),
+    ):
+        message = create(client, diagnostics={"previous_message_id": first.id}, **{**same, **changed})
+        if reason is None:
+            assert message.diagnostics is None
+            continue
+        assert message.diagnostics is not None
+        assert message.diagnostics.cache_miss_reason is not None
+        assert message.diagnostics.cache_miss_reason.type == reason
+    unasked = create(client)
+    lost = create(client, diagnostics={"previous_message_id": unasked.id})
+    assert lost.diagnostics is not None
+    assert lost.diagnostics.cache_miss_reason is not None
+    assert lost.diagnostics.cache_miss_reason.type == "previous_message_not_found"
+
+
+@pytest.mark.parametrize(
+    "wrong", ["msg_1", {"previous_message_id": 5}, {"previous_message_id": ""}, {"id": "m"}]
+)
+def test_cache_diagnostics_of_another_form_are_refused(client: anthropic.Anthropic, wrong: Any) -> None:
+    with pytest.raises(anthropic.BadRequestError, match="diagnostics"):
+        create(client, diagnostics=wrong)

@@ -180,6 +180,7 @@ def test_other_settings_count_at_once() -> None:
     assert later == ()
     assert renewed.settings.dualtrack_model == "claude-opus-5"
     assert renewed.parameters()["AnthropicBaseUrl"] == "http://m"
+    assert renewed.parameters()["DualtrackCacheWord"] == "on"
     assert renewed.renewed({})[0] == running
 
 
@@ -196,3 +197,12 @@ def test_what_decides_which_processes_run_counts_from_the_next_start_on() -> Non
 
 def test_every_setting_that_counts_at_the_start_alone_is_one() -> None:
     assert set(AT_START) <= set(declared())
+
+
+def test_a_gateway_is_asked_about_its_cache_only_if_that_is_set() -> None:
+    gateway = {"ANTHROPIC_BASE_URL": "http://gateway", "ANTHROPIC_API_KEY": "k"}
+    for given, wanted in (({}, "own"), ({"DUALTRACK_CACHE_WORD": "on"}, "on")):
+        renewed, _ = outside_from(gateway).renewed({**gateway, **given})
+        assert renewed.settings.dualtrack_cache_word == wanted
+    offline = outside_from({"DUALTRACK_CACHE_WORD": "off"}).with_stand_ins({MODEL: "http://m"})
+    assert offline.settings.dualtrack_cache_word == "off"

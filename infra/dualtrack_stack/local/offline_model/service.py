@@ -19,6 +19,7 @@ from . import rules, signing, sse, tokens, wire
 from .classifier import MAGIC, declined
 from .models import limits_of
 from .refusal import RefusalError
+from .remembered import Remembered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -61,30 +62,33 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A reply with what the wire adds: its id and the usage of its request."""
+    """A reply with what the wire adds: its id, the usage of its request, and what is said of the cache."""
 
     reply: Reply
     message_id: str
     usage: tokens.Usage
+    diagnostics: dict[str, Any] | None = None
 
     def message(self) -> dict[str, Any]:
         """As a request without ``stream`` gets it."""
-        return sse.message(self.reply, self.message_id, OFFLINE, self.usage)
+        return sse.message(self.reply, self.message_id, OFFLINE, self.usage, self.diagnostics)
 
     def events(self, chunk: int) -> Iterator[sse.Event]:
         """As a stream. ``chunk``: characters a text delta."""
-        return sse.events(self.reply, self.message_id, OFFLINE, self.usage, chunk)
+        return sse.events(self.reply, self.message_id, OFFLINE, self.usage, chunk, self.diagnostics)
 
 
 @dataclass
 class State:
-    """The service's state: the script, the requests, the prompt cache, the paused turns."""
+    """The service's state: the script, the requests, the prompt cache, the paused turns, the requests that it was asked
+    to remember."""
 
     settings: Settings
     script: Script
     cache: tokens.PromptCache
     recorded: list[Recorded] = field(default_factory=list)
     paused: set[str] = field(default_factory=set)
+    remembered: Remembered = field(default_factory=Remembered)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record(self, entry: Recorded) -> None:
@@ -122,7 +126,9 @@ class State:
         reply = replace(response, content=signing.bind(request, response.content))
         if reply.stop_reason == "pause_turn":
             self.paused.add(_fingerprint(_as_sent_back(reply.content)))
-        return Delivery(reply, replies.fresh_id("msg"), self.cache.use(request))
+        message_id = replies.fresh_id("msg")
+        diagnostics = self.remembered.compared(request, message_id)
+        return Delivery(reply, message_id, self.cache.use(request), diagnostics)
 
     def is_paused(self, message: wire.AssistantMessage) -> bool:
         """Whether an assistant message is one that this server ended with ``pause_turn``."""
@@ -132,6 +138,7 @@ class State:
         """As freshly started."""
         self.script.clear()
         self.cache.clear()
+        self.remembered.clear()
         with self.lock:
             self.recorded.clear()
             self.paused.clear()

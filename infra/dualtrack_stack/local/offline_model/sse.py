@@ -32,8 +32,10 @@ def output_usage(reply: Reply) -> dict[str, Any]:
     return {"output_tokens": reply.output_tokens, "output_tokens_details": details, **reply.usage}
 
 
-def message(reply: Reply, message_id: str, model: str, usage: Usage) -> dict[str, Any]:
-    """The whole message, as a request without ``stream`` gets it."""
+def message(
+    reply: Reply, message_id: str, model: str, usage: Usage, diagnostics: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The whole message, as a request without ``stream`` gets it. ``diagnostics``: what is said of the cache."""
     return {
         "id": message_id,
         "type": "message",
@@ -43,13 +45,21 @@ def message(reply: Reply, message_id: str, model: str, usage: Usage) -> dict[str
         "stop_reason": reply.stop_reason,
         "stop_sequence": reply.stop_sequence,
         "stop_details": reply.stop_details,
+        "diagnostics": diagnostics,
         "usage": {**usage.to_wire(), "service_tier": "standard", **output_usage(reply)},
     }
 
 
-def events(reply: Reply, message_id: str, model: str, usage: Usage, chunk: int) -> Iterator[Event]:
+def events(
+    reply: Reply,
+    message_id: str,
+    model: str,
+    usage: Usage,
+    chunk: int,
+    diagnostics: Mapping[str, Any] | None = None,
+) -> Iterator[Event]:
     """message_start, ping, the blocks, message_delta, message_stop. ``chunk``: characters a text delta."""
-    start = message(reply, message_id, model, usage) | {
+    start = message(reply, message_id, model, usage, diagnostics) | {
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,

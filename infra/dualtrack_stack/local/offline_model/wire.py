@@ -189,6 +189,12 @@ class OutputConfig(Part):
     format: JsonFormat | None = None
 
 
+class Diagnostics(Part):
+    """The question about the prompt cache (`.remembered`)."""
+
+    previous_message_id: NonEmpty | None = None
+
+
 StopSequence: TypeAlias = Annotated[str, Field(pattern=r"\S")]
 """White space alone is refused."""
 
@@ -205,6 +211,7 @@ class Request(Part):
     thinking: ThinkingConfig | None = None
     output_config: OutputConfig | None = None
     stop_sequences: tuple[StopSequence, ...] = ()
+    diagnostics: Diagnostics | None = None
     stream: StrictBool = False
 
     @property

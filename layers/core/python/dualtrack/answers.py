@@ -323,6 +323,17 @@ class LineRates(TypedDict):
     known: Annotated[bool, "Whether they are the model's own; else those of its maker's dearest model"]
 
 
+class CacheMiss(TypedDict):
+    """Why the model's service could not read a call's prompt from its cache as far as the call before had sent it."""
+
+    reason: Annotated[
+        str,
+        "Its own word, such as `system_changed`, `tools_changed`, `messages_changed`, `model_changed`; with "
+        "`previous_message_not_found` and `unavailable` it says that it cannot tell",
+    ]
+    tokens: Annotated[Count, "About how many tokens it had to read anew; 0 if it does not say"]
+
+
 class ReceiptLine(TypedDict):
     """A line of a receipt. Lines of kind `chat` and `tool` have the credits charged, those of kind `ledger` the credits
     moved. Dollars are for the model in `model`, `summary`, `fold` and `title`, for models that the tool call `call`
@@ -347,6 +358,13 @@ class ReceiptLine(TypedDict):
     first_seconds: NotRequired[Annotated[Seconds | None, "Seconds to the first token"]]
     calls: NotRequired[Annotated[Count, "Number of calls in the line"]]
     tries: NotRequired[Annotated[Count | None, "Number of attempts at the call"]]
+    cache_miss: NotRequired[
+        Annotated[
+            CacheMiss | None,
+            "Of a turn that goes on from an earlier call, what the model's service says of its cache; null if nothing "
+            "before it had changed, absent if it was not asked or has not said",
+        ]
+    ]
     missing: NotRequired[Annotated[Count, "Summaries that the model did not make: extracts stand for them"]]
     tool: NotRequired[Annotated[str, "The tool's name"]]
     call: NotRequired[Annotated[str, "The tool call that used the model"]]

@@ -148,6 +148,15 @@ class Settings:
         "the provider of chats that still run [while it is changed](aws/bedrock.md)",
         check="dualtrack.models.providers:PROVIDERS",
     )
+    dualtrack_cache_word: str = setting(
+        "own",
+        "[who is asked](explain.md#the-services-word-on-its-cache) why a prompt could not be read from the model's cache:"
+        " `own`, Anthropic's own address; `on`, also a gateway that passes the field `diagnostics` on; `off`",
+        used_by=("turn",),
+        form="own|on|off",
+        expects="own, on or off",
+        example="on",
+    )
     bedrock_base_url: str = setting(
         "",
         "a server of your own in place of Bedrock",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.chat.message_before import message_before
 from dualtrack.chat.refused_tools import names_a_tool
 from dualtrack.chat.turn_attempt import no_other_run
 from dualtrack.chat.turn_request import fixed_tokens
@@ -18,6 +19,7 @@ from dualtrack.memory.refused_files import without_file, without_files
 from dualtrack.memory.sending import Sending
 from dualtrack.memory.summaries import summary_requests
 from dualtrack.memory.view import SentRequest, View, build
+from dualtrack.models.cache_word import asking
 from dualtrack.models.protocol import ignore
 from dualtrack.models.receipt_data import Heard
 from dualtrack.models.refusals import named_file
@@ -86,7 +88,8 @@ def ask_model(run: TurnAttempt, frame: Mapping[str, Any], view: View, writer: De
         sent = build(view)
         sending = Sending(view.cuts, message_tokens(sent.messages))
         try:
-            reply = _ask(run, {**frame, "messages": list(sent.messages)}, writer)
+            asked = asking(message_before(run.chat, view, run.turns))
+            reply = _ask(run, {**frame, "messages": list(sent.messages), **asked}, writer)
         except ModelRefused as refused:
             refusals += 1
             less = (
@@ -153,11 +156,18 @@ def _ask(run: TurnAttempt, request: Mapping[str, Any], writer: DeltaWriter) -> M
         writer.begin(replace(first, usage=reply.usage + first.usage))
 
     try:
-        second = run.model.stream(again, on_text, left, begin, writer.think)
+        second = run.model.stream({**again, **asking("")}, on_text, left, begin, writer.think)
     except ModelRefused:
         return reply
     usage = reply.usage + second.usage
-    return replace(second, usage=usage, calls=2, first_seconds=reply.first_seconds)
+    return replace(
+        second,
+        usage=usage,
+        calls=2,
+        first_seconds=reply.first_seconds,
+        message=reply.message,
+        cache=reply.cache,
+    )
 
 
 def _reporting_first_text(

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from dualtrack.chat.keep_whole import kept
+from dualtrack.chat.message_before import with_last_sent
 from dualtrack.chat.past import fix_past, read_past
 from dualtrack.chat.query_view import required, view_of_query
 from dualtrack.chat.replay import read_replay
@@ -237,7 +238,7 @@ def _make_final(
     earlier = _answered(stores, chat, number) if profile.history.waits else None
     if earlier:
         own = kept(stores, *earlier, profile, records, [each for each in tracks if each.query < number])
-        track = own.on(track, whole=bool(own.whole.messages))
+        track = with_last_sent(own.on(track, whole=bool(own.whole.messages)), earlier[0], records)
         also = own.writes(stores.history, chat, number) if own.whole.messages else []
     with contextlib.suppress(ConditionFailed):
         write_past(stores, chat, [*stores.history.track_writes(user, conversation_id, track), *also])

@@ -243,6 +243,8 @@ def _model_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
         )
         if before not in ("", model):
             line["withdrawn"] = before
+        if word := made.cache:
+            line["cache_miss"] = {"reason": word.reason, "tokens": word.tokens} if word.reason else None
         before = model
         yield {
             **line,

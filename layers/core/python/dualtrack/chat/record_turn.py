@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.memory_figures import with_end, with_turn
+from dualtrack.chat.message_before import message_behind
 from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
 from dualtrack.chat.pay_calls import CallPayment, calls_begin, never_ran, pay_calls, price_of_free
 from dualtrack.chat.receipt import model_nanodollars
@@ -78,6 +79,7 @@ def record_turn(
     after = with_turn(after, said.view, said.sent, sending.estimated, said.fixed, reply, made, decision)
     after = replace(after, turn=run.number, calls=run.chat.calls + len(decision.calls))
     after = replace(after, model=run.agent.model, effort=run.agent.thinking.effort)
+    after = replace(after, message=message_behind(run.chat, said.view, run.turns, reply.message))
     after = replace(after, misfit=decision.misfit or after.misfit, fits=decision.fits)
     if run.limit != SECOND_ANSWER and (decision.misfit or decision.stop not in ("complete", run.limit)):
         after = replace(after, limit=run.limit)  # its stop does not say it
@@ -258,4 +260,5 @@ def call_of(run: TurnAttempt, said: ModelAnswer, asked_at: str, seconds: float) 
         before.waited,
         unknown,
         rates_of(model, prompt, asked_at),
+        said.reply.cache,
     )

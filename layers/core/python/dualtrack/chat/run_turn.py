@@ -316,6 +316,7 @@ def _call_or_wait(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutc
 def _call_model(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutcome:
     stores = run.stores
     state = pinned_query(stores, run.chat, run.agent, turns, run.limit, run.waiting.sleep)
+    run = replace(run, chat=state.chat)
     forced = forced_schema(run.output) if is_forced_to_fit(run) and run.output is not None else None
     frame = request_as_wanted(
         turn_request(run.agent, state.offered, run.limit, (), run.profile.max_tokens, forced), run.wanted
@@ -357,7 +358,7 @@ def _call_model(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutcom
         with delta_writer(run) as writer:
             writer.write(decision.text)
     said = replace(said, fixed=fixed)
-    after, recorded = record_turn(replace(run, chat=state.chat), state, said, made, decision)
+    after, recorded = record_turn(run, state, said, made, decision)
     return _after(stores, after, recorded, run.settings.deployed)
 
 

@@ -109,6 +109,7 @@ def _call(at: str, line: ReceiptLine, shared: Mapping[str, str]) -> tuple[str, d
         "dualtrack.line": line["id"],
         "dualtrack.calls": line["calls"],
         "dualtrack.tries": line["tries"],
+        "dualtrack.cache_miss": missed["reason"] if (missed := line.get("cache_miss")) else None,
     }
     times = _times(at, line["seconds"])
     return line["id"], _span(

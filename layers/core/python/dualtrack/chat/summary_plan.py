@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.cost_hold import affordable
 from dualtrack.chat.keep_whole import MeasuredQuery, kept
+from dualtrack.chat.message_before import with_last_sent
 from dualtrack.clock import epoch_of, iso
 from dualtrack.errors import Gone
 from dualtrack.memory.joint_summaries import LastCall
@@ -141,7 +142,7 @@ def write_batch(
         return QueryTrack(chat.query, ()), ()
     own = track_of(records, summaries, whole, now)
     if plan.own is None:
-        return own, ()
+        return with_last_sent(own, chat, records), ()
     is_made = any(summaries.values()) or not plan.requests
     if is_made and plan.earlier:
         made = [_summarised(*pair, summaries, whole, now) for pair in plan.earlier]
@@ -152,7 +153,8 @@ def write_batch(
         ):  # the chat before, which is summarised at the same time, has made some of them
             write_summaries(stores, chat, _still_whole(stores, chat, made))
     stays = bool(plan.own.whole.messages) and (plan.stays or not is_made)
-    return plan.own.on(own, whole=stays), plan.own.writes(stores.history, chat, chat.query) if stays else ()
+    own = with_last_sent(plan.own.on(own, whole=stays), chat, records)
+    return own, plan.own.writes(stores.history, chat, chat.query) if stays else ()
 
 
 def _still_whole(stores: QueryStores, chat: Chat, made: Sequence[QueryTrack]) -> list[QueryTrack]:

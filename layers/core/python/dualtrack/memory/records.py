@@ -186,13 +186,24 @@ def _unthought(message: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType({**message, "content": content})
 
 
+@stored(row=True)
+@dataclass(frozen=True, slots=True)
+class LastSent:
+    """The newest call of an ended query whose request a next one may begin with: its answer's id (``message``), and a
+    name of what preceded the query in it (``past``)."""
+
+    message: str
+    past: str
+
+
 @dataclass(frozen=True, slots=True)
 class QueryTrack:
     """The summarised track of an ended query, in order: query or its summary, tool summaries, response summary.
 
     ``whole_tokens``: those of its messages by the cautious estimate, if its summaries are not made and it is sent
     whole; the blocks are extracts then. ``leaves_out``: the query whose results it has left out
-    (`dualtrack.memory.left_out`).
+    (`dualtrack.memory.left_out`). ``last``: the call that sent the query's messages as they stand here or whole; None
+    if they are sent otherwise now.
     """
 
     query: int
@@ -200,6 +211,7 @@ class QueryTrack:
     whole_tokens: int = 0
     pace: CallSums = CallSums()
     leaves_out: int = 0
+    last: LastSent | None = None
 
 
 def block_of(record: Record) -> TrackBlock:

@@ -44,6 +44,11 @@ class Cuts:
         """The cuts with those of these results replaced."""
         return replace(self, results=MappingProxyType({**self.results, **results}))
 
+    def goes_on_from(self, earlier: Cuts) -> bool:
+        """Whether what was sent with the earlier cuts is sent alike with these."""
+        is_same = replace(self, results=earlier.results) == earlier
+        return is_same and earlier.results.items() <= self.results.items()
+
 
 @stored
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from dualtrack.chat_times import LEAST_CALL_SECONDS
 from dualtrack.errors import DualtrackError, ModelBusy, ModelRefused, ModelUnavailable
 from dualtrack.models.anthropic_sdk import Anthropic, anthropic
 from dualtrack.models.busy import asked_seconds, busy_reason
+from dualtrack.models.cache_word import FIELD, is_refused, not_asking
 from dualtrack.models.protocol import ignore
 from dualtrack.models.reading import Reading, thought_in
 from dualtrack.models.refusals import is_of_content
@@ -45,11 +46,13 @@ _BROKEN: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Claude:
-    """A client of the Messages API."""
+    """A client of the Messages API. ``asks_about_cache``: whether the service takes a question about its cache
+    (`dualtrack.models.cache_word`); not any more once it has refused one."""
 
     client: Anthropic | AnthropicBedrockMantle
+    asks_about_cache: bool = False
 
     def stream(
         self,
@@ -59,14 +62,31 @@ class Claude:
         on_first: Callable[[FirstByte], None] = ignore,
         on_thought: Callable[[str], None] = ignore,
     ) -> ModelReply:
-        """A model call, as `dualtrack.models.protocol.Model.stream`.
+        """A model call, as `dualtrack.models.protocol.Model.stream`. A question about the cache never fails a call."""
+        if not self.asks_about_cache:
+            request = not_asking(request)
+        try:
+            return self._stream(request, on_text, seconds, on_first, on_thought)
+        except ModelRefused as refused:
+            if FIELD not in request or not is_refused(refused):
+                raise
+        self.asks_about_cache = False
+        return self._stream(not_asking(request), on_text, seconds, on_first, on_thought)
 
-        A stream that ends without a stop reason, or is silent for two minutes, counts as interrupted. One that still
+    def _stream(
+        self,
+        request: Mapping[str, Any],
+        on_text: Callable[[str], None],
+        seconds: float,
+        on_first: Callable[[FirstByte], None],
+        on_thought: Callable[[str], None],
+    ) -> ModelReply:
+        """A stream that ends without a stop reason, or is silent for two minutes, counts as interrupted. One that still
         writes after ``seconds`` is cut. An error of content is a refusal, with what came before it.
         """
         asked_at = time.monotonic()
         deadline, first_at = asked_at + seconds, 0.0
-        reading = Reading()
+        reading = Reading(request)
         with (
             errors_of_the_service(),
             _declining(reading),
@@ -120,14 +140,13 @@ def usage_of(answer: Message) -> Usage:
 
 
 @cache
-def connect(base_url: str, api_key: str) -> Claude:
+def connect(base_url: str, api_key: str, *, asks_about_cache: bool = False) -> Claude:
     """A client for the base URL, one per key; it sends no request yet. It follows no redirect: the key is only for
     this address. A self-hosted server may need no key, but the SDK does not accept an empty one.
     """
     http_client = anthropic.DefaultHttpxClient(base_url=base_url, follow_redirects=False)
-    return Claude(
-        Anthropic(base_url=base_url, api_key=api_key or NOT_SET, max_retries=0, http_client=http_client)
-    )
+    client = Anthropic(base_url=base_url, api_key=api_key or NOT_SET, max_retries=0, http_client=http_client)
+    return Claude(client, asks_about_cache)
 
 
 def _timeout(seconds: float) -> httpx2.Timeout:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dualtrack.models.anthropic import connect
+from dualtrack.models.cache_word import is_asked
 from dualtrack.models.providers import BEDROCK
 from dualtrack.runtime.secrets import needed, secret
 
@@ -23,4 +24,5 @@ def open_model(settings: Settings, provider: str = "") -> Model:
         from dualtrack.models import bedrock  # noqa: PLC0415 - loads boto3 and more of the SDK
 
         return bedrock.connect(settings.bedrock_base_url, secret(settings.bedrock_secret))
-    return connect(settings.anthropic_base_url, needed(settings.anthropic_secret))
+    asks = is_asked(settings.anthropic_base_url, settings.dualtrack_cache_word)
+    return connect(settings.anthropic_base_url, needed(settings.anthropic_secret), asks_about_cache=asks)

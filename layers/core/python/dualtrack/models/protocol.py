@@ -2,7 +2,8 @@
 three methods, a name in `dualtrack.models.providers`, and a line in `dualtrack.models.open_model`.
 
 A request is the body of a call to the Messages API, without ``stream`` and the output format. Its fields on thinking
-come from `dualtrack.models.thinking`. All three methods raise `ModelUnavailable` for temporary errors, its subclass
+come from `dualtrack.models.thinking`; its ``diagnostics`` (`dualtrack.models.cache_word`) are for services that take
+them: the others' clients leave them out. All three methods raise `ModelUnavailable` for temporary errors, its subclass
 `ModelBusy` if the caller has to wait, and `ModelRefused` for permanent ones.
 """
 

@@ -13,11 +13,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import freeze, strict_loads
+from dualtrack.models.cache_word import FIELD, CacheWord, cache_word, message_id
 from dualtrack.models.trouble import own_words
 from dualtrack.models.turn import Declined, ModelReply, Usage
 from dualtrack.text import clean, tokens_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from anthropic.types import RawMessageStreamEvent, RefusalStopDetails
 
 MAX_INPUT: Final = 100_000
@@ -41,11 +44,15 @@ _WORD: Final = re.compile(r"[a-z0-9_]{1,40}")
 
 @dataclass(slots=True)
 class Reading:
-    """The answer so far. ``stop_reason`` is None until the service reports it. ``is_late``: its time was up."""
+    """The answer to a ``request`` so far. ``stop_reason`` is None until the service reports it. ``is_late``: its time
+    was up; ``message`` and ``cache`` as in `ModelReply`."""
 
+    request: Mapping[str, Any]
     stop_reason: str | None = None
     declined: Declined | None = None
     is_late: bool = False
+    message: str = ""
+    cache: CacheWord | None = None
     _blocks: list[dict[str, Any]] = field(default_factory=list)
     _pieces: list[dict[str, list[str]]] = field(default_factory=list)
     _usage: dict[str, int] = field(default_factory=dict)
@@ -54,6 +61,8 @@ class Reading:
         """Add an event; returns its text. Raises ValueError for an event out of order."""
         if event.type == "message_start":
             self._count(event.message.usage)
+            self.message = message_id(event.message) if FIELD in self.request else ""
+            self.cache = cache_word(self.request, event.message)
         elif event.type == "content_block_start":
             block = event.content_block.model_dump(mode="json", exclude_none=True)
             self._blocks.append(block)
@@ -98,6 +107,8 @@ class Reading:
             self._cut(broken),
             self.declined,
             is_late=self.is_late,
+            message=self.message,
+            cache=self.cache,
         )
 
     def _cut(self, broken: dict[str, str]) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from dualtrack.codec import stored
+from dualtrack.models.cache_word import CacheWord
 from dualtrack.models.prices import Rates, rates_of
 from dualtrack.models.turn import Usage
 from dualtrack.text import tokens_of
@@ -146,7 +147,8 @@ class EarlierTries:
 class TurnCall:
     """Data of a recorded turn's call; times in seconds. ``tries``: all requests to the model's service, including
     refused, ``lost`` and interrupted ones; ``calls``: how many of them are in the turn's usage; ``unknown_stop``: the
-    service's reason for the end of the answer, if nothing here knows it; ``rates`` as in `LostCall`."""
+    service's reason for the end of the answer, if nothing here knows it; ``rates`` as in `LostCall`; ``cache``: the
+    service's word on its cache, None if it gave none."""
 
     at: str
     seconds: float
@@ -158,6 +160,7 @@ class TurnCall:
     waited: ModelWait | None = None
     unknown_stop: str = ""
     rates: Rates | None = None
+    cache: CacheWord | None = None
 
 
 @stored(row=True)

@@ -20,6 +20,7 @@ from dualtrack.vocabulary import CallKind, DecidedBy, DecisionOutcome, Effect
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dualtrack.models.cache_word import CacheWord
     from dualtrack.models.stops import LastCallReason
     from dualtrack.tool_values import ToolSpec
     from dualtrack.vocabulary import Stop
@@ -97,7 +98,9 @@ class ModelReply:
     ``cut``: the id of the tool use within whose input the limit of tokens came, or with ``is_late`` that of time.
     ``declined``: what the service says if it has declined the request.
     ``calls``: the number of model calls it took; ``usage`` is their total. ``first_seconds``: from the request to the
-    first piece of the answer, whether thinking, text or a tool's input; None if not measured.
+    first piece of the answer, whether thinking, text or a tool's input; None if not measured. ``message``: the id by
+    which a later request can name this one, empty if the service was not asked to remember it; ``cache``: its word on
+    the cache.
     """
 
     content: tuple[Mapping[str, Any], ...]
@@ -109,6 +112,8 @@ class ModelReply:
     calls: int = 1
     first_seconds: float | None = field(default=None, compare=False)
     is_late: bool = False
+    message: str = field(default="", compare=False)
+    cache: CacheWord | None = None
 
     @property
     def prompt_tokens(self) -> int:

@@ -2,6 +2,7 @@
 
     service, stage            a function's own counts; Powertools adds the service
     service, stage, part      degraded searches: one line with the part, one without
+    service, stage, reason    prompts that should have been read from the model's cache
     service=chat, stage, end  how chats end, whichever function ends them
 
 A metric costs $0.30 a month for each combination of dimension values, so all dimensions have a fixed set of values.
@@ -30,6 +31,15 @@ the model's order of the sections, or the documentation itself."""
 
 KEY_CAPS_NEAR: Final = "KeyCapsNear"
 """Chats that found a cap of their API key nearly reached, or did not fit it; written where a setting asks for it."""
+
+CACHE_MISSES: Final = "CacheMisses"
+CACHE_REASONS: Final = (
+    "model_changed", "system_changed", "tools_changed", "messages_changed", "unavailable", "other",
+)  # fmt: skip
+"""Why a prompt that goes on from an earlier one was not read from the cache, in the service's words."""
+
+_FORGOTTEN: Final = "previous_message_not_found"
+"""No miss: after a pause the service knows the earlier prompt as little as its cache does."""
 
 CHAT_ENDS: Final = "ChatEnds"
 CHATS: Final = "chat"
@@ -62,6 +72,12 @@ def count_end(status: str, reason: str) -> None:
     end = reason if status == "answered" else f"failed_{reason}"
     if end in ENDS:
         count(CHAT_ENDS, service=CHATS, end=end)
+
+
+def count_cache_miss(reason: str) -> None:
+    """Count one call of which the service has said this; an empty reason is none."""
+    if reason not in ("", _FORGOTTEN):
+        count(CACHE_MISSES, reason=reason if reason in CACHE_REASONS else "other")
 
 
 def count(name: str, value: float = 1, unit: MetricUnit = MetricUnit.Count, **dimensions: str) -> None:

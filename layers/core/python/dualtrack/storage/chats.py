@@ -191,6 +191,8 @@ class Chat:
     """How long one of its model calls may take (`dualtrack.chat_times`)."""
     wants: bool = False
     """Whether its first request asks something of the answer (`ChatStore.wanted`)."""
+    message: str = ""
+    """The service's id of the newest message whose request later ones begin with; empty if it is not asked."""
 
     @property
     def pk(self) -> str:
@@ -671,6 +673,7 @@ _REST: Final = (
     "unbegun",
     "cuts",
     "declined",
+    "message",
 )
 """Fields that no condition uses and that change with each step: one attribute, as JSON text."""
 
