@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 from dualtrack.knowledge.folding import normalised
 from dualtrack.knowledge.keywords import keyword_scores
-from dualtrack.knowledge.words import Terms, asked, effort, located, words
+from dualtrack.knowledge.words import Terms, asked, effort, has_identifier, located, words
 
 OTHERS = [
     "Der Überdruck der Anlage wird gemessen, über alle Räume.",
@@ -100,3 +100,18 @@ def test_a_megabyte_of_marks_is_read_in_linear_steps(unit: str) -> None:
     assert len(asked(text)) <= len(text)
     assert len(normalised(text)) <= len(text)
     assert effort(text) <= 13 * len(text)
+
+
+@pytest.mark.parametrize(
+    "question", ["setAccessToken", "what is snake_case", "run() fails", "server.proxy", "os.path"]
+)
+def test_a_question_with_an_identifier(question: str) -> None:
+    assert has_identifier(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["JavaScript", "Node.js", "vue.js streams", "example.com", "It ends. Then", "e.g. x", "GitHub"],
+)
+def test_a_name_or_a_sentence_is_no_identifier(question: str) -> None:
+    assert not has_identifier(question)

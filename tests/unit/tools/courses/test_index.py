@@ -269,3 +269,13 @@ def test_words_of_another_rule_are_found_anew() -> None:
         "Einführung in die Pumpentechnik"
     ]
     assert search(load(save(old)), "Überdruckventil") == (), "what today's rule has written is not read again"
+
+
+def test_meaning_does_not_count_in_a_script_that_the_model_does_not_know() -> None:
+    """It would put some course first for any Chinese question."""
+    index = index_of(map(parse, LANGUAGES), LocalModel())
+    found = search(index, "モデルの評価", vector("モデルの評価"))
+    assert [hit.chunk.course_title for hit in found] == ["機械学習入門"]
+    assert search(index, "量子力学", vector("量子力学")) == ()
+    assert resolve(index, "量子力学", vector("量子力学")) is None
+    assert len(search(index, "quantum mechanics", vector("quantum mechanics"))) > 1

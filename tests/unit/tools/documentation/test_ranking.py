@@ -62,8 +62,23 @@ def test_a_ranking_is_completed_in_the_fused_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"k1": 0}, {"b": 1.5}, {"rrf_k": 0}, {"meaning_weight": 0}, {"top_final": 31}, {"top_final": 0}]
+    "wrong",
+    [
+        {"k1": 0},
+        {"b": 1.5},
+        {"rrf_k": 0},
+        {"meaning_weight": 0},
+        {"identifier_weight": 0},
+        {"top_final": 31},
+        {"top_final": 0},
+    ],
 )
 def test_invalid_settings_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must be"):
         RetrievalSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_an_identifier_in_the_question_makes_keywords_count_more() -> None:
+    keywords, meaning = [9.0, *[0.0] * 12], [0.01, *(0.9 - at / 20 for at in range(12))]
+    assert fuse(keywords, meaning, RetrievalSettings())[0] == 1
+    assert fuse(keywords, meaning, RetrievalSettings(), identifier=True)[0] == 0

@@ -54,6 +54,12 @@ _IS_SIGNED: Final = re.compile(f"[{_SIGNED}]")
 
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _JOINTS: Final = re.compile(r"[-._]")
+_IDENTIFIER: Final = re.compile(
+    r"\b[a-z]+[A-Z]|[A-Za-z0-9]_[A-Za-z0-9]|[A-Za-z0-9_]\(\)"
+    r"|\b[a-z]\w{0,60}\.(?!(?:js|com|org|net|io|dev)\b)[a-z_]\w"
+)
+"""Not ``JavaScript`` or ``Node.js``, which are names of products."""
+
 _STOPWORDS: Final = (
     "a an and are as at be by can do does for from get how i if in into is it its make my need of on or "
     "should so that the their there this to use using want was way what when where which will with would "
@@ -100,6 +106,11 @@ def asked(text: str, *, parts: bool = True) -> list[str]:
         return _longest(token) or (_terms(token) if parts else (token,))
 
     return list(dict.fromkeys(words(text, Terms(of))))
+
+
+def has_identifier(text: str) -> bool:
+    """Whether a question holds a name from code: ``setAccessToken``, ``snake_case``, ``server.proxy``, ``run()``."""
+    return bool(_IDENTIFIER.search(text))
 
 
 def effort(text: str) -> int:

@@ -12,6 +12,7 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from dualtrack import tool
 from dualtrack.ids import parse_record_id
 from dualtrack.knowledge.fusion import ranked, reciprocal_rank_scores
+from dualtrack.knowledge.scripts import knows
 from dualtrack.knowledge.words import asked
 from dualtrack.memory.condensed import condensed
 from dualtrack.memory.passages import RECORD_LIMIT, window_at
@@ -80,7 +81,8 @@ def found(
     within = excerpts_at(needs.stores, running, query, places, settings)
     compared = _passages_at(index, query, places, settings) | within
     close = None
-    by_meaning = bool(index.queries) and settings.ranking != "keywords"
+    is_known = needs.embedder is None or knows(needs.embedder.model, query)
+    by_meaning = bool(index.queries) and settings.ranking != "keywords" and is_known
     if by_meaning:
         close = closeness(index, query, compared, running, needs, settings)
     hits = _sendable(needs.stores, running, best(index, said, close, settings)[: 2 * limit])[:limit]

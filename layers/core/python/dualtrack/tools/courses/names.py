@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dualtrack.knowledge.folding import folded
+from dualtrack.knowledge.scripts import knows
 from dualtrack.knowledge.vectors import comparable, cosines
 from dualtrack.tools.courses.settings import DEFAULT
 from dualtrack.tools.courses.subjects import Subjects, telling
@@ -43,7 +44,8 @@ def resolve(
         return titles[best]
     if (course := subjects.course_of(said)) is not None:
         return titles[course]
-    if index.title_vectors is not None and name_vector and comparable(index.title_vectors, name_vector):
+    is_known = name_vector and knows(index.model, name)
+    if index.title_vectors is not None and is_known and comparable(index.title_vectors, name_vector):
         close = cosines(index.title_vectors, name_vector)
         if len(close) and close.max() >= settings.like_in_meaning:
             return titles[int(np.argmax(close))]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dualtrack.knowledge.fusion import ranked, reciprocal_rank_scores
+from dualtrack.knowledge.scripts import knows
 from dualtrack.knowledge.vectors import comparable, cosines
 from dualtrack.tools.courses.settings import DEFAULT
 from dualtrack.tools.courses.values import Hit
@@ -33,12 +34,14 @@ def search(
 ) -> tuple[Hit, ...]:
     """At most ``settings.limit`` chunks, optionally only those of a course or of a lesson's number.
 
-    ``query_vector``: float32 from the index's model; None for keywords alone. Keywords leave out chunks that have none
+    ``query_vector``: float32 from the index's model; None for keywords alone, as in a script that the model does not
+    know. Keywords leave out chunks that have none
     of the query's words; meaning leaves out none. ``near``: rows with their cosines, if an S3 Vectors index has the
     vectors.
     """
     rows = _filtered(index, course_title, lesson_number)
-    meaning = _by_meaning(index, rows, query_vector, near) if settings.ranking != "keywords" else None
+    is_known = settings.ranking != "keywords" and knows(index.model, query)
+    meaning = _by_meaning(index, rows, query_vector, near) if is_known else None
     rankings = _rankings(index, rows, query, meaning, settings)
     best = _fused(rankings, settings)[: settings.limit] if len(rows) else []
     chunks = [index.chunk(int(rows[at])) for at in best]

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from dualtrack.knowledge.fusion import min_max_scores, ranked, reciprocal_rank_scores
 from dualtrack.knowledge.keywords import keyword_scores
+from dualtrack.knowledge.scripts import knows
 from dualtrack.knowledge.vectors import vector_scores
+from dualtrack.knowledge.words import has_identifier
 from dualtrack.tools.documentation.cache import embedding_key
 
 if TYPE_CHECKING:
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def begin_query_vector(question: str, session: Session) -> asyncio.Task[bytes] | None:
-    """Embed the question while the documentation is being fetched; None without an embedder."""
+    """Embed the question while the documentation is being fetched; None without an embedder that knows its script."""
     embedder = session.deps.embedder
-    if embedder is None:
+    if embedder is None or not knows(embedder.model, question):
         return None
     return asyncio.create_task(_query_vector(question, embedder, session))
 
@@ -41,18 +43,24 @@ async def fused_order(
     finally:
         vectors.cancel()
     with stages.timed("fusion"):
-        return fuse(keywords, meaning, settings)
+        return fuse(keywords, meaning, settings, identifier=has_identifier(question))
 
 
 def fuse(
-    keywords: Sequence[float], meaning: Sequence[float] | None, settings: RetrievalSettings
+    keywords: Sequence[float],
+    meaning: Sequence[float] | None,
+    settings: RetrievalSettings,
+    *,
+    identifier: bool = False,
 ) -> tuple[int, ...]:
-    """Indexes of the chunks, best first, by keywords alone or by keywords and meaning."""
+    """Indexes of the chunks, best first, by keywords alone or by keywords and meaning. ``identifier``: whether
+    the question holds one, so that keywords count more."""
     if meaning is None:
         return ranked(keywords)
     if settings.fusion == "min_max_sum":
         return ranked(min_max_scores([keywords, meaning]))
-    return ranked(reciprocal_rank_scores([keywords, *[meaning] * settings.meaning_weight], settings.rrf_k))
+    said = [keywords] * (settings.identifier_weight if identifier else 1)
+    return ranked(reciprocal_rank_scores([*said, *[meaning] * settings.meaning_weight], settings.rrf_k))
 
 
 async def _vector_ranking(

@@ -52,7 +52,8 @@ class RetrievalSettings:
     """How documentation is found, ranked and cut.
 
     ``top_fused`` and ``top_final`` are the chunks kept after fusion and after the rerank. ``rrf_k`` is the constant of
-    reciprocal rank fusion, in which meaning counts ``meaning_weight`` times; both did better on held-out questions than
+    reciprocal rank fusion, in which meaning counts ``meaning_weight`` times, and keywords ``identifier_weight`` times
+    where the question holds an identifier, else once; both did better on held-out questions than
     the usual 60 and 1 (docs/retrieval.md). ``k1`` and ``b`` are BM25's. ``clear_lead``: the lead of the best library's
     score (0 to 1) from which it is chosen without asking Claude. ``first_phrasings`` go to Context7 at once; the rest,
     up to ``max_phrasings``, only if fewer than ``top_fused`` distinct chunks came back. ``response_ttl`` and
@@ -63,6 +64,7 @@ class RetrievalSettings:
     distance: Distance = "cosine"
     rrf_k: int = 10
     meaning_weight: int = 2
+    identifier_weight: int = 3
     k1: float = 1.5
     b: float = 0.75
     top_fused: int = 30
@@ -82,7 +84,7 @@ class RetrievalSettings:
         """Raises ValueError for values that would divide by zero or make no sense."""
         if self.k1 <= 0 or not 0 <= self.b <= 1:
             raise ValueError("k1 must be positive, b between 0 and 1")
-        if self.rrf_k < 1 or self.meaning_weight < 1:
-            raise ValueError("rrf_k and meaning_weight must be at least 1")
+        if min(self.rrf_k, self.meaning_weight, self.identifier_weight) < 1:
+            raise ValueError("rrf_k, meaning_weight and identifier_weight must be at least 1")
         if not 1 <= self.top_final <= self.top_fused:
             raise ValueError("top_final must be between 1 and top_fused")
