@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.api import openapi
+from dualtrack.api.route import Route
 from dualtrack.api.table import ROUTES
+from dualtrack.plugin import FOLDER, names
+from dualtrack.plugin import parts as plugin_parts
 
 from tests.clients.documented import assert_event_documented, operation_of, references_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import httpx
 
@@ -35,6 +38,8 @@ CHARACTERS: Final = 300
 
 _WIDTH: Final = 100
 _ROUTES: Final = "<!-- routes -->"
+_ROUTES_OF: Final = "<!-- routes of {} -->"
+_OF_A_PLUGIN: Final = re.compile(rf"\n{_ROUTES_OF.format('([a-z_]+)')}\n\n(?:- .*\n)*")
 _SAMPLE: Final = re.compile(r"<!-- sample ([\w.-]+) -->\n\n```\w+\n.*?\n```\n", re.DOTALL)
 
 
@@ -123,10 +128,18 @@ def stored() -> dict[str, Any]:
     return dict(openapi.samples())
 
 
-def write(samples: Mapping[str, Any]) -> None:
-    """Write the samples to the library and to the document."""
-    SAMPLES.write_text(json.dumps(samples, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    GUIDE.write_text(filled(GUIDE.read_text(encoding="utf-8"), samples), encoding="utf-8")
+def write(samples: Mapping[str, Any], of_plugins: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the samples, those of plug-ins by their names, to the library and to the document."""
+    folders = {name: FOLDER / name / SAMPLES.name for name in of_plugins}
+    for path, written in ((SAMPLES, samples), *((folders[name], own) for name, own in of_plugins.items())):
+        path.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    openapi.samples.cache_clear()
+    fill()
+
+
+def fill() -> None:
+    """Write what is stored to the document."""
+    GUIDE.write_text(filled(GUIDE.read_text(encoding="utf-8"), stored()), encoding="utf-8")
 
 
 def filled(text: str, samples: Mapping[str, Any]) -> str:
@@ -165,9 +178,26 @@ def laid_out(value: Any, indent: int = 0) -> str:
 
 
 def _routes() -> str:
-    """Every route, as the document lists them."""
-    return "".join(f"- `{route.method.upper()} {route.path}`: {route.summary}\n" for route in ROUTES)
+    """Every route: those of the core, then of each plug-in."""
+    of_plugins = {
+        module.__name__.split(".")[-2]: [one for one in vars(module).values() if isinstance(one, Route)]
+        for module in plugin_parts("routes")
+    }
+    added = [route for routes in of_plugins.values() for route in routes]
+    core = _list_of([route for route in ROUTES if route not in added])
+    return core + "".join(
+        f"\n{_ROUTES_OF.format(name)}\n\n{_list_of(own)}" for name, own in of_plugins.items()
+    )
+
+
+def _list_of(routes: Iterable[Route]) -> str:
+    return "".join(f"- `{route.method.upper()} {route.path}`: {route.summary}\n" for route in routes)
+
+
+def without_the_gone(text: str) -> str:
+    """A document without the routes of plug-ins that are not there."""
+    return _OF_A_PLUGIN.sub(lambda part: part[0] if part[1] in names() else "", text)
 
 
 if __name__ == "__main__":
-    write(stored())
+    fill()

@@ -4,7 +4,7 @@
     tour_stops.py       stops of the tour
     crash_scenarios.py  SCENARIOS of the crash matrix, and the STEP that begins their chats
     api_requests.py     BODIES that are valid, and ``made(api)``, ids of what there is
-    api_samples.py      ``collect(samples, person)``, for the API's documentation
+    api_samples.py      ``samples_of(clean, person)``, for the API's document
     release_moments.py  ``store(world)``, what a release writes, and ``read(stores)``
     pictures.py         ``take(url)``, the documents' pictures
 

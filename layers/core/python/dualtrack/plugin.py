@@ -10,6 +10,7 @@ core names.
     stack.py           a `dualtrack_stack.stacks.function_spec.PluginStack`: functions, timers, layers
     functions/<name>/  the code of such a function
     requirements.txt   the packages of its layer
+    samples.json       bodies as a stack sends them, for the API's document
     page.json          its part of the page, with panel.js (docs/page.md)
 
 Parts are found by the folder's listing, without a registration: where the folder is gone, nothing is missing. A

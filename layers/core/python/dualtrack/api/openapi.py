@@ -20,7 +20,7 @@ from dualtrack.api.request import Request
 from dualtrack.api.schemas import REF, DocumentPart, description_of, object_schema, schemas_of
 from dualtrack.errors import STATUS_OF_CODE
 from dualtrack.event_data import EVENTS, EventData
-from dualtrack.plugin import id_forms, parts, plugins
+from dualtrack.plugin import FOLDER, id_forms, parts, plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -214,8 +214,11 @@ def event_stream(events: Iterable[Mapping[str, Any]]) -> str:
 
 @cache
 def samples() -> DocumentPart:
-    """Real answers of a stack: the beginning of a ``stream``, and ``events``, ``bodies`` and ``errors`` by kind."""
+    """Real answers of a stack: the beginning of a ``stream``, and ``events``, ``bodies`` and ``errors`` by kind. A
+    plug-in has its own ``bodies``."""
     read: DocumentPart = json.loads(_SAMPLES.read_text(encoding="utf-8"))
+    for path in FOLDER.glob(f"*/{_SAMPLES.name}"):
+        read["bodies"] |= json.loads(path.read_text(encoding="utf-8"))["bodies"]
     return read
 
 
