@@ -69,14 +69,28 @@ def chat_faults(stores: Stores, chat: Chat) -> list[str]:
     return [f"{chat.chat_id}: {fault}" for fault in faults]
 
 
+_OTHER_BEGINNING: Final = ("model_changed", "system_changed", "tools_changed")
+
+
 def _cache(stores: Stores, chat: Chat, turns: Sequence[RecordedTurn]) -> Iterator[str]:
-    """What was sent before is sent again as it was: by the word of the model's service, where it was asked. A client
-    may bring other tools."""
+    """What was sent before is sent again as it was: by the word of the model's service, where it was asked. Behind a
+    query with another agent or other tools it says so."""
     for turn in turns:
         reason = turn.made.cache.reason if turn.made.cache else ""
-        is_clients = reason == "tools_changed" and evidence(stores, chat, None).tools_changed
-        if reason not in ("", NOT_FOUND) and not is_clients:
+        is_expected = turn.number == 1 and reason in _OTHER_BEGINNING and _begins_otherwise(stores, chat)
+        if reason not in ("", NOT_FOUND) and not is_expected:
             yield f"turn {turn.number}: the service says {turn.made.cache}"
+
+
+def _begins_otherwise(stores: Stores, chat: Chat) -> bool:
+    """Whether the query before had another agent, or other tools of servers or of its client."""
+    history = stores.history.across(chat.ancestry)
+    chat_id = history.chat_of_query(chat.user, chat.conversation_id, chat.query - 1)
+    before = stores.chats.load(chat.user, chat_id) if chat_id else None
+    if before is None or before.pin is None or chat.pin is None:
+        return False
+    own = (chat.pin.agent, chat.pin.catalogue, chat.client_tools)
+    return own != (before.pin.agent, before.pin.catalogue, before.client_tools)
 
 
 def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str]:
