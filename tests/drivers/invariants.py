@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.end_chat import is_searched
 from dualtrack.chat.explain_chat import evidence
