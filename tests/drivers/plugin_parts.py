@@ -6,6 +6,7 @@
     api_requests.py     BODIES that are valid, and ``made(api)``, ids of what there is
     api_samples.py      ``samples_of(clean, person)``, for the API's document
     release_moments.py  ``store(world)``, what a release writes, and ``read(stores)``
+    permissions.py      what its functions may do: TABLES, INDEXES, OTHER of their templates, SEEN on a stack
     pictures.py         ``take(url)``, the documents' pictures
 
 besides its tests, of which ``test_page.py`` has the browser and ``test_stack.py`` the deployed stack.

@@ -14,6 +14,8 @@ import pytest
 from botocore.exceptions import ClientError
 from dualtrack_stack.local.aws import role_client
 
+from tests.drivers.plugin_parts import parts
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -198,13 +200,12 @@ ALLOWED: dict[str, set[str]] = {
     | {"secret voyage", "read corpora", "put corpora", "run the local model"},
     "GraphLoad": _tables_of({"history": OWN}) | {"read corpora", "put corpora"},
     "CreditReset": _tables_of({"credits": APPEND}) | {"find used accounts"},
-    "Schedule": _tables_of({"chats": OWN, "history": OWN, "credits": APPEND, "cache": LOOK})
-    | {*BODIES, "delete bodies", "list bodies", "find open chats", "start a chat"},
     "Deliver": _tables_of({"chats": ("put", "update", "delete")})
     | {"find open chats", "decrypt connections"},
     # it admits chats as `api` does, for clients of OpenAI's API
     "Stream": _tables_of({"chats": OWN, "history": OWN, "credits": APPEND, "cache": ("read", "update")})
     | {*BODIES, "delete bodies", "list bodies", "start a chat", "stop a chat"},
+    **{name: calls for part in parts("permissions") for name, calls in part.SEEN.items()},
 }
 
 

@@ -24,7 +24,7 @@ from dualtrack.storage.stores import build_stores
 from dualtrack_stack.local import stack as local_stack
 from dualtrack_stack.local.sample_docs.server import serve_sample_docs
 from dualtrack_stack.local.stack import LocalStack
-from dualtrack_stack.stacks.function_specs import SPECS
+from dualtrack_stack.stacks.function_specs import PLUGIN_STACKS, SPECS
 
 from tests.clients.script import Script
 from tests.clients.stack_client import KEYS, Person, Root, announced, wait_for
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tests.servers.tool_server import ToolServer
+
+OF_PLUGINS: Final = tuple(spec.construct_id for stack in PLUGIN_STACKS for spec in stack.functions)
 
 COURSE: Final = b"Course Title: Knots\n\nLesson 1: The bowline\nIt holds.\n"
 NODES: Final = b"node_id,label,name,depth\nprobe-1,Probe,One,7\n"
@@ -92,7 +94,7 @@ def _tell(root: Root, script: Script, tools: ToolServer) -> None:
     _corpora(admin)
     _searches(ann, script)
     _reads(ann, admin)
-    for name in ("CreditReset", "Schedule", "Deliver"):
+    for name in ("CreditReset", "Deliver", *OF_PLUGINS):
         root.invoke(name, {})
     _erasures(root, ann, bob, admin)
 
@@ -437,8 +439,9 @@ UNUSED: Final[Mapping[str, frozenset[str]]] = {
 }  # fmt: skip
 """Permissions that no story above uses, by the reason why they are there: function, action, resource."""
 
-OTHER_STORIES: Final = ("Stream", "Schedule", "Deliver")
-"""The first two admit chats with `api`'s own code; tests/unit/webhooks tells of the third."""
+OTHER_STORIES: Final = ("Stream", "Deliver", *OF_PLUGINS)
+"""The first admits chats with `api`'s own code, tests/unit/webhooks tells of the second, and a plug-in's tests of its
+functions."""
 
 
 def _grants(stage: ResolvedStage) -> list[Grant]:

@@ -18,6 +18,7 @@ from dualtrack_stack.roots import function_folders
 from dualtrack_stack.stacks.function_specs import SPECS
 
 from tests.drivers.own_projects import WITH_A_TOOL
+from tests.drivers.plugin_parts import parts
 from tests.drivers.synthesised import AWS_STAGES
 from tests.drivers.templates import Stage, readable
 from tests.drivers.walked_stages import Variant
@@ -72,12 +73,6 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Credits": {*APPEND, "DeleteItem", "BatchWriteItem"},
         "Cache": {"Query", "BatchWriteItem"},
     },
-    "Schedule": {
-        "Chats": {*OWN, "BatchGetItem"},
-        "History": {*OWN, *PAST},
-        "Credits": {"GetItem", "PutItem"},
-        "Cache": {"GetItem"},
-    },
     "Deliver": {
         "Chats": {
             "BatchGetItem",
@@ -97,6 +92,11 @@ TABLES: dict[str, dict[str, set[str]]] = {
     "Embed": {},
     "Ingest": {"History": {"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"}},
     "GraphLoad": {"History": {"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"}},
+    **{name: tables for part in parts("permissions") for name, tables in part.TABLES.items()},
+}
+INDEXES = {
+    *((name, "Query") for name in ("Api", "Sweep", "Deliver", "CreditReset")),
+    *(read for part in parts("permissions") for read in part.INDEXES),
 }
 
 SECRETS = {
@@ -126,10 +126,6 @@ OTHER = {
         "cognito-idp:ListUsers", "cognito-idp:AdminDeleteUser",
         "states:StartExecution", "states:StopExecution", "states:DescribeExecution",
     },
-    "Schedule": {
-        "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket", "sqs:SendMessage",
-        "states:StartExecution",
-    },
     "Deliver": {"kms:Decrypt", "sqs:SendMessage"},
     "CreditReset": {"sqs:SendMessage"},
     "Stream": {
@@ -139,6 +135,7 @@ OTHER = {
     "Embed": set(),
     "Ingest": {"s3:GetObject", "s3:PutObject", "s3:ListBucket", "lambda:InvokeFunction"},
     "GraphLoad": {"s3:GetObject", "s3:PutObject"},
+    **{name: actions for part in parts("permissions") for name, actions in part.OTHER.items()},
 }  # fmt: skip
 
 EVERYONE = {
@@ -186,13 +183,7 @@ def test_a_function_may_do_what_it_does_and_no_more(aws_stage: Stage, function: 
             if service == "dynamodb":
                 for resource in resources:
                     if "/index/" in resource:
-                        assert (function, name) in (
-                            ("Api", "Query"),
-                            ("Sweep", "Query"),
-                            ("Schedule", "Query"),
-                            ("Deliver", "Query"),
-                            ("CreditReset", "Query"),
-                        )
+                        assert (function, name) in INDEXES
                     else:
                         tables.setdefault(_table(resource), set()).add(name)
             elif service == "ssm":

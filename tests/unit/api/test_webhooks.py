@@ -11,6 +11,7 @@ from dualtrack.api.end_users import end_user_id
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.clock import iso
+from dualtrack.event_names import EVENT_NAMES
 from dualtrack.storage.webhooks import MOST_WEBHOOKS, Webhook
 from dualtrack.webhooks.deliver import Deliverer
 from dualtrack.webhooks.post import Poster
@@ -22,7 +23,7 @@ from tests.servers.webhook_receiver import Receiver, receiving
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-EVENTS = ["chat.done", "chat.failed", "chat.paused", "key.cap_reached", "schedule.refused"]
+EVENTS = [*EVENT_NAMES]
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Schedules that are due in the same minute: ``uv run --group test python -m bench.schedules_due``.
+"""Schedules that are due in the same minute: ``uv run --group test python -m tests.plugins.schedules.measure_due``.
 
 The product's own code over tables in memory: 10,000 schedules of 1,000 users. Each run of the function gets its 45
 seconds, or ends as all it has listed is started. Requests of the tables are counted: on AWS they are what takes time.
