@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from playwright.sync_api import FilePayload
+    from playwright.sync_api import FilePayload, Route
 
     from tests.clients.page_reader import Reader
     from tests.clients.script import Script
@@ -387,6 +387,25 @@ def test_an_upload_shows_how_far_it_is_and_can_be_stopped(reader: Reader, script
     assert "weather.txt" in done.locator(".question").inner_text()
     assert "The harbour lies in the north." in repr(script.requests()[-1]["messages"])
     assert announced.count("/v1/uploads") == 1
+
+
+def test_an_upload_that_is_stopped_as_it_is_announced_is_not_announced_again(
+    reader: Reader, script: Script
+) -> None:
+    announcements: list[Route] = []
+    reader.page.route("**/v1/uploads", announcements.append)  # held
+    reader.page.locator("#picker").set_input_files(
+        [{"name": "weather.txt", "mimeType": "text/plain", "buffer": b"It rains.\n" * 500_000}]
+    )
+    with reader.page.expect_request("**/v1/uploads"):
+        reader.send(script.question())
+    reader.page.get_by_role("button", name="Stop").click()
+    reader.page.get_by_role("alert").filter(has_text="It was stopped before it was sent.").wait_for()
+    announcements[0].continue_()
+    script.says("It does.")
+    reader.page.locator("#send").click()
+    assert "weather.txt" in reader.exchange("done").locator(".question").inner_text()
+    assert len(announcements) == 1
 
 
 def test_files_of_past_queries_and_of_results_open_again_after_a_reload(

@@ -93,8 +93,8 @@ export class Api {
   }
 
   /** Where a file of a message is put (`put` of uploads.js). */
-  async upload(about, signal) {
-    return this.#reached(await this.ask("POST", "/v1/uploads", { body: about, signal }));
+  async upload(about) {
+    return this.#reached(await this.ask("POST", "/v1/uploads", { body: about }));
   }
 
   chat(chatId, signal) {

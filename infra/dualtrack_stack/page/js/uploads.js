@@ -8,7 +8,7 @@ const ROOM = 4 * 1024 * 1024; // of the files in a request
 const MARGIN = 60_000; // milliseconds before an upload expires in which none begins with it
 const GONE = new Set(["not_found", "expired", "upload_missing", "upload_used"]);
 
-const uploads = new WeakMap(); // a file → its upload, which a repeated request names again
+const uploads = new WeakMap(); // a file → the promise of its upload, which a repeated request names again
 const arrived = new WeakSet(); // uploads whose file has been put
 
 /**
@@ -50,16 +50,10 @@ export function withoutRoom(files) {
   );
 }
 
-/** Announced once: what was stopped or cut off goes to the same address, since few may be open. */
+/** What was stopped or cut off goes to the same address. */
 async function uploaded(api, file, signal, onSent) {
-  let upload = uploads.get(file.file);
   onSent(0);
-  if (!upload || Date.parse(upload.expires_at) - Date.now() <= MARGIN) {
-    const sha256 = await sha256Of(file.file);
-    const about = { media_type: file.media_type, bytes: file.size, name: nameOf(file), sha256 };
-    upload = await api.upload(about, signal);
-    uploads.set(file.file, upload);
-  }
+  const upload = await Promise.race([announced(api, file), endOf(signal)]);
   if (!arrived.has(upload)) {
     try {
       await put(upload, file.file, signal, onSent);
@@ -71,6 +65,28 @@ async function uploaded(api, file, signal, onSent) {
   }
   onSent(file.size);
   return upload.upload_id;
+}
+
+/** Announced once, also where its sender stops before the answer has come, since few may be open. */
+async function announced(api, file) {
+  const before = await uploads.get(file.file)?.catch(() => null);
+  if (before && Date.parse(before.expires_at) - Date.now() > MARGIN) return before;
+  const upload = announce(api, file);
+  uploads.set(file.file, upload);
+  return upload;
+}
+
+async function announce(api, file) {
+  const sha256 = await sha256Of(file.file);
+  return api.upload({ media_type: file.media_type, bytes: file.size, name: nameOf(file), sha256 });
+}
+
+/** Never resolves; rejects with the signal's reason, if there is one. */
+function endOf(signal) {
+  return new Promise((_, reject) => {
+    if (signal?.aborted) reject(signal.reason);
+    signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
 }
 
 /** Puts a file to its signed address, which needs no token; `onSent(bytes)` is called as it goes. */
