@@ -47,6 +47,7 @@ IN_CI: Final = frozenset(
         # they use much of a processor
         "tests/infra/test_checkers.py",
         "tests/infra/test_layers.py",
+        "tests/infra/test_without_plugins.py",
         "tests/property/test_credit_simulation.py",
         "tests/property/test_linear_text.py",
         "tests/unit/test_extend.py",
