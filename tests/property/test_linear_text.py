@@ -129,12 +129,17 @@ def folded_by_the_model(content: str) -> None:
     digest_of(base, tracks, written, TrackBudget(24_000), AT)
 
 
-def searched(content: str) -> None:
-    """The search index of records, and the passages shown."""
+def indexed(content: str) -> None:
+    """The search index of records."""
+    records = (Record("q1", "message", "user", content, AT), record(content), response(content))
+    index_of(records, track_of(records, {"q1-t1": content, "q1-r": content}, WHOLE, AT)).spots()
+
+
+def found(content: str) -> None:
+    """The passages that a search shows."""
     records = (Record("q1", "message", "user", content, AT), record(content), response(content))
     track = track_of(records, {"q1-t1": content, "q1-r": content}, WHOLE, AT)
     wanted = frozenset(words(content[:1_000]))
-    index_of(records, track).spots()
     for passage, whole in zip(passages_of(records, track), records, strict=True):
         excerpt(passage.text, wanted, 240)
         parts = list(windows(passage, whole.content))
@@ -257,7 +262,8 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "the summarised track": summarised_track,
         "a digest": folded,
         "a digest by the model": folded_by_the_model,
-        "what is searched": searched,
+        "what is searched": indexed,
+        "what a search shows": found,
         "what is sent": sent,
         "what is sent within a budget": within_budget,
         "the meaning of a reply": decided,

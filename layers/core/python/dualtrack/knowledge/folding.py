@@ -23,6 +23,8 @@ inside of a regular expression's class: they stand in words and make no differen
 _LEFT_OUT: Final = re.compile(f"[{JOINING}\u0640]+")
 """The same and the tatweel."""
 
+_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]+")
+
 _LETTERS: Final = str.maketrans(
     {
         "ı": "i",
@@ -52,7 +54,7 @@ def plain(text: str) -> str:
     if text.isascii():
         return text
     bare = _LEFT_OUT.sub("", in_form("NFKD", text)).translate(_LETTERS)
-    lower = "".join(sign if sign.isascii() else sign.casefold() for sign in bare)
+    lower = _NOT_ASCII.sub(lambda signs: signs[0].casefold(), bare)
     return in_form("NFKC", _LEFT_OUT.sub("", lower))
 
 

@@ -128,7 +128,7 @@ def located(text: str, known: Terms) -> Iterator[tuple[int, tuple[str, ...]]]:
     for match in (_OF_ASCII if text.isascii() else _TOKEN).finditer(text):
         token = match[0]
         if longest := _longest(token):
-            yield from ((match.start() + at, (term,)) for at, term in enumerate(longest))
+            yield from ((at, (term,)) for at, term in enumerate(longest, match.start()))
         else:
             yield match.start(), known[token]
 
@@ -155,14 +155,18 @@ def _longest(token: str) -> list[str]:
     if not length:
         return []
     run = plain(token)
-    return [run[at : at + length] for at in range(max(1, len(run) - length + 1))]
+    return _rows(run, length) or [run]
 
 
 def _in_a_row(run: str, most: int) -> Iterator[str]:
     """So many characters of the run in a row, and fewer."""
     for length in range(1, most + 1):
-        for at in range(len(run) - length + 1):
-            yield run[at : at + length]
+        yield from _rows(run, length)
+
+
+def _rows(run: str, length: int) -> list[str]:
+    """So many characters in a row, from each position on where there are as many."""
+    return list(map("".join, zip(*(run[at:] for at in range(length)), strict=False)))
 
 
 def _split(word: str) -> tuple[str, ...]:

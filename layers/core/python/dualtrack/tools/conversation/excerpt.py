@@ -25,9 +25,15 @@ def excerpt(text: str, wanted: Collection[str], limit: int) -> str:
 
 def _start(text: str, wanted: Collection[str], limit: int) -> int:
     """The start of the best window: the first one with the most distinct terms."""
-    found = ((position, {*said}.intersection(wanted)) for position, said in located(text, Terms()))
-    matches = [(position, terms) for position, terms in found if terms]
-    if not matches or len(text) <= limit - 2:
+    if len(text) <= limit - 2:
+        return 0
+    sought, found = frozenset(wanted), located(text, Terms())
+    matches = [
+        (position, [term for term in said if term in sought])
+        for position, said in found
+        if not sought.isdisjoint(said)
+    ]
+    if not matches:
         return 0
     counts: dict[str, int] = {}
     best, best_start, first = 0, 0, 0
