@@ -22,6 +22,7 @@ from tests.drivers.crash_matrix import (
     Case,
     cases,
     judge,
+    occurred,
     record,
     run,
     table,
@@ -75,7 +76,9 @@ def sample(scenario: Scenario) -> list[Case]:
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_every_call_may_fail(scenario: Scenario) -> None:
     """After any single fault the chat ends once, with the right outcome, and the next query works."""
-    outcomes = [(case, run(case)) for case in sample(scenario)]
+    ran = [(case, run(case)) for case in sample(scenario)]
+    outcomes = [(case, wrong) for case, wrong in ran if occurred(case, wrong)]
+    assert len(outcomes) > len(ran) / 2, "hardly a fault struck"
     print(table(outcomes))
     broken = "\n".join(f"{case}\n    " + "\n    ".join(wrong) for case, wrong in outcomes if wrong)
     assert not broken, f"seed {SEED}\n{broken}"
