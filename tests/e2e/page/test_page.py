@@ -393,7 +393,11 @@ def test_an_upload_that_is_stopped_as_it_is_announced_is_not_announced_again(
     reader: Reader, script: Script
 ) -> None:
     announcements: list[Route] = []
-    reader.page.route("**/v1/uploads", announcements.append)  # held
+
+    def hold(route: Route) -> None:
+        announcements.append(route)
+
+    reader.page.route("**/v1/uploads", hold)
     reader.page.locator("#picker").set_input_files(
         [{"name": "weather.txt", "mimeType": "text/plain", "buffer": b"It rains.\n" * 500_000}]
     )
