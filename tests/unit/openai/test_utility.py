@@ -83,9 +83,12 @@ def test_nobody_buys_chats_by_tasks(door: Door) -> None:
     long = door.post(key, [user("x" * (TASK_CHARACTERS + 1))], model="utility")
     assert (long.status_code, "16,000" in long.text) == (400, True)
     answers(door, *("Title." for _ in range(10)))
-    door.world.clock.now += 60 - door.world.clock.now % 60  # they are counted by the minute
-    ids = [door.post(key, [user(f"{n}?")], model="utility").json() for n in range(10)]
-    over = door.post(key, [user("One more?")], model="utility")
+    minute = door.world.clock.now + 60 - door.world.clock.now % 60
+    asked = []
+    for message in (*(f"{n}?" for n in range(10)), "One more?"):
+        door.world.clock.now = minute  # they are counted by the minute, and each waits for its answer
+        asked.append(door.post(key, [user(message)], model="utility"))
+    ids, over = [one.json() for one in asked[:10]], asked[10]
     assert (over.status_code, over.json()["error"]["code"]) == (429, "rate_limit_exceeded")
     assert int(over.headers["Retry-After"]) >= 1
     retried = door.post(key, [user("0?")], {"x-stainless-retry-count": "1"}, model="utility")
