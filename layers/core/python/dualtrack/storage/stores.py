@@ -186,7 +186,6 @@ class NoticeStores:
     """Deliveries need webhooks and what they are told alone."""
 
     webhooks: WebhookStore
-    clock: Clock
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,8 +197,8 @@ class ApiStores(TurnStores, ErasureStores, CorpusStores):
 
 @dataclass(frozen=True, kw_only=True)
 class Stores(SummaryStores, ApiStores, IndexStores):
-    """Every store of a stage, over one DynamoDB client and one S3 client. Only handlers have them all: every other
-    function names one of the above, or single stores (tests/infra/test_permissions.py compares)."""
+    """Every store of a stage, over one DynamoDB client and one S3 client. No function has them all: each opens one of
+    the above, and what it calls names one, or single stores (tests/infra/test_permissions.py compares)."""
 
 
 S = TypeVar("S")
@@ -236,7 +235,7 @@ _MAKERS: Final[Mapping[str, tuple[str, Callable[[Any, _Place], Any]]]] = Mapping
         "digests": ("digests.DigestStore", lambda make, at: make(at.dynamodb, at.settings.history_table)),
         "search_index": ("search_index.SearchIndex", lambda make, at: make(at.dynamodb, at.settings.history_table, at.bodies)),
         "words": ("conversation_words.ConversationWords", lambda make, at: make(at.dynamodb, at.settings.history_table)),
-        "bodies": ("bodies.BodyStore", lambda make, at: make(at.dynamodb, at.s3, at.settings.history_table, at.settings.bodies_bucket)),
+        "bodies": ("bodies.BodyStore", lambda _, at: at.bodies),
         "ledger": ("ledger.Ledger", lambda make, at: make(at.dynamodb, at.settings.credits_table)),
         "paused": ("paused_chats.PausedChats", lambda make, at: make(at.dynamodb, at.settings.chats_table)),
         "kept_ledger": ("kept_ledger.KeptLedger", lambda make, at: make(at.dynamodb, at.settings.credits_table)),
@@ -267,14 +266,15 @@ def build_stores(
     """The stores of this kind over these clients. ``s3_vectors`` is used if the settings name a vector bucket."""
     at = _Place(settings, dynamodb, s3, clock, s3_vectors)
     declared: Any = kind
-    made: dict[str, Any] = {"clock": clock}
-    for field in fields(declared):
-        if field.name == "clock":
-            continue
-        place, make = _MAKERS[field.name]
-        module, _, cls = place.partition(".")
-        made[field.name] = make(getattr(import_module(f"dualtrack.storage.{module}"), cls), at)
-    return kind(**made)
+    return kind(**{field.name: _made(field.name, at) for field in fields(declared)})
+
+
+def _made(name: str, at: _Place) -> Any:
+    if name == "clock":
+        return at.clock
+    place, make = _MAKERS[name]
+    module, _, cls = place.partition(".")
+    return make(getattr(import_module(f"dualtrack.storage.{module}"), cls), at)
 
 
 def open_stores(settings: Settings, kind: type[S]) -> S:
