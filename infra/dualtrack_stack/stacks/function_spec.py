@@ -56,7 +56,12 @@ class FunctionSpec:
     @property
     def variables(self) -> tuple[str, ...]:
         """The names of all its variables, whose values `ChatStack` sets."""
-        return (*self.environment, *variables_of(self.name, *((ADMISSION,) if self.admits else ())))
+        return (*self.environment, *variables_of(self.in_settings))
+
+    @property
+    def in_settings(self) -> tuple[str, ...]:
+        """How settings name it in ``used_by``."""
+        return (self.name, ADMISSION) if self.admits else (self.name,)
 
     @property
     def serves_http(self) -> bool:
@@ -94,7 +99,6 @@ class PluginStack:
     api_layers: tuple[str, ...] = ()
 
 
-READ: Final = ("GetItem", "Query")
 APPEND: Final = ("GetItem", "PutItem", "Query")
 CHANGE: Final = (*APPEND, "UpdateItem")
 OWN: Final = (*CHANGE, "DeleteItem", "BatchWriteItem")

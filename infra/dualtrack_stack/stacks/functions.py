@@ -216,7 +216,7 @@ class Function(Construct):
         """
         for name in self.spec.variables:
             self.function.add_environment(name, values[name])
-        for statement in (*self.spec.permissions(allow), *allow.keys(self.spec.name)):
+        for statement in (*self.spec.permissions(allow), *allow.keys(self.spec.in_settings)):
             self.role.add_to_policy(statement)
 
     def arn_for(self, stage: StageSettings) -> str:

@@ -159,8 +159,8 @@ class Allow:
         bucket = self._course_vectors
         return [_statement("s3vectors", ["ListIndexes"], bucket)] if bucket else []
 
-    def keys(self, function: str) -> list[iam.PolicyStatement]:
-        """Read the keys that settings say the function uses."""
+    def keys(self, function: Collection[str]) -> list[iam.PolicyStatement]:
+        """Read the keys that settings say a function of these names uses."""
         names = keys_of_function(function, self._settings)
         return [self._parameters(*names)] if names else []
 

@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
 SettingValue = str | int | float | bool | tuple[str, ...]
 _Value = TypeVar("_Value", str, int, float, bool, tuple[str, ...])
@@ -674,14 +674,10 @@ def declared() -> Mapping[str, Setting]:
     return entries
 
 
-def variables_of(*names: str) -> tuple[str, ...]:
-    """The variables of a function's environment that settings say it uses: ``names`` are its own, and `ADMISSION` if it
+def variables_of(names: Collection[str]) -> tuple[str, ...]:
+    """The variables of a function's environment that settings say it uses. ``names``: its own, and `ADMISSION` if it
     admits chats."""
-    return tuple(
-        entry.field.upper()
-        for entry in declared().values()
-        if not {*names}.isdisjoint(entry.declared.used_by)
-    )
+    return tuple(entry.field.upper() for entry in declared().values() if _uses(names, entry))
 
 
 def keys() -> Mapping[str, Setting]:
@@ -689,15 +685,19 @@ def keys() -> Mapping[str, Setting]:
     return {entry.stored: entry for entry in declared().values() if entry.is_key}
 
 
-def keys_of_function(function: str, settings: Settings | None) -> tuple[str, ...]:
-    """The keys that a function uses in a stage with these settings, by the last part of their parameters' names; all
-    that it may use, if the settings are not known yet."""
+def keys_of_function(names: Collection[str], settings: Settings | None) -> tuple[str, ...]:
+    """The keys that a function of these names (`variables_of`) uses in a stage with these settings, by the last part of
+    their parameters' names; all that it may use, if the settings are not known yet."""
     return tuple(
         name
         for name, entry in keys().items()
-        if function in entry.declared.used_by
+        if _uses(names, entry)
         and (settings is None or entry.declared.used_if is None or entry.declared.used_if(settings))
     )
+
+
+def _uses(names: Collection[str], entry: Setting) -> bool:
+    return any(name in entry.declared.used_by for name in names)
 
 
 def of_commands(environ: Mapping[str, str] = os.environ) -> Settings:
