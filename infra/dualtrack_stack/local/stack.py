@@ -13,6 +13,7 @@ import fcntl
 import http.client
 import json
 import os
+import select
 import shutil
 import socket
 import time
@@ -62,8 +63,11 @@ LOCK_FILE: Final = "lock"
 KEYS_FILE: Final = "aws.env"
 """How a shell reaches the emulated account while the stack runs: ``. .dualtrack/aws.env``."""
 GATEWAY_STAGE: Final = "live"
-START_SECONDS: Final = 60.0
-_ANSWER_SECONDS: Final = 3.0  # of one attempt: a dead child leaves its connections unanswered
+START_SECONDS: Final = (
+    180.0  # a busy machine takes its time; whoever waits is told at once of a child that has died
+)
+_ANSWER_SECONDS: Final = 3.0
+_LOOK_SECONDS: Final = 0.2
 
 _EMULATED: Final = (
     "apigateway",
@@ -531,12 +535,16 @@ class LocalStack:
         """
         assert self._now.deployed is not None
         emulator = int(self.endpoint_url.rsplit(":", 1)[1])
-        answers(emulator, f"/_aws/execute-api/{self.outputs['RestApiId']}/{GATEWAY_STAGE}/openapi.json")
+        answers(
+            emulator,
+            f"/_aws/execute-api/{self.outputs['RestApiId']}/{GATEWAY_STAGE}/openapi.json",
+            self.check,
+        )
         port = self._now.listener.getsockname()[1]
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             self.check()
-            if answers(port, "/openapi.json"):
+            if answers(port, "/openapi.json", self.check):
                 return
             time.sleep(0.05)
         raise CannotStart(f"The API does not answer; see {self._paths.logs}.")
@@ -669,11 +677,22 @@ def free_port(preferred: int = 0) -> int:
     raise CannotStart("There is no free port on the loopback interface.")
 
 
-def answers(port: int, path: str) -> bool:
-    """Whether a server on this machine answers with 200."""
+def answers(port: int, path: str, while_waiting: Callable[[], None] | None = None) -> bool:
+    """Whether a server on this machine answers with 200.
+
+    A dead child leaves its connections unanswered, so an attempt ends after `_ANSWER_SECONDS`. With ``while_waiting``,
+    which raises if the server has died, one that is only slow is waited for as long as a start may take: a function
+    that starts would be asked again and again, and each attempt would start a further process of it.
+    """
     connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_SECONDS)
+    deadline = time.monotonic() + (START_SECONDS if while_waiting else _ANSWER_SECONDS)
     try:
         connection.request("GET", path)
+        while not select.select([connection.sock], [], [], _LOOK_SECONDS)[0]:
+            if while_waiting:
+                while_waiting()
+            if time.monotonic() > deadline:
+                return False
         return connection.getresponse().status == HTTPStatus.OK
     except (OSError, http.client.HTTPException):
         return False

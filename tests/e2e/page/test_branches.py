@@ -178,6 +178,7 @@ def test_an_edit_that_cannot_be_sent_keeps_its_text_and_leaves_no_branch(
     editor.get_by_role("textbox").press("Escape")
     assert questions(reader) == [script.question()]
     assert page.evaluate("document.activeElement.dataset.edit") == "q1"
+    page.locator("#conversations a").first.wait_for()  # the list is read beside the conversation
     assert page.locator("#conversations a").count() == 1
 
 
