@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 from dualtrack.clock import iso
+from dualtrack_stack.local.forks import FORKS
 from dualtrack_stack.local.loopback import serve_in_thread
 from dualtrack_stack.local.offline_model.server import serve_offline_model
 from dualtrack_stack.local.sample_docs.server import create_app
@@ -292,6 +293,7 @@ def main() -> None:
 
 def peaks_of_all() -> dict[str, float]:
     """Run the set, print the table, and return the peak of each function."""
+    os.environ[FORKS] = "off"  # a copy has in memory what other functions import
     with (
         tempfile.TemporaryDirectory() as folder,
         _stack(Path(folder)) as (root, model),

@@ -11,7 +11,6 @@ changes no function.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import shutil
@@ -24,8 +23,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from dualtrack_stack.node import node
-from dualtrack_stack.roots import LIBRARY, OURS, PACKAGE, PLUGINS, build_folder, project_root
+from dualtrack_stack import bytecode
+from dualtrack_stack.roots import LIBRARY, OURS, PLUGINS, build_folder, project_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -48,9 +47,8 @@ class LayerTarget:
     platform: str | None = None
 
 
-LAMBDA_PYTHON: Final = "3.13"
 # Amazon Linux 2023; an older tag takes older wheels
-LAMBDA: Final = LayerTarget(LAMBDA_PYTHON, "aarch64-manylinux_2_34")
+LAMBDA: Final = LayerTarget(bytecode.PYTHON, "aarch64-manylinux_2_34")
 HERE: Final = LayerTarget(f"{sys.version_info[0]}.{sys.version_info[1]}")
 """This machine, on which a test can run a function with its own layers alone."""
 
@@ -62,10 +60,6 @@ RECIPE: Final = "3"  # part of the cache key: raise it when the way of building 
 
 class NoPackageIndex(RuntimeError):
     """The packages of a layer could not be fetched."""
-
-
-class NoCompiler(RuntimeError):
-    """No compiler of Lambda's Python version is installed."""
 
 
 _UNREACHABLE: Final = (
@@ -215,7 +209,7 @@ def _install(role: LayerRole, target: LayerTarget, folder: Path, beneath: Iterab
     for lower in beneath:
         _drop_duplicates(packages, lower / "python")
     if target == LAMBDA:
-        compile_for_lambda(packages)
+        bytecode.compile_folder(packages)
 
 
 def options_of(target: LayerTarget) -> tuple[str, ...]:
@@ -237,7 +231,7 @@ def _copy_core(files: Mapping[Path, bytes], folder: Path) -> None:
         shutil.copyfile(source, folder / path)
     for path, content in files.items():
         (folder / path).write_bytes(content)
-    compile_for_lambda(folder / "python")
+    bytecode.compile_folder(folder / "python")
 
 
 def _drop_installers_notes(packages: Path) -> None:
@@ -262,53 +256,6 @@ def _drop_duplicates(packages: Path, lower: Path) -> None:
             path.unlink()
         elif path.is_dir() and not any(path.iterdir()):
             path.rmdir()
-
-
-def compile_for_lambda(packages: Path) -> None:
-    """Compile with whatever Python of Lambda's version is installed."""
-    python, wasm = lambda_python(), pyodide()
-    if python.path:
-        _run(
-            python.path, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash",
-            # the path that a traceback shows is the one on Lambda
-            "-s", str(packages), "-p", "/opt/python", str(packages),
-        )  # fmt: skip
-    elif wasm is not None:
-        _run(node(), str(PACKAGE / "compile_bytecode.mjs"), str(wasm), str(packages), LAMBDA_PYTHON)
-    else:
-        raise NoCompiler(
-            f"Layers need bytecode of Python {LAMBDA_PYTHON}, and there is no such interpreter. uv says:\n"
-            f"{python.problem}\n"
-            f"Install one (uv python install {LAMBDA_PYTHON}, or the system's packages), let uv fetch it (not with UV_OFFLINE or"
-            " UV_PYTHON_DOWNLOADS=never), or run .ci/install_pyodide.sh, which needs npm."
-        )
-
-
-def pyodide() -> Path | None:
-    """CPython of Lambda's version as WebAssembly, if `.ci/install_pyodide.sh` has installed it."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "dualtrack" / "npm-pyodide" / "node_modules" / "pyodide"
-    return folder if (folder / "pyodide.mjs").is_file() else None
-
-
-@dataclass(frozen=True, slots=True)
-class Interpreter:
-    """The path of a Python, or, without one, why uv has none in its own words."""
-
-    path: str = ""
-    problem: str = ""
-
-
-@functools.cache
-def lambda_python() -> Interpreter:
-    """One of Lambda's version, which alone can write its bytecode; uv fetches one if it can."""
-    finished = subprocess.run(
-        ["uv", "run", "--quiet", "--no-project", "--python", LAMBDA_PYTHON, "python", "-c", "import sys; print(sys.executable)"],
-        cwd=tempfile.gettempdir(), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if finished.returncode:
-        return Interpreter(problem=finished.stderr.strip() or f"nothing (exit code {finished.returncode})")
-    return Interpreter(finished.stdout.strip())
 
 
 def _dependency_key(role: LayerRole, target: LayerTarget) -> str:

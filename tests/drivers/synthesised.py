@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from dualtrack_stack import layers
+from dualtrack_stack import bytecode, layers
 from dualtrack_stack.local import synth
 from dualtrack_stack.node import node
 from dualtrack_stack.project.read import read_project
@@ -105,5 +105,5 @@ def _folders() -> tuple[dict[str, Path], str]:
     try:
         folders = {name: layers.build(role) for name, role in layers.ROLES.items()}
         return {**folders, "core": layers.build_core()}, ""
-    except (layers.NoPackageIndex, layers.NoCompiler) as problem:
+    except (layers.NoPackageIndex, bytecode.NoCompiler) as problem:
         return {}, str(problem)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from dualtrack.tools.registry import IN_HOUSE, MODULES
 from dualtrack_stack import layers
-from dualtrack_stack.layers import LAMBDA_PYTHON
+from dualtrack_stack.bytecode import PYTHON as LAMBDA_PYTHON
 from dualtrack_stack.project.imports import SDK, STANDARD
 from dualtrack_stack.roots import function_folders
 from dualtrack_stack.stacks.function_specs import SPECS

@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from dualtrack_stack import layers
+from dualtrack_stack import bytecode, layers
 from dualtrack_stack.local.assets import zip_library
 from dualtrack_stack.roots import function_folders
 from dualtrack_stack.stacks.function_specs import SPECS
@@ -117,6 +117,7 @@ def built_elsewhere(root: Path) -> list[Path]:
     (root / "infra" / "dualtrack_stack").mkdir(parents=True)
     for name in (
         "infra/dualtrack_stack/__init__.py",
+        "infra/dualtrack_stack/bytecode.py",
         "infra/dualtrack_stack/layers.py",
         "infra/dualtrack_stack/node.py",
         "infra/dualtrack_stack/roots.py",
@@ -165,9 +166,9 @@ def test_without_a_compiler_no_layer_is_built(tmp_path: Path, monkeypatch: pytes
         "XDG_CACHE_HOME": str(tmp_path / "no cache"),
     }.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(layers, "lambda_python", layers.lambda_python.__wrapped__)
-    with pytest.raises(layers.NoCompiler) as refused:
-        layers.compile_for_lambda(tmp_path)
+    monkeypatch.setattr(bytecode, "lambda_python", bytecode.lambda_python.__wrapped__)
+    with pytest.raises(bytecode.NoCompiler) as refused:
+        bytecode.compile_folder(tmp_path)
     assert "No interpreter found for Python 3.13" in str(refused.value)  # uv's own words
     assert "offline" in str(refused.value)
     assert "uv python install 3.13" in str(refused.value)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from dualtrack_stack.local.account_state import OBJECTS, STATE, take_up
 from dualtrack_stack.local.credentials import Credentials
+from dualtrack_stack.local.forks import FORKS
 from dualtrack_stack.local.front_config import FrontConfig
 from dualtrack_stack.local.login import login_name
 from dualtrack_stack.local.outside import Outside, outside_from
@@ -612,6 +613,7 @@ class LocalStack:
             "SSL_CERT_FILE",
             "COVERAGE_PROCESS_START",
             "SFN_WAIT_SCALE",  # the emulator's own: how long its workflows wait, 1 by default
+            FORKS,
         )
         settings = {name: os.environ[name] for name in kept if name in os.environ}
         return {**settings, "PYTHONUNBUFFERED": "1", "TMPDIR": str(self._paths.root / "tmp")}

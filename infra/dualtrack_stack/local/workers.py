@@ -10,15 +10,19 @@ import os
 import subprocess
 import threading
 import zipfile
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack_stack.local.forks import ForkServers
 from dualtrack_stack.local.unpacked import LayersOnce
 from dualtrack_stack.project.function import NAME as OWN
 from dualtrack_stack.roots import own_python
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from dualtrack_stack.local.forks import Fork
 
 WARM_SECONDS: Final = 60
 """How long a process waits that the function's first one stands in for."""
@@ -73,13 +77,14 @@ class Queues:
             queue.release()
 
 
-def supervised(command: list[str], **more: Any) -> subprocess.Popen[Any]:
-    """In place of the emulator's ``Popen``: tools of a project run under `dualtrack_stack.local.supervised`."""
+def started(servers: ForkServers, command: list[str], **more: Any) -> subprocess.Popen[Any] | Fork:
+    """In place of the emulator's ``Popen``: tools of a project run under `dualtrack_stack.local.supervised`, functions
+    as copies of one process where that can be."""
     variables = more["env"]
     if _service(variables) == OWN:
         memory = variables["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]
         command = own_python("dualtrack_stack.local.supervised", memory, *command)
-    return subprocess.Popen(command, **more)
+    return servers.popen(command, **more) or subprocess.Popen(command, **more)
 
 
 def _service(variables: Mapping[str, str]) -> str:
@@ -91,5 +96,6 @@ def bound(runtime: Any) -> None:
     names over from it."""
     queues = Queues(runtime, processes_of())
     runtime.acquire_worker, runtime.release_worker = queues.acquire, queues.release
-    runtime.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": supervised})
+    popen = partial(started, ForkServers())
+    runtime.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": popen})
     runtime.zipfile = SimpleNamespace(**{**vars(zipfile), "ZipFile": LayersOnce})

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dualtrack_stack import layers
+from dualtrack_stack import bytecode, layers
 from dualtrack_stack.layers import LAMBDA, LayerTarget, NoPackageIndex
 from dualtrack_stack.project.function import CODE, own_code
 from dualtrack_stack.project.imports import missing_imports
@@ -136,7 +136,7 @@ def _install(root: Path, locked: str, versions: str, target: LayerTarget, folder
         raise _refusal(finished.stderr)
     layers.clean(folder / "python")
     if target == LAMBDA:
-        layers.compile_for_lambda(folder / "python")
+        bytecode.compile_folder(folder / "python")
 
 
 def _versions(root: Path) -> str:
@@ -155,7 +155,7 @@ def _name(requirement: str) -> str:
 def _refusal(problem: str) -> Exception:
     if found := _NO_WHEEL.search(problem):
         return BadProject(
-            f"pyproject.toml: {found[1]} {found[2]} has no wheel for Lambda (Python {layers.LAMBDA_PYTHON}, Linux on"
+            f"pyproject.toml: {found[1]} {found[2]} has no wheel for Lambda (Python {bytecode.PYTHON}, Linux on"
             " arm64): take another package, or a version that has one"
         )
     if layers.is_unreachable(problem):

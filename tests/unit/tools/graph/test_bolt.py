@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 JARS = Path(os.environ.get("NEO4J_DIR") or Path(__file__).parents[4] / ".build" / "neo4j")
 
+JAVA = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Some forty queries: optimising its code would take longer than running them."""
+
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("find_node", {"name": "biofilter 11"}),
     ("find_node", {"name": "Biofiltr 11"}),
@@ -77,7 +80,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if not JARS.exists():
         pytest.skip("no Neo4j here: sh .ci/install_neo4j.sh")
     folder = tmp_path_factory.mktemp("neo4j")
-    command = ["java", "-Xmx512m", "-cp", f"{JARS}/*:{JARS}", "Neo4jServer", str(folder)]
+    command = ["java", *JAVA, "-cp", f"{JARS}/*:{JARS}", "Neo4jServer", str(folder)]
     log = (folder / "stderr").open("w")
     with (
         log,
