@@ -12,11 +12,22 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST_BYTES: Final = UPLOADED_BYTES
 """Of the largest body that any route takes: a file for a message."""
+LINGER_SECONDS: Final = 5.0
 _TOO_LARGE: Final = json.dumps(TOO_LARGE_BODY).encode()
 
 
 class BoundedBodies(H11Protocol):
-    """uvicorn's own protocol; a chunk or a whole body of more than `MOST_BYTES` is a 413 by its announced size."""
+    """uvicorn's own protocol; a chunk or a whole body of more than `MOST_BYTES` is a 413 by its announced size.
+
+    What a caller sends behind that is read and dropped until they have read the answer and close, `LINGER_SECONDS` at
+    most: a connection that closes with unread bytes is reset, and the reset can overtake the answer (RFC 9112, 9.6).
+    """
+
+    _is_refused = False
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_refused:
+            super().data_received(data)
 
     def handle_events(self) -> None:
         super().handle_events()
@@ -30,7 +41,10 @@ class BoundedBodies(H11Protocol):
                 self.transport.write(self.conn.send(event) or b"")
             cycle.disconnected = True
             cycle.message_event.set()
-            self.transport.close()
+            self._is_refused = True
+            self.flow.resume_reading()
+            self.transport.write_eof()
+            self.loop.call_later(LINGER_SECONDS, self.transport.close)
 
 
 def _announced(connection: h11.Connection) -> int:
