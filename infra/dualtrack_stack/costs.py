@@ -27,6 +27,7 @@ from dualtrack.credits.aws_cost import (
     work_lines,
 )
 
+from dualtrack_stack import github_mcp
 from dualtrack_stack.prices import HOME, prices
 from dualtrack_stack.roots import PACKAGE
 
@@ -435,12 +436,11 @@ def templates_of(
     from dualtrack_stack.project.read import read_project  # noqa: PLC0415
     from dualtrack_stack.roots import project_root  # noqa: PLC0415
     from dualtrack_stack.settings import read_settings  # noqa: PLC0415
-    from dualtrack_stack.stacks.mcp import GITHUB_MCP_VERSION  # noqa: PLC0415
 
     settings = read_settings(stage, environ)
     given = dict(settings.given)
     if with_github and "GITHUB_MCP_IMAGE" not in given:
-        server = f"example.com/github-mcp-server:{GITHUB_MCP_VERSION}@{_EXAMPLE_DIGEST}"
+        server = f"example.com/github-mcp-server:{github_mcp.VERSION}@{_EXAMPLE_DIGEST}"
         given |= {
             "GITHUB_MCP_IMAGE": server,
             "GITHUB_MCP_PROBE_IMAGE": f"example.com/busybox@{_EXAMPLE_DIGEST}",

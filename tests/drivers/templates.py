@@ -6,14 +6,14 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dualtrack_stack.stacks.mcp import GITHUB_MCP_VERSION
+from dualtrack_stack.github_mcp import VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 STACKS = ("Data", "Identity", "Chat")
 WITH_MCP = {
-    "GITHUB_MCP_IMAGE": f"registry.example/github/github-mcp-server:{GITHUB_MCP_VERSION}@sha256:{'a' * 64}",
+    "GITHUB_MCP_IMAGE": f"registry.example/github/github-mcp-server:{VERSION}@sha256:{'a' * 64}",
     "GITHUB_MCP_PROBE_IMAGE": f"registry.example/busybox:1.37@sha256:{'b' * 64}",
 }
 """Settings of a stage with GitHub's MCP server in the account."""

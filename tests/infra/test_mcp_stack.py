@@ -14,14 +14,15 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Match, Template
 from cdk_nag import AwsSolutionsChecks
 from dualtrack.tools.mcp.config import dump_servers, parse_servers
+from dualtrack_stack.github_mcp import VERSION
 from dualtrack_stack.local.synth import context
 from dualtrack_stack.settings import STAGES
 from dualtrack_stack.stacks.findings import accept
-from dualtrack_stack.stacks.mcp import GITHUB_MCP_VERSION, ZONES, McpSettings, McpStack
+from dualtrack_stack.stacks.mcp import ZONES, McpSettings, McpStack
 
 ROOT = Path(__file__).parents[2]
 DIGEST = "a" * 64
-IMAGE = f"registry.example/github/github-mcp-server:{GITHUB_MCP_VERSION}@sha256:{DIGEST}"
+IMAGE = f"registry.example/github/github-mcp-server:{VERSION}@sha256:{DIGEST}"
 PROBE = f"registry.example/busybox:1.37@sha256:{'b' * 64}"
 MIRROR = "123456789012.dkr.ecr.us-east-1.amazonaws.com/github-mcp-server"
 
@@ -168,9 +169,7 @@ def test_the_function_finds_server_keys_and_secrets() -> None:
 
 
 def test_an_image_of_the_accounts_own_registry_may_be_pulled() -> None:
-    mirrored = Template.from_stack(
-        synthesised(McpSettings(f"{MIRROR}:{GITHUB_MCP_VERSION}@sha256:{DIGEST}", PROBE))[1]
-    )
+    mirrored = Template.from_stack(synthesised(McpSettings(f"{MIRROR}:{VERSION}@sha256:{DIGEST}", PROBE))[1])
     mirrored.has_resource_properties(
         "AWS::IAM::Policy",
         {
@@ -185,7 +184,7 @@ def test_an_image_of_the_accounts_own_registry_may_be_pulled() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"image": f"registry.example/github-mcp-server:{GITHUB_MCP_VERSION}", "probe_image": PROBE},
+        {"image": f"registry.example/github-mcp-server:{VERSION}", "probe_image": PROBE},
         {"image": f"registry.example/github-mcp-server@sha256:{DIGEST}", "probe_image": PROBE},
         {"image": f"registry.example/github-mcp-server:v1.0.0@sha256:{DIGEST}", "probe_image": PROBE},
         {"image": IMAGE, "probe_image": "registry.example/busybox:latest"},
@@ -202,9 +201,7 @@ def test_an_image_that_is_not_pinned_stops_the_synthesis(settings: dict[str, str
     "settings",
     [
         McpSettings(IMAGE, PROBE),
-        McpSettings(
-            f"{MIRROR}:{GITHUB_MCP_VERSION}@sha256:{DIGEST}", PROBE, github_host="https://github.example"
-        ),
+        McpSettings(f"{MIRROR}:{VERSION}@sha256:{DIGEST}", PROBE, github_host="https://github.example"),
     ],
 )
 def test_cdk_nag_finds_nothing(settings: McpSettings) -> None:
@@ -221,7 +218,7 @@ def test_cdk_nag_finds_nothing(settings: McpSettings) -> None:
 
 def test_the_tests_run_the_version_that_is_deployed() -> None:
     script = (ROOT / ".ci/install_github_mcp.sh").read_text()
-    assert re.search(r"github-mcp-server (\S+)$", script, re.MULTILINE).group(1) == GITHUB_MCP_VERSION  # type: ignore[union-attr]
+    assert re.search(r"github-mcp-server (\S+)$", script, re.MULTILINE).group(1) == VERSION  # type: ignore[union-attr]
 
 
 def resolved(value: Any, region: str) -> Any:

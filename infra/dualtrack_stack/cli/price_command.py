@@ -47,7 +47,9 @@ def prices(context: click.Context, *, model: str | None, stage: str, as_json: bo
     else:
         lines = _table(models) if model is None else _whole(found) if found else _unknown(model)
         click.echo("\n".join(lines))
-        click.echo(f"\nUS dollars for a million tokens. List prices of {known.taken_on}, from {known.source}.")
+        click.echo(
+            f"\nUS dollars for a million tokens. List prices of {known.taken_on}, from {known.source}."
+        )
     if model is not None and found is None:
         context.exit(1)
 

@@ -27,6 +27,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_servicediscovery as cloudmap
 from dualtrack.tools.mcp.config import GITHUB_READ_TOOLSETS, McpServer, github_server
 
+from dualtrack_stack.github_mcp import VERSION
 from dualtrack_stack.stacks.findings import accept
 from dualtrack_stack.stacks.functions import Network
 
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from dualtrack_stack.stages import StageSettings
-
-GITHUB_MCP_VERSION: Final = "v2.1.0"
-"""The release that the tests run against; the image must have it as its tag."""
 
 PORT: Final = 8082
 HEALTH_ROUTE: Final = "/.well-known/oauth-protected-resource"
@@ -67,7 +65,7 @@ class McpSettings:
     """An operator's settings of the server.
 
     ``image`` and ``probe_image``: full references with their digest, ``registry/name:tag@sha256:…``; the
-    server's tag must be `GITHUB_MCP_VERSION`. The probe is any arm64 image with ``sh`` and ``wget``.
+    server's tag must be `VERSION`. The probe is any arm64 image with ``sh`` and ``wget``.
     ``toolsets`` and ``read_only`` are the upper bound of what any profile can be offered.
     ``github_host``: a GitHub Enterprise address, empty for github.com. Raises ValueError.
     """
@@ -80,10 +78,8 @@ class McpSettings:
     max_tasks: int = 4
 
     def __post_init__(self) -> None:
-        if _parts(self.image)["tag"] != GITHUB_MCP_VERSION:
-            raise ValueError(
-                f"the image of github-mcp-server must have the tag {GITHUB_MCP_VERSION}: {self.image}"
-            )
+        if _parts(self.image)["tag"] != VERSION:
+            raise ValueError(f"the image of github-mcp-server must have the tag {VERSION}: {self.image}")
         _parts(self.probe_image)
         if not re.fullmatch(r"[a-z_]+(,[a-z_]+)*", self.toolsets):
             raise ValueError(f"toolsets must be names with commas between them: {self.toolsets}")
