@@ -14,6 +14,7 @@ with collecting_later():
     from dualtrack.runtime.metrics import count
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import NoticeStores, open_stores
+    from dualtrack.storage.webhooks import webhooks_of
     from dualtrack.webhooks.deliver import Deliverer
     from dualtrack.webhooks.event_bus import EventBus
     from dualtrack.webhooks.post import Poster
@@ -50,7 +51,7 @@ def _copied(notices: Sequence[Notice]) -> Collection[str]:
 
 
 deliverer = Deliverer(
-    stores.webhooks,
+    webhooks_of(stores),
     WebhookSecrets(kms, settings.connections_key),
     Poster(loopback=settings.dualtrack_webhook_loopback),
     f"dualtrack/{__version__}",

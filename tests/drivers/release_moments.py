@@ -15,7 +15,7 @@ from dualtrack.notices import Notice
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.cache import StoredToken
 from dualtrack.storage.keys import ApiKey
-from dualtrack.storage.webhooks import Webhook
+from dualtrack.storage.webhooks import Webhook, webhooks_of
 from dualtrack.tools.mcp.catalogue import LeftOut, ServerTools, store_listing
 
 from tests.drivers.corpus_world import CorpusWorld, course, limited
@@ -231,7 +231,7 @@ def _store_key(world: World) -> None:
 
 def _store_webhook(world: World) -> None:
     """A webhook whose secret was rotated and which has not answered, what it waits for, and a notice for it."""
-    store, now = world.look().webhooks, int(world.clock())
+    store, now = webhooks_of(world.look()), int(world.clock())
     hook = Webhook(
         "wh_00000000000000000000000001", USER, "https://hooks.example.com/", ("chat.done",), "bmV3", now,
         profiles=("assistant",), replaced="b2xk", replaced_until=now + 60, failing_since=now, milliseconds=5,

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.storage.webhooks import CLAIM_SECONDS, Webhook
+from dualtrack.storage.webhooks import CLAIM_SECONDS, Webhook, webhooks_of
 from dualtrack.webhooks.deliver import WAITS, Deliverer
 from dualtrack.webhooks.post import PostOutcome
 
@@ -74,13 +74,13 @@ def make_webhooks(stores: Stores, user: str) -> None:
     """Two, of which both want everything."""
     for webhook_id in HOOKS:
         url = f"https://example.org/{webhook_id}"
-        stores.webhooks.make(Webhook(webhook_id, user, url, EVENTS, "whsec_c2VjcmV0", 0), [])
+        webhooks_of(stores).make(Webhook(webhook_id, user, url, EVENTS, "whsec_c2VjcmV0", 0), [])
 
 
 def deliver(stores: Stores, edge: Edge) -> None:
     """A run of `deliver`."""
     outside: Any = edge
-    Deliverer(stores.webhooks, outside, outside, "test", jitter=lambda: 0.0).run(60)
+    Deliverer(webhooks_of(stores), outside, outside, "test", jitter=lambda: 0.0).run(60)
 
 
 def faults_in_telling(
@@ -96,14 +96,14 @@ def faults_in_telling(
         yield from (f"{message} quotes {text[:20]!r}" for text in said if text in bodies[0])
         if not json.loads(bodies[0])["data"]["chat_id"]:
             yield f"{message} names no chat"
-    for hook in stores.webhooks.of(user):
-        listed = stores.webhooks.deliveries(hook, "", 100).items
+    for hook in webhooks_of(stores).of(user):
+        listed = webhooks_of(stores).deliveries(hook, "", 100).items
         undone = {one.message_id: one.status for one in listed if one.status != "delivered"}
         if undone:
             yield f"{hook.webhook_id} lists {undone}"
-        if stores.webhooks.waiting(hook):
-            yield f"{hook.webhook_id} waits for {stores.webhooks.waiting(hook, 10)}"
-    if left := list(stores.webhooks.due()):
+        if webhooks_of(stores).waiting(hook):
+            yield f"{hook.webhook_id} waits for {webhooks_of(stores).waiting(hook, 10)}"
+    if left := list(webhooks_of(stores).due()):
         yield f"in the index: {left}"
 
 

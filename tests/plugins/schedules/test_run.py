@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,8 +21,8 @@ from dualtrack.plugins.schedules.manage import make_schedule, pause_schedule
 from dualtrack.plugins.schedules.run import ScheduleReport, Starting, run_schedules
 from dualtrack.plugins.schedules.store import MOST_RUNS, MOST_SCHEDULES, Schedule, schedules_of
 from dualtrack.storage.keys import ApiKey
-from dualtrack.storage.webhooks import Webhook
 
+from tests.drivers.outbox import noted
 from tests.drivers.world import World, make_world
 
 if TYPE_CHECKING:
@@ -180,18 +181,16 @@ def test_without_credits_it_is_refused_until_there_are_some(world: World) -> Non
     assert read(world, schedule).refusals == 0
 
 
-def test_a_webhook_is_told_of_what_was_refused(world: World) -> None:
-    stores = world.stores
-    webhook = Webhook("wh_1", "ann", "https://example.org/in", ("schedule.refused",), "c2VjcmV0", 0)
+def test_listeners_are_told_of_what_was_refused(world: World) -> None:
     first = world.ask("Hello?")
     schedule = made(world, rate="1 hour", conversation_id=first.conversation_id)
-    stores.webhooks.make(webhook, [])
+    stores = world.stores = replace(world.stores, outbox=replace(world.stores.outbox, tells_all=True))
     conversation = stores.conversations.find("ann", first.conversation_id)
     assert conversation
     hide(stores, conversation)
     assert run(world, HOUR) == ScheduleReport(refused=1)
-    (notice,) = stores.webhooks.notices(stores.webhooks.due())
-    assert webhook.wants(notice)
+    (notice,) = noted(stores, "ann")
+    assert notice.type == "schedule.refused"
     assert notice.data == {
         "schedule_id": schedule.schedule_id,
         "due_at": iso(schedule.due),

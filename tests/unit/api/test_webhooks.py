@@ -12,7 +12,7 @@ from dualtrack.chat.delete_conversation import WRITERS_SECONDS
 from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.clock import iso
 from dualtrack.event_names import EVENT_NAMES
-from dualtrack.storage.webhooks import MOST_WEBHOOKS, Webhook
+from dualtrack.storage.webhooks import MOST_WEBHOOKS, Webhook, webhooks_of
 from dualtrack.webhooks.deliver import Deliverer
 from dualtrack.webhooks.post import Poster
 
@@ -45,7 +45,7 @@ def told(api: Api, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(api.module, "settings", replace(settings, dualtrack_webhook_loopback=True))
     made = make(api, url=f"{receiver.url}/ok/{api.user}")
     deliverer = Deliverer(
-        api.world.stores.webhooks, api.module.secrets, Poster(loopback=True), "dualtrack/test"
+        webhooks_of(api.world.stores), api.module.secrets, Poster(loopback=True), "dualtrack/test"
     )
 
     def bodies() -> list[dict[str, Any]]:
@@ -226,7 +226,7 @@ def test_an_erased_user_leaves_nothing(api: Api, told: Any) -> None:
 
 def test_a_pause_is_told_and_so_is_the_end_behind_it() -> None:
     world = Pausing(PAUSES)
-    store = world.look().webhooks
+    store = webhooks_of(world.look())
     store.make(
         Webhook("wh_1", world.user, "https://hooks.example.com/", ("chat.paused", "chat.done"), "", 0), []
     )

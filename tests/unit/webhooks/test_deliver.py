@@ -12,7 +12,7 @@ import pytest
 from dualtrack.errors import ApiError
 from dualtrack.notices import Notice, trial_notice
 from dualtrack.storage import webhooks
-from dualtrack.storage.webhooks import CLAIM_SECONDS, SLOW_MS, Webhook
+from dualtrack.storage.webhooks import CLAIM_SECONDS, SLOW_MS, Webhook, webhooks_of
 from dualtrack.webhooks.deliver import (
     FAILING_SECONDS,
     GONE,
@@ -63,7 +63,7 @@ class Office:
         secrets: Any = Plain()
         poster = replace(self.poster, seconds=seconds)
         return Deliverer(
-            self.world.stores.webhooks, secrets, poster, "dualtrack/test",
+            webhooks_of(self.world.stores), secrets, poster, "dualtrack/test",
             lambda: self.disabled.append("one"), jitter=lambda: 0.0,
         )  # fmt: skip
 
@@ -74,22 +74,22 @@ class Office:
             f"wh_{self.made:026d}", owner, self.receiver.url + path, EVENTS, new_secret(),
             int(self.world.clock.now), **more,
         )  # fmt: skip
-        self.world.stores.webhooks.make(made, [])
+        webhooks_of(self.world.stores).make(made, [])
         return made
 
     def now(self, hook: Webhook) -> Webhook:
         """As it is stored."""
-        return self.world.stores.webhooks.find(hook.owner, hook.webhook_id)
+        return webhooks_of(self.world.stores).find(hook.owner, hook.webhook_id)
 
     def tell(self, owner: str = "ann", message: str = "msg_1", **more: Any) -> Notice:
         """Note something in the outbox."""
         notice = Notice(message, "chat.done", int(self.world.clock.now * 1000), {"chat_id": message}, **more)
-        self.world.stores.webhooks.tell_once(owner, notice, 0)
+        self.world.stores.outbox.tell_once(owner, notice, 0)
         return notice
 
     def listed(self, hook: Webhook) -> list[Delivery]:
         """Its deliveries, the newest first."""
-        return list(self.world.stores.webhooks.deliveries(hook, "", 100).items)
+        return list(webhooks_of(self.world.stores).deliveries(hook, "", 100).items)
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_notice_arrives_signed_for_the_reference_library(office: Office) -> No
 
 
 def test_two_secrets_hold_during_a_rotation(office: Office) -> None:
-    clock, store = office.world.clock, office.world.stores.webhooks
+    clock, store = office.world.clock, webhooks_of(office.world.stores)
     clock.now = time.time()
     old = office.hook()
     new = store.rotate(old, new_secret(), int(clock.now) + 60)
@@ -165,11 +165,11 @@ def test_three_days_of_failures_disable_it_and_a_test_enables_it_again(office: O
     assert len(office.receiver.of("/500")) == seen
     assert len(office.receiver.of("/ok")) == 2
     trial = trial_notice(hook.webhook_id, "msg_test_1", clock.now)
-    office.world.stores.webhooks.send(hook, trial)
+    webhooks_of(office.world.stores).send(hook, trial)
     office.deliverer().run(5)
     assert office.now(hook).disabled_at  # still answered with 500
     office.receiver.answers["/500"] = 200
-    office.world.stores.webhooks.send(hook, replace(trial, message_id="msg_test_2"))
+    webhooks_of(office.world.stores).send(hook, replace(trial, message_id="msg_test_2"))
     office.deliverer().run(5)
     assert office.now(hook).disabled_at == office.now(hook).failing_since == 0
 
@@ -214,7 +214,7 @@ def test_a_slow_receiver_delays_nobody(office: Office) -> None:
     for number in range(40):
         slow = office.hook(owner=f"slow{number}", path="/mute", failing_since=1)
         trial = trial_notice(slow.webhook_id, "msg_1", office.world.clock.now)
-        office.world.stores.webhooks.send(slow, trial)
+        webhooks_of(office.world.stores).send(slow, trial)
     for number in range(10):
         office.hook(owner=f"good{number}", path="/ok")
         office.tell(f"good{number}")
@@ -234,7 +234,7 @@ def test_slow_ones_are_never_before_others_in_the_index(
 ) -> None:
     """However many slow webhooks wait, and for how long: a read of the index has those that answer."""
     monkeypatch.setattr(webhooks, "_READ_AT_ONCE", 5)
-    store = office.world.stores.webhooks
+    store = webhooks_of(office.world.stores)
     for number in range(30):
         slow = office.hook(owner=f"slow{number}", path="/mute", milliseconds=SLOW_MS + 1)
         store.send(slow, trial_notice(slow.webhook_id, "msg_1", office.world.clock.now))
@@ -252,9 +252,9 @@ def test_one_that_becomes_slow_makes_way_at_once(office: Office) -> None:
         office.tell(message=f"msg_{number}")
     assert office.deliverer(seconds=0.05).run(5).failed == 1
     assert office.now(hook).is_slow
-    assert list(office.world.stores.webhooks.due(slow=True)) == []  # left alone for a while
+    assert list(webhooks_of(office.world.stores).due(slow=True)) == []  # left alone for a while
     office.world.clock.now += QUIET_SECONDS
-    assert [one.owner for one in office.world.stores.webhooks.due(slow=True)] == ["ann"]
+    assert [one.owner for one in webhooks_of(office.world.stores).due(slow=True)] == ["ann"]
     office.receiver.answers["/mute"] = 200
     office.receiver.release.set()
     assert office.deliverer().run(5).delivered == 5
@@ -267,7 +267,9 @@ def test_one_found_slow_after_it_was_read_is_served_all_the_same(office: Office)
     office.tell()
     office.deliverer().run(5)
     office.receiver.answers["/500"] = 200
-    office.world.stores.webhooks.send(stale, trial_notice(stale.webhook_id, "msg_2", office.world.clock.now))
+    webhooks_of(office.world.stores).send(
+        stale, trial_notice(stale.webhook_id, "msg_2", office.world.clock.now)
+    )
     assert office.deliverer().run(5).delivered == 1
 
 
@@ -290,12 +292,12 @@ def test_a_crowd_of_notices_takes_few_transactions(office: Office) -> None:
     events.register(
         "before-call.dynamodb.TransactWriteItems", lambda **sent: made.append(sent), unique_id="count"
     )
-    office.world.stores.webhooks.spread("ann", notices, hooks)
+    webhooks_of(office.world.stores).spread("ann", notices, hooks)
     events.unregister("before-call.dynamodb.TransactWriteItems", unique_id="count")
     assert len(made) == 6  # 19 notices each
-    assert [len(office.world.stores.webhooks.waiting(hook, 200)) for hook in hooks] == [100, 100]
-    office.world.stores.webhooks.spread("ann", notices, hooks)  # another run was faster
-    assert [len(office.world.stores.webhooks.waiting(hook, 200)) for hook in hooks] == [100, 100]
+    assert [len(webhooks_of(office.world.stores).waiting(hook, 200)) for hook in hooks] == [100, 100]
+    webhooks_of(office.world.stores).spread("ann", notices, hooks)  # another run was faster
+    assert [len(webhooks_of(office.world.stores).waiting(hook, 200)) for hook in hooks] == [100, 100]
     assert office.deliverer().run(30) == DeliveryCounts(0, 200, 0)
 
 
@@ -314,7 +316,7 @@ def test_what_a_message_costs(office: Office) -> None:
         indexed[0] += writes * sum("open" in text or "OUTBOX" in text for text in words)
 
     events.register("before-call.dynamodb", count, unique_id="count")
-    office.world.stores.webhooks.tell_once("ann", Notice("msg_1", "chat.done", 0, {"chat_id": "ch_1"}), 0)
+    office.world.stores.outbox.tell_once("ann", Notice("msg_1", "chat.done", 0, {"chat_id": "ch_1"}), 0)
     told_once = written[0] - 2  # the mark of what is told once: a chat's transaction writes none
     assert office.deliverer().run(5) == DeliveryCounts(1, 1, 0)
     events.unregister("before-call.dynamodb", unique_id="count")
@@ -327,13 +329,13 @@ def test_tests_are_no_way_to_flood_somebody(office: Office) -> None:
     hook = office.hook(path="/500")
     trial = trial_notice(hook.webhook_id, "msg_1", office.world.clock.now)
     for number in range(webhooks.MOST_WAITING):
-        office.world.stores.webhooks.send(hook, replace(trial, message_id=f"msg_{number}"))
+        webhooks_of(office.world.stores).send(hook, replace(trial, message_id=f"msg_{number}"))
     with pytest.raises(ApiError, match="20 messages wait"):
-        office.world.stores.webhooks.send(hook, trial)
+        webhooks_of(office.world.stores).send(hook, trial)
     office.deliverer().run(5)
     assert len(office.receiver.received) == webhooks.MOST_WAITING
     with pytest.raises(ApiError, match="20 messages wait"):
-        office.world.stores.webhooks.send(hook, trial)  # they have failed, and wait
+        webhooks_of(office.world.stores).send(hook, trial)  # they have failed, and wait
 
 
 class Killed(BaseException):
@@ -385,12 +387,12 @@ def test_what_becomes_of_a_deleted_webhook(office: Office) -> None:
     hook = office.hook(path="/500")
     office.tell()
     office.deliverer().run(5)
-    office.world.stores.webhooks.remove("ann", hook.webhook_id)
+    webhooks_of(office.world.stores).remove("ann", hook.webhook_id)
     office.world.clock.now += WAITS[-1]
     office.tell(message="msg_2")
     assert office.deliverer().run(5).failed == 0
     assert len(office.receiver.received) == 1
-    assert not office.world.stores.webhooks.tells("ann")
+    assert not office.world.stores.outbox.tells("ann")
 
 
 def test_an_answer_is_judged_by_its_status() -> None:

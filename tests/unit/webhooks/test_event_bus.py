@@ -12,7 +12,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 from dualtrack.notices import Notice
-from dualtrack.storage.webhooks import COPY_SECONDS, Webhook
+from dualtrack.storage.webhooks import COPY_SECONDS, Webhook, webhooks_of
 from dualtrack.webhooks.deliver import Deliverer, DeliveryCounts
 from dualtrack.webhooks.event_bus import EventBus
 from dualtrack.webhooks.post import PostOutcome
@@ -63,20 +63,20 @@ class Bus:
 @pytest.fixture
 def world() -> Iterator[World]:
     with make_world() as made:
-        made.stores = replace(made.stores, webhooks=replace(made.stores.webhooks, tells_all=True))
+        made.stores = replace(made.stores, outbox=replace(made.stores.outbox, tells_all=True))
         yield made
 
 
 def run(world: World, bus: Any) -> DeliveryCounts:
     outside: Any = Outside()
     return Deliverer(
-        world.stores.webhooks, outside, outside, "test", copied=EventBus(bus, "default").put
+        webhooks_of(world.stores), outside, outside, "test", copied=EventBus(bus, "default").put
     ).run(5)
 
 
 def tell(world: World, number: int, owner: str = "ann") -> None:
     now = int(world.clock.now * 1000)
-    world.stores.webhooks.tell_once(
+    world.stores.outbox.tell_once(
         owner, Notice(f"msg_{number:02d}", "chat.done", now, {"chat_id": "ch_1"}), 0
     )
 
@@ -102,7 +102,7 @@ def test_a_chat_without_a_webhook_is_copied(world: World) -> None:
 def test_webhooks_do_not_wait_for_the_bus(world: World, how: str) -> None:
     """Those that it did not take are put again, until it takes them; the webhook is told once."""
     hook = Webhook("wh_1", "ann", "https://example.org/", ("chat.done",), "whsec_c2VjcmV0", 0)
-    world.stores.webhooks.make(hook, [])
+    webhooks_of(world.stores).make(hook, [])
     bus = Bus()
     bus.refuses, bus.fails = {"msg_01", "msg_11"}, how == "fails"
     for number in range(12):
@@ -125,13 +125,13 @@ def test_switched_off_again(world: World) -> None:
     world.ask("Hello?")
     run(world, bus)
     world.ask("And then?")
-    world.stores = replace(world.stores, webhooks=replace(world.stores.webhooks, tells_all=False))
+    world.stores = replace(world.stores, outbox=replace(world.stores.outbox, tells_all=False))
     outside: Any = Outside()
     world.clock.now += COPY_SECONDS
-    off = Deliverer(world.stores.webhooks, outside, outside, "test")
+    off = Deliverer(webhooks_of(world.stores), outside, outside, "test")
     assert off.run(5) == DeliveryCounts(2, 0, 0)
     assert off.run(5) == DeliveryCounts()
-    assert not world.stores.webhooks.tells("ann")
+    assert not world.stores.outbox.tells("ann")
 
 
 def test_the_rule_of_the_guide_takes_what_is_put(world: World) -> None:

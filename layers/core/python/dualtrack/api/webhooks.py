@@ -11,7 +11,7 @@ from dualtrack.ids import new_webhook_id
 from dualtrack.notices import trial_notice
 from dualtrack.profiles import profile_named
 from dualtrack.storage.dynamo import ConditionFailed, until_kept
-from dualtrack.storage.webhooks import Webhook
+from dualtrack.storage.webhooks import Webhook, webhooks_of
 from dualtrack.webhooks.signing import new_secret
 from dualtrack.webhooks.targets import check_url
 
@@ -71,7 +71,7 @@ def make_webhook(
         profiles=tuple(dict.fromkeys(body.profiles)),
     )
     try:
-        stores.webhooks.make(webhook, [stores.deletions.not_refused(owner)])
+        webhooks_of(stores).make(webhook, [stores.deletions.not_refused(owner)])
     except ConditionFailed as lost:
         raise ApiError("unauthorized", "This user was erased.") from lost
     return {**webhook_json(webhook), "secret": secret}
@@ -84,9 +84,9 @@ def rotate_secret(
     404."""
 
     def rotate() -> answers.NewWebhook:
-        webhook, secret = stores.webhooks.find(owner, webhook_id), new_secret()
+        webhook, secret = webhooks_of(stores).find(owner, webhook_id), new_secret()
         until = int(stores.clock()) + overlap
-        rotated = stores.webhooks.rotate(webhook, sealed.seal(webhook_id, secret), until)
+        rotated = webhooks_of(stores).rotate(webhook, sealed.seal(webhook_id, secret), until)
         return {**webhook_json(rotated), "secret": secret}
 
     return until_kept(rotate, "The webhook was rotated too often.")
@@ -94,6 +94,6 @@ def rotate_secret(
 
 def send_test(stores: ApiStores, owner: str, webhook_id: str) -> answers.Delivery:
     """Send a webhook something to see that it arrives. Raises 404."""
-    webhook = stores.webhooks.find(owner, webhook_id)
+    webhook = webhooks_of(stores).find(owner, webhook_id)
     notice = trial_notice(webhook_id, f"msg_test_{secrets.token_hex(10)}", stores.clock())
-    return delivery_json(stores.webhooks.send(webhook, notice))
+    return delivery_json(webhooks_of(stores).send(webhook, notice))

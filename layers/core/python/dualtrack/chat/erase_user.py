@@ -150,7 +150,7 @@ def continue_erasure(
     was_left |= any(True for _ in stores.deletions.others_of(erasure.user))
     stores.uploads.forget_user(erasure.user)
     was_left |= stores.requests.forget_user(erasure.user)
-    was_left |= stores.webhooks.forget_user(erasure.user)
+    was_left |= stores.outbox.forget_user(erasure.user)
     was_left |= stores.cache.forget_user(erasure.user)
     account = stores.ledger.expire(erasure.user, stores.clock())
     was_left |= stores.kept_ledger.move_lines(erasure.user, erasure.terms, has_time) or bool(account.holds)

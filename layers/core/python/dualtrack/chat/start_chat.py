@@ -276,7 +276,7 @@ def _tell(stores: AdmissionStores, chat: Chat, refused: HoldRefusal, now: float)
     """Tell the owner of a key that a cap of it is reached: once until it resets."""
     if chat.tells and (cap := refused.cap):
         until = int(cap.resets_at or now + CAP_TOLD_SECONDS)
-        stores.webhooks.tell_once(chat.payer, cap_reached(chat.key_id, cap.cap, cap.resets_at, now), until)
+        stores.outbox.tell_once(chat.payer, cap_reached(chat.key_id, cap.cap, cap.resets_at, now), until)
 
 
 def _admission(
@@ -304,7 +304,7 @@ def _admission(
         key_id=new.key_id,
         unattended=new.unattended,
         facets=new.facets,
-        tells=stores.webhooks.tells(new.payer or new.user) and not new.is_task,
+        tells=stores.outbox.tells(new.payer or new.user) and not new.is_task,
         costs=cost_hold(profile, costs, titled=titled) if new.key_id else None,
         memory=ChatMemory(conversation.costs_so_far),
         instructed=bool(new.instructions),

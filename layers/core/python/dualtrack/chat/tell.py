@@ -37,4 +37,4 @@ def notice_of(chat: Chat, now: float) -> Notice | None:
 def told(stores: PaidStores, after: Chat) -> list[Action]:
     """The note of the state that a chat comes into; none if nobody is told."""
     notice = notice_of(after, stores.clock())
-    return [stores.webhooks.notice_action(after.payer, notice)] if notice else []
+    return [stores.outbox.notice_action(after.payer, notice)] if notice else []

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from dualtrack.storage.keys import KeyStore
     from dualtrack.storage.leases import Leases
     from dualtrack.storage.ledger import Ledger
+    from dualtrack.storage.outbox import Outbox
     from dualtrack.storage.paused_chats import PausedChats
     from dualtrack.storage.search_index import SearchIndex
     from dualtrack.storage.uploads import UploadStore
     from dualtrack.storage.vector_indexes import VectorIndexes
-    from dualtrack.storage.webhooks import WebhookStore
 
 _VECTORS_CONFIG: Final = Config(
     connect_timeout=2, read_timeout=5, retries={"mode": "standard", "max_attempts": 4}
@@ -94,11 +94,17 @@ class QueryStores(ToolStores):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaidStores(ToolStores):
+class NoticeStores:
+    """What has to be told, alone."""
+
+    outbox: Outbox
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaidStores(ToolStores, NoticeStores):
     """What a chat holds ends in the ledger, and its end is told."""
 
     ledger: Ledger
-    webhooks: WebhookStore
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,13 +188,6 @@ class SweepStores(ErasureStores, IndexStores):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoticeStores:
-    """Deliveries need webhooks and what they are told alone."""
-
-    webhooks: WebhookStore
-
-
-@dataclass(frozen=True, kw_only=True)
 class ApiStores(TurnStores, ErasureStores, CorpusStores):
     """The API admits, shows and deletes; it calls no model."""
 
@@ -244,7 +243,7 @@ _MAKERS: Final[Mapping[str, tuple[str, Callable[[Any, _Place], Any]]]] = Mapping
         "leases": ("leases.Leases", lambda make, at: make(at.dynamodb, at.settings.cache_table, at.clock, at.settings.dualtrack_open_streams)),
         "requests": ("api_requests.ApiRequests", lambda make, at: make(at.dynamodb, at.settings.chats_table)),
         "keys": ("keys.KeyStore", lambda make, at: make(at.dynamodb, at.settings.chats_table, at.clock, at.settings.dualtrack_key_requests)),
-        "webhooks": ("webhooks.WebhookStore", lambda make, at: make(at.dynamodb, at.settings.chats_table, at.clock, tells_all=bool(at.settings.dualtrack_event_bus))),
+        "outbox": ("outbox.Outbox", lambda make, at: make(at.dynamodb, at.settings.chats_table, at.clock, tells_all=bool(at.settings.dualtrack_event_bus))),
         "cache": ("cache.CacheStore", lambda make, at: make(at.dynamodb, at.settings.cache_table, at.clock)),
         "agents": ("agents.AgentStore", lambda make, at: make(at.dynamodb, at.settings.cache_table, at.clock)),
         "corpora": ("corpora.CorpusStore", lambda make, at: make(at.dynamodb, at.s3, at.settings.history_table, at.settings.bodies_bucket)),

@@ -1,8 +1,6 @@
-"""Webhooks, what they are to be told, and what became of it, in the chats table.
+"""Webhooks, what they are to be told, and what became of it, beside the outbox (`dualtrack.storage.outbox`).
 
-    pk HOOKS#<owner>   sk COUNT                             how many webhooks there are
-                       sk HOOK#<webhook>                    a webhook; in the sparse index `open` while something waits
-                       sk OUTBOX#<message>                  what a transaction has to tell; in the index
+    pk HOOKS#<owner>   sk HOOK#<webhook>                    a webhook; in the sparse index `open` while something waits
                        sk DELIVERY#<webhook>#<at>#<message> what a webhook is told, and what came back; for a week
                        sk DUE#<webhook>#<due>#<at>#<message>   a delivery that waits: when it is tried next
 
@@ -21,14 +19,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from dualtrack.codec import APART, decode, encode, stored
 from dualtrack.errors import ApiError, invalid_request, not_found
-from dualtrack.notices import Notice
 from dualtrack.storage.dynamo import (
     TRANSACT_ACTIONS,
     ConditionFailed,
     batch_get,
     delete,
     delete_all,
-    delete_partition,
     get,
     index_pages,
     one_less,
@@ -41,6 +37,17 @@ from dualtrack.storage.dynamo import (
     updated,
 )
 from dualtrack.storage.open_index import INDEX, partition_of, partitions_of
+from dualtrack.storage.outbox import (
+    COUNT,
+    KEPT_SECONDS,
+    KEY_PREFIX,
+    KIND,
+    LISTENERS,
+    NOTICE_PREFIX,
+    key_of,
+    notice_in,
+    partition_of_owner,
+)
 from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, position_of
 from dualtrack.vocabulary import DeliveryStatus
 
@@ -50,19 +57,15 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.clock import Clock
+    from dualtrack.notices import Notice
     from dualtrack.storage.dynamo import Action, Item
-
-KEY_PREFIX: Final = "HOOKS#"
-"""The prefix of the partition keys: the function `deliver` may touch no other items."""
+    from dualtrack.storage.stores import NoticeStores
 
 MOST_WEBHOOKS: Final = 10
 """Webhooks of a user."""
 
 MOST_WAITING: Final = 20
 """Deliveries that wait for a webhook, beyond which no test is added."""
-
-KEPT_SECONDS: Final = 7 * 86_400
-"""How long a delivery is listed."""
 
 COPY_SECONDS: Final = 300
 """Until a copy for EventBridge that failed is tried again."""
@@ -76,7 +79,7 @@ SLOW_MS: Final = 1_000
 _READ_AT_ONCE: Final = 500
 """Entries of a shard that one pass takes."""
 
-_LANES: Final[tuple[str, str]] = ("hooks", "hooks#slow")
+_LANES: Final[tuple[str, str]] = (KIND, f"{KIND}#slow")
 """The parts of the index, of webhooks that answer and of slow ones."""
 
 
@@ -156,43 +159,38 @@ class Due:
     @property
     def is_notice(self) -> bool:
         """Whether it is a notice, else a webhook."""
-        return self.sk.startswith("OUTBOX#")
+        return self.sk.startswith(NOTICE_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookStore:
-    """Reads, writes and write-actions. ``tells_all``: all that happens is noted, for EventBridge."""
+    """Reads, writes and write-actions."""
 
     client: DynamoDBClient
     table: str
     clock: Clock
-    tells_all: bool = False
 
     # ── of the owner ──────────────────────────────────────────────────────────────────────────────
 
-    def tells(self, owner: str) -> bool:
-        """Whether anything is noted of the owner's chats, who has a webhook."""
-        if self.tells_all:
-            return True
-        count = get(self.client, self.table, _key(owner, "COUNT"), consistent=False)
-        return bool(count and count["hooks"])
-
     def of(self, owner: str) -> Sequence[Webhook]:
         """The owner's webhooks, the oldest first."""
-        return [_webhook(item) for item in query(self.client, self.table, _partition(owner), prefix="HOOK#")]
+        return [
+            _webhook(item)
+            for item in query(self.client, self.table, partition_of_owner(owner), prefix="HOOK#")
+        ]
 
     def find(self, owner: str, webhook_id: str) -> Webhook:
         """Raises 404."""
-        item = get(self.client, self.table, _key(owner, _hook(webhook_id)))
+        item = get(self.client, self.table, key_of(owner, _hook(webhook_id)))
         if item is None:
             raise no_such_webhook()
         return _webhook(item)
 
     def make(self, webhook: Webhook, also: Sequence[Action]) -> None:
         """Store a new one with ``also``. Raises 400 for one too many, `ConditionFailed` for a condition of ``also``."""
-        count = one_more("count", self.table, _key(webhook.owner, "COUNT"), "hooks", MOST_WEBHOOKS)
+        count = one_more("count", self.table, key_of(webhook.owner, COUNT), LISTENERS, MOST_WEBHOOKS)
         new = put_absent(
-            "webhook", self.table, {**_key(webhook.owner, _hook(webhook.webhook_id)), **encode(webhook)}
+            "webhook", self.table, {**key_of(webhook.owner, _hook(webhook.webhook_id)), **encode(webhook)}
         )
         try:
             transact(self.client, [count, new, *also])
@@ -205,56 +203,39 @@ class WebhookStore:
         """Give it a new secret. Raises `ConditionFailed` if it was rotated or deleted meanwhile."""
         values = {":secret": secret, ":before": webhook.secret, ":until": replaced_until}
         change = "SET secret = :secret, replaced = :before, replaced_until = :until"
-        key = _key(webhook.owner, _hook(webhook.webhook_id))
+        key = key_of(webhook.owner, _hook(webhook.webhook_id))
         return _webhook(
             updated(self.client, update("webhook", self.table, key, change, "secret = :before", values))
         )
 
     def remove(self, owner: str, webhook_id: str) -> None:
         """Delete a webhook and its deliveries. Raises 404."""
-        gone = delete("webhook", self.table, _key(owner, _hook(webhook_id)), "attribute_exists(pk)")
+        gone = delete("webhook", self.table, key_of(owner, _hook(webhook_id)), "attribute_exists(pk)")
         try:
-            transact(self.client, [gone, one_less("count", self.table, _key(owner, "COUNT"), "hooks")])
+            transact(self.client, [gone, one_less("count", self.table, key_of(owner, COUNT), LISTENERS)])
         except ConditionFailed:
             raise no_such_webhook() from None
         for kind in ("DUE", "DELIVERY"):
             listed = query(
-                self.client, self.table, _partition(owner), prefix=f"{kind}#{webhook_id}#", only=("ttl",)
+                self.client,
+                self.table,
+                partition_of_owner(owner),
+                prefix=f"{kind}#{webhook_id}#",
+                only=("ttl",),
             )
-            delete_all(self.client, self.table, (_key(owner, item["sk"]) for item in listed))
-
-    def forget_user(self, owner: str) -> bool:
-        """Delete all of an owner; returns whether there was anything."""
-        return delete_partition(self.client, self.table, _partition(owner))
+            delete_all(self.client, self.table, (key_of(owner, item["sk"]) for item in listed))
 
     def deliveries(self, webhook: Webhook, cursor: str, limit: int) -> Page[Delivery]:
         """A page of what the webhook was or will be told, newest first."""
         prefix = f"DELIVERY#{webhook.webhook_id}#"
         before = prefix + _position(cursor) if cursor else ""
         items = query(
-            self.client, self.table, _partition(webhook.owner),
+            self.client, self.table, partition_of_owner(webhook.owner),
             prefix=prefix, before=before, descending=True, page_size=limit + 1,
         )  # fmt: skip
         listed = [_delivery(item) for item in itertools.islice(items, limit + 1)]
         more = len(listed) > limit
         return Page(tuple(listed[:limit]), cursor_of(listed[limit - 1].position) if more else "")
-
-    # ── the outbox ────────────────────────────────────────────────────────────────────────────────
-
-    def notice_action(self, owner: str, notice: Notice) -> Action:
-        """Note in a transaction what has to be told. The same notice again changes nothing that is still there."""
-        now = int(self.clock())
-        item = {**_key(owner, f"OUTBOX#{notice.message_id}"), **encode(notice), **_listed(owner, now)}
-        return put("notice", self.table, {**item, "ttl": now + KEPT_SECONDS})
-
-    def tell_once(self, owner: str, notice: Notice, until: int) -> None:
-        """Note what has to be told unless it was noted before; that it was is remembered ``until`` then (epoch seconds;
-        0: for good)."""
-        mark = {**_key(owner, f"TOLD#{notice.message_id}"), **({"ttl": until} if until else {})}
-        try:
-            transact(self.client, [put_absent("told", self.table, mark), self.notice_action(owner, notice)])
-        except ConditionFailed:
-            return
 
     def send(self, webhook: Webhook, notice: Notice) -> Delivery:
         """Add a delivery to one webhook. Raises 404 if it was deleted meanwhile, 429 if much waits for it already: it
@@ -282,9 +263,8 @@ class WebhookStore:
 
     def notices(self, dues: Iterable[Due]) -> list[Notice]:
         """Notices of the outbox, the oldest first, without those that are there no more."""
-        items = batch_get(self.client, self.table, [_key(due.owner, due.sk) for due in dues])
-        found = (decode(Notice, item, message_id=item["sk"].removeprefix("OUTBOX#")) for item in items)
-        return sorted(found, key=lambda notice: (notice.at, notice.message_id))
+        items = batch_get(self.client, self.table, [key_of(due.owner, due.sk) for due in dues])
+        return sorted(map(notice_in, items), key=lambda notice: (notice.at, notice.message_id))
 
     def spread(
         self, owner: str, notices: Sequence[Notice], webhooks: Sequence[Webhook], kept: Collection[str] = ()
@@ -316,7 +296,7 @@ class WebhookStore:
         return [*gone, *map(self._woken, told), *deliveries]
 
     def _spread_one(self, owner: str, message_id: str, is_kept: bool) -> Action:
-        name, key = f"notice {message_id}", _key(owner, f"OUTBOX#{message_id}")
+        name, key = f"notice {message_id}", key_of(owner, f"{NOTICE_PREFIX}{message_id}")
         if not is_kept:
             return delete(name, self.table, key, "attribute_exists(pk)")
         values = {":yes": True, ":later": int(self.clock()) + COPY_SECONDS}
@@ -326,7 +306,7 @@ class WebhookStore:
     def _woken(self, webhook: Webhook) -> Action:
         """The update by which something waits for it."""
         return update(
-            f"webhook {webhook.webhook_id}", self.table, _key(webhook.owner, _hook(webhook.webhook_id)),
+            f"webhook {webhook.webhook_id}", self.table, key_of(webhook.owner, _hook(webhook.webhook_id)),
             "SET #open = :open, deadline = :now ADD wakes :one", "attribute_exists(pk)",
             {":open": _lane(webhook), ":now": int(self.clock()), ":one": 1}, {"#open": "open"},
         )  # fmt: skip
@@ -335,17 +315,17 @@ class WebhookStore:
         """The puts of a delivery, and of its place among those that wait."""
         ttl = delivery.at // 1000 + KEPT_SECONDS
         name = f"{delivery.webhook_id} {delivery.message_id}"
-        item = {**_key(owner, _delivery_sk(delivery)), **encode(delivery), "ttl": ttl}
+        item = {**key_of(owner, _delivery_sk(delivery)), **encode(delivery), "ttl": ttl}
         writes = [put(f"delivery {name}", self.table, item)]
         if delivery.status == "pending":
-            writes.append(put(f"due {name}", self.table, {**_key(owner, _due_sk(delivery)), "ttl": ttl}))
+            writes.append(put(f"due {name}", self.table, {**key_of(owner, _due_sk(delivery)), "ttl": ttl}))
         return writes
 
     def named(self, dues: Sequence[Due]) -> Sequence[Webhook]:
         """The webhooks that are due; deleted ones are left out."""
         return [
             _webhook(item)
-            for item in batch_get(self.client, self.table, [_key(due.owner, due.sk) for due in dues])
+            for item in batch_get(self.client, self.table, [key_of(due.owner, due.sk) for due in dues])
         ]
 
     def claim(self, webhook: Webhook) -> Webhook | None:
@@ -353,7 +333,7 @@ class WebhookStore:
         now = int(self.clock())
         values = {":now": now, ":until": now + CLAIM_SECONDS}
         action = update(
-            "webhook", self.table, _key(webhook.owner, _hook(webhook.webhook_id)),
+            "webhook", self.table, key_of(webhook.owner, _hook(webhook.webhook_id)),
             "SET claimed_until = :until", "attribute_exists(pk) AND claimed_until <= :now", values,
         )  # fmt: skip
         try:
@@ -366,14 +346,19 @@ class WebhookStore:
         prefix = f"DUE#{webhook.webhook_id}#"
         before = f"{prefix}{now + 1:010d}" if now is not None else ""
         items = query(
-            self.client, self.table, _partition(webhook.owner), prefix=prefix, before=before, page_size=limit
+            self.client,
+            self.table,
+            partition_of_owner(webhook.owner),
+            prefix=prefix,
+            before=before,
+            page_size=limit,
         )
         found = (item["sk"].removeprefix(prefix).split("#", 1) for item in itertools.islice(items, limit))
         return [(int(due), position) for due, position in found]
 
     def at(self, webhook: Webhook, positions: Iterable[str]) -> Mapping[str, Delivery]:
         """The deliveries at these positions, by position; those that are there no more are left out."""
-        keys = [_key(webhook.owner, f"DELIVERY#{webhook.webhook_id}#{position}") for position in positions]
+        keys = [key_of(webhook.owner, f"DELIVERY#{webhook.webhook_id}#{position}") for position in positions]
         found = map(_delivery, batch_get(self.client, self.table, keys))
         return {delivery.position: delivery for delivery in found}
 
@@ -381,7 +366,7 @@ class WebhookStore:
         """Store what became of a delivery that was due; None: it is there no more. Nothing is written if it is due no
         more: its webhook was deleted, or a run that took over has recorded it."""
         sk = f"DUE#{webhook.webhook_id}#{due[0]:010d}#{due[1]}"
-        gone = delete("was due", self.table, _key(webhook.owner, sk), "attribute_exists(pk)")
+        gone = delete("was due", self.table, key_of(webhook.owner, sk), "attribute_exists(pk)")
         with contextlib.suppress(ConditionFailed):
             transact(self.client, [gone, *(self._kept(webhook.owner, after) if after else ())])
 
@@ -401,7 +386,7 @@ class WebhookStore:
             "SET failing_since = :failing, disabled_at = :disabled, disabled_because = :because,"
             " milliseconds = :ms, claimed_until = :free"
         )
-        key = _key(claimed.owner, _hook(claimed.webhook_id))
+        key = key_of(claimed.owner, _hook(claimed.webhook_id))
         rest = ", #open = :open, deadline = :next" if waiting else " REMOVE #open, deadline"
         due = {":open": _lane(after), ":next": max(waiting[0][0], not_before)} if waiting else {}
         unchanged = "claimed_until = :mine AND wakes = :wakes"
@@ -425,6 +410,12 @@ class WebhookStore:
                 )
 
 
+def webhooks_of(stores: NoticeStores) -> WebhookStore:
+    """The store of webhooks beside the outbox, of which they are told."""
+    outbox = stores.outbox
+    return WebhookStore(outbox.client, outbox.table, outbox.clock)
+
+
 def no_such_webhook() -> Exception:
     """404."""
     return not_found("There is no such webhook.")
@@ -432,14 +423,6 @@ def no_such_webhook() -> Exception:
 
 def _new_delivery(webhook_id: str, notice: Notice, now: int) -> Delivery:
     return Delivery(webhook_id, notice.message_id, notice.at, notice.type, notice.body, next_at=now)
-
-
-def _partition(owner: str) -> str:
-    return f"{KEY_PREFIX}{owner}"
-
-
-def _key(owner: str, sk: str) -> dict[str, str]:
-    return {"pk": _partition(owner), "sk": sk}
 
 
 def _hook(webhook_id: str) -> str:
@@ -456,10 +439,6 @@ def _due_sk(delivery: Delivery) -> str:
 
 def _lane(webhook: Webhook) -> str:
     return partition_of(_LANES[webhook.is_slow], webhook.owner)
-
-
-def _listed(owner: str, now: int) -> dict[str, str | int]:
-    return {"open": partition_of("hooks", owner), "deadline": now}
 
 
 def _position(cursor: str) -> str:

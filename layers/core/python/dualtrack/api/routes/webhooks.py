@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.api import models, webhooks
 from dualtrack.api.parameters import CURSOR, LIMIT
 from dualtrack.api.route import Accepted, Created, NoContent, Ok, Route
+from dualtrack.storage.webhooks import webhooks_of
 
 if TYPE_CHECKING:
     from dualtrack import answers
@@ -46,7 +47,7 @@ def post_webhook(request: Request) -> Created[answers.NewWebhook]:
     description="With when one was disabled, and why; never a secret.",
 )
 def get_webhooks(request: Request) -> Ok[answers.Webhooks]:
-    listed = [webhooks.webhook_json(webhook) for webhook in request.stores.webhooks.of(request.user)]
+    listed = [webhooks.webhook_json(webhook) for webhook in webhooks_of(request.stores).of(request.user)]
     body: answers.Webhooks = {"webhooks": listed}
     return Ok(body)
 
@@ -93,8 +94,8 @@ def post_webhook_rotation(request: Request, webhook_id: str) -> Ok[answers.NewWe
 )
 def get_deliveries(request: Request, webhook_id: str) -> Ok[answers.Deliveries]:
     cursor, limit = request.value(CURSOR), request.value(LIMIT)
-    webhook = request.stores.webhooks.find(request.user, webhook_id)
-    page = request.stores.webhooks.deliveries(webhook, cursor, limit)
+    webhook = webhooks_of(request.stores).find(request.user, webhook_id)
+    page = webhooks_of(request.stores).deliveries(webhook, cursor, limit)
     body: answers.Deliveries = {
         "deliveries": [webhooks.delivery_json(delivery) for delivery in page.items],
         **page.rest,
@@ -111,5 +112,5 @@ def get_deliveries(request: Request, webhook_id: str) -> Ok[answers.Deliveries]:
     description="With what waits for it, and the list of its deliveries.",
 )
 def delete_webhook(request: Request, webhook_id: str) -> NoContent:
-    request.stores.webhooks.remove(request.user, webhook_id)
+    webhooks_of(request.stores).remove(request.user, webhook_id)
     return NoContent()

@@ -129,10 +129,10 @@ def _notices(stores: AdmissionStores, before: Schedule, after: Schedule) -> list
     """What webhooks are told: each run that was refused since."""
     seen = {run.due for run in before.runs}
     refused = [run for run in after.runs if run.due not in seen and run.refused not in ("", MISSED)]
-    if not refused or not stores.webhooks.tells(after.payer):
+    if not refused or not stores.outbox.tells(after.payer):
         return []
     now = stores.clock()
-    return [stores.webhooks.notice_action(after.payer, _refused_notice(after, run, now)) for run in refused]
+    return [stores.outbox.notice_action(after.payer, _refused_notice(after, run, now)) for run in refused]
 
 
 def _refused_notice(schedule: Schedule, run: ScheduleRun, now: float) -> Notice:
