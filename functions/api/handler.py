@@ -30,7 +30,6 @@ with collecting_later():
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import ApiStores, open_stores
     from dualtrack.tools.mcp.tokens import Connections
-    from dualtrack.webhooks.signing import WebhookSecrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +47,6 @@ cognito: Any = LazyClient("cognito-idp")
 user_pool = UserPool(cognito, settings.user_pool_id)
 executions = Executions(step_functions, settings.state_machine_arn, trace_header)
 connections = Connections(stores.cache, kms, settings.connections_key)
-secrets = WebhookSecrets(kms, settings.connections_key)
 signer: Any = LazyClient("s3", UPLOAD_CLIENT)
 corpora = CorpusServices(
     Executions(step_functions, settings.corpus_machine_arn), signer, settings.bodies_bucket
@@ -107,11 +105,11 @@ def _served(route: Route, serve: Callable[..., ApiResponse[object]]) -> Callable
             user_pool,
             retention,
             corpora,
-            secrets,
+            settings,
+            kms,
             deployment,
             settings.dualtrack_model,
             costs,
-            settings.dualtrack_webhook_loopback,
             settings.upgrade_message,
             settings.alarm_key_percent,
         )

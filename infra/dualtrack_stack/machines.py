@@ -56,7 +56,6 @@ REFRESH: Final = MappingProxyType({"action": "refresh"})
 
 TIMERS: Final = (
     Timer("Sweep", "rate(5 minutes)", "sweep", BY_TIMER, 0),  # the next one comes in five minutes
-    Timer("Deliver", "rate(1 minute)", "deliver", BY_TIMER, 0),  # the next one comes in a minute
     Timer("CreditReset", "cron(0 0 * * ? *)", "credit_reset", BY_TIMER, 5),
     Timer("ToolRefresh", "rate(1 hour)", "mcp", REFRESH, 2),
     *(timer for stack in PLUGIN_STACKS for timer in stack.timers),

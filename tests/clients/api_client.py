@@ -62,7 +62,6 @@ BODIES: dict[type, dict[str, Any]] = {
     models.GrantBody: {"credits": 5, "reason": "r", "grant_id": "g"},
     models.KeyBody: {"name": "server", "scopes": ["chat"], "profiles": [], "caps": {"credits_day": 5}},
     models.KeyChangeBody: {"name": "cron", "caps": {"credits_total": None}},
-    models.WebhookBody: {"url": "https://hooks.example.com/", "events": ["chat.done"], "profiles": []},
     models.RotationBody: {"overlap": 0},
     models.DecisionsBody: {"decisions": [{"id": "q1-t1", "approve": True}]},
     **{kind: body for part in parts("api_requests") for kind, body in part.BODIES.items()},

@@ -109,7 +109,6 @@ NOBODYS: Final = {
     "record_id": "q1",
     "place": "1",
     "key_id": f"key_{'0' * 16}",
-    "webhook_id": f"wh_{'0' * 26}",
     "name": "nobody",
     "tool": "nothing",
     **{name: form.example for plugin in plugins() for name, form in plugin.ids.items()},

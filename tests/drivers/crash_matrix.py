@@ -48,7 +48,6 @@ from tests.drivers.invariants import (
     upload_faults,
 )
 from tests.drivers.plugin_parts import parts
-from tests.drivers.unattended import faults_in_telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -146,10 +145,6 @@ SCENARIOS: Final = (
     Scenario("a query that must fold", earlier=30),
     Scenario("a query that takes what waits", earlier=30, digest_waits=True),
     Scenario("a digest written ahead", earlier=18),
-    Scenario("told", told="at once"),
-    Scenario("told in the end, of a pause too", rounds=((NOTE,),), charged=8, asks=(NOTE.tool,), told="in the end"),
-    Scenario("told of a failure", status="failed", stop="", charged=0, refused_by_model=True, told="at once"),
-    Scenario("cancelled, told of its pause alone", rounds=((NOTE,),), status="cancelled", stop="cancelled", asks=(NOTE.tool,), decided="cancel", told="at once"),
     Scenario("an imported history", keyed=True, imports=3, files=(TEXT_FILE,)),
     Scenario("an imported history behind a fork", keyed=True, imports=2, earlier=4, by_api_key=True),
     Scenario("its words are declined", stop="refusal", declines=FORBIDDEN),
@@ -168,7 +163,7 @@ SCENARIOS: Final = (
     *(scenario for part in parts("crash_scenarios") for scenario in part.SCENARIOS),
 )  # fmt: skip
 
-BEGINNINGS: Final = ("start", *(part.STEP for part in parts("crash_scenarios")))
+BEGINNINGS: Final = ("start", *(step for part in parts("crash_scenarios") for step in part.BEGINS))
 """The steps that begin a chat: by a client's request, or by what plug-ins have."""
 
 SAID: Final = "What is it?"
@@ -278,7 +273,7 @@ def judge(world: World, case: Case) -> list[str]:
     wrong += _ends(case, world, chats)
     wrong += _summaries(case, stores, chats)
     wrong += _repeats(world, chats)
-    wrong += _unattended(case, world, chats)
+    wrong += _of_plugins(world, chats)
     wrong += _titles(world, chats)
     wrong += upload_faults(stores, world.user, [named.upload_id for named in world.uploads], chats)
     following = world.ask_again()
@@ -295,11 +290,10 @@ def judge(world: World, case: Case) -> list[str]:
     return [*wrong, *broken, *world.complaints]
 
 
-def _unattended(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:
+def _of_plugins(world: World, chats: list[Chat]) -> Iterator[str]:
     """Faults in what was told, and in what has begun without a client."""
-    stores, given_up = world.look(), case.fault.always and case.fault.site.step == "deliver"
-    if case.scenario.told and not given_up:
-        yield from faults_in_telling(stores, world.receiver, world.user, chats, (SAID, ANSWER))
+    if world.listener:
+        yield from world.listener.faults(chats, (SAID, ANSWER))
     if world.beginning:
         yield from world.beginning.faults(chats)
 

@@ -96,14 +96,6 @@ from tests.drivers.faults import PATIENCE, ModelTransport, Process, Trace, start
 from tests.drivers.images import png
 from tests.drivers.local_vectors import LocalVectors
 from tests.drivers.memory_aws import MemoryAws
-from tests.drivers.unattended import (
-    APART,
-    RUNS,
-    Edge,
-    Receiver,
-    deliver,
-    make_webhooks,
-)
 from tests.drivers.world import SETTINGS, FakeClock, search_needs, store
 
 if TYPE_CHECKING:
@@ -194,6 +186,9 @@ PAUSED: Final = "Paused"
 EARLIER_TOKENS: Final = 1_000
 """Tokens that an earlier query takes of the history budget, rounded up."""
 
+
+RUNS: Final = 3
+"""Runs of a periodic function: one may fail, and what it has claimed may be done by the next."""
 
 API_KEY: Final = "key_1"
 CAPS: Final = Caps().changed({"credits_day": 60, "credits_total": 100, "dollars_day": 1, "dollars_total": 5})
@@ -305,8 +300,8 @@ class Scenario:
     wanted: Wanted | None = None
     """What the client of every query asks of the answer."""
 
-    told: Literal["", "at once", "in the end"] = ""
-    """Two webhooks are told of every end and pause; "in the end": the first takes no message at once."""
+    heard_by: Callable[[World], Listener] | None = None
+    """Who is told of every end and pause."""
 
     begun_by: Callable[[World], Beginning] | None = None
     """What asks the first query in place of a client."""
@@ -362,6 +357,19 @@ class Beginning(Protocol):
         """What is wrong in the end."""
 
 
+class Listener(Protocol):
+    """Something of a plug-in that is told what this world notes."""
+
+    def listen(self) -> None:
+        """Let it be noted, before the first query."""
+
+    def hear(self) -> None:
+        """Take what is noted; what can fail is a `World.state` named in the ``STEPS`` of its ``crash_scenarios.py``."""
+
+    def faults(self, chats: Sequence[Chat], said: Sequence[str]) -> Iterator[str]:
+        """What is wrong in the end; ``said``: texts that nobody is told."""
+
+
 class StepFailed(Exception):
     """A state failed after its retries."""
 
@@ -409,9 +417,9 @@ class World:
         self._suffix = ""
         self._followed = False
         self._first: ChatRef | None = None
-        self.receiver = Receiver(fails_first=self.scenario.told == "in the end")
         self.uploads: list[Reference] = []
         self.beginning = self.scenario.begun_by(self) if self.scenario.begun_by else None
+        self.listener = self.scenario.heard_by(self) if self.scenario.heard_by else None
         self.renamed = False
         """Whether the user has renamed the conversation."""
         self._prepare()
@@ -423,8 +431,8 @@ class World:
         if self.scenario.profile == "courses":
             publish(stores, "v1", index_of([BOATS, TABLES]))
         self._use_before(stores)
-        if self.scenario.told:
-            make_webhooks(stores, self.user)
+        if self.listener:
+            self.listener.listen()
         if self.scenario.by_upload:
             self._put(stores)
         self.conversation_id = self._said_before(stores) if self.scenario.earlier else ""
@@ -761,8 +769,8 @@ class World:
             self.post(conversation_id=self.conversation_id)
         self.machines()
         self.look_after()
-        if self.scenario.told:
-            self._tell()
+        if self.listener:
+            self.listener.hear()
         self.release()
         if self.erased:
             self.end_erasure()
@@ -772,13 +780,6 @@ class World:
         for chat in self.chats():
             if self.execution(chat.chat_id) == "RUNNING":
                 self.machine(ref_of(chat))
-
-    def _tell(self) -> None:
-        """The function `deliver`, until a run that dies is made up for."""
-        for _ in range(2 * RUNS):
-            with contextlib.suppress(StepFailed):
-                self.state("deliver", self.tell, 0)
-            self.clock.now += APART
 
     def post(self, message: str = "What is it?", conversation_id: str = "") -> None:
         """POST /v1/chats; with a key, repeated until it is answered."""
@@ -831,9 +832,9 @@ class World:
         self._go_on_after_pause(ref)
 
     def _pass_pauses(self) -> None:
-        """Until the end of every pause; long before it, its webhooks are told that there is one."""
-        if self.scenario.told:
-            self._tell()
+        """Until the end of every pause; long before it, somebody hears that there is one."""
+        if self.listener:
+            self.listener.hear()
         ends = [chat.deadline for chat in self.chats() if chat.status == "paused"]
         self.clock.now = max([self.clock.now, *ends]) + 1
 
@@ -1157,10 +1158,6 @@ class World:
     def look_at_open_chats(self, process: Process) -> Any:
         """One delivery to `sweep`."""
         return sweep(self.stores(process), self.executions(process), 120)
-
-    def tell(self, process: Process) -> None:
-        """One delivery to `deliver`."""
-        deliver(self.stores(process), Edge(process, self.receiver))
 
     def begin_erasure(self, process: Process) -> None:
         """One delivery of DELETE /v1/me."""

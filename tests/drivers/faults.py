@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 from botocore.exceptions import ReadTimeoutError
-from dualtrack.webhooks.post import PostOutcome
 
 from tests.drivers.memory_aws import Client, client_error
 
@@ -189,7 +188,7 @@ def deliver(trace: Trace, quiet: Trace, step: str, body: Callable[[Process], obj
     return outcome[0]
 
 
-def _throttled(site: Site) -> httpx2.Response | PostOutcome | Exception:
+def _throttled(site: Site) -> httpx2.Response | Exception:
     if site.service == "model":
         body = {"type": "error", "error": {"type": "overloaded_error", "message": "test"}}
         return httpx2.Response(529, json=body)
@@ -197,8 +196,6 @@ def _throttled(site: Site) -> httpx2.Response | PostOutcome | Exception:
         return ToolBroke()
     if site.service in OVER_HTTP:
         return httpx2.Response(429, json={"error": "slow down"}, headers={"retry-after": "1"})
-    if site.service == "receiver":
-        return PostOutcome(429)
     return client_error("SlowDown" if site.service == "s3" else "ThrottlingException", site.operation)
 
 
@@ -209,9 +206,7 @@ def _conflict(site: Site) -> Exception:
     return client_error("TransactionConflictException", site.operation)
 
 
-def _lost_answer(site: Site) -> PostOutcome | Exception:
-    if site.service == "receiver":
-        return PostOutcome(error="no answer")
+def _lost_answer(site: Site) -> Exception:
     if site.service == "model":
         return httpx2.ReadTimeout("test")
     if site.service == "tool":

@@ -44,7 +44,6 @@ IDS: Final = {
     "record_id": "q1",
     "place": "1",
     "key_id": f"key_{'0' * 16}",
-    "webhook_id": f"wh_{'0' * 26}",
     "name": "ann",
     "tool": "write_note",
     **{name: form.example for plugin in plugins() for name, form in plugin.ids.items()},

@@ -122,16 +122,14 @@ class Walk:
     # ── what there is to see ──
 
     def prepare(self) -> None:
-        """Conversations, keys, webhooks and what plug-ins show, made through the API."""
+        """Conversations, a key and what plug-ins show, made through the API."""
         identity = self.root.stack.token(self.reader.name)
         self.root.grant(identity.user_id)
         with contextlib.closing(Person(self.root.stack.url, identity)) as person:
             self._prepare_chats(person)
             key = {"name": "N" * 60, "scopes": ["chat"], "caps": {"credits_day": 25}}
-            hook = {"url": "https://example.com/hook", "events": ["chat.done"], "profiles": []}
-            for path, body in (("keys", key), ("webhooks", hook)):
-                made = person.http.post(f"/v1/{path}", json=body)
-                assert made.is_success, made.text
+            made = person.http.post("/v1/keys", json=key)
+            assert made.is_success, made.text
             for part in parts("page_views"):
                 part.prepare(person)
         self.page.goto(self.reader.url)
@@ -317,7 +315,7 @@ class Walk:
         self.talk()
         self.page.evaluate("document.getElementById('settings').click()")
         self.dialog("Settings")
-        self.page.locator("dialog .webhooks").wait_for()
+        self.page.locator("dialog .api-keys").wait_for()
         unfold(self)
 
     def courses(self) -> None:
@@ -507,16 +505,9 @@ VIEWS: Final = (
         "dialog input",
         "credits_view",
     ),
-    View("settings", "talk", "#settings", "Settings", "dialog .webhooks", "settings_dialog", unfold),
+    View("settings", "talk", "#settings", "Settings", "dialog .api-keys", "settings_dialog", unfold),
     View("key changed", "settings", NAMED.format("Change "), shown="dialog li form", back=CANCEL),
     View("key revoked", "settings", NAMED.format("Revoke "), shown="dialog .danger", back=CANCEL),
-    View(
-        "new secret of a webhook",
-        "settings",
-        NAMED.format("New secret "),
-        shown="dialog .danger",
-        back=CANCEL,
-    ),
     View(
         "export",
         "talk",

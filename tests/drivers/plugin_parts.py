@@ -2,11 +2,14 @@
 
     page_views.py       VIEWS of the page, and ``prepare(person)``, which makes what they show
     tour_stops.py       stops of the tour
-    crash_scenarios.py  SCENARIOS of the crash matrix, and the STEP that begins their chats
+    crash_scenarios.py  SCENARIOS of the crash matrix; what they add: steps that begin chats (BEGINS), other STEPS, and
+                        the SERVICES that these call
     api_requests.py     BODIES that are valid, and ``made(api)``, ids of what there is
     api_samples.py      ``samples_of(clean, person)``, for the API's document
     release_moments.py  ``store(world)``, what a release writes, and ``read(stores)``
-    permissions.py      what its functions may do: TABLES, INDEXES, OTHER of their templates, SEEN on a stack
+    permissions.py      what its functions may do: TABLES, INDEXES, OTHER of their templates, SEEN on a stack; KEYED,
+                        what is refused them
+    metrics.py          ``write(function, capture)``: its functions write each metric of its alarms
     pictures.py         ``take(url)``, the documents' pictures
 
 besides its tests, of which ``test_page.py`` has the browser and ``test_stack.py`` the deployed stack.

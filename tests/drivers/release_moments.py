@@ -11,11 +11,9 @@ from dualtrack.chat import regroup
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.models.wanted import Wanted
-from dualtrack.notices import Notice
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.cache import StoredToken
 from dualtrack.storage.keys import ApiKey
-from dualtrack.storage.webhooks import Webhook, webhooks_of
 from dualtrack.tools.mcp.catalogue import LeftOut, ServerTools, store_listing
 
 from tests.drivers.corpus_world import CorpusWorld, course, limited
@@ -162,7 +160,6 @@ def _chats() -> Iterator[Moment]:
     _store_key(world)
     for part in parts("release_moments"):
         part.store(world)
-    _store_webhook(world)
     _run_tools(world, 1, _turn(world, 0))
     _run_tools(world, 2, _turn(world, 1))
     _turn(world, 2)
@@ -227,19 +224,6 @@ def _store_key(world: World) -> None:
         key.rotated(digest_of("new"), now + 60), last_used_at=now, window=now - now % 60, requests=1
     )
     stores.ledger.add_key(USER, API_KEY, CAPS, now, [stores.keys.create_action(used)])
-
-
-def _store_webhook(world: World) -> None:
-    """A webhook whose secret was rotated and which has not answered, what it waits for, and a notice for it."""
-    store, now = webhooks_of(world.look()), int(world.clock())
-    hook = Webhook(
-        "wh_00000000000000000000000001", USER, "https://hooks.example.com/", ("chat.done",), "bmV3", now,
-        profiles=("assistant",), replaced="b2xk", replaced_until=now + 60, failing_since=now, milliseconds=5,
-    )  # fmt: skip
-    store.make(hook, [])
-    notice = Notice("msg_1_done", "chat.done", now * 1000, {"chat_id": "ch_1", "stop": None}, "assistant")
-    store.send(hook, notice)
-    store.tell_once(USER, replace(notice, message_id="msg_2_done"), now + 60)
 
 
 def _paused(**changes: Any) -> World:

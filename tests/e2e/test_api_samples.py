@@ -76,21 +76,6 @@ def _story_of_ann(samples: Collector, ann: Person, script: Script) -> None:
     samples.call(ann, "POST", "/v1/conversations", {"title": "Plans", "profile": "assistant"})
 
 
-def _webhooks_of_ann(samples: Collector, ann: Person) -> None:
-    """A webhook, made, tested and deleted."""
-    made = {
-        "url": "https://hooks.example.com/dualtrack",
-        "events": ["chat.done", "chat.failed", "chat.paused"],
-        "profiles": ["assistant"],
-    }
-    where = f"/v1/webhooks/{samples.call(ann, 'POST', '/v1/webhooks', made).json()['webhook_id']}"
-    samples.call(ann, "GET", "/v1/webhooks")
-    samples.call(ann, "POST", f"{where}/test")
-    samples.call(ann, "POST", f"{where}/rotate", {"overlap": 3600})
-    samples.call(ann, "GET", f"{where}/deliveries")
-    samples.call(ann, "DELETE", where)
-
-
 def _keys_of_ann(samples: Collector, ann: Person) -> None:
     """A key, made, changed, rotated and revoked; it calls the stack at the front's own address."""
     made = {"name": "nightly report", "scopes": ["chat", "read"], "caps": {"credits_day": 50}}
@@ -223,7 +208,6 @@ def test_the_samples_are_what_the_stack_sends(
     _story_of_ann(samples, ann, script.branch("ann"))
     _keys_of_ann(samples, ann)
     of_plugins = {part.__name__.split(".")[-2]: part.samples_of(clean, ann) for part in parts("api_samples")}
-    _webhooks_of_ann(samples, ann)
     _decisions(samples, someone(), script.branch("eve"))
     _refusals(samples, bob, script.branch("bob"), tools)
     _administration(samples, admin, bob)

@@ -200,8 +200,6 @@ ALLOWED: dict[str, set[str]] = {
     | {"secret voyage", "read corpora", "put corpora", "run the local model"},
     "GraphLoad": _tables_of({"history": OWN}) | {"read corpora", "put corpora"},
     "CreditReset": _tables_of({"credits": APPEND}) | {"find used accounts"},
-    "Deliver": _tables_of({"chats": ("put", "update", "delete")})
-    | {"find open chats", "decrypt connections"},
     # it admits chats as `api` does, for clients of OpenAI's API
     "Stream": _tables_of({"chats": OWN, "history": OWN, "credits": APPEND, "cache": ("read", "update")})
     | {*BODIES, "delete bodies", "list bodies", "start a chat", "stop a chat"},

@@ -30,6 +30,7 @@ from tests.clients.script import Script
 from tests.clients.stack_client import KEYS, Person, Root, announced, wait_for
 from tests.drivers.documents import ROOT
 from tests.drivers.iam_simulator import ALLOWED, decisions
+from tests.drivers.plugin_parts import parts
 from tests.drivers.recorded_calls import Asked, moved, read_calls
 from tests.drivers.stage_permissions import ACCOUNT, ResolvedStage, many
 from tests.drivers.synthesised import AWS_STAGES, synthesised
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
     from tests.servers.tool_server import ToolServer
 
 OF_PLUGINS: Final = tuple(spec.construct_id for stack in PLUGIN_STACKS for spec in stack.functions)
+DECRYPTING: Final = tuple(
+    function for part in parts("permissions") for function, may in part.OTHER.items() if "kms:Decrypt" in may
+)
+"""Those of them that read what is encrypted for a user."""
 
 COURSE: Final = b"Course Title: Knots\n\nLesson 1: The bowline\nIt holds.\n"
 NODES: Final = b"node_id,label,name,depth\nprobe-1,Probe,One,7\n"
@@ -94,7 +99,7 @@ def _tell(root: Root, script: Script, tools: ToolServer) -> None:
     _corpora(admin)
     _searches(ann, script)
     _reads(ann, admin)
-    for name in ("CreditReset", "Deliver", *OF_PLUGINS):
+    for name in ("CreditReset", *OF_PLUGINS):
         root.invoke(name, {})
     _erasures(root, ann, bob, admin)
 
@@ -306,8 +311,6 @@ KEYED: Final = (
     (("Stream",), ("UpdateItem",), "Cache", ("mcp#catalogue",)),
     (("Api", "Stream"), ("UpdateItem",), "Cache", ("LEASE#a", "TOKEN#ann")),
     (("Api",), ("UpdateItem",), "Cache", ("mcp#catalogue", "TOKEN#ann")),
-    # claims webhooks, and changes no chat
-    (("Deliver",), ("UpdateItem",), "Chats", ("USER#ann",)),
     # pins agents, and changes what servers offer
     (("Turn",), ("PutItem", "UpdateItem"), "Cache", ("TOKEN#ann",)),
     (("Turn",), ("UpdateItem",), "Cache", ("agent#a",)),
@@ -316,8 +319,9 @@ KEYED: Final = (
     # reads files of strangers: no user's items
     (("Ingest", "GraphLoad"), ("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"), "History", ("USER#ann",)),
     (("Ingest", "GraphLoad"), ("PutItem", "DeleteItem"), "History", ("CORPUS#courses", "USER#ann")),
+    *(refused for part in parts("permissions") for refused in part.KEYED),
 )  # fmt: skip
-"""Functions, actions, table and partition keys beyond the condition of a statement."""
+"""Functions, actions, table, or an index of it, and partition keys beyond the condition of a statement."""
 
 
 def _planted(stage: ResolvedStage) -> list[Asked]:
@@ -329,8 +333,11 @@ def _planted(stage: ResolvedStage) -> list[Asked]:
         for action, what in NOBODY.items()
     ]
     keyed = [
-        Asked(function, f"dynamodb:{action}", names[table], (("dynamodb:LeadingKeys", keys),))
-        for functions, actions, table, keys in KEYED
+        Asked(
+            function, f"dynamodb:{action}", f"{names[table]}{slash}{index}", (("dynamodb:LeadingKeys", keys),)
+        )
+        for functions, actions, place, keys in KEYED
+        for table, slash, index in [place.partition("/")]
         for function in functions
         for action in actions
     ]
@@ -346,11 +353,9 @@ def _planted(stage: ResolvedStage) -> list[Asked]:
     keys = [
         Asked(function, "kms:Decrypt", names["Key"])
         for function in _policies(stage)
-        if function not in ("Mcp", "Deliver")
+        if function not in ("Mcp", *DECRYPTING)
     ]
-    index = (("dynamodb:LeadingKeys", ("open#0",)),)  # of chats, not of webhooks
-    listed = [Asked("Deliver", "dynamodb:Query", f"{names['Chats']}/index/open", index)]
-    return [*anybody, *keyed, *objects, *lists, *keys, *listed]
+    return [*anybody, *keyed, *objects, *lists, *keys]
 
 
 def test_planted_calls_are_refused(stage: ResolvedStage) -> None:
@@ -439,9 +444,8 @@ UNUSED: Final[Mapping[str, frozenset[str]]] = {
 }  # fmt: skip
 """Permissions that no story above uses, by the reason why they are there: function, action, resource."""
 
-OTHER_STORIES: Final = ("Stream", "Deliver", *OF_PLUGINS)
-"""The first admits chats with `api`'s own code, tests/unit/webhooks tells of the second, and a plug-in's tests of its
-functions."""
+OTHER_STORIES: Final = ("Stream", *OF_PLUGINS)
+"""The first admits chats with `api`'s own code, and a plug-in's tests tell of its functions."""
 
 
 def _grants(stage: ResolvedStage) -> list[Grant]:

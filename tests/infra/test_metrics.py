@@ -37,6 +37,7 @@ from dualtrack.tools.mcp.specs import ListedTool, specs_of
 from dualtrack_stack.costs import CHAT_METRICS, EVENT_METRICS
 
 from tests.drivers.documents import ROOT
+from tests.drivers.plugin_parts import parts
 from tests.drivers.synthesised import synthesised
 from tests.drivers.templates import STACKS, Stage, readable
 from tests.drivers.world import SETTINGS, World, make_world
@@ -175,8 +176,8 @@ def emitted() -> set[Metric]:
             module._count_calls(SideCalls("2026-11-22T00:00:00Z", "claude-haiku-5-5", 0.1, 1, 1, missing=2))
         capture.setenv("POWERTOOLS_SERVICE_NAME", "api")
         KeyAlarm(80, ApiCaller("ann", "ann"), world.clock()).refused(ApiError("key_cap_reached", "No."))
-        with function("deliver", capture) as module:
-            module.deliverer.disabled()
+        for part in parts("metrics"):
+            part.write(function, capture)
         capture.setenv("POWERTOOLS_SERVICE_NAME", "stream")
         count_broken_stream()
         with function("sweep", capture) as module:

@@ -73,15 +73,6 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Credits": {*APPEND, "DeleteItem", "BatchWriteItem"},
         "Cache": {"Query", "BatchWriteItem"},
     },
-    "Deliver": {
-        "Chats": {
-            "BatchGetItem",
-            "Query",
-            "PutItem",
-            "UpdateItem",
-            "DeleteItem",
-        },
-    },
     "CreditReset": {"Credits": {"GetItem", "PutItem"}},
     "Stream": {
         "Chats": {*OWN, "ConditionCheckItem"},
@@ -95,7 +86,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
     **{name: tables for part in parts("permissions") for name, tables in part.TABLES.items()},
 }
 INDEXES = {
-    *((name, "Query") for name in ("Api", "Sweep", "Deliver", "CreditReset")),
+    *((name, "Query") for name in ("Api", "Sweep", "CreditReset")),
     *(read for part in parts("permissions") for read in part.INDEXES),
 }
 
@@ -126,7 +117,6 @@ OTHER = {
         "cognito-idp:ListUsers", "cognito-idp:AdminDeleteUser",
         "states:StartExecution", "states:StopExecution", "states:DescribeExecution",
     },
-    "Deliver": {"kms:Decrypt", "sqs:SendMessage"},
     "CreditReset": {"sqs:SendMessage"},
     "Stream": {
         "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from dualtrack.checked_settings import WrongSettings, allowed, checked
 from dualtrack.models.providers import ANTHROPIC
-from dualtrack.settings import ADMISSION, DEFAULTS, Setting, declared, keys, settings_from
+from dualtrack.settings import ADMISSION, DEFAULTS, TELLING, Setting, declared, keys, settings_from
 from dualtrack_stack.local.synth import cache
 from dualtrack_stack.project.function import NAME as OWN
 from dualtrack_stack.project.model import PROFILES
@@ -112,9 +112,7 @@ def test_a_key_can_be_read_by_the_functions_that_use_it_alone(name: str, chat: S
 
 
 def _users_of(entry: Setting) -> set[str]:
-    admitting = {name for name, spec in SPECS.items() if spec.admits}
-    named = {*entry.declared.used_by}
-    return (named - {ADMISSION}) | (admitting if ADMISSION in named else set())
+    return {name for name, spec in SPECS.items() if {*spec.in_settings} & {*entry.declared.used_by}}
 
 
 def _named(policy: Any) -> set[str]:
@@ -180,4 +178,5 @@ def test_every_wrong_one_has_its_line() -> None:
 
 
 def test_each_is_used_by_functions_that_there_are() -> None:
-    assert {function for name in USED for function in _users_of(declared()[name])} <= SPECS.keys()
+    named = {function for name in USED for function in declared()[name].declared.used_by}
+    assert named <= {*SPECS, ADMISSION, TELLING}

@@ -76,7 +76,7 @@ def run(folder: Path, *arguments: str) -> str:
 
 
 def test_there_are_plug_ins() -> None:
-    assert "schedules" in names()
+    assert {"schedules", "webhooks"} <= {*names()}
 
 
 @pytest.mark.parametrize("plugin", names())

@@ -11,7 +11,6 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.api import models
 from dualtrack.api.openapi import openapi_document
 from dualtrack.api.table import ROUTES
 from dualtrack.tools.mcp.catalogue import ServerTools, store_listing
@@ -74,18 +73,11 @@ def made_ids(api: Api) -> dict[str, str]:
         "name": "customer-1",
         "key_id": service["key_id"],
         **{name: value for part in parts("api_requests") for name, value in part.made(api).items()},
-        "webhook_id": _made(api, "/v1/webhooks", BODIES[models.WebhookBody])["webhook_id"],
         "corpus": "courses",
         "server": "docs",
         "job_id": api.call("POST", "/v1/admin/corpora/courses/jobs", {"reset": True}).json["job_id"],
         "document_id": "0" * 32,
     }
-
-
-def _made(api: Api, path: str, body: Any) -> Any:
-    answer = api.call("POST", path, body)
-    assert answer.status == 201, answer
-    return answer.json
 
 
 def stored(api: Api) -> Any:

@@ -30,6 +30,7 @@ from tests.drivers.crash_matrix import (
 )
 from tests.drivers.crash_world import Scenario, World, ref_of
 from tests.drivers.faults import PATIENCE, Fault, Process, Site
+from tests.drivers.plugin_parts import parts
 from tests.long_forms import LONG
 
 if TYPE_CHECKING:
@@ -87,11 +88,13 @@ def test_every_call_may_fail(scenario: Scenario) -> None:
 def test_every_step_is_in_the_matrix() -> None:
     """The scenarios reach every step, and every service that a step calls."""
     sites = {case.fault.site for scenario in SCENARIOS for case in cases(scenario)}
+    added = parts("crash_scenarios")
     assert {site.step.split(" ")[0] for site in sites} == {
-        *BEGINNINGS, "turn", "tool", "summarise", "cancel", "abort", "sweep", "decide", "deliver"
+        *BEGINNINGS, "turn", "tool", "summarise", "cancel", "abort", "sweep", "decide",
+        *(step for part in added for step in part.STEPS),
     }  # fmt: skip
     assert {site.service for site in sites if site.service} == {
-        "dynamodb", "s3", "stepfunctions", "model", "tool", "receiver", "kms"
+        "dynamodb", "s3", "stepfunctions", "model", "tool", *(one for part in added for one in part.SERVICES)
     }  # fmt: skip
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+import pytest
+from dualtrack.plugin import names
 from dualtrack_stack.roots import function_folders
 
 from tests.drivers.import_graph import circle_in, imports_of
 
 ROOT: Final = Path(__file__).parents[2]
 LIBRARY: Final = ROOT / "layers" / "core" / "python" / "dualtrack"
+TESTS: Final = ROOT / "tests"
 
 ROOMS: Final = (
     "",  # plain values at the top level
@@ -20,7 +23,6 @@ ROOMS: Final = (
     "memory",
     "credits",
     "storage",
-    "webhooks",
     "streaming",
     "tools",
     "corpora",
@@ -57,21 +59,35 @@ def test_imports_run_downwards() -> None:
     assert wrong == []
 
 
-def test_a_plug_in_knows_the_core_and_itself() -> None:
-    """And the core knows no plug-in, not even for type checking: `dualtrack.plugin` finds them."""
-    wrong = [
-        f"{path.relative_to(ROOT)} imports {found.module}"
-        for root in (LIBRARY, ROOT / "infra", ROOT / "functions")
+@pytest.mark.parametrize("plugin", names())
+def test_a_plug_in_knows_the_core_and_itself(plugin: str) -> None:
+    """And nobody else knows a plug-in, not even for type checking: `dualtrack.plugin` finds them, and
+    `tests.drivers.plugin_parts` what is of them in the tests."""
+    own = (LIBRARY / "plugins" / plugin, TESTS / "plugins" / plugin)
+    outside = [
+        path
+        for root in (LIBRARY, ROOT / "infra", ROOT / "functions", TESTS, ROOT / "bench")
         for path in sorted(root.rglob("*.py"))
-        for found in imports_of(path, with_types=True)
-        if found.module.startswith("dualtrack.plugins.") and found.module.split(".")[2] != _plugin_of(path)
+        if not any(path.is_relative_to(folder) for folder in own)
     ]
-    assert wrong == []
+    assert [f"{path} imports {name}" for path in outside for name in _imported_of(plugin, path)] == []
 
 
-def _plugin_of(path: Path) -> str:
-    inside = path.relative_to(LIBRARY).parts if path.is_relative_to(LIBRARY) else ()
-    return inside[1] if inside[:1] == ("plugins",) else ""
+def _imported_of(plugin: str, path: Path) -> list[str]:
+    """The modules of a plug-in and of its tests that a source imports."""
+    named = [f"{found.module}.{found.name}" for found in imports_of(path, with_types=True)]
+    folders = (f"dualtrack.plugins.{plugin}.", f"tests.plugins.{plugin}.")
+    return [name for name in named if f"{name}.".startswith(folders)]
+
+
+def test_an_import_of_a_plug_in_is_reported(tmp_path: Path) -> None:
+    """Of a module of it, or of the whole, also under TYPE_CHECKING."""
+    source = tmp_path / "run_turn.py"
+    source.write_text(
+        "if TYPE_CHECKING:\n    from dualtrack.plugins import some\nimport dualtrack.plugins.some.store\n"
+        "from dualtrack.plugins.some_other import store\nfrom tests.plugins.some.crowd import crowd\n"
+    )
+    assert len(_imported_of("some", source)) == 3
 
 
 def test_no_modules_import_each_other() -> None:

@@ -16,7 +16,6 @@ _ADVICE: Final[Mapping[str, str]] = {
     "conversation_id": " `dualtrack conversations` lists them.",
     "record_id": " `dualtrack show` lists them.",
     "key_id": " `dualtrack keys list` shows them.",
-    "webhook_id": " `dualtrack webhooks list` shows them.",
     "query_id": " The first query is q1.",
 }
 
@@ -45,4 +44,3 @@ CHAT: Final = id_check("chat_id")
 CONVERSATION: Final = id_check("conversation_id")
 QUERY: Final = id_check("query_id")
 KEY: Final = id_check("key_id")
-WEBHOOK: Final = id_check("webhook_id")

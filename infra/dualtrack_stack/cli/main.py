@@ -26,7 +26,6 @@ from dualtrack_stack.cli.target import need_local
 from dualtrack_stack.cli.tool_commands import tools
 from dualtrack_stack.cli.user_commands import user_commands
 from dualtrack_stack.cli.watch_commands import cancel, watch
-from dualtrack_stack.cli.webhook_commands import webhook_commands
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,7 +50,6 @@ main.add_command(check)
 main.add_command(prices)
 main.add_command(credit_commands)
 main.add_command(key_commands)
-main.add_command(webhook_commands)
 main.add_command(user_commands)
 main.add_command(course_commands)
 main.add_command(graph_commands)

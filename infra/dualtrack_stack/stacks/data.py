@@ -67,8 +67,8 @@ class DataStack(Stack):
         self.chats = self._table("Chats", expires=True)
         self.credits = self._table("Credits", expires=True)
         self.cache = self._table("Cache", expires=True)
-        # Sparse: only chats that still run carry the attribute, so the sweep reads nothing else; and what webhooks wait
-        # for, in shards of its own.
+        # Sparse: only chats that still run carry the attribute, so the sweep reads nothing else; and in shards
+        # of its own what is to be told.
         self.chats.add_global_secondary_index(
             index_name=OPEN_CHATS_INDEX,
             partition_key=dynamodb.Attribute(name="open", type=dynamodb.AttributeType.STRING),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.settings import ADMISSION, variables_of
+from dualtrack.settings import ADMISSION, TELLING, variables_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ class FunctionSpec:
     ``layers``: the dependency layers besides the library; ``environment``: the names of its variables besides those of
     the settings that it uses (`dualtrack.settings`); ``permissions``: its statements besides logs, traces and the keys
     among those settings; ``disk``: MB of ``/tmp``, 512 are free; ``retries``: if it is called asynchronously;
-    ``admits``: whether it admits chats, and so has the settings for it.
+    ``admits``: whether it admits chats, ``tells``: what is in the outbox, and so has the settings for it.
     """
 
     name: str
@@ -52,6 +52,7 @@ class FunctionSpec:
     disk: int = 512
     retries: Retries | None = None
     admits: bool = False
+    tells: bool = False
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -61,7 +62,8 @@ class FunctionSpec:
     @property
     def in_settings(self) -> tuple[str, ...]:
         """How settings name it in ``used_by``."""
-        return (self.name, ADMISSION) if self.admits else (self.name,)
+        roles = {ADMISSION: self.admits, TELLING: self.tells}
+        return (self.name, *(role for role, has_it in roles.items() if has_it))
 
     @property
     def serves_http(self) -> bool:
@@ -91,11 +93,23 @@ BY_TIMER: Final = MappingProxyType({"source": "schedule"})
 
 
 @dataclass(frozen=True, slots=True)
+class Alarm:
+    """What operators are told of a function, within a quarter of an hour. ``metric``: one of those that it writes, once
+    or more often; without one, that it did not run."""
+
+    name: str
+    function: str
+    about: str
+    metric: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PluginStack:
     """What a plug-in deploys. ``api_layers``: the layers of packages that its routes need, besides those of `api`."""
 
     functions: tuple[FunctionSpec, ...] = ()
     timers: tuple[Timer, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
     api_layers: tuple[str, ...] = ()
 
 

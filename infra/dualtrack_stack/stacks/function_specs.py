@@ -269,20 +269,6 @@ _SPECS: Final = (
         ],
     ),
     FunctionSpec(
-        "deliver",
-        "Tells webhooks what has happened",
-        seconds=90,  # a run takes 50 s, and as long as one webhook's turn
-        memory=256,  # it waits for receivers
-        layers=("base",),
-        environment=("CHATS_TABLE", "CONNECTIONS_KEY"),
-        retries=Retries(0, 60),  # the next one comes in a minute
-        permissions=lambda allow: [
-            *allow.webhooks(),
-            allow.connections("Decrypt"),  # their secrets
-            *allow.event_bus(),
-        ],
-    ),
-    FunctionSpec(
         "credit_reset",
         "Brings accounts up to date at midnight UTC",
         seconds=900,

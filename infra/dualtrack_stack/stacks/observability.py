@@ -16,6 +16,8 @@ from dualtrack.api.request_log import MESSAGE
 from dualtrack.runtime.metrics import CHAT_ENDS, CHATS, DEGRADED, ENDS, KEY_CAPS_NEAR, MODEL_DOLLARS, PARTS
 from dualtrack.runtime.plain_log import BROKEN_STREAMS, NAMESPACE
 
+from dualtrack_stack.stacks.function_specs import PLUGIN_STACKS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import TypeAlias
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     Watched: TypeAlias = Mapping[str, tuple[cloudwatch.IMetric, float, str]]
 
+_OF_PLUGINS: Final = tuple(alarm for stack in PLUGIN_STACKS for alarm in stack.alarms)
 _PERIOD: Final = Duration.minutes(5)
 _WINDOW: Final = Duration.minutes(15)
 _MINUTE: Final = Duration.minutes(1)
@@ -421,11 +424,11 @@ class Observability(Construct):
                 1,
                 "An event or a schedule reached its function, which failed at every attempt",
             ),
-            "WebhookDisabled": (
-                self._own("deliver", "WebhooksDisabled"),
-                1,
-                "A webhook has taken nothing for three days, or wants no more, and is disabled; its owner's list says so",
-            ),
+            **{
+                alarm.name: (self._own(alarm.function, alarm.metric), 1, alarm.about)
+                for alarm in _OF_PLUGINS
+                if alarm.metric
+            },
             **self._listings(),
         }
 
@@ -449,16 +452,16 @@ class Observability(Construct):
                 1,
                 "The sweep did not run for a quarter of an hour: chats and holds may stay open",
             ),
-            "DeliveriesStopped": (
-                runs("deliver", _WINDOW),
-                1,
-                "No webhook was told anything for a quarter of an hour",
-            ),
             "ResetStopped": (
                 runs("credit_reset", _DAY_PART),
                 5,
                 "The daily reset did not run for 30 hours; allowances are right all the same",
             ),
+            **{
+                alarm.name: (runs(alarm.function, _WINDOW), 1, alarm.about)
+                for alarm in _OF_PLUGINS
+                if not alarm.metric
+            },
         }
         if self._mcp_service:
             # ECS reports the CPU use of running tasks only, so no data means no task

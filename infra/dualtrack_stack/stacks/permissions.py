@@ -33,11 +33,8 @@ if TYPE_CHECKING:
 _LEASE_KEYS: Final = "LEASE#*"
 """`dualtrack.storage.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
 _AGENT_KEYS: Final = "agent#*"
-_WEBHOOK_KEYS: Final = "HOOKS#*"
-_WEBHOOK_SHARDS: Final = "hooks#*"
 _CATALOGUE_KEYS: Final = "mcp#catalogue"
-"""`dualtrack.storage.agents`, `dualtrack.storage.webhooks`, `dualtrack.storage.cache`,
-likewise."""
+"""`dualtrack.storage.agents`, `dualtrack.storage.cache`, likewise."""
 
 COURSE_INDEX_NAMES: Final = "courses-*"
 """`dualtrack.storage.vector_indexes.index_name`, likewise."""
@@ -78,9 +75,16 @@ class Allow:
         """On a table: ``history``, ``chats``, ``credits`` or ``cache``."""
         return _statement("dynamodb", actions, self._tables[name].table_arn)
 
-    def open_chats(self, action: str) -> iam.PolicyStatement:
-        """On the index of chats that still run."""
-        return _statement("dynamodb", [action], f"{self._data.chats.table_arn}/index/{OPEN_CHATS_INDEX}")
+    def items(self, name: str, keys: str, *actions: str) -> iam.PolicyStatement:
+        """On a table's items with these partition keys, ``LEASE#*``, and no others."""
+        return _limited(self.table(name, *actions), keys)
+
+    def open_chats(self, action: str, keys: str = "") -> iam.PolicyStatement:
+        """On the index of chats that still run, and what else has to be looked at; ``keys``: on its partitions with
+        these alone, ``hooks#*``."""
+        index = f"{self._data.chats.table_arn}/index/{OPEN_CHATS_INDEX}"
+        statement = _statement("dynamodb", [action], index)
+        return _limited(statement, keys) if keys else statement
 
     def listed_conversations(self, action: str) -> iam.PolicyStatement:
         """On the index of conversations by their last query."""
@@ -96,17 +100,7 @@ class Allow:
 
     def leases(self) -> iam.PolicyStatement:
         """Take and release leases; no other item of the cache table."""
-        statement = self.table("cache", "UpdateItem")
-        statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_LEASE_KEYS]})
-        return statement
-
-    def webhooks(self) -> list[iam.PolicyStatement]:
-        """Webhooks and what waits for them, and their part of the index of what is open; no chat."""
-        items = self.table("chats", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem")
-        items.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_WEBHOOK_KEYS]})
-        listed = self.open_chats("Query")
-        listed.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_WEBHOOK_SHARDS]})
-        return [items, listed]
+        return self.items("cache", _LEASE_KEYS, "UpdateItem")
 
     def event_bus(self) -> list[iam.PolicyStatement]:
         """Put copies of events on the bus that settings name; nothing if they name none."""
@@ -118,15 +112,11 @@ class Allow:
 
     def agents(self) -> iam.PolicyStatement:
         """Store a chat's pins; no other item in the cache table."""
-        statement = self.table("cache", "PutItem")
-        statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_AGENT_KEYS]})
-        return statement
+        return self.items("cache", _AGENT_KEYS, "PutItem")
 
     def catalogue(self) -> iam.PolicyStatement:
         """Change what MCP servers offer; no other item of the cache table."""
-        statement = self.table("cache", "PutItem", "UpdateItem")
-        statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_CATALOGUE_KEYS]})
-        return statement
+        return self.items("cache", _CATALOGUE_KEYS, "PutItem", "UpdateItem")
 
     def bodies(self, *actions: str) -> iam.PolicyStatement:
         """On the objects of the bucket for large bodies."""
@@ -137,9 +127,7 @@ class Allow:
 
     def corpora(self, *actions: str) -> iam.PolicyStatement:
         """On the items of corpora, and no other item of the history table."""
-        statement = self.table("history", *actions)
-        statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_CORPUS_KEYS]})
-        return statement
+        return self.items("history", _CORPUS_KEYS, *actions)
 
     def corpus_objects(self, *actions: str) -> iam.PolicyStatement:
         """On the objects of corpora."""
@@ -247,3 +235,9 @@ def wildcards(stage: StageSettings) -> dict[str, str]:
 
 def _statement(service: str, actions: Sequence[str], *resources: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=[f"{service}:{action}" for action in actions], resources=[*resources])
+
+
+def _limited(statement: iam.PolicyStatement, keys: str) -> iam.PolicyStatement:
+    """The leading key is an item's partition key (DynamoDB Developer Guide, "IAM policy conditions")."""
+    statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [keys]})
+    return statement

@@ -13,10 +13,9 @@ from dualtrack.storage.corpus_jobs import Job
 from dualtrack.storage.stores import build_stores
 from dualtrack_stack.machines import REFRESH
 
-from tests.clients.stack_client import TERMINAL, wait_for
+from tests.clients.stack_client import TERMINAL
 from tests.drivers.tour import stop
 from tests.drivers.tour_stops.administration import added, ended, removed, uploaded
-from tests.servers.webhook_receiver import receiving
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,20 +42,6 @@ def a_chat_that_was_never_started(visit: Visit) -> None:
     chat = start_chat(stores, starter, NewChat(ann.id, visit.script.question()), None)
     assert visit.invoke()["started"] >= 1
     assert visit.finish(chat.chat_id)["response"] == "Late, but here."
-
-
-@stop("timer Deliver")
-def a_webhook_is_told(visit: Visit) -> None:
-    ann = visit.owner
-    with receiving() as receiver:
-        where = f"/ok/{visit.script.marker}"
-        body = {"url": receiver.url + where, "events": ["chat.done"]}
-        made = ann.http.post("/v1/webhooks", json=body).json()
-        ann.http.post(f"/v1/webhooks/{made['webhook_id']}/test")
-        visit.invoke()
-        wait_for(lambda: receiver.of(where))
-        (told,) = receiver.of(where)
-        assert told.headers["webhook-signature"]
 
 
 @stop("timer CreditReset")

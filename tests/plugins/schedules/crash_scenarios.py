@@ -13,8 +13,7 @@ from dualtrack.plugins.schedules.manage import make_schedule
 from dualtrack.plugins.schedules.run import Starting, run_schedules
 from dualtrack.plugins.schedules.store import schedules_of
 
-from tests.drivers.crash_world import MODEL, Scenario, StepFailed, World
-from tests.drivers.unattended import RUNS
+from tests.drivers.crash_world import MODEL, RUNS, Scenario, StepFailed, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +22,9 @@ if TYPE_CHECKING:
 
     from tests.drivers.faults import Process
 
-STEP: Final = "schedule"
+BEGINS: Final = ("schedule",)
+STEPS: Final = ()
+SERVICES: Final = ()
 
 DUE_AFTER: Final = 86_400
 """Seconds after which the schedule is due; the next time is beyond the scenario."""
@@ -45,7 +46,7 @@ class DueSchedule:
         world.clock.now += DUE_AFTER
         for _ in range(RUNS):
             with contextlib.suppress(StepFailed):
-                world.state(STEP, self._run, 0)
+                world.state(*BEGINS, self._run, 0)
             world.machines()
             world.clock.now += 60
 
@@ -70,4 +71,4 @@ class DueSchedule:
                 yield f"{chat.chat_id} is not the schedule's"
 
 
-SCENARIOS: Final = (Scenario("scheduled", begun_by=DueSchedule, told="at once"),)
+SCENARIOS: Final = (Scenario("scheduled", begun_by=DueSchedule),)

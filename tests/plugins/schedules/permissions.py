@@ -29,3 +29,4 @@ SEEN: Final = {
         "find open chats", "start a chat",
     }
 }  # fmt: skip
+KEYED: Final = ()

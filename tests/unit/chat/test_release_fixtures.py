@@ -13,7 +13,6 @@ from dualtrack import codec
 from dualtrack.chat.agent import AgentDeployment, agent_of
 from dualtrack.corpora.courses import unpack
 from dualtrack.corpora.jobs import CORPORA, GRAPH
-from dualtrack.storage.webhooks import webhooks_of
 from dualtrack.tools.courses.index import load as load_index
 from dualtrack.tools.graph.schema import StoredSchema
 from dualtrack.tools.mcp.catalogue import load_catalogue
@@ -107,9 +106,6 @@ def read_all(moment: Moment) -> None:
     stores.keys.named(stores.ledger.load(USER).keys)
     for part in parts("release_moments"):
         part.read(stores)
-    for webhook in webhooks_of(stores).of(USER):
-        webhooks_of(stores).deliveries(webhook, "", 10)
-    webhooks_of(stores).notices(due for due in webhooks_of(stores).due() if due.is_notice)
     stores.deletions.due()
     for corpus in CORPORA:
         _read_corpus(stores, corpus)

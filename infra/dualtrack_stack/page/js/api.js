@@ -250,33 +250,6 @@ export class Api {
     return this.ask("DELETE", `/v1/keys/${keyId}`);
   }
 
-  webhooks() {
-    return this.ask("GET", "/v1/webhooks");
-  }
-
-  /** A new webhook; only this answer, and that of a rotation, has its secret. */
-  makeWebhook(body) {
-    return this.ask("POST", "/v1/webhooks", { body });
-  }
-
-  testWebhook(webhookId) {
-    return this.ask("POST", `/v1/webhooks/${webhookId}/test`);
-  }
-
-  rotateWebhook(webhookId) {
-    return this.ask("POST", `/v1/webhooks/${webhookId}/rotate`, { body: {} });
-  }
-
-  deleteWebhook(webhookId) {
-    return this.ask("DELETE", `/v1/webhooks/${webhookId}`);
-  }
-
-  /** A page of what a webhook was told, the newest first. */
-  deliveries(webhookId, cursor = "") {
-    const after = cursor && `&cursor=${encodeURIComponent(cursor)}`;
-    return this.ask("GET", `/v1/webhooks/${webhookId}/deliveries?limit=10${after}`);
-  }
-
   corpus(name, signal) {
     return this.ask("GET", `/v1/admin/corpora/${name}`, { signal });
   }

@@ -8,7 +8,7 @@ const SCOPES = {
   chat: "start chats, and read those",
   read: "read all of your conversations",
   decide: "decide for paused chats",
-  hooks: "webhooks",
+  hooks: "", // of plug-ins
   erase: "erase end users",
   "admin:read": "read every user's figures",
   "admin:grant": "grant credits and plans",
@@ -195,7 +195,10 @@ function maker(view) {
       }),
     );
   };
-  const scopes = Object.entries(SCOPES).filter(([scope]) => view.admin || !scope.startsWith("admin:"));
+  const scopes = Object.entries(SCOPES)
+    .filter(([scope]) => view.admin || !scope.startsWith("admin:"))
+    .map(([scope, may]) => [scope, scopeWords(scope, may)])
+    .filter(([, words]) => words);
   return h(
     "details",
     { class: "agent-details" },
@@ -207,12 +210,12 @@ function maker(view) {
         "fieldset",
         { class: "choices" },
         h("legend", {}, "It may"),
-        scopes.map(([scope, may]) =>
+        scopes.map(([scope, words]) =>
           h(
             "label",
             { class: "check" },
             h("input", { type: "checkbox", name: scope, checked: scope === "chat" }),
-            scopeWords(scope, may),
+            words,
           ),
         ),
       ),

@@ -51,7 +51,7 @@ export const marksOf = (conversation) =>
       ),
     );
 
-/** Words for the events of webhooks: the page's own, then those of plug-ins. */
+/** Words for events that a program may be told of: the given ones, then those of plug-ins. */
 export const eventWords = (own) => Object.assign({}, own, ...plugins.map(({ events }) => events));
 
 /** What an API key with a scope may do. */

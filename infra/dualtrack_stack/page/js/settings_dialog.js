@@ -1,6 +1,6 @@
 /**
- * The settings: theme, agent with its tools and model, connections, API keys, webhooks, keyboard shortcuts. Loaded
- * when it is opened.
+ * The settings: theme, agent with its tools and model, connections, API keys, keyboard shortcuts. Loaded when it is
+ * opened.
  */
 import { agentName, agentsOf } from "./agents.js";
 import { apiKeys } from "./api_keys.js";
@@ -10,7 +10,6 @@ import { byId, h } from "./dom.js";
 import { plural, start } from "./format.js";
 import { SHORTCUTS } from "./shortcuts.js";
 import { chooseTheme, chosenTheme, THEMES } from "./theme.js";
-import { webhooks } from "./webhooks.js";
 
 /**
  * `profile`: that of the open conversation, or of a new one; its details are shown first. `admin`: whether the reader
@@ -19,19 +18,14 @@ import { webhooks } from "./webhooks.js";
 export async function openSettings(api, profile, admin) {
   const element = h("div", { class: "settings-loaded" }, h("p", { class: "muted" }, "Loading…"));
   show("Settings", themes(), element, shortcuts());
-  const [offered, github, keys, hooks] = await Promise.all(
-    [api.tools(), api.githubConnection(), api.keys(), api.webhooks()].map((reading) =>
-      reading.catch((problem) => problem),
-    ),
+  const [offered, github, keys] = await Promise.all(
+    [api.tools(), api.githubConnection(), api.keys()].map((reading) => reading.catch((problem) => problem)),
   );
   const agent = offered instanceof Error ? problemOf("Agent", offered) : agents(agentsOf(offered), profile);
   element.replaceChildren(
     agent,
     github instanceof Error ? problemOf("GitHub", github) : connections(api, github),
     keys instanceof Error ? problemOf("API keys", keys) : apiKeys(api, keys, admin),
-    hooks instanceof Error
-      ? problemOf("Webhooks", hooks)
-      : webhooks(api, hooks, offered instanceof Error ? [] : agentsOf(offered)),
   );
 }
 

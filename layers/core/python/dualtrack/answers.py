@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, TypedDict
 
-from dualtrack.event_names import EventName, NoticeName
 from dualtrack.frozen import JsonObject
 from dualtrack.tool_values import ToolKind
 from dualtrack.vocabulary import (
@@ -19,7 +18,6 @@ from dualtrack.vocabulary import (
     CapName,
     ChatStatus,
     DecidedBy,
-    DeliveryStatus,
     Effect,
     FileState,
     JobStatus,
@@ -695,52 +693,6 @@ class Keys(TypedDict):
     """The API keys of a user."""
 
     keys: Annotated[Sequence[Key], "The oldest first"]
-
-
-class Webhook(TypedDict):
-    """A webhook, without its secret."""
-
-    webhook_id: Annotated[str, "Its id"]
-    url: Annotated[str, "Where it leads"]
-    events: Annotated[Sequence[EventName], "What it is told of"]
-    profiles: Annotated[Sequence[str], "Only chats of these agents; none: all"]
-    created_at: Annotated[Time, "When it was made"]
-    failing_since: Annotated[Time | None, "Since when no delivery has arrived; null: the last one has"]
-    disabled_at: Annotated[Time | None, "When it was disabled, until a test arrives; null: it is not"]
-    disabled_because: Annotated[str | None, "Why it was disabled"]
-
-
-class NewWebhook(Webhook):
-    """A webhook with its secret, which is shown this once."""
-
-    secret: Annotated[str, "The secret, whsec_…: it cannot be shown again"]
-
-
-class Webhooks(TypedDict):
-    """The webhooks of a user."""
-
-    webhooks: Annotated[Sequence[Webhook], "The oldest first"]
-
-
-class Delivery(TypedDict):
-    """Something that a webhook is told, and what came back."""
-
-    message_id: Annotated[str, "The header webhook-id, the same at each attempt"]
-    type: Annotated[NoticeName, "What it tells"]
-    at: Annotated[Time, "When that happened"]
-    status: Annotated[DeliveryStatus, "`failed`: given up after four days"]
-    attempts: Annotated[Count, "Attempts so far"]
-    tried_at: Annotated[Time | None, "The last attempt; null: there was none"]
-    next_at: Annotated[Time | None, "When it is tried next; null: no more"]
-    answer: Annotated[Count | None, "The HTTP status of the last attempt; null: there was no answer"]
-    error: Annotated[str | None, "Why it did not arrive, unless the status says it"]
-    milliseconds: Annotated[Count, "How long the last attempt took"]
-
-
-class Deliveries(ListPage):
-    """A page of what a webhook was told."""
-
-    deliveries: Annotated[Sequence[Delivery], "The newest first, for seven days"]
 
 
 class Entry(TypedDict):

@@ -19,7 +19,6 @@ Mismatch                      codec.py: a value does not have its declared type
 WrongSettings                 checked_settings.py: settings that an operator has set are wrong
 ConditionFailed               storage/dynamo.py: a condition of a write was false
 MissingKey                    runtime/secrets.py: a key is not set; the message names the command that sets it
-NotAllowed                    webhooks/targets.py: a webhook leads where none may
 BrokenOff                     streaming/leased_stream.py: an answer's connection is broken off
 Diverged                      openai/transcript.py: what was sent of an answer is not its beginning
 NotSent                       runtime/otlp.py: the collector did not accept the spans

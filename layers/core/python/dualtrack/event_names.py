@@ -1,4 +1,4 @@
-"""What webhooks may be told of: events of the core, and of the plug-ins that are there."""
+"""What listeners may be told of: events of the core, and of the plug-ins that are there."""
 
 from __future__ import annotations
 
@@ -16,8 +16,5 @@ EVENT_NAMES: Final = (
 
 if TYPE_CHECKING:
     EventName = str
-    NoticeName = str
 else:
     EventName = Literal[EVENT_NAMES]
-    NoticeName = Literal[(*EVENT_NAMES, "webhook.test")]
-    """The type of a delivery."""

@@ -125,7 +125,6 @@ FORMS: Final[Mapping[str, IdForm]] = MappingProxyType(
         "place": IdForm("file", "[1-9][0-9]{0,3}", "1"),
         "document_id": IdForm("document", "[0-9a-f]{32}", "9f86d081884c7d659a2feaa0c55ad015"),
         "key_id": IdForm("key", "key_[0-9A-Za-z]{16}", "key_4fT9kQ2mX7bLw0Zc"),
-        "webhook_id": IdForm("webhook", "wh_[0-9a-v]{26}", "wh_01jd8m3v5q0000000000000000"),
         "user_id": IdForm("user", "[0-9A-Za-z_-]{1,128}", "0b5c4f6e-1111-2222-3333-444455556666"),
     }
 )
@@ -155,11 +154,6 @@ def new_conversation_id() -> str:
 def new_job_id() -> str:
     """``jb_…``, sortable by time."""
     return f"jb_{sortable()}"
-
-
-def new_webhook_id() -> str:
-    """``wh_…``, sortable by time."""
-    return f"wh_{sortable()}"
 
 
 def new_upload_id(sha256: str) -> str:

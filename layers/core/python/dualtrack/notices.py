@@ -1,4 +1,4 @@
-"""What webhooks are told: ids and statuses, never a text of a conversation (CONTRACT 4). Pure."""
+"""What is told of chats, keys and runs: ids and statuses, never a text of a conversation (CONTRACT 4). Pure."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from dualtrack.codec import APART, TEXT, stored
 @dataclass(frozen=True, slots=True)
 class Notice:
     """One thing to tell. ``message_id`` is the same however often it is told; ``type``: one of
-    `dualtrack.event_names`, or ``webhook.test``; ``at``: epoch milliseconds; ``profile``:
-    the agent that it is about, empty for none; ``is_spread``: its webhooks have it, its copy for EventBridge failed."""
+    `dualtrack.event_names`, or a plug-in's own; ``at``: epoch milliseconds; ``profile``: the agent that it is about,
+    empty for none; ``is_spread``: its listeners have it, its copy for EventBridge failed."""
 
     message_id: Annotated[str, APART]
     type: str
@@ -38,8 +38,3 @@ def cap_reached(key_id: str, cap: str, resets_at: float | None, now: float) -> N
     return Notice(
         f"msg_{key_id.removeprefix('key_')}_{cap}_{until}", "key.cap_reached", int(now * 1000), data
     )
-
-
-def trial_notice(webhook_id: str, message_id: str, now: float) -> Notice:
-    """What its owner sends to see that it arrives."""
-    return Notice(message_id, "webhook.test", int(now * 1000), {"webhook_id": webhook_id})

@@ -7,7 +7,7 @@ core names.
     types.py           their answers, in the form of `dualtrack.answers`
     store.py           what it stores
     commands.py        ``commands``, a `click.Command` for the terminal
-    stack.py           a `dualtrack_stack.stacks.function_spec.PluginStack`: functions, timers, layers
+    stack.py           a `dualtrack_stack.stacks.function_spec.PluginStack`: functions, timers, alarms, layers
     functions/<name>/  the code of such a function
     requirements.txt   the packages of its layer
     samples.json       bodies as a stack sends them, for the API's document
@@ -39,7 +39,7 @@ FOLDER: Final = Path(__file__).with_name("plugins")
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """``ids``: by their names; ``events``: what its webhooks may be told of; ``facets``: the fields that it adds to an
+    """``ids``: by their names; ``events``: what listeners may be told of; ``facets``: the fields that it adds to an
     answer of the core, by the answer's name, as a `TypedDict`: what the plug-in keeps under such a name in the
     ``facets`` of a stored thing is in that answer. (Such a module does not postpone its annotations: `NotRequired`
     would be unread.)"""

@@ -36,8 +36,8 @@ _TOPIC: Final = r"arn:aws[a-z-]*:sns:[a-z0-9-]+:\d{12}:[A-Za-z0-9_-]{1,256}"
 class SettingDeclaration:
     """What an entry says beside its name, type and default.
 
-    ``about``: one line of Markdown. ``used_by``: the functions that get it, or `ADMISSION`; none if the deployment or a
-    command uses it. ``table``: where it is documented; ``unset``: the words for its default there.
+    ``about``: one line of Markdown. ``used_by``: the functions that get it, `ADMISSION` or `TELLING`; none if the
+    deployment or a command uses it. ``table``: where it is documented; ``unset``: the words for its default there.
 
     What a value must be: ``least`` and ``most`` of a number; ``form``, a pattern of the whole text, in the words
     ``expects``; ``check``, the ``module:name`` of a tuple with the values that there are, or of a function of value and
@@ -107,6 +107,9 @@ def key(variable: str, about: str, **declared: Any) -> str:
 
 ADMISSION: Final = "admission"
 """In place of the functions that admit chats: `api`, `stream` and those of plug-ins."""
+
+TELLING: Final = "telling"
+"""In place of those that tell what is in the outbox, which plug-ins have."""
 
 MODEL: Final = ("turn", "search", "summarise")
 """The functions that ask the model."""
@@ -390,13 +393,13 @@ class Settings:
     dualtrack_webhook_loopback: bool = setting(
         False,
         "`on`: [webhooks](webhooks.md) may lead to this machine; local stack alone",
-        used_by=("api", "deliver"),
+        used_by=("api", TELLING),
         is_local=True,
     )
     dualtrack_event_bus: str = setting(
         "",
         "the EventBridge bus that gets a [copy of each event](webhooks.md#copies-on-eventbridge), such as `default`",
-        used_by=(ADMISSION, "deliver"),
+        used_by=(ADMISSION, TELLING),
         unset="no copies",
         form=r"[A-Za-z0-9._-]{1,256}",
         expects="the name of an event bus",
@@ -675,8 +678,8 @@ def declared() -> Mapping[str, Setting]:
 
 
 def variables_of(names: Collection[str]) -> tuple[str, ...]:
-    """The variables of a function's environment that settings say it uses. ``names``: its own, and `ADMISSION` if it
-    admits chats."""
+    """The variables of a function's environment that settings say it uses. ``names``: its own, and
+    `ADMISSION` or `TELLING` if it does that."""
     return tuple(entry.field.upper() for entry in declared().values() if _uses(names, entry))
 
 

@@ -73,6 +73,3 @@ FileState = Literal["waiting", "read", "refused"]
 
 Outcome = Literal["added", "replaced", "skipped"]
 """What an accepted file has changed."""
-
-DeliveryStatus = Literal["pending", "delivered", "failed"]
-"""Of a delivery to a webhook."""

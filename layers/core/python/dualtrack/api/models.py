@@ -23,7 +23,6 @@ from pydantic import (
 )
 
 from dualtrack.errors import invalid_request
-from dualtrack.event_names import EventName  # noqa: TC001 - pydantic reads it
 from dualtrack.ids import FORMS, is_id
 from dualtrack.media import VIEWABLE, viewable_type
 from dualtrack.message_files import (
@@ -41,7 +40,6 @@ from dualtrack.tool_rules import MAX_DESCRIPTION, MAX_NAME, MAX_SERVER_TOOLS
 from dualtrack.tools.client_tools import MAX_CLIENT_TOOLS
 from dualtrack.tools.mcp.tokens import MAX_TOKEN, TOKEN_PATTERN
 from dualtrack.vocabulary import PlanName, Scope  # noqa: TC001 - pydantic reads them
-from dualtrack.webhooks.targets import MAX_URL
 
 if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
@@ -412,23 +410,6 @@ class RotationBody(RequestBody):
         Field(ge=0, le=OVERLAP_SECONDS, description="Seconds; 0 ends it at once."),
         BeforeValidator(_whole),
     ] = OVERLAP_SECONDS
-
-
-class WebhookBody(RequestBody):
-    """Where to be told of what."""
-
-    url: Annotated[
-        Text,
-        Field(
-            min_length=9,
-            max_length=MAX_URL,
-            description="An https address of a public name, port 443 or 8443, without user and password.",
-        ),
-    ]
-    events: Annotated[list[EventName], Field(min_length=1, max_length=5, description="What to be told of.")]
-    profiles: Annotated[
-        list[ProfileName], Field(max_length=100, description="Only chats of these agents; by default of all.")
-    ] = []
 
 
 class PlanBody(RequestBody):

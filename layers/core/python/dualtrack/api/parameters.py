@@ -40,7 +40,6 @@ PATH_PARAMETERS: Final = {
     "key_id": "The API key",
     "tool": "The tool's name",
     "server": "The MCP server",
-    "webhook_id": "The webhook",
     "name": "The name of an end user, as the header X-Dualtrack-User has it",
 }
 """The core's path parameters; all but names are ids (`dualtrack.ids.FORMS`)."""

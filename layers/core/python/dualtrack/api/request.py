@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
+    from mypy_boto3_kms.client import KMSClient
 
     from dualtrack.api.corpora import CorpusServices
     from dualtrack.api.key_door import KeyDoor
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
     from dualtrack.chat.erase_user import Retention
     from dualtrack.frozen import JsonObject
     from dualtrack.runtime.executions import Executions
+    from dualtrack.settings import Settings
     from dualtrack.storage.stores import ApiStores
     from dualtrack.tools.mcp.tokens import Connections
-    from dualtrack.webhooks.signing import WebhookSecrets
 
 T = TypeVar("T")
 B = TypeVar("B", bound=RequestBody)
@@ -41,8 +42,8 @@ _ANSWERED_WITHIN: Final = 27.0
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the routes need. ``model``: the deployment's model for turns; ``costs``: what decides how much a chat may
-    cost."""
+    """What the routes need. ``settings`` and ``kms``, of which a plug-in makes what its own need; ``model``: the
+    deployment's model for turns; ``costs``: what decides how much a chat may cost."""
 
     stores: ApiStores
     door: KeyDoor
@@ -51,12 +52,11 @@ class Services:
     user_pool: UserPool
     retention: Retention
     corpora: CorpusServices
-    secrets: WebhookSecrets
+    settings: Settings
+    kms: KMSClient
     deployment: Deployment = field(default_factory=Deployment)
     model: str = ""
     costs: CostSettings = field(default_factory=CostSettings)
-    webhook_loopback: bool = False
-    """Whether webhooks may lead to this machine."""
     upgrade_message: str = ""
     """What a 402 says about getting more credits; empty for the prices."""
     key_percent: int = 0

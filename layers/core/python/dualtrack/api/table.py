@@ -15,7 +15,6 @@ from dualtrack.api.routes import (
     pauses,
     tools,
     uploads,
-    webhooks,
 )
 from dualtrack.plugin import values
 
@@ -54,7 +53,6 @@ ROUTES: Final[tuple[Route, ...]] = (
             tools,
             account,
             keys,
-            webhooks,
             admin,
             corpora,
         )

@@ -1,4 +1,4 @@
-"""What webhooks are told of a chat, written by the transaction that ends or pauses it."""
+"""What listeners are told of a chat, written by the transaction that ends or pauses it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def notice_of(chat: Chat, now: float) -> Notice | None:
-    """What its owner's webhooks are told of the state that a chat comes into; None if nobody is told: of a chat that
-    was cancelled, and where there was no webhook when it was admitted."""
+    """What its owner's listeners are told of the state that a chat comes into; None if nobody is told: of a chat that
+    was cancelled, and where there was no listener when it was admitted."""
     if not chat.tells or chat.status not in ("done", "failed", "paused"):
         return None
     number = str(chat.pauses) if chat.status == "paused" else ""

@@ -160,7 +160,7 @@ class Chat:
     facets: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """What plug-ins keep with it, by the names that they declare (`dualtrack.plugin`)."""
     tells: bool = False
-    """Whether its payer had a webhook when it was admitted, which is told how it ends."""
+    """Whether its payer had a listener when it was admitted, who is told how it ends."""
     costs: Annotated[CostHold | None, TEXT] = None
     """What it holds under that key."""
     memory: Annotated[ChatMemory, TEXT] = field(default_factory=ChatMemory)

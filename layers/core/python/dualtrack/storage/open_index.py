@@ -1,9 +1,9 @@
 """The sparse index `open` of the chats table: what somebody has to look at, by kind and by when, its ``deadline``.
 
-open#<shard>      chats that are not done             hooks#<shard>      webhooks, and notices for them, that wait
-paused#<shard>    chats that wait for decisions       hooks#slow#<shard> slow webhooks that wait
+open#<shard>      chats that are not done             hooks#<shard>      notices that wait to be told
+paused#<shard>    chats that wait for decisions
 
-A plug-in's kind has the plug-in's word.
+A plug-in's kind has the plug-in's word; what is told may wait beside its notices.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""The tests of webhooks, and their parts of the shared drivers."""
