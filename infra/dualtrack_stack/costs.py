@@ -75,8 +75,9 @@ IDLE_GB: Final = 1.0
 CHAT_METRICS: Final = 12
 EVENT_METRICS: Final = 40
 """Custom metrics of a stage: those that every chat sends, and those of certain events (a busy model, a degraded search,
-missing summaries, a cache that was missed, tools left out, a key near its cap, a disabled webhook, an end other than
-complete, leftovers); each set of dimensions counts as one (tests/infra/test_metrics.py counts what functions write)."""
+missing summaries, a cache that was missed, tools left out, a key near its cap, an end other than complete,
+leftovers, those of plug-ins); each set of dimensions counts as one (tests/infra/test_metrics.py counts what functions
+write)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ from tests.drivers.invariants import (
     turns_of,
     upload_faults,
 )
+from tests.drivers.outbox import Unheard
 from tests.drivers.plugin_parts import parts
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ SCENARIOS: Final = (
     Scenario("a query that must fold", earlier=30),
     Scenario("a query that takes what waits", earlier=30, digest_waits=True),
     Scenario("a digest written ahead", earlier=18),
+    Scenario("its pause and its end are noted", rounds=((NOTE,),), charged=8, asks=(NOTE.tool,), heard_by=Unheard),
     Scenario("an imported history", keyed=True, imports=3, files=(TEXT_FILE,)),
     Scenario("an imported history behind a fork", keyed=True, imports=2, earlier=4, by_api_key=True),
     Scenario("its words are declined", stop="refusal", declines=FORBIDDEN),

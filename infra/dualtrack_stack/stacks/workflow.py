@@ -101,8 +101,7 @@ class Workflow(Construct):
 
 
 class Triggers(Construct):
-    """Ends of executions to ``abort``; the sweep; deliveries; the midnight reset; the refresh of MCP
-    tools; the timers of plug-ins."""
+    """Ends of executions to ``abort``; the sweep; the midnight reset; the refresh of MCP tools; timers of plug-ins."""
 
     def __init__(
         self,

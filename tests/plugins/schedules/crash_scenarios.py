@@ -14,6 +14,7 @@ from dualtrack.plugins.schedules.run import Starting, run_schedules
 from dualtrack.plugins.schedules.store import schedules_of
 
 from tests.drivers.crash_world import MODEL, RUNS, Scenario, StepFailed, World
+from tests.drivers.outbox import Unheard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,4 +72,4 @@ class DueSchedule:
                 yield f"{chat.chat_id} is not the schedule's"
 
 
-SCENARIOS: Final = (Scenario("scheduled", begun_by=DueSchedule),)
+SCENARIOS: Final = (Scenario("scheduled", begun_by=DueSchedule, heard_by=Unheard),)

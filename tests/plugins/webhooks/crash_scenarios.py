@@ -14,6 +14,7 @@ from dualtrack.plugins.webhooks.post import PostOutcome
 from dualtrack.plugins.webhooks.store import CLAIM_SECONDS, Webhook, webhooks_of
 
 from tests.drivers.crash_world import NOTE, RUNS, Scenario, StepFailed
+from tests.drivers.outbox import messages_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -107,7 +108,7 @@ class TwoWebhooks:
         fault = self._world.fault
         if fault and fault.always and fault.site.step in STEPS:
             return
-        wanted = {(hook, message) for chat in chats for message in _messages(chat) for hook in HOOKS}
+        wanted = {(hook, message) for chat in chats for message in messages_of(chat) for hook in HOOKS}
         taken = self._receiver.taken
         for hook, message in sorted(wanted ^ taken.keys()):
             yield f"{message} {'was lost' if (hook, message) in wanted else 'has no cause'}: {hook}"
@@ -130,13 +131,6 @@ class TwoWebhooks:
                 yield f"{hook.webhook_id} waits for {store.waiting(hook, 10)}"
         if left := list(store.due()):
             yield f"in the index: {left}"
-
-
-def _messages(chat: Chat) -> Iterator[str]:
-    name = f"msg_{chat.chat_id.removeprefix('ch_')}"
-    yield from (f"{name}_paused{number}" for number in range(1, chat.pauses + 1))
-    if chat.status in ("done", "failed"):
-        yield f"{name}_{chat.status}"
 
 
 SCENARIOS: Final = (
