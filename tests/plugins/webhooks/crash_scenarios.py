@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError, ReadTimeoutError
 from dualtrack.plugins.webhooks.deliver import WAITS, Deliverer
 from dualtrack.plugins.webhooks.post import PostOutcome
-from dualtrack.plugins.webhooks.store import CLAIM_SECONDS, Webhook, webhooks_of
+from dualtrack.plugins.webhooks.store import CLAIM_SECONDS, webhooks_of
+from dualtrack.plugins.webhooks.values import Webhook
 
 from tests.drivers.crash_world import NOTE, RUNS, Scenario, StepFailed
 from tests.drivers.outbox import messages_of

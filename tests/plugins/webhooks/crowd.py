@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.notices import Notice
 from dualtrack.plugins.webhooks.deliver import QUIET_SECONDS, WAITS, Deliverer
 from dualtrack.plugins.webhooks.post import MOST_READ, Poster, _BoundedBody
-from dualtrack.plugins.webhooks.store import Webhook, WebhookStore
+from dualtrack.plugins.webhooks.store import WebhookStore
+from dualtrack.plugins.webhooks.values import Webhook
 from dualtrack.storage.outbox import Outbox
 
 from tests.drivers.memory_aws import Client, MemoryAws

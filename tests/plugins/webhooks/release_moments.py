@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dualtrack.notices import Notice
-from dualtrack.plugins.webhooks.store import Webhook, webhooks_of
+from dualtrack.plugins.webhooks.store import webhooks_of
+from dualtrack.plugins.webhooks.values import Webhook
 
 from tests.drivers.crash_world import USER
 

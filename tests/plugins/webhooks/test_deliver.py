@@ -25,7 +25,8 @@ from dualtrack.plugins.webhooks.deliver import (
 from dualtrack.plugins.webhooks.manage import trial_notice
 from dualtrack.plugins.webhooks.post import Poster, PostOutcome
 from dualtrack.plugins.webhooks.signing import new_secret
-from dualtrack.plugins.webhooks.store import CLAIM_SECONDS, MOST_WAITING, SLOW_MS, Webhook, webhooks_of
+from dualtrack.plugins.webhooks.store import CLAIM_SECONDS, MOST_WAITING, webhooks_of
+from dualtrack.plugins.webhooks.values import SLOW_MS, Webhook
 from standardwebhooks import Webhook as Reference
 from standardwebhooks import WebhookVerificationError
 
@@ -35,7 +36,7 @@ from tests.servers.webhook_receiver import Receiver, receiving
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.plugins.webhooks.store import Delivery
+    from dualtrack.plugins.webhooks.values import Delivery
 
 EVENTS: Final = ("chat.done", "chat.failed", "chat.paused", "key.cap_reached")
 

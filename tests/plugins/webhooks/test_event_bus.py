@@ -15,7 +15,8 @@ from dualtrack.notices import Notice
 from dualtrack.plugins.webhooks.deliver import Deliverer, DeliveryCounts
 from dualtrack.plugins.webhooks.event_bus import EventBus
 from dualtrack.plugins.webhooks.post import PostOutcome
-from dualtrack.plugins.webhooks.store import COPY_SECONDS, Webhook, webhooks_of
+from dualtrack.plugins.webhooks.store import COPY_SECONDS, webhooks_of
+from dualtrack.plugins.webhooks.values import Webhook
 
 from tests.drivers.world import World, make_world
 

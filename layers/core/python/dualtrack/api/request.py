@@ -42,7 +42,7 @@ _ANSWERED_WITHIN: Final = 27.0
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the routes need. ``settings`` and ``kms``, of which a plug-in makes what its own need; ``model``: the
+    """What the routes need. ``settings``, ``kms``: of these a plug-in makes what its routes need; ``model``: the
     deployment's model for turns; ``costs``: what decides how much a chat may cost."""
 
     stores: ApiStores

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from dualtrack.notices import Notice
 from dualtrack.plugins.webhooks.signing import signed
-from dualtrack.plugins.webhooks.store import SLOW_MS
+from dualtrack.plugins.webhooks.values import SLOW_MS
 from dualtrack.runtime.time_limit import time_for
 from dualtrack.storage.dynamo import until_kept
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
     from dualtrack.plugins.webhooks.post import Poster, PostOutcome
     from dualtrack.plugins.webhooks.signing import WebhookSecrets
-    from dualtrack.plugins.webhooks.store import Delivery, Due, Webhook, WebhookStore
+    from dualtrack.plugins.webhooks.store import WebhookStore
+    from dualtrack.plugins.webhooks.values import Delivery, Due, Webhook
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from dualtrack.clock import iso
 from dualtrack.errors import ApiError
+from dualtrack.ids import sortable
 from dualtrack.notices import Notice
 from dualtrack.plugins.webhooks.signing import new_secret
-from dualtrack.plugins.webhooks.store import TRIAL, Webhook, new_webhook_id, webhooks_of
+from dualtrack.plugins.webhooks.store import webhooks_of
 from dualtrack.plugins.webhooks.targets import check_url
+from dualtrack.plugins.webhooks.values import TRIAL, Webhook
 from dualtrack.profiles import profile_named
 from dualtrack.storage.dynamo import ConditionFailed, until_kept
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from dualtrack.plugins.webhooks import types
     from dualtrack.plugins.webhooks.bodies import WebhookBody
     from dualtrack.plugins.webhooks.signing import WebhookSecrets
-    from dualtrack.plugins.webhooks.store import Delivery
+    from dualtrack.plugins.webhooks.values import Delivery
     from dualtrack.storage.stores import ApiStores
 
 
@@ -96,6 +98,11 @@ def send_test(stores: ApiStores, owner: str, webhook_id: str) -> types.Delivery:
     webhook = webhooks_of(stores).find(owner, webhook_id)
     notice = trial_notice(webhook_id, f"msg_test_{secrets.token_hex(10)}", stores.clock())
     return delivery_json(webhooks_of(stores).send(webhook, notice))
+
+
+def new_webhook_id() -> str:
+    """``wh_…``, sortable by time."""
+    return f"wh_{sortable()}"
 
 
 def trial_notice(webhook_id: str, message_id: str, now: float) -> Notice:

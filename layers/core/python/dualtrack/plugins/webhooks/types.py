@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypedDict
 
 from dualtrack.answers import Count, ListPage, Time
 from dualtrack.event_names import EVENT_NAMES, EventName
-from dualtrack.plugins.webhooks.store import TRIAL, DeliveryStatus
+from dualtrack.plugins.webhooks.values import TRIAL, DeliveryStatus
 
 if TYPE_CHECKING:
     NoticeName = str
