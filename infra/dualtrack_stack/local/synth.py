@@ -27,7 +27,7 @@ from dualtrack_stack.layers import VERSIONS
 from dualtrack_stack.node import node
 from dualtrack_stack.page import web
 from dualtrack_stack.project.file import read_file
-from dualtrack_stack.roots import LIBRARY, OURS, PACKAGE, build_folder, own_python, project_root
+from dualtrack_stack.roots import LIBRARY, OURS, PACKAGE, PLUGINS, build_folder, own_python, project_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -151,6 +151,8 @@ def _sources(left_out: tuple[Path, ...]) -> Iterator[tuple[str, Path]]:
     # which paths the gateway opens, and which it streams; the settings that functions use
     for declared in ("api/route.py", "api/table.py", "settings.py"):
         yield declared, LIBRARY / declared
+    for path in sorted(PLUGINS.glob("*/stack.py")):
+        yield path.relative_to(LIBRARY).as_posix(), path
     elsewhere = (*(PACKAGE / name for name in ("cli", "files", "local", "page")), *left_out)
     for path in sorted(PACKAGE.rglob("*")):
         if path.suffix in {".py", ".json", ".toml"} and not any(

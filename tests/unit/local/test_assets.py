@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack_stack import layers, roots
-from dualtrack_stack.local import assets
+from dualtrack_stack.local import assets, synth
 from dualtrack_stack.project.model import Project
 
 if TYPE_CHECKING:
@@ -137,3 +137,18 @@ def test_missing_code_is_an_error(repository: Path) -> None:
 
 def test_the_bootstrap_check_is_left_out(repository: Path) -> None:
     assert "BootstrapVersion" not in deployed(repository)["Parameters"]
+
+
+def test_what_a_plug_in_deploys_is_in_the_key_of_the_templates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that templates are not taken for those of a checkout without it."""
+    monkeypatch.setattr(synth, "LIBRARY", tmp_path)
+    monkeypatch.setattr(synth, "PLUGINS", tmp_path / "plugins")
+    for name in ("api/route.py", "api/table.py", "settings.py"):
+        write(tmp_path, name, "")
+    without = synth.content_key()
+    write(tmp_path, "plugins/c/stack.py", "STACK = 1")
+    first = synth.content_key()
+    write(tmp_path, "plugins/c/stack.py", "STACK = 2")
+    assert len({without, first, synth.content_key()}) == 3

@@ -8,7 +8,7 @@ from dualtrack_stack.stacks.function_spec import BY_TIMER, Alarm, FunctionSpec, 
 
 _KEYS: Final = "HOOKS#*"
 _SHARDS: Final = "hooks#*"
-"""`dualtrack.storage.outbox`; written out, because the templates' key covers the sources of infra alone."""
+"""`dualtrack.storage.outbox`; written out, because the templates' key does not cover it."""
 
 _DELIVER: Final = FunctionSpec(
     "deliver",
