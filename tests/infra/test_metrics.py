@@ -35,8 +35,8 @@ from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.refresh import RefreshOutcome
 from dualtrack.tools.mcp.specs import ListedTool, specs_of
 from dualtrack_stack.costs import CHAT_METRICS, EVENT_METRICS
+from dualtrack_stack.roots import function_folders
 
-from tests.drivers.documents import ROOT
 from tests.drivers.plugin_parts import parts
 from tests.drivers.synthesised import synthesised
 from tests.drivers.templates import STACKS, Stage, readable
@@ -71,7 +71,7 @@ def function(name: str, patch: pytest.MonkeyPatch, **environment: str) -> Iterat
         patch.setenv(key, value)
     clear_caches()  # type: ignore[no-untyped-call]
     spec = importlib.util.spec_from_file_location(
-        f"{name}_of_metrics", ROOT / "functions" / name / "handler.py"
+        f"{name}_of_metrics", function_folders()[name] / "handler.py"
     )
     assert spec is not None
     assert spec.loader is not None
