@@ -11,6 +11,7 @@ from dualtrack.chat import regroup
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.models.wanted import Wanted
+from dualtrack.notices import Notice
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.cache import StoredToken
 from dualtrack.storage.keys import ApiKey
@@ -158,6 +159,7 @@ def _chats() -> Iterator[Moment]:
 
     world = _posted(by_api_key=True)
     _store_key(world)
+    _store_notice(world)
     for part in parts("release_moments"):
         part.store(world)
     _run_tools(world, 1, _turn(world, 0))
@@ -224,6 +226,14 @@ def _store_key(world: World) -> None:
         key.rotated(digest_of("new"), now + 60), last_used_at=now, window=now - now % 60, requests=1
     )
     stores.ledger.add_key(USER, API_KEY, CAPS, now, [stores.keys.create_action(used)])
+
+
+def _store_notice(world: World) -> None:
+    """Something that is told once, and was not told yet."""
+    now = int(world.clock())
+    data = {"chat_id": "ch_1", "stop": None}
+    notice = Notice("msg_2_done", "chat.done", now * 1000, data, "assistant")
+    world.look().outbox.tell_once(USER, notice, now + 60)
 
 
 def _paused(**changes: Any) -> World:

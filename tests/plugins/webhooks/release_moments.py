@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dualtrack.notices import Notice
@@ -18,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def store(world: World) -> None:
-    """A webhook whose secret was rotated and which has not answered, what it waits for, and a notice for it."""
-    stores, now = world.look(), int(world.clock())
+    """A webhook whose secret was rotated and which has not answered, and what it waits for."""
+    store, now = webhooks_of(world.look()), int(world.clock())
     hook = Webhook(
         "wh_00000000000000000000000001", USER, "https://hooks.example.com/", ("chat.done",), "bmV3", now,
         profiles=("assistant",), replaced="b2xk", replaced_until=now + 60, failing_since=now, milliseconds=5,
     )  # fmt: skip
-    webhooks_of(stores).make(hook, [])
-    notice = Notice("msg_1_done", "chat.done", now * 1000, {"chat_id": "ch_1", "stop": None}, "assistant")
-    webhooks_of(stores).send(hook, notice)
-    stores.outbox.tell_once(USER, replace(notice, message_id="msg_2_done"), now + 60)
+    store.make(hook, [])
+    store.send(
+        hook, Notice("msg_1_done", "chat.done", now * 1000, {"chat_id": "ch_1", "stop": None}, "assistant")
+    )
 
 
 def read(stores: Stores) -> None:

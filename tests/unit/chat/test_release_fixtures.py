@@ -25,6 +25,7 @@ from tests.drivers.erasure_world import USER as LEAVER
 from tests.drivers.erasure_world import Erased
 from tests.drivers.invariants import account_faults, chat_faults, digest_faults, index_faults
 from tests.drivers.memory_aws import MemoryAws, Table
+from tests.drivers.outbox import noted
 from tests.drivers.plugin_parts import parts
 from tests.drivers.release_fixtures import FIXTURES, changed_since_its_tag, load, write
 from tests.drivers.release_moments import BOATS, KEY
@@ -104,6 +105,7 @@ def read_all(moment: Moment) -> None:
     load_catalogue(stores.cache, moment.now)
     stores.requests.first(USER, KEY, moment.now)
     stores.keys.named(stores.ledger.load(USER).keys)
+    noted(stores, USER)
     for part in parts("release_moments"):
         part.read(stores)
     stores.deletions.due()
