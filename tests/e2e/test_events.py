@@ -189,6 +189,7 @@ def test_three_requests_wait_and_the_fourth_is_answered_at_once(
     root: Root, tools: ToolServer, someone: Callable[[], Person], script: Script
 ) -> None:
     ann, bob = someone(), someone()
+    root.grant(ann.id)  # what eight chats at once hold
 
     def waiting_beside_another(time: str) -> list[int]:
         """The statuses of ann's three that wait and of bob's, once her fourth was answered before them."""
