@@ -29,6 +29,7 @@ FLAGS = (
     "--disable-sync",
     "--no-first-run",
     "--no-sandbox",
+    "--site-per-process",  # as the browser is by itself: a frame that hangs does not hang its page
 )
 
 
