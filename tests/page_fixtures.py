@@ -39,7 +39,9 @@ def visit(browser: Browser, root: Root) -> Iterator[Callable[..., Reader]]:
     readers: list[Reader] = []
 
     def open_page(url: str = "", **options: object) -> Reader:
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})  # type: ignore[arg-type]
+        # the headless shell lets no page write to the clipboard by itself, as the browser does
+        usual = {"viewport": {"width": 1280, "height": 800}, "permissions": ["clipboard-write"]}
+        context = browser.new_context(**{**usual, **options})  # type: ignore[arg-type]
         name = f"reader-{uuid.uuid4().hex[:12]}"
         reader = Reader(context.new_page(), name, url or root.stack.url)
         readers.append(reader)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import signal
-import subprocess
 import time
 import uuid
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -24,7 +25,6 @@ from tests.clients.documented import assert_event_documented
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
@@ -266,14 +266,15 @@ class Root:
         return ChatRef(person.id, chat_id, str(person.chat(chat_id)["conversation_id"]))
 
     def workers(self, name: str) -> list[int]:
-        """The processes that run a function, by its name in the templates (``Mcp``)."""
-        listed = subprocess.run(
-            ["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True, check=True
-        ).stdout
-        function = self.stack.outputs[f"{name}Function"]
-        here = str(self.state_dir)
-        rows = [line.strip().split(maxsplit=1) for line in listed.splitlines()]
-        return [int(pid) for pid, args in rows if function in args and here in args]
+        """The processes that run a function, by its name in the templates (``Mcp``): each is in a folder of its own,
+        whoever's copy it is."""
+        function, here, found = self.stack.outputs[f"{name}Function"], str(self.state_dir), list[int]()
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                folder = str((process / "cwd").readlink())
+                if function in folder and here in folder:
+                    found.append(int(process.name))
+        return found
 
     def kill_workers(self, name: str) -> int:
         """Kill the processes of a function, as when a Lambda sandbox dies; how many there were."""
