@@ -122,7 +122,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 def pytest_xdist_auto_num_workers() -> int:
     """One worker more than cores, because the tests of the stack often wait; at most `--maxprocesses` of them. With two
-    more, a run takes no less time, and a test waits so long for a processor that its own time is over."""
+    more, some wait so long for a processor that their own time is over."""
     return (os.cpu_count() or 1) + 1
 
 
