@@ -79,8 +79,9 @@ CHATS_TO_A_RESTART: Final = 500
 _GOLDEN: Final = 0.618034
 """Its multiples spread evenly, so that a short storm has every kind of message."""
 
-ENOUGH_TO_WRITE: Final = 20
-"""Chats among which some must write, even if the machine is so slow that many are left to the sweep."""
+ENOUGH: Final = 20
+"""Chats among which some must pause and write, even if the machine is so slow that many are left to the sweep: of ten,
+two would pause, and a restart of the emulator may end both."""
 
 PATIENCE: Final = 120.0
 """Seconds for one chat to be admitted, and for the last ones to end."""
@@ -456,7 +457,7 @@ class Storm:
         wrong += self._unrecorded(chats, deleted)
         waited = sum(chat.pauses for chat in chats)
         self._count("pauses", waited)
-        if waited < len(chats) / 10:
+        if len(chats) >= ENOUGH and waited < len(chats) / 10:
             wrong.append(f"{waited} pauses: this storm proves nothing about them")
         if self.done_to_it["ended done"] < len(chats) / 4:
             wrong.append("hardly a chat was answered: this storm proves nothing about answers")
@@ -552,7 +553,7 @@ class Storm:
         effects = effects_of(self.root.stores(), chats)
         self._count("writes begun", effects.begun.total())
         self._count("writes that may have been made", (effects.begun - effects.certain).total())
-        if len(chats) >= ENOUGH_TO_WRITE and not effects.certain:
+        if len(chats) >= ENOUGH and not effects.certain:
             yield "nothing was written: this storm proves nothing about effects"
         for marker, plan in self.plans.items():
             if self.placed.get(marker) not in deleted:
