@@ -7,6 +7,7 @@ start. The path that a traceback shows is the one on Lambda.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import subprocess
@@ -95,8 +96,9 @@ class WebAssembly:
         """Raises RuntimeError with what it has said."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{packages}\n")
-        self._process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # it has ended: what it said is raised
+            self._process.stdin.write(f"{packages}\n")
+            self._process.stdin.flush()
         said = []
         for line in self._process.stdout:
             if line == "compiled\n":

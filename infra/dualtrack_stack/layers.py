@@ -1,8 +1,7 @@
 """Lambda layers, built by uv without Docker, cached by their content (DESIGN 2.13).
 
 A layer is resolved for Lambda's platform (arm64, Python 3.13) with the versions of ``layers/versions.txt``. Files of
-the layers beneath it are left out, and bytecode is shipped as unchecked-hash .pyc: an asset's zip normalises mtimes,
-which would silently void timestamp .pyc and double every cold start.
+the layers beneath it are left out, and bytecode is shipped (`dualtrack_stack.bytecode`).
 
 A layer is the same wherever it is built: it always has its bytecode, no installer's notes about the machine, and fixed
 file modes; its name and its asset's hash are a hash of its inputs. So a deployment from CI after one from a laptop

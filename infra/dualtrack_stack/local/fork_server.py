@@ -52,12 +52,12 @@ def _serve(given: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
         if not text:
             return None
         job = json.loads(text)
-        folder = Path(job["code"])
+        folder = Path(job["cwd"])
         for file in sorted(folder.glob("*.py")):
             source = file.read_bytes()
             if source not in loaded:
                 loaded.add(source)
-                _load(imports_of(source), {path.stem for path in folder.iterdir()})
+                _load(source, {path.stem for path in folder.iterdir()})
                 gc.collect()
                 gc.freeze()  # what is never looked at stays shared
         pid = 0
@@ -100,8 +100,11 @@ def imports_of(source: bytes) -> list[str]:
     return found
 
 
-def _load(modules: Iterable[str], own: set[str]) -> None:
-    """Import what is no module of the function's ``own``; what cannot be imported, its process will say."""
+def _load(source: bytes, own: set[str]) -> None:
+    """Import what is no module of the function's ``own``. What cannot be read or imported, its process will say."""
+    modules: list[str] = []
+    with contextlib.suppress(SyntaxError, ValueError):
+        modules = imports_of(source)
     for module in modules:
         if module.partition(".")[0] not in own:
             with contextlib.suppress(Exception):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 THREADED: Final = frozenset({"embed", "ingest", "search"})
-"""Functions that import numpy, which starts threads."""
+"""Functions known to import numpy, which starts threads: a server that has loaded it copies nobody any more."""
 
 FORKS: Final = "DUALTRACK_FORKS"
 """``off``: no copies; each process loads its packages itself, as on AWS, for measurements of what that takes."""
@@ -38,7 +38,7 @@ _MOST_SERVERS: Final = 4
 
 _ANSWER_BYTES: Final = 64
 _ANSWER_SECONDS: Final = 120.0  # it may have to load packages first
-_PIPES: Final = frozenset({"cwd", "stdin", "stdout", "stderr", "text", "bufsize", "env"})
+_ARGUMENTS: Final = frozenset({"cwd", "stdin", "stdout", "stderr", "text", "bufsize", "env"})
 
 
 class Fork:
@@ -102,14 +102,16 @@ class ForkServers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._servers: dict[tuple[str, ...], _Server] = {}
+        self._threaded = set(THREADED)
 
     def popen(self, command: list[str], **more: Any) -> Fork | None:
         """A copy in place of a ``Popen`` of these arguments, or None."""
         environment: Mapping[str, str] = more.get("env") or {}
-        if not can_fork(command, environment) or set(more) != _PIPES:
+        name = environment.get("POWERTOOLS_SERVICE_NAME", "")
+        if name in self._threaded or not can_fork(command, environment) or set(more) != _ARGUMENTS:
             return None
         layers = tuple(os.path.realpath(folder) for folder in environment[LAYERS].split(os.pathsep))
-        job = {"command": command, "cwd": more["cwd"], "code": more["cwd"], "env": dict(environment)}
+        job = {"command": command, "cwd": more["cwd"], "env": dict(environment)}
         (given_in, to_child), (from_child, given_out), (errors, given_errors) = (
             os.pipe(),
             os.pipe(),
@@ -117,7 +119,7 @@ class ForkServers:
         )
         given, kept = (given_in, given_out, given_errors), (to_child, from_child, errors)
         try:
-            pid = self._fork(command[0], layers, job, given)
+            pid = self._fork(name, command[0], layers, job, given)
         finally:
             for descriptor in given:
                 os.close(descriptor)
@@ -134,9 +136,14 @@ class ForkServers:
                 self._servers.popitem()[1].end()
 
     def _fork(
-        self, python: str, layers: tuple[str, ...], job: Mapping[str, Any], descriptors: Sequence[int]
+        self,
+        name: str,
+        python: str,
+        layers: tuple[str, ...],
+        job: Mapping[str, Any],
+        descriptors: Sequence[int],
     ) -> int:
-        """The copy's process id; 0 without one."""
+        """The copy's process id; 0 without one. A server that has died or got threads makes place for another."""
         with self._lock:
             answer = b""
             with contextlib.suppress(OSError):
@@ -144,9 +151,12 @@ class ForkServers:
                 passed = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
                 server.socket.sendmsg([json.dumps(job).encode()], passed)
                 answer = server.socket.recv(_ANSWER_BYTES)
-            if not answer and layers in self._servers:
+            pid = int(answer or b"0")
+            if answer and not pid:
+                self._threaded.add(name)
+            if not pid and layers in self._servers:
                 self._servers.pop(layers).end()
-            return int(answer or b"0")
+            return pid
 
     def _started(self, python: str, layers: tuple[str, ...]) -> _Server:
         if len(self._servers) == _MOST_SERVERS:
@@ -171,7 +181,6 @@ def can_fork(command: Sequence[str], environment: Mapping[str, str]) -> bool:
         and command[0] == sys.executable
         and LAYERS in environment
         and environment.get(FORKS) != "off"
-        and environment.get("POWERTOOLS_SERVICE_NAME") not in THREADED
         and _of_python(environment) == _of_python(os.environ)
     )
 

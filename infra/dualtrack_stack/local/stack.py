@@ -64,9 +64,8 @@ LOCK_FILE: Final = "lock"
 KEYS_FILE: Final = "aws.env"
 """How a shell reaches the emulated account while the stack runs: ``. .dualtrack/aws.env``."""
 GATEWAY_STAGE: Final = "live"
-START_SECONDS: Final = (
-    180.0  # a busy machine takes its time; whoever waits is told at once of a child that has died
-)
+# a busy machine takes its time; whoever waits is told at once of a child that has died
+START_SECONDS: Final = 180.0
 _ANSWER_SECONDS: Final = 3.0
 _LOOK_SECONDS: Final = 0.2
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack_stack.local.fork_server import imports_of
-from dualtrack_stack.local.forks import LAYERS, Fork, ForkServers, can_fork
+from dualtrack_stack.local.forks import LAYERS, THREADED, Fork, ForkServers, can_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -143,7 +143,22 @@ def test_what_starts_threads_as_it_is_loaded_is_not_copied(start: Start, layer: 
     threads = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()\n"
     (layer / "python" / "threads.py").write_text(threads)
     assert start() is not None
-    assert start(f"import threads\n{HANDLER}") is None
+    assert start(f"import threads\n{HANDLER}", POWERTOOLS_SERVICE_NAME="sums") is None
+    asked(start())  # by another server
+    assert start(POWERTOOLS_SERVICE_NAME="sums") is None, "it is not tried again"
+
+
+def test_a_function_that_is_no_python_ends_nobody_else_s_server(start: Start, servers: ForkServers) -> None:
+    asked(start())
+    (server,) = servers._servers.values()
+    assert start("def (:\n") is not None
+    asked(start())
+    assert servers._servers == {next(iter(servers._servers)): server}
+
+
+@pytest.mark.parametrize("name", sorted(THREADED))
+def test_what_is_known_to_start_threads_is_not_tried(start: Start, name: str) -> None:
+    assert start(POWERTOOLS_SERVICE_NAME=name) is None
 
 
 def test_another_server_takes_the_place_of_one_that_was_killed(start: Start, servers: ForkServers) -> None:
@@ -168,7 +183,6 @@ def test_a_server_ends_with_its_socket(start: Start, servers: ForkServers) -> No
         ([sys.executable, "worker.py"], {}, True),
         (["node", "worker.js"], {}, False),
         ([sys.executable, "-m", "supervised"], {}, False),
-        ([sys.executable, "worker.py"], {"POWERTOOLS_SERVICE_NAME": "embed"}, False),
         ([sys.executable, "worker.py"], {"PYTHONHASHSEED": "7"}, False),
         ([sys.executable, "worker.py"], {"DUALTRACK_FORKS": "off"}, False),
     ],
