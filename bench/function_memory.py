@@ -57,14 +57,14 @@ COLD: Final = {
     "api": code_of("api") + _BOTO.format(("dynamodb", "stepfunctions")),
     "turn": code_of("turn")
     + _BOTO.format(("dynamodb", "s3", "ssm"))
-    + "from dualtrack.models.anthropic import connect\nconnect('http://127.0.0.1:9', 'none').client",
+    + "from dualtrack.models.providers.anthropic.client import connect\nconnect('http://127.0.0.1:9', 'none').client",
     "stream": code_of("stream").replace("import handler", "import uvicorn.protocols.http.auto, app")
     + _BOTO.format(("dynamodb",)),
     "tool": code_of("tool") + _BOTO.format(("dynamodb", "s3")),
     "own": code_of("own") + _BOTO.format(("dynamodb", "s3", "ssm")),
     "summarise": code_of("summarise")
     + _BOTO.format(("dynamodb", "s3", "ssm"))
-    + "from dualtrack.models.anthropic import connect\nconnect('http://127.0.0.1:9', 'none').client",
+    + "from dualtrack.models.providers.anthropic.client import connect\nconnect('http://127.0.0.1:9', 'none').client",
 }
 """What runs in the functions of a two-tool chat before their work: imports with bytecode, as layers have it, and
 clients."""

@@ -25,8 +25,8 @@ from dualtrack.memory.blocks import SentResult
 from dualtrack.memory.records import QueryTrack, Record, ToolCallDetail, TrackBlock
 from dualtrack.memory.summaries import fitted, summary_call, summary_requests, track_of
 from dualtrack.memory.view import PastTurn, View, build
-from dualtrack.models.anthropic import connect
 from dualtrack.models.prices import dollars
+from dualtrack.models.providers.anthropic.client import connect
 from dualtrack.models.thinking import Thinking, turn_fields
 from dualtrack.models.turn import ToolCall, Usage
 from dualtrack.profiles import all_profiles

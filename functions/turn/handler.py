@@ -16,6 +16,7 @@ with collecting_later():
     from dualtrack.memory.summaries import summary_settings
     from dualtrack.models.cost_cap import turn_rates
     from dualtrack.models.open_model import open_model
+    from dualtrack.models.provider import provider_of
     from dualtrack.models.thinking import Thinking
     from dualtrack.models.trouble import ErrorDetails, named
     from dualtrack.requests import chat_ref
@@ -41,7 +42,7 @@ turns = TurnSettings(
     AgentDeployment(settings.dualtrack_model, thinking, settings.dualtrack_provider),
     summary_settings(settings),
     settings.dualtrack_max_cost,
-    ErrorDetails(settings.dualtrack_provider, settings.anthropic_secret),
+    ErrorDetails(settings.dualtrack_provider, provider_of(settings.dualtrack_provider).key_id(settings)),
 )
 
 

@@ -68,7 +68,7 @@ from dualtrack.memory.recall import RETRIEVE_FULL_CONTEXT
 from dualtrack.memory.records import QueryTrack, Record, TrackBlock
 from dualtrack.memory.standing import Instruction, Standing
 from dualtrack.memory.summaries import SummarySettings
-from dualtrack.models.anthropic import Claude
+from dualtrack.models.messages_api import Claude
 from dualtrack.models.metering import asking
 from dualtrack.models.receipt_data import Heard
 from dualtrack.models.turn import Usage

@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import boto3
-from dualtrack.models.anthropic import connect
+from dualtrack.models.providers.anthropic.client import connect
 from dualtrack.settings import settings_from
 from dualtrack.storage.cache import CacheStore
 from dualtrack.tools.documentation.dependencies import Dependencies, build_dependencies

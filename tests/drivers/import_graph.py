@@ -2,7 +2,8 @@
 
 An import counts anywhere: at the top, in a function, in a method; so does a literal name in a call of `import_module`,
 `__import__` or `on_demand`. ``if TYPE_CHECKING`` blocks count only where it says so. What a call of `parts` or `values`
-finds (`dualtrack.plugin`) counts where it matters what a function may load.
+finds (`dualtrack.plugin`), and every provider's module where any may be imported (`dualtrack.models.provider`), count
+where it matters what a function may load.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, get_args
 
+from dualtrack.models.provider import PROVIDERS
 from dualtrack.plugin import Part, parts
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _IMPORTING_CALLS = frozenset({"import_module", "__import__", "on_demand"})
 _FINDING_CALLS = frozenset({"parts", "values"})
+_PROVIDERS = "dualtrack.models.providers."
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,18 @@ def _imports_in(text: str, source: Path, package: str, with_types: bool) -> tupl
 
 
 def _found_by(source: Path) -> Iterator[Import]:
-    """The modules of plug-ins that a source asks for."""
+    """The modules of plug-ins and of providers that a source asks for."""
     for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr):
+            first, last = node.values[0], node.values[-1]
+            if (
+                isinstance(first, ast.Constant)
+                and isinstance(last, ast.Constant)
+                and first.value == _PROVIDERS
+            ):
+                yield from (
+                    Import(f"{_PROVIDERS}{name}{last.value}", "", source, node.lineno) for name in PROVIDERS
+                )
         if isinstance(node, ast.Call) and ast.unparse(node.func).rsplit(".", 1)[-1] in _FINDING_CALLS:
             part = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
             if part in get_args(Part):

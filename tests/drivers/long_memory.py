@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.models.anthropic import connect
+from dualtrack.models.providers.anthropic.client import connect
 from dualtrack_stack.local.loopback import serve_in_thread
 from dualtrack_stack.local.sample_docs.server import create_app
 from dualtrack_stack.local.stack import LocalStack

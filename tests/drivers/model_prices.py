@@ -119,7 +119,7 @@ def _candidates(provider: Provider) -> set[str]:
 
 def _bedrock_names(provider: Provider) -> Iterator[tuple[str, str]]:
     """Names with the ids of their models: with the prefixes of the rules, as a rule has them and as the model's id
-    ends; and ``anthropic.`` with the name without a day, as the endpoint of `dualtrack.models.providers` has it."""
+    ends; and ``anthropic.`` with the name without a day, as `dualtrack.models.providers.bedrock` has it."""
     for model in provider.models:
         _, is_claude, tail = model.id.partition("anthropic.claude-")
         if not is_claude:

@@ -27,7 +27,7 @@ from dualtrack.chat.summarise import summarise
 from dualtrack.chat.turn_attempt import TurnCallbacks, TurnSettings, WaitTiming
 from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.summaries import SummarySettings
-from dualtrack.models.anthropic import connect
+from dualtrack.models.providers.anthropic.client import connect
 from dualtrack.models.thinking import Thinking
 from dualtrack.requests import ChatRef
 from dualtrack.settings import Settings

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.checked_settings import checked
+from dualtrack.models.provider import PROVIDERS
 
 from tests.drivers.templates import Stage, readable
 
@@ -115,5 +116,6 @@ def test_during_a_switch_both_providers_are_allowed(changing: Stage) -> None:
 
 
 def test_another_provider_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"DUALTRACK_PROVIDER_BEFORE = x .*: must be anthropic or bedrock"):
+    known = " or ".join(PROVIDERS)
+    with pytest.raises(ValueError, match=rf"DUALTRACK_PROVIDER_BEFORE = x .*: must be {known}"):
         checked({"DUALTRACK_PROVIDER_BEFORE": "x"})

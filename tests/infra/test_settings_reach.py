@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from dualtrack.checked_settings import WrongSettings, allowed, checked
-from dualtrack.models.providers import ANTHROPIC
+from dualtrack.models.provider import FIRST
 from dualtrack.settings import ADMISSION, DEFAULTS, TELLING, Setting, declared, keys, settings_from
 from dualtrack_stack.local.synth import cache
 from dualtrack_stack.project.function import NAME as OWN
@@ -30,7 +30,7 @@ ALL_CHOSEN: Final[dict[str, str]] = {
     **{name: another(entry) for name, entry in in_a_file().items() if not name.startswith("GITHUB_MCP_")},
     "GITHUB_MCP_URL": "https://mcp.example",
     "DUALTRACK_PROFILES": str(OWN_PROFILES),
-    "DUALTRACK_PROVIDER_BEFORE": ANTHROPIC,
+    "DUALTRACK_PROVIDER_BEFORE": FIRST,
 }
 """A value for each that is not its default, with which every key is used; of the two ways to GitHub's tools the server
 elsewhere."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from dualtrack.models.provider import FOLDER, PROVIDERS
 
 from tests.drivers.import_graph import imports_of, is_there, outside_imports
 
@@ -55,6 +56,14 @@ def test_imports_of_the_library_are_followed(tmp_path: Path) -> None:
         path.write_text(source)
     outside = outside_imports(function / "handler.py", (function, library))
     assert {wanted_import.module for wanted_import in outside} == {"first", "second", "third"}
+
+
+def test_every_provider_counts_where_any_may_be_imported() -> None:
+    """Also one that loads what no other does."""
+    library = FOLDER.parents[2]
+    outside = outside_imports(FOLDER.with_name("open_model.py"), (library,))
+    by = {imported.source.parent.name for imported in outside if imported.source.name == "client.py"}
+    assert by == set(PROVIDERS)
 
 
 def test_a_module_exists_only_with_its_full_name(tmp_path: Path) -> None:

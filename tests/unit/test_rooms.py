@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from dualtrack.models.provider import PROVIDERS
 from dualtrack.plugin import names
 from dualtrack_stack.roots import function_folders
 
@@ -71,6 +72,21 @@ def test_a_plug_in_knows_the_core_and_itself(plugin: str) -> None:
         if not any(path.is_relative_to(folder) for folder in own)
     ]
     assert [f"{path} imports {name}" for path in outside for name in _imported_of(plugin, path)] == []
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_provider_of_the_model_is_known_to_itself_alone(provider: str) -> None:
+    """Not even to other providers: `dualtrack.models.provider` finds them."""
+    package = f"dualtrack.models.providers.{provider}."
+    found = [
+        f"{path} imports {imported.module}"
+        for root in (LIBRARY, ROOT / "infra", ROOT / "functions")
+        for path in sorted(root.rglob("*.py"))
+        if not path.is_relative_to(LIBRARY / "models" / "providers" / provider)
+        for imported in imports_of(path, with_types=True)
+        if f"{imported.module}.{imported.name}.".startswith(package)
+    ]
+    assert found == []
 
 
 def _imported_of(plugin: str, path: Path) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from dualtrack.models.anthropic import connect
+from dualtrack.models.providers.anthropic.client import connect
 from dualtrack_stack.local.offline_model.server import serve_offline_model
 
 from bench.summary_quality import main, measure, records_and_questions

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.checked_settings import checked
 from dualtrack.extras import how_to_install, is_installed
-from dualtrack.models.providers import BEDROCK, bedrock_url
+from dualtrack.models.provider import provider_of, providers, signed
 from dualtrack.settings import DEFAULTS, NOT_SET, declared, keys, keys_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dualtrack.models.provider import Provider
     from dualtrack.settings import Settings
 
 _AWS_SETTINGS: Final = MappingProxyType(
@@ -35,12 +36,15 @@ DOCUMENTS: Final = "documents"
 _STAND_INS: Final = MappingProxyType(
     {MODEL: "dualtrack_stack.local.offline_model", DOCUMENTS: "dualtrack_stack.local.sample_docs"}
 )
-AT_START: Final = (
-    "ALLOWED_ORIGINS",
-    "ANTHROPIC_BASE_URL",
-    "BEDROCK_BASE_URL",
-    "CONTEXT7_BASE_URL",
-    "DUALTRACK_PROVIDER",
+AT_START: Final = tuple(
+    sorted(
+        {
+            "ALLOWED_ORIGINS",
+            "CONTEXT7_BASE_URL",
+            "DUALTRACK_PROVIDER",
+            *(provider.address for provider in providers()),
+        }
+    )
 )
 """The settings that decide which processes run beside the functions, and whose pages these answer."""
 
@@ -53,11 +57,15 @@ class Outside:
     settings: Settings
 
     @property
+    def provider(self) -> Provider:
+        """Who serves the model."""
+        return provider_of(self.settings.dualtrack_provider)
+
+    @property
     def mode(self) -> Literal["offline", "live"]:
-        """Offline without a key or an address for Claude; live with Bedrock as the provider."""
-        if self.settings.dualtrack_provider == BEDROCK:
-            return "live"
-        configured = self.given.get("ANTHROPIC_API_KEY") or self.given.get("ANTHROPIC_BASE_URL")
+        """Offline without the key that the model's provider needs, and without an address for it."""
+        provider = self.provider
+        configured = not provider.key or self.given.get(provider.key) or self.given.get(provider.address)
         return "live" if configured else "offline"
 
     @property
@@ -68,10 +76,10 @@ class Outside:
         return "context7"
 
     def variables(self) -> tuple[str, ...]:
-        """The variables of the environment that are read; those of AWS for Bedrock alone."""
+        """The variables of the environment that are read; those of AWS for a provider there alone."""
         settings = (name for name, entry in declared().items() if entry.declared.table != "commands")
         aws = (*_AWS_SETTINGS.values(), "AWS_REGION", "AWS_DEFAULT_REGION")
-        return (*settings, *(aws if self.settings.dualtrack_provider == BEDROCK else ()))
+        return (*settings, *(aws if self.provider.signing else ()))
 
     def problem(self) -> str:
         """What is missing, and how to fix it; empty if nothing is."""
@@ -80,15 +88,17 @@ class Outside:
                 f"VOYAGE_API_KEY needs the extra `voyage`: {how_to_install('voyage')};"
                 " without the key, documentation is ranked by keywords alone."
             )
-        if self.settings.dualtrack_provider != BEDROCK or self.given.get("BEDROCK_BASE_URL"):
+        provider = self.provider
+        if not provider.signing or self.given.get(provider.address):
             return ""
-        if self._credentials() == NOT_SET:
+        needs = f"DUALTRACK_PROVIDER={provider.name} needs"
+        if self._credentials(provider) == NOT_SET:
             return (
-                "DUALTRACK_PROVIDER=bedrock needs AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and"
-                " AWS_SESSION_TOKEN of temporary ones; `aws configure export-credentials --format env` prints them),"
-                " or BEDROCK_BASE_URL for a server of your own."
+                f"{needs} AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN of"
+                " temporary ones; `aws configure export-credentials --format env` prints them), or"
+                f" {provider.address} for a server of your own."
             )
-        return "" if self._region() else "DUALTRACK_PROVIDER=bedrock needs AWS_REGION, or BEDROCK_BASE_URL."
+        return "" if self._region() else f"{needs} AWS_REGION, or {provider.address}."
 
     def stand_ins(self) -> tuple[tuple[str, str], ...]:
         """(name, module) of the servers that have to run here."""
@@ -99,7 +109,7 @@ class Outside:
         """The same with the stand-ins' addresses."""
         changes: dict[str, Any] = {}
         if MODEL in urls:
-            changes["anthropic_base_url"] = urls[MODEL]
+            changes[self.provider.address.lower()] = urls[MODEL]
             if self.settings.dualtrack_cache_word == DEFAULTS.dualtrack_cache_word:
                 changes["dualtrack_cache_word"] = "on"  # the stand-in takes what Claude's own address takes
         if DOCUMENTS in urls:
@@ -114,14 +124,17 @@ class Outside:
         kept = {name: self.given[name] for name in later if name in self.given}
         taken = {name: value for name, value in given.items() if name not in later}
         now = outside_from({**taken, **kept})
-        urls = {MODEL: self.settings.anthropic_base_url, DOCUMENTS: self.settings.context7_base_url}
+        urls = {MODEL: self.provider.address_in(self.settings), DOCUMENTS: self.settings.context7_base_url}
         return now.with_stand_ins({name: urls[name] for name, _ in self.stand_ins()}), later
 
     def parameters(self) -> dict[str, str]:
         """The values of the local template's parameters."""
-        # the region of the emulated account means nothing to Bedrock
-        bedrock = self.settings.bedrock_base_url or bedrock_url(self._region())
-        settings = dataclasses.replace(self.settings, bedrock_base_url=bedrock)
+        # the region of the emulated account means nothing to a service of AWS
+        addresses: dict[str, Any] = {
+            provider.address.lower(): provider.address_in(self.settings) or signing.endpoint(self._region())
+            for provider, signing in signed(providers())
+        }
+        settings = dataclasses.replace(self.settings, **addresses)
         return {
             entry.parameter: text_of(getattr(settings, entry.field))
             for entry in declared().values()
@@ -141,7 +154,8 @@ class Outside:
 
         Offline, a key is used only for a service whose address was given too.
         """
-        return {**{name: self._key(name) for name in keys()}, BEDROCK: self._credentials()}
+        signers = {provider.name: self._credentials(provider) for provider, _ in signed(providers())}
+        return {**{name: self._key(name) for name in keys()}, **signers}
 
     def status(self) -> dict[str, Any]:
         """The response of ``GET /dev/status``."""
@@ -159,13 +173,11 @@ class Outside:
     def _region(self) -> str:
         return self.given.get("AWS_REGION") or self.given.get("AWS_DEFAULT_REGION") or ""
 
-    def _credentials(self) -> str:
-        """The user's AWS credentials, as `dualtrack.models.bedrock.connect` reads them."""
+    def _credentials(self, provider: Provider) -> str:
+        """The user's AWS credentials, as the SDK's clients call them: for the provider that is asked alone."""
         credentials = {field: self.given.get(name, "") for field, name in _AWS_SETTINGS.items()}
         are_set = (
-            self.settings.dualtrack_provider == BEDROCK
-            and credentials["aws_access_key"]
-            and credentials["aws_secret_key"]
+            provider == self.provider and credentials["aws_access_key"] and credentials["aws_secret_key"]
         )
         kept = {field: value for field, value in credentials.items() if value}
         return json.dumps(kept) if are_set else NOT_SET

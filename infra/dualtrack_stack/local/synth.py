@@ -148,10 +148,10 @@ def content_key(stage: str = "local", settings: Mapping[str, str] = MappingProxy
 def _sources(left_out: tuple[Path, ...]) -> Iterator[tuple[str, Path]]:
     """Paths by names that are the same in a wheel as in the checkout."""
     yield "cdk.json", OURS / "cdk.json"
-    # which paths the gateway opens, and which it streams; the settings that functions use
-    for declared in ("api/route.py", "api/table.py", "settings.py"):
+    # which paths the gateway opens, and which it streams; the settings that functions use, and the model's services
+    for declared in ("api/route.py", "api/table.py", "models/provider.py", "settings.py"):
         yield declared, LIBRARY / declared
-    for path in sorted(PLUGINS.glob("*/stack.py")):
+    for path in sorted((*PLUGINS.glob("*/stack.py"), *LIBRARY.glob("models/providers/*/provider.py"))):
         yield path.relative_to(LIBRARY).as_posix(), path
     elsewhere = (*(PACKAGE / name for name in ("cli", "files", "local", "page")), *left_out)
     for path in sorted(PACKAGE.rglob("*")):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from aws_cdk import CfnOutput, CfnParameter, Fn, Stack
 from dualtrack.credits.aws_cost import PRICES
-from dualtrack.models.providers import bedrock_url
 from dualtrack.settings import DEFAULTS, declared, text_of
 from dualtrack.tools.mcp.config import parse_servers
 
@@ -23,9 +22,10 @@ from dualtrack_stack.roots import function_folders, project_root
 from dualtrack_stack.stacks.findings import accept
 from dualtrack_stack.stacks.function_specs import SPECS
 from dualtrack_stack.stacks.functions import Function, Layers, Network, reserved_concurrency
+from dualtrack_stack.stacks.model_services import variables, wildcards
 from dualtrack_stack.stacks.observability import Observability
 from dualtrack_stack.stacks.own import complete
-from dualtrack_stack.stacks.permissions import Allow, bedrock_region_of, inference_arn
+from dualtrack_stack.stacks.permissions import Allow
 from dualtrack_stack.stacks.rest import Rest
 from dualtrack_stack.stacks.workflow import Triggers, Workflow
 from dualtrack_stack.stages import StageSettings
@@ -89,7 +89,7 @@ class ChatStack(Stack):
             function.connect(values, allow)
         if own := self.functions.get(OWN):
             complete(own, self._project.own(stage.name), stage.name)
-        self._accept_projects()
+        self._accept_wildcards()
         self.rest = Rest(
             self,
             "Rest",
@@ -133,12 +133,9 @@ class ChatStack(Stack):
         parameter: CfnParameter = existing or CfnParameter(self, entry.parameter, type="String", default="")
         return parameter.value_as_string
 
-    def _accept_projects(self) -> None:
-        region = bedrock_region_of(self._settings) or "<AWS::Region>"
-        arn = f"arn:<AWS::Partition>:bedrock-mantle:{region}:<AWS::AccountId>:project/*"
-        if inference_arn(self._data, self._settings):
+    def _accept_wildcards(self) -> None:
+        for arn, reason in wildcards(self._settings).items():
             for function in self.functions.values():
-                reason = "The account's default project has no documented ARN."
                 accept(function.role, f"AwsSolutions-IAM5[Resource::{arn}]", reason)
 
     def _functions(self, mcp_network: Network | None) -> dict[str, Function]:
@@ -174,9 +171,9 @@ class ChatStack(Stack):
         entries, stored = declared().values(), self._data.secret_names
         used = [entry for entry in entries if entry.declared.used_by]
         chosen = {entry.name: self._value(entry.name) for entry in used if not entry.is_key}
-        bedrock = chosen["BEDROCK_BASE_URL"] or bedrock_url(self.region)
+        services = variables(chosen, self.region, stored)
         secrets = {entry.field.upper(): stored[entry.stored] for entry in used if entry.is_key}
-        return {**self._resources(), **self._of_stage(), **chosen, "BEDROCK_BASE_URL": bedrock, **secrets}
+        return {**self._resources(), **self._of_stage(), **chosen, **services, **secrets}
 
     def _of_stage(self) -> Mapping[str, str]:
         """The fields that the stage and the functions' settings share."""
@@ -204,7 +201,6 @@ class ChatStack(Stack):
             "JWKS_URL": f"{issuer}/.well-known/jwks.json",
             "TOKEN_ISSUER": issuer,
             "TOKEN_AUDIENCE": self._identity.client.user_pool_client_id,
-            "BEDROCK_SECRET": data.secret_names.get("bedrock", ""),
             "EMBED_FUNCTION": self.functions["embed"].alias.function_arn,
         }
 

@@ -15,14 +15,12 @@ from dualtrack.settings import keys
 from dualtrack_stack.settings import record_name
 from dualtrack_stack.stacks.emptier import accept_emptier
 from dualtrack_stack.stacks.findings import accept
+from dualtrack_stack.stacks.model_services import SIGNERS
 
 if TYPE_CHECKING:
     from constructs import Construct
 
     from dualtrack_stack.stages import StageSettings
-
-_LOCAL: Final = "bedrock"
-"""The emulated account's roles do not exist on AWS, so locally the user's own credentials sign requests to Bedrock."""
 
 CORPUS_FOLDER: Final = "corpora/"
 """`dualtrack.storage.corpora.FOLDER`: the prefix of the keys of all objects of corpora."""
@@ -99,7 +97,7 @@ class DataStack(Stack):
             enable_key_rotation=True,
             removal_policy=self._removal,
         )
-        names = (*keys(), _LOCAL) if stage.name == "local" else tuple(keys())
+        names = (*keys(), *SIGNERS) if stage.name == "local" else tuple(keys())
         self.secret_names = {name: f"/{stage.prefix}/{name}" for name in names}
         if record:
             self._record(record)

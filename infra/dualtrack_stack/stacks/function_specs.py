@@ -24,6 +24,7 @@ from dualtrack_stack.stacks.function_spec import (
     PluginStack,
     Retries,
 )
+from dualtrack_stack.stacks.model_services import CREDENTIALS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,7 +74,7 @@ _SPECS: Final = (
         seconds=TURN_SECONDS,  # for the longest call; the state ends each chat's own
         memory=640,  # a cold start of 2.2 s, half as long again on other measurements (dualtrack_stack.first_token)
         layers=("base", "arguments", "claude"),
-        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "BEDROCK_SECRET"),
+        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CREDENTIALS),
         permissions=lambda allow: [
             # the last: that a chat which pauses is as it was read
             allow.table("chats", *CHANGE, "ConditionCheckItem"),
@@ -85,7 +86,7 @@ _SPECS: Final = (
             # a tool that the model's service refuses
             allow.catalogue(),
             allow.bodies("GetObject", "PutObject"),
-            *allow.bedrock(),
+            *allow.model_services(),
         ],
     ),
     FunctionSpec(
@@ -107,13 +108,13 @@ _SPECS: Final = (
         seconds=55,  # state Tool: 60 s
         memory=1536,
         layers=("base", "claude", "search"),
-        environment=(*MEMORY, "CACHE_TABLE", "BEDROCK_SECRET", "EMBED_FUNCTION", "COURSE_VECTORS"),
+        environment=(*MEMORY, "CACHE_TABLE", *CREDENTIALS, "EMBED_FUNCTION", "COURSE_VECTORS"),
         permissions=lambda allow: [
             allow.table("chats", *APPEND),
             allow.table("history", *APPEND, *PAST),
             allow.bodies("GetObject", "PutObject"),
             allow.table("cache", "BatchGetItem", "BatchWriteItem"),
-            *allow.bedrock(),
+            *allow.model_services(),
             allow.embed(),
             # a query that filters needs both (Amazon S3 API Reference, QueryVectors, "Permissions")
             *allow.course_vectors("QueryVectors", "GetVectors"),
@@ -208,7 +209,7 @@ _SPECS: Final = (
         seconds=110,  # state Summarise: 120 s
         memory=256,  # no user waits for it
         layers=("base", "claude"),
-        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "BEDROCK_SECRET", "EMBED_FUNCTION"),
+        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CREDENTIALS, "EMBED_FUNCTION"),
         permissions=lambda allow: [
             # the last: that the chat of a batch of summaries is not done
             allow.table("chats", *CHANGE, "ConditionCheckItem"),
@@ -218,7 +219,7 @@ _SPECS: Final = (
             # its chat's pins: the agent, and the tools of MCP servers
             allow.table("cache", "GetItem"),
             allow.bodies("GetObject", "PutObject"),
-            *allow.bedrock(),
+            *allow.model_services(),
             # vectors of a block of the search index
             allow.embed(),
         ],

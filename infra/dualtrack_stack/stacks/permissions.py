@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
-from dualtrack.models.providers import BEDROCK, PROVIDERS, bedrock_region
+from dualtrack.models.provider import signed
 from dualtrack.settings import keys_of_function
 
 from dualtrack_stack.stacks.data import (
@@ -16,12 +16,12 @@ from dualtrack_stack.stacks.data import (
     OPEN_CHATS_INDEX,
     bodies_export,
 )
+from dualtrack_stack.stacks.model_services import region_of, unused_keys, used
 from dualtrack_stack.stacks.vectors import course_vectors_export
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from aws_cdk import Stack
     from aws_cdk import aws_cognito as cognito
     from aws_cdk import aws_lambda as lambda_
     from aws_cdk import aws_stepfunctions as sfn
@@ -149,7 +149,8 @@ class Allow:
 
     def keys(self, function: Collection[str]) -> list[iam.PolicyStatement]:
         """Read the keys that settings say a function of these names uses."""
-        names = keys_of_function(function, self._settings)
+        unused = unused_keys(self._settings)
+        names = [name for name in keys_of_function(function, self._settings) if name not in unused]
         return [self._parameters(*names)] if names else []
 
     def _parameters(self, *names: str) -> iam.PolicyStatement:
@@ -163,11 +164,21 @@ class Allow:
         )
         return _statement("ssm", ["GetParameter"], *arns)
 
-    def bedrock(self) -> list[iam.PolicyStatement]:
-        """Call Bedrock in the account's own projects, on the local stack with credentials from outside."""
-        arn = inference_arn(self._data, self._settings)
-        outside = [self._parameters(BEDROCK)] if BEDROCK in self._data.secret_names else []
-        return [*outside, _statement("bedrock-mantle", ["CreateInference"], arn)] if arn else []
+    def model_services(self) -> list[iam.PolicyStatement]:
+        """Call the services of AWS that have the model, in this account and one region alone; on the local stack with
+        credentials from outside."""
+        statements = []
+        for provider, signing in signed(used(self._settings)):
+            if provider.name in self._data.secret_names:
+                statements.append(self._parameters(provider.name))
+            arn = self._data.format_arn(
+                service=signing.service,
+                region=region_of(provider, signing, self._settings) or self._data.region,
+                resource=signing.resource,
+                arn_format=ArnFormat.NO_RESOURCE_NAME,
+            )
+            statements.append(_statement(signing.service, signing.actions, arn))
+        return statements
 
     def connections(self, action: str) -> iam.PolicyStatement:
         """On the key that encrypts the users' connections."""
@@ -193,31 +204,6 @@ class Allow:
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
         return _statement("states", [action], arn)
-
-
-def inference_arn(stack: Stack, settings: Settings | None) -> str:
-    """The resource of calls to Bedrock, empty without it: a project, in the form of the managed policy
-    AmazonBedrockMantleInferenceAccess (AWS Managed Policy Reference), in this account and one region alone.
-
-    A request that names no project belongs to the account's default one, whose ARN AWS does not document.
-    """
-    if BEDROCK not in _providers(settings):
-        return ""
-    region = bedrock_region_of(settings) or stack.region
-    return stack.format_arn(service="bedrock-mantle", region=region, resource="project", resource_name="*")
-
-
-def bedrock_region_of(settings: Settings | None) -> str:
-    """The region in which Bedrock is called, empty for the stage's own."""
-    return bedrock_region(settings.bedrock_base_url) if settings else ""
-
-
-def _providers(settings: Settings | None) -> Collection[str]:
-    """The providers that may be called; all of them if a parameter decides. The one before keeps its permission, since
-    its chats may still run, but is in no function's environment."""
-    if settings is None:
-        return PROVIDERS
-    return {settings.dualtrack_provider, settings.dualtrack_provider_before}
 
 
 def wildcards(stage: StageSettings) -> dict[str, str]:

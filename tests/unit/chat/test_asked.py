@@ -12,8 +12,8 @@ from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import Deployment, differences, receipt_of
 from dualtrack.chat.spans import spans_of
-from dualtrack.models.anthropic import connect
 from dualtrack.models.prices import dollars
+from dualtrack.models.providers.anthropic.client import connect
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import all_profiles
 from dualtrack.settings import settings_from

@@ -139,16 +139,17 @@ def test_the_bootstrap_check_is_left_out(repository: Path) -> None:
     assert "BootstrapVersion" not in deployed(repository)["Parameters"]
 
 
-def test_what_a_plug_in_deploys_is_in_the_key_of_the_templates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("part", ["plugins/c/stack.py", "models/providers/c/provider.py"])
+def test_what_a_folder_deploys_is_in_the_key_of_the_templates(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that templates are not taken for those of a checkout without it."""
     monkeypatch.setattr(synth, "LIBRARY", tmp_path)
     monkeypatch.setattr(synth, "PLUGINS", tmp_path / "plugins")
-    for name in ("api/route.py", "api/table.py", "settings.py"):
+    for name in ("api/route.py", "api/table.py", "models/provider.py", "settings.py"):
         write(tmp_path, name, "")
     without = synth.content_key()
-    write(tmp_path, "plugins/c/stack.py", "STACK = 1")
+    write(tmp_path, part, "STACK = 1")
     first = synth.content_key()
-    write(tmp_path, "plugins/c/stack.py", "STACK = 2")
+    write(tmp_path, part, "STACK = 2")
     assert len({without, first, synth.content_key()}) == 3

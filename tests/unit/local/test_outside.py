@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from dualtrack.models.provider import PROVIDERS
 from dualtrack.settings import declared
 from dualtrack_stack.local.outside import AT_START, DOCUMENTS, MODEL, outside_from
 
@@ -140,7 +141,8 @@ def test_missing_bedrock_settings_are_reported_before_anything_starts(
 
 
 def test_an_unknown_provider_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"DUALTRACK_PROVIDER = azure .*: must be anthropic or bedrock"):
+    known = " or ".join(PROVIDERS)
+    with pytest.raises(ValueError, match=rf"DUALTRACK_PROVIDER = azure .*: must be {known}"):
         outside_from({"DUALTRACK_PROVIDER": "azure"})
 
 

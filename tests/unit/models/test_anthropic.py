@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.errors import ModelBusy, ModelUnavailable
-from dualtrack.models.anthropic import connect
+from dualtrack.models.providers.anthropic.client import connect
 from dualtrack.models.turn import Usage
 from dualtrack_stack.local.loopback import serve_in_thread
 from pydantic import BaseModel

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.errors import ModelRefused, ModelUnavailable
-from dualtrack.models.bedrock import BedrockClaude, connect
 from dualtrack.models.open_model import open_model
-from dualtrack.models.providers import bedrock_model, bedrock_region, bedrock_url
+from dualtrack.models.provider import provider_of
+from dualtrack.models.providers.bedrock.client import BedrockClaude, connect
+from dualtrack.models.providers.bedrock.provider import SIGNING
 from dualtrack.models.thinking import Thinking, short_fields, turn_fields
 from dualtrack.runtime.secrets import MissingKey
 from dualtrack.settings import Settings
@@ -221,10 +222,10 @@ def test_missing_credentials_are_reported(bedrock: Bedrock, monkeypatch: pytest.
     ],
 )
 def test_model_names_become_ids_of_bedrock(name: str, sent: str) -> None:
-    assert bedrock_model(name) == sent
+    assert provider_of("bedrock").served(name) == sent
 
 
 def test_an_address_names_the_region_that_is_signed_for() -> None:
-    assert bedrock_region(bedrock_url("eu-west-1")) == "eu-west-1"
-    assert bedrock_region("http://127.0.0.1:9/anthropic") == ""
-    assert bedrock_region("https://bedrock-mantle.eu-west-1.api.aws.example.org/anthropic") == ""
+    assert SIGNING.region_of(SIGNING.endpoint("eu-west-1")) == "eu-west-1"
+    assert SIGNING.region_of("http://127.0.0.1:9/anthropic") == ""
+    assert SIGNING.region_of("https://bedrock-mantle.eu-west-1.api.aws.example.org/anthropic") == ""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.errors import ModelRefused
-from dualtrack.models.anthropic import connect
-from dualtrack.models.cache_word import CacheWord, asking, is_asked
+from dualtrack.models.cache_word import CacheWord, asking
+from dualtrack.models.providers.anthropic.client import connect, is_asked
 from dualtrack_stack.local.loopback import serve_in_thread
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.errors import ModelBusy, ModelRefused
-from dualtrack.models.anthropic import connect
+from dualtrack.models.providers.anthropic.client import connect
 from dualtrack.models.turn import Declined, Usage
 from dualtrack_stack.local.loopback import serve_in_thread
 from starlette.applications import Starlette

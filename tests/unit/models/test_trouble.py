@@ -10,7 +10,7 @@ import pytest
 from dualtrack.chat.end_chat import failure_of
 from dualtrack.chat.turn_attempt import TurnCallbacks
 from dualtrack.errors import ModelRefused, ModelUnavailable
-from dualtrack.models.anthropic import connect
+from dualtrack.models.providers.anthropic.client import connect
 from dualtrack.models.trouble import NOT_REACHED, NOT_SERVED, ErrorDetails, own_words, refusal
 
 from tests.drivers.world import make_world, ref_of

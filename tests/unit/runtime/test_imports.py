@@ -80,12 +80,13 @@ print(json.dumps(sorted({{module.split(".")[0] for module in sys.modules}})))
 print(threading.active_count())
 """
 
-OF_BEDROCK = ["dualtrack.models.bedrock", "anthropic.lib.bedrock"]
+OF_BEDROCK = ["dualtrack.models.providers.bedrock.client", "anthropic.lib.bedrock"]
 OPENED = """
 import json, sys
 from dualtrack.models import open_model
+from dualtrack.models.providers.anthropic import client
 from dualtrack.settings import Settings
-open_model.needed = lambda _: "key"
+client.needed = lambda _: "key"
 settings = Settings(
     dualtrack_provider={provider!r}, bedrock_base_url="http://127.0.0.1:9", anthropic_base_url="http://127.0.0.1:9"
 )

@@ -117,7 +117,7 @@ def test_the_sdk_is_loaded_in_part_and_wholly_before_the_first_call() -> None:
     program = """
 import json
 from dualtrack.errors import ModelRefused
-from dualtrack.models.anthropic import connect
+from dualtrack.models.providers.anthropic.client import connect
 loaded = {name for name in sys.modules if name.startswith("anthropic")}
 claude = connect(sys.argv[1], "key")
 request = {"model": "claude-haiku-4-5", "max_tokens": 99, "messages": [{"role": "user", "content": "[ID:q1] Hi"}]}
@@ -153,8 +153,8 @@ print(json.dumps([sorted(loaded), sorted(called - loaded), pieces, reply.stop_re
 def test_the_rest_of_the_sdk_can_be_imported() -> None:
     program = """
 import json
-import dualtrack.models.anthropic
-from dualtrack.models.anthropic import anthropic
+import dualtrack.models.messages_api
+from dualtrack.models.messages_api import anthropic
 public = anthropic.__all__
 missing = [name for name in public if not hasattr(anthropic, name)]
 from anthropic import AnthropicBedrock, AsyncAnthropic

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.checked_settings import WrongSettings, checked
-from dualtrack.models.providers import ANTHROPIC
+from dualtrack.models.provider import provider_of
 from dualtrack.settings import DEFAULTS, NOT_SET
 
 from dualtrack_stack.cli.aws.facts import KEYS
@@ -15,6 +15,7 @@ from dualtrack_stack.cli.target import Missing
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from dualtrack.models.provider import Provider
     from dualtrack.settings import Settings
 
     from dualtrack_stack.cli.aws.facts import PoolUser, Stack
@@ -107,9 +108,9 @@ def keys_to_put(
     return {name: value for name, value in provided.items() if renew or name not in present}
 
 
-def is_key_needed(settings: Mapping[str, str]) -> bool:
-    """Whether chats need an Anthropic key: not with Bedrock, which uses IAM."""
-    return (settings.get("DUALTRACK_PROVIDER") or DEFAULTS.dualtrack_provider) == ANTHROPIC
+def provider_in(settings: Mapping[str, str]) -> Provider:
+    """Who serves the model."""
+    return provider_of(settings.get("DUALTRACK_PROVIDER", ""))
 
 
 def carried(recorded: Mapping[str, Any] | None, settings: Mapping[str, str]) -> dict[str, str]:

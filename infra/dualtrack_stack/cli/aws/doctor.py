@@ -15,8 +15,8 @@ from dualtrack.chat_times import LONGEST
 from dualtrack.clock import epoch_of
 from dualtrack.ids import chat_of_execution
 from dualtrack.models.prices import at_contract, price_list
-from dualtrack.models.providers import BEDROCK, bedrock_model
-from dualtrack.settings import DEFAULTS
+from dualtrack.models.provider import provider_of
+from dualtrack.settings import DEFAULTS, declared
 
 from dualtrack_stack.cli.aws import decide
 from dualtrack_stack.cli.aws.account import AwsAccount, AwsRefusal
@@ -118,9 +118,10 @@ def of_switched_off(stack: Stack, dollars: float, stage: str) -> Finding:
 
 def of_keys(stage: str, present: frozenset[str], settings: Mapping[str, str]) -> Finding:
     """The keys in the Parameter Store."""
-    if decide.is_key_needed(settings) and "anthropic" not in present:
-        mend = f"ANTHROPIC_API_KEY=… uv run dualtrack aws up --stage {stage}"
-        return Finding("Keys", "wrong", "no anthropic: every chat fails", mend)
+    key = declared().get(decide.provider_in(settings).key)
+    if key and key.stored not in present:
+        mend = f"{key.name}=… uv run dualtrack aws up --stage {stage}"
+        return Finding("Keys", "wrong", f"no {key.stored}: every chat fails", mend)
     without = [name for name in KEYS if name not in present]
     return Finding(
         "Keys",
@@ -137,10 +138,10 @@ def of_secrets(stage: str, region: str, missing: Sequence[str]) -> Finding:
     return Finding("Secrets of tools", "wrong", f"missing: {', '.join(missing)}", mend)
 
 
-def of_model(status: int, model: str, stage: str) -> Finding:
-    """Anthropic's API's answer for the model (``GET /v1/models/{id}``)."""
+def of_model(status: int, model: str, stage: str, key: str) -> Finding:
+    """The service's answer for the model (``GET /v1/models/{id}``). ``key``: the setting with the key that it got."""
     if status in (401, 403):
-        mend = f"ANTHROPIC_API_KEY=… uv run dualtrack aws up --stage {stage} --renew-keys"
+        mend = f"{key}=… uv run dualtrack aws up --stage {stage} --renew-keys"
         return Finding("Model", "wrong", f"the key is refused ({status})", mend)
     if status == 404:
         return Finding(
@@ -156,7 +157,7 @@ def of_prices(settings: Settings, now: float) -> Finding:
     known, model, provider = price_list(), settings.dualtrack_model, settings.dualtrack_provider
     days = int((now - epoch_of(known.taken_on + "T00:00:00Z")) // 86_400)
     if at_contract(model, settings.dualtrack_model_prices, provider) is None:
-        name = bedrock_model(model) if provider == BEDROCK else model
+        name = provider_of(provider).served(model)
         seen = f"none is known of {name}: caps and receipts count its maker's dearest model"
         return Finding(
             "Prices", "note", seen, "uv run dualtrack prices has the names; another release may have it"
@@ -348,28 +349,21 @@ class Doctor:
     def _model(self) -> list[Finding]:
         settings = self._deployed()
         model = decide.chosen(settings).dualtrack_model
-        if not decide.is_key_needed(settings):
-            mend = "enable it in Bedrock's console, Model access; `smoke` tests it"
-            return [
-                Finding("Model", "note", f"{model} on Bedrock: access can only be tested by a call", mend)
-            ]
-        if settings.get("ANTHROPIC_BASE_URL"):
-            return [
-                Finding(
-                    "Model",
-                    "note",
-                    f"a server of your own, {settings['ANTHROPIC_BASE_URL']}; `smoke` tests it",
-                )
-            ]
-        key = self._account.key(self._stage, "anthropic")
+        provider = decide.provider_in(settings)
+        if not provider.key:
+            seen = f"{model} on {provider.title}: access can only be tested by a call"
+            return [Finding("Model", "note", seen, f"{provider.opened}; `smoke` tests it")]
+        if address := settings.get(provider.address):
+            return [Finding("Model", "note", f"a server of your own, {address}; `smoke` tests it")]
+        key = self._account.key(self._stage, declared()[provider.key].stored)
         headers = {"Authorization": f"Bearer {key}", "x-api-key": key, "anthropic-version": "2023-06-01"}
         try:
             answer = httpx.get(
-                f"{DEFAULTS.anthropic_base_url}/v1/models/{model}", headers=headers, timeout=10
+                f"{provider.address_in(DEFAULTS)}/v1/models/{model}", headers=headers, timeout=10
             )
         except httpx.TransportError as problem:
             return [Finding("Model", "unknown", f"cannot be reached from here: {problem}")]
-        return [of_model(answer.status_code, model, self._stage)]
+        return [of_model(answer.status_code, model, self._stage, provider.key)]
 
 
 def _tried(check: str, look: Callable[[], list[Finding]]) -> list[Finding]:

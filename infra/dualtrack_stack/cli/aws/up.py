@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from dualtrack.settings import keys_of
+from dualtrack.settings import declared, keys_of
 
 from dualtrack_stack.cli.aws import decide
 from dualtrack_stack.cli.aws.account import AwsAccount, AwsRefusal
@@ -172,20 +172,24 @@ class Up:
                 f"The tools' secret {name} is missing: set {name} and run `up` again, or\n"
                 f"{how_to_put(secret_parameter(name, self.wishes.stage), self.account.region)}"
             )
-        if not decide.is_key_needed(self.settings):
-            self.steps.say("Bedrock uses the functions' roles: no key needed.")
+        provider = decide.provider_in(self.settings)
+        if not provider.key:
+            self.steps.say(f"{provider.title} uses the functions' roles: no key needed.")
 
     def _provided_keys(self, present: frozenset[str]) -> dict[str, str]:
         provided = keys_of()
         for name, value in provided.items():
             if problem := self._key_problem(name, value):
                 raise Missing(f"{problem}. It comes from the environment; nothing was stored.")
-        is_asked = "anthropic" not in provided and ("anthropic" not in present or self.wishes.renew_keys)
-        if is_asked and decide.is_key_needed(self.settings):
-            provided["anthropic"] = self.person.keeps_secret(
-                "Key of Anthropic's API (sk-ant-…, hidden; none for your own server)",
-                "ANTHROPIC_API_KEY",
-                lambda value: self._key_problem("anthropic", value),
+        provider = decide.provider_in(self.settings)
+        if not provider.key:
+            return provided
+        name = declared()[provider.key].stored
+        if name not in provided and (name not in present or self.wishes.renew_keys):
+            provided[name] = self.person.keeps_secret(
+                provider.question,
+                provider.key,
+                lambda value: self._key_problem(name, value),
                 optional=False,
             )
         return provided

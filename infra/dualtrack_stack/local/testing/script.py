@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import httpx2
-from dualtrack.models.anthropic import Claude
 from dualtrack.models.anthropic_sdk import Anthropic
+from dualtrack.models.messages_api import Claude
 from dualtrack_stack.local.offline_model import wire
 from dualtrack_stack.local.offline_model.refusal import STATUS_TYPES, RefusalError, error_body
 from dualtrack_stack.local.offline_model.reply import fresh_id

@@ -47,7 +47,8 @@ class SettingDeclaration:
     ``in_file``: whether it may stand in a stage's file; ``is_local``: in that of the local stack alone. A key
     (``variable`` is its own name in the environment) stands in the Parameter Store; its field is the parameter's name,
     and the functions that use it may read it. ``service``: the setting with the address of the service that the key is
-    for. ``used_if``: whether a stage with these settings uses that service; none if it always may.
+    for. ``used_if``: whether a stage with these settings uses that service; none if it always may. A
+    provider of the model is used where it is chosen.
     """
 
     about: str
@@ -131,8 +132,6 @@ class Settings:
         form=r"sk-ant-[\w-]{20,}",
         expects="begins with sk-ant-",
         service="anthropic_base_url",
-        # chats of the provider before may still run
-        used_if=lambda of: "anthropic" in (of.dualtrack_provider, of.dualtrack_provider_before),
     )
     anthropic_base_url: str = setting(
         "https://api.anthropic.com",
@@ -144,12 +143,12 @@ class Settings:
         "anthropic",
         "`bedrock`: Claude on [Amazon Bedrock](aws/bedrock.md), with IAM and no key",
         used_by=PRICED,
-        check="dualtrack.models.providers:PROVIDERS",
+        check="dualtrack.models.provider:PROVIDERS",
     )
     dualtrack_provider_before: str = setting(
         "",
         "the provider of chats that still run [while it is changed](aws/bedrock.md)",
-        check="dualtrack.models.providers:PROVIDERS",
+        check="dualtrack.models.provider:PROVIDERS",
     )
     dualtrack_cache_word: str = setting(
         "own",

@@ -17,7 +17,7 @@ NOT_AT_TOP: Final = ("anyOf", "oneOf", "allOf")
 """Keywords that the top level of an input schema may not have."""
 
 MAX_NAME: Final = 64
-"""Maximum characters of a name that is offered: half of what the service allows, all that Bedrock does."""
+"""Maximum characters of a name that is offered: half of what Anthropic allows, all that other services do."""
 MAX_PROPERTY: Final = 64
 MAX_TOOLS: Final = 500
 """Maximum number of tools of a request."""

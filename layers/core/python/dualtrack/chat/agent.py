@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 
 from dualtrack.codec import dump, load, stored
 from dualtrack.errors import Gone
-from dualtrack.models.providers import ANTHROPIC
+from dualtrack.models.provider import FIRST
 from dualtrack.models.thinking import Thinking
 from dualtrack.profiles import Profile, with_utility
+from dualtrack.settings import DEFAULTS
 from dualtrack.tool_values import ToolSpec
 from dualtrack.tools.registry import IN_HOUSE, in_house_specs
 
@@ -39,7 +40,7 @@ class Agent:
     model: str
     thinking: Thinking
     tools: tuple[ToolSpec, ...]
-    provider: str = ANTHROPIC
+    provider: str = FIRST
 
     @cached_property
     def text(self) -> str:
@@ -59,7 +60,7 @@ class AgentDeployment:
 
     model: str
     thinking: Thinking = field(default_factory=Thinking)
-    provider: str = ANTHROPIC
+    provider: str = DEFAULTS.dualtrack_provider
     profiles: Mapping[str, Profile] = field(default_factory=with_utility)
     tools: Mapping[str, ToolSpec] = field(default_factory=lambda: IN_HOUSE)
 

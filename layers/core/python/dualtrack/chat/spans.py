@@ -16,20 +16,16 @@ messages, results or arguments, and no user names. A line without a time is left
 from __future__ import annotations
 
 import hashlib
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.receipt import added
 from dualtrack.clock import epoch_of
-from dualtrack.models.providers import ANTHROPIC, BEDROCK
+from dualtrack.models.provider import PROVIDERS, provider_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dualtrack.answers import Receipt, ReceiptLine, Tokens
-
-_PROVIDERS: Final = MappingProxyType({ANTHROPIC: "anthropic", BEDROCK: "aws.bedrock"})
-"""Well-known values of ``gen_ai.provider.name``."""
 
 _INTERNAL: Final = 1
 _CLIENT: Final = 3
@@ -48,13 +44,13 @@ _ENDED: Final = ("done", "failed", "cancelled")
 def spans_of(receipt: Receipt, provider: str, error: str = "") -> dict[str, Any] | None:
     """The ExportTraceServiceRequest of an ended chat, as JSON; None if the chat has not ended.
 
-    ``provider``: who serves the model (`dualtrack.models.providers`); ``error``: the code of a failed chat's error.
+    ``provider``: who serves the model (`dualtrack.models.provider`); ``error``: the code of a failed chat's error.
     """
     ended = receipt["ended_at"]
     if receipt["status"] not in _ENDED or not ended:
         return None
     shared = {
-        "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
+        "gen_ai.provider.name": provider_of(provider).span_name if provider in PROVIDERS else provider,
         "gen_ai.conversation.id": receipt["conversation_id"],
     }
     lines = [(at, line) for line in receipt["lines"] if (at := line["at"])]

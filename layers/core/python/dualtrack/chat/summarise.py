@@ -27,10 +27,10 @@ from dualtrack.errors import Gone, ModelRefused, ModelUnavailable, Superseded
 from dualtrack.memory.summaries import SummaryRequest, fitted, summary_call
 from dualtrack.models.prices import call_rates
 from dualtrack.models.protocol import ignore
-from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.receipt_data import SideCalls
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import whole_characters
+from dualtrack.settings import DEFAULTS
 from dualtrack.storage.dynamo import ConditionFailed
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def summarise(
     stores: SummaryStores,
     serve: Callable[[str], Model],
     settings: SummarySettings,
-    provider: str = ANTHROPIC,
+    provider: str = DEFAULTS.dualtrack_provider,
     made: Callable[[SideCalls], None] = ignore,
     sleep: Callable[[float], None] = time.sleep,
     embedder: Callable[[], LocalEmbedder | None] = lambda: None,

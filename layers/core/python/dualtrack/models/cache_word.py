@@ -4,8 +4,8 @@ API's page "Cache diagnostics"). Pure.
     request   diagnostics.previous_message_id   an answer's id, or none: in any case the service remembers the request
     answer    message_start, diagnostics        null: nothing has changed; a reason; or a reason that is null: too early
 
-Only Anthropic's own address is known to take the field, so only it is asked, or what the setting says. It names
-hashes: no text is kept there for it.
+A provider's client says which service is asked, by its address and the setting. The question names hashes: no text is
+kept there for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from dualtrack.codec import stored
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from dualtrack.errors import ModelRefused
 
 FIELD: Final = "diagnostics"
-_OWN_HOST: Final = "api.anthropic.com"
 _ID: Final = re.compile(r"[\w.-]{1,128}", re.ASCII)
 _REASON: Final = re.compile(r"[a-z0-9_]{1,40}")
 _NAMED: Final = re.compile(rf"\b{FIELD}\b")
@@ -45,11 +43,6 @@ class CacheWord:
 
     reason: str = ""
     tokens: int = 0
-
-
-def is_asked(base_url: str, setting: str) -> bool:
-    """Whether the service at this address is asked. ``setting``: ``own``, ``on`` or ``off``."""
-    return setting == "on" or (setting == "own" and urlsplit(base_url).hostname == _OWN_HOST)
 
 
 def asking(previous: str) -> dict[str, Any]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from dualtrack.models.anthropic import connect
-from dualtrack.models.cache_word import is_asked
-from dualtrack.models.providers import BEDROCK
-from dualtrack.runtime.secrets import needed, secret
+from dualtrack.models.provider import provider_of
+from dualtrack.settings import settings_from
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from dualtrack.models.protocol import Model
     from dualtrack.settings import Settings
 
@@ -17,12 +18,16 @@ if TYPE_CHECKING:
 def open_model(settings: Settings, provider: str = "") -> Model:
     """The service that the settings name, with its current key; the same client until the key changes.
 
-    ``provider``: for a chat that began with another one. Raises `MissingKey` if there is no key or, for Bedrock, no
-    credentials.
+    ``provider``: for a chat that began with another one. Raises `MissingKey` if there is no key or, for a service of
+    AWS, no credentials.
     """
-    if (provider or settings.dualtrack_provider) == BEDROCK:
-        from dualtrack.models import bedrock  # noqa: PLC0415 - loads boto3 and more of the SDK
+    model: Model = _client_of(provider or settings.dualtrack_provider).client_for(settings)
+    return model
 
-        return bedrock.connect(settings.bedrock_base_url, secret(settings.bedrock_secret))
-    asks = is_asked(settings.anthropic_base_url, settings.dualtrack_cache_word)
-    return connect(settings.anthropic_base_url, needed(settings.anthropic_secret), asks_about_cache=asks)
+
+def _client_of(provider: str) -> ModuleType:
+    return import_module(f"dualtrack.models.providers.{provider_of(provider).name}.client")
+
+
+# the deployment's own is loaded as the function starts, and not by its first call
+_client_of(settings_from().dualtrack_provider)

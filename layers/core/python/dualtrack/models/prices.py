@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.clock import day_of
 from dualtrack.codec import stored
 from dualtrack.models.contract_prices import prices_of
-from dualtrack.models.providers import BEDROCK, bedrock_model
+from dualtrack.models.provider import provider_of
 from dualtrack.settings import what_prices_depend_on
 
 if TYPE_CHECKING:
@@ -159,9 +159,9 @@ def find(model: str, maker: str = ANTHROPIC) -> Listed | None:
 
 @lru_cache(maxsize=256)
 def at_contract(model: str, contracts: str, provider: str) -> Listed | None:
-    """The model at the prices by contract (the setting's text), else at those of the list: on Bedrock Bedrock's. A
+    """The model at the prices by contract (the setting's text), else at those that the list has of the provider. A
     contract that holds from a day on leaves the list's price before it."""
-    served = bedrock_model if provider == BEDROCK else str
+    served = provider_of(provider).served
     listed, agreed = price_list().find(served(model)), prices_of(contracts)
     named = (entry for name, entry in agreed.items() if listed and price_list().find(served(name)) is listed)
     entry = agreed.get(model) or agreed.get(served(model)) or next(named, None)

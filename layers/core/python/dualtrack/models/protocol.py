@@ -1,5 +1,5 @@
-"""The interface of a model, whoever serves it (DESIGN 5). A provider is a module in this package that implements these
-three methods, a name in `dualtrack.models.providers`, and a line in `dualtrack.models.open_model`.
+"""The interface of a model, whoever serves it (DESIGN 5): what the client of a provider implements
+(`dualtrack.models.provider`).
 
 A request is the body of a call to the Messages API, without ``stream`` and the output format. Its fields on thinking
 come from `dualtrack.models.thinking`; its ``diagnostics`` (`dualtrack.models.cache_word`) are for services that take

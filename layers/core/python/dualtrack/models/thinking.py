@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
 
 _NAME: Final = re.compile(r"(?:^|\.)claude-([a-z]+)-(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
-"""``claude-haiku-4-5-20251001``, and ``anthropic.claude-sonnet-5`` as Bedrock has it."""
+"""``claude-haiku-4-5-20251001``, and ``anthropic.claude-sonnet-5`` as services of AWS have it."""
 
 
 @stored(whole=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.models.failures import CALLERS, FREE
-from dualtrack.models.providers import BEDROCK
+from dualtrack.models.provider import provider_of
 from dualtrack.text import clean, neutralise, one_line, preview
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def unreachable(said: str, details: ErrorDetails) -> tuple[str, str]:
     error; without it there is only the user's text."""
     if not said:
         return NOT_REACHED, ""
-    address = "BEDROCK_BASE_URL" if details.provider == BEDROCK else "ANTHROPIC_BASE_URL"
+    address = provider_of(details.provider).address
     operators = f"The model's service could not be reached: {own_words(said)} Look at {address}. {FREE}"
     return NOT_REACHED, operators
 
@@ -87,11 +87,12 @@ def without_key(said: str) -> tuple[str, str]:
 
 def _setting(error: ModelRefused, details: ErrorDetails) -> str:
     """What the operator should check first."""
-    if details.provider == BEDROCK:
-        return "the access to the model in Amazon Bedrock, and at DUALTRACK_MODEL and AWS_REGION"
-    key = f"ANTHROPIC_API_KEY (the parameter {details.key_id})" if details.key_id else "ANTHROPIC_API_KEY"
+    provider = provider_of(details.provider)
+    if provider.look_at:
+        return provider.look_at
+    key = f"{provider.key} (the parameter {details.key_id})" if details.key_id else provider.key
     if error.status == 402 or _NO_CREDIT in error.said.lower():
         return f"the credit of the account that {key} belongs to"
     if error.status in (401, 403):
         return key
-    return "DUALTRACK_MODEL and ANTHROPIC_BASE_URL"
+    return f"DUALTRACK_MODEL and {provider.address}"

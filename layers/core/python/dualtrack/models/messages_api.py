@@ -1,4 +1,5 @@
-"""Claude through the anthropic SDK: an implementation of `dualtrack.models.protocol.Model`.
+"""The Messages API through the anthropic SDK, whoever serves it: an implementation of
+`dualtrack.models.protocol.Model`.
 
 The SDK does not retry (DESIGN 2.10): temporary errors raise `ModelUnavailable`, and the workflow retries; `ModelBusy`
 if it has to wait first (dualtrack.models.busy); permanent errors raise `ModelRefused`.
@@ -10,14 +11,13 @@ import json
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import httpx2
 
 from dualtrack.chat_times import LEAST_CALL_SECONDS
 from dualtrack.errors import DualtrackError, ModelBusy, ModelRefused, ModelUnavailable
-from dualtrack.models.anthropic_sdk import Anthropic, anthropic
+from dualtrack.models.anthropic_sdk import anthropic
 from dualtrack.models.busy import asked_seconds, busy_reason
 from dualtrack.models.cache_word import FIELD, is_refused, not_asking
 from dualtrack.models.protocol import ignore
@@ -25,13 +25,12 @@ from dualtrack.models.reading import Reading, thought_in
 from dualtrack.models.refusals import is_of_content
 from dualtrack.models.trouble import own_words
 from dualtrack.models.turn import FirstByte, Usage
-from dualtrack.settings import NOT_SET
 from dualtrack.text import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from anthropic.lib.bedrock import AnthropicBedrockMantle
+    from anthropic.resources.messages import Messages
     from anthropic.types import Message
 
     from dualtrack.models.protocol import Form
@@ -40,10 +39,19 @@ if TYPE_CHECKING:
 _STREAMING: Final = 200
 _PASSING: Final = frozenset({408, 409, 429})
 _TOO_LONG: Final = ("prompt is too long", "input is too long", "exceed context limit")
-"""Messages of a 400 for length; the second is Bedrock's, the third that for prompt and ``max_tokens`` together."""
+"""Messages of a 400 for length; the second is AWS's, the third that for prompt and ``max_tokens`` together."""
 _BROKEN: Final = (
     anthropic.APIConnectionError, httpx2.HTTPError, json.JSONDecodeError, ValueError, RecursionError,
 )  # fmt: skip
+
+
+class MessagesClient(Protocol):
+    """What the SDK's clients of all services have in common."""
+
+    @property
+    def messages(self) -> Messages: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +59,7 @@ class Claude:
     """A client of the Messages API. ``asks_about_cache``: whether the service takes a question about its cache
     (`dualtrack.models.cache_word`); not any more once it has refused one."""
 
-    client: Anthropic | AnthropicBedrockMantle
+    client: MessagesClient
     asks_about_cache: bool = False
 
     def stream(
@@ -137,16 +145,6 @@ def usage_of(answer: Message) -> Usage:
     usage = answer.usage
     read, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
     return Usage(usage.input_tokens, usage.output_tokens, read, written)
-
-
-@cache
-def connect(base_url: str, api_key: str, *, asks_about_cache: bool = False) -> Claude:
-    """A client for the base URL, one per key; it sends no request yet. It follows no redirect: the key is only for
-    this address. A self-hosted server may need no key, but the SDK does not accept an empty one.
-    """
-    http_client = anthropic.DefaultHttpxClient(base_url=base_url, follow_redirects=False)
-    client = Anthropic(base_url=base_url, api_key=api_key or NOT_SET, max_retries=0, http_client=http_client)
-    return Claude(client, asks_about_cache)
 
 
 def _timeout(seconds: float) -> httpx2.Timeout:

@@ -1,11 +1,9 @@
 """Claude on Amazon Bedrock through the SDK's own client: an implementation of `dualtrack.models.protocol.Model`.
 
-It is the same API with three differences from `dualtrack.models.anthropic`: requests are signed with the
-function's role (SigV4, service ``bedrock-mantle``), models have other ids, and there is no structured output:
-the endpoint refuses ``output_config.format`` and ``strict`` tools with "Extra inputs are not permitted". An
+It is the same API (`dualtrack.models.messages_api`) with three differences from Anthropic's own service: requests are
+signed with the function's role (SigV4, service ``bedrock-mantle``), models have other ids, and there is no structured
+output: the endpoint refuses ``output_config.format`` and ``strict`` tools with "Extra inputs are not permitted". An
 answer in a form is therefore the input of a tool that the model has to call.
-
-Imported only if Bedrock is chosen: it loads boto3 and more of the SDK.
 """
 
 from __future__ import annotations
@@ -19,13 +17,13 @@ import boto3
 
 from dualtrack.chat_times import LEAST_CALL_SECONDS
 from dualtrack.errors import ModelUnavailable
-from dualtrack.models.anthropic import Claude, errors_of_the_service, usage_of
 from dualtrack.models.anthropic_sdk import anthropic
+from dualtrack.models.messages_api import Claude, errors_of_the_service, usage_of
 from dualtrack.models.protocol import ignore
-from dualtrack.models.providers import bedrock_model, bedrock_region
+from dualtrack.models.providers.bedrock.provider import SIGNING, bedrock_model
 from dualtrack.models.thinking import thinks
 from dualtrack.runtime.on_demand import on_demand
-from dualtrack.runtime.secrets import MissingKey
+from dualtrack.runtime.secrets import MissingKey, secret
 
 with on_demand("anthropic.lib.bedrock", "anthropic.resources.beta"):
     from anthropic.lib.bedrock import AnthropicBedrockMantle
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
 
     from dualtrack.models.protocol import Form
     from dualtrack.models.turn import FirstByte, ModelReply, Usage
+    from dualtrack.settings import Settings
 
 _ANSWER: Final = "answer"
 _CALL_IT: Final = "Give your answer by calling the tool `answer`, once, and write nothing else."
@@ -73,6 +72,11 @@ class BedrockClaude:
             return form.model_validate(inputs[0]), usage_of(answer)
 
 
+def client_for(settings: Settings) -> BedrockClaude:
+    """With the function's role, on the local stack with the user's credentials. Raises `MissingKey`."""
+    return connect(settings.bedrock_base_url, secret(settings.bedrock_secret))
+
+
 @cache
 def connect(base_url: str, credentials: str = "") -> BedrockClaude:
     """A client for the base URL; it sends no request yet. It follows no redirect: a signature is for one address.
@@ -89,7 +93,7 @@ def connect(base_url: str, credentials: str = "") -> BedrockClaude:
     http_client = anthropic.DefaultHttpxClient(base_url=base_url, follow_redirects=False)
     client = AnthropicBedrockMantle(
         base_url=base_url,
-        aws_region=bedrock_region(base_url) or None,
+        aws_region=SIGNING.region_of(base_url) or None,
         max_retries=0,
         http_client=http_client,
         **keys,

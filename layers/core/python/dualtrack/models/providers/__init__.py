@@ -1,0 +1,1 @@
+"""Who serves the model, each a folder that can be deleted (`dualtrack.models.provider`)."""

@@ -1,0 +1,1 @@
+"""Claude on Amazon Bedrock, signed with IAM credentials (docs/aws/bedrock.md)."""
