@@ -68,6 +68,14 @@ from dualtrack.api.openapi import openapi_document
 from dualtrack.api.table import ROUTES
 print('get' in openapi_document(ROUTES)['paths'].get('/v1/plans', {}))
 """,
+    "A provider of the model": """
+from dualtrack.checked_settings import allowed, checked
+from dualtrack.settings import declared
+from dualtrack_stack.stacks.model_services import unused_keys, used
+chosen = {'DUALTRACK_PROVIDER': 'portico'}
+is_there = 'portico' in allowed(declared()['DUALTRACK_PROVIDER'])
+print(is_there and [provider.title for provider in used(checked(chosen))] == ['Portico'] and not unused_keys(checked(chosen)))
+""",
     "A function": """
 from dualtrack_stack.stacks.function_specs import SPECS
 from dualtrack_stack.machines import CHAT, steps_of
