@@ -46,7 +46,7 @@ def test_what_is_said_of_it_does_not_lack_a_word(name: str) -> None:
 def test_the_key_of_one_is_its_parameter() -> None:
     settings = Settings(anthropic_secret="/dualtrack-prod/anthropic")
     assert provider_of("anthropic").key_id(settings) == "/dualtrack-prod/anthropic"
-    assert {provider.key_id(settings) for provider in providers() if not provider.key} == {""}
+    assert {provider.key_id(settings) for provider in providers() if not provider.key} <= {""}
 
 
 def test_a_region_is_what_stands_in_its_place_in_the_address() -> None:
