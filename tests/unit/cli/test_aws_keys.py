@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from dualtrack_stack.cli.aws.account import AwsAccount
+from dualtrack_stack.cli.aws.doctor import Doctor
 from dualtrack_stack.cli.aws.facts import KEYS
 from dualtrack_stack.cli.aws.questions import Person, Steps
 from dualtrack_stack.cli.aws.things import things_of
-from dualtrack_stack.cli.aws.up import Up, Wishes
+from dualtrack_stack.cli.aws.up import Up, Wishes, read_stage
+from dualtrack_stack.cli.target import Missing
 from dualtrack_stack.project import read
 from dualtrack_stack.project.model import OwnFunction, Project
 
@@ -43,8 +45,8 @@ def marked(account: AwsAccount) -> dict[str, bool]:
     return {thing.name: thing.is_tagged for thing in things_of(account, "staging")}
 
 
-def up(account: AwsAccount) -> None:
-    Up(Wishes("staging"), account, Person(yes=True), Steps(8))._keys()
+def up(account: AwsAccount, **settings: str) -> None:
+    Up(Wishes("staging"), account, Person(yes=True), Steps(8), settings=settings)._keys()
 
 
 def test_up_marks_what_it_stores_and_what_was_stored_by_hand(
@@ -88,3 +90,22 @@ def test_secrets_of_the_projects_tools_are_keys_too(
         "put-parameter --region us-east-1 --name /dualtrack-staging/tools/ABSENT --type SecureString" in said
     )
     assert "sk_live" not in said
+
+
+def test_the_key_that_the_provider_needs_is_asked_for(account: AwsAccount) -> None:
+    with pytest.raises(Missing, match="ANTHROPIC_API_KEY"):
+        up(account)
+    assert not marked(account)
+
+
+def test_a_provider_without_a_key_is_asked_for_none(
+    account: AwsAccount, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And only a call can tell whether the account has the model."""
+    monkeypatch.setenv("DUALTRACK_PROVIDER", "bedrock")
+    up(account, DUALTRACK_PROVIDER="bedrock")
+    assert not marked(account)
+    assert "Bedrock uses the functions' roles: no key needed." in capsys.readouterr().out
+    (found,) = Doctor(account, "staging", read_stage(Wishes("staging")), 0.0)._model()
+    assert found.seen == "claude-haiku-5-5 on Bedrock: access can only be tested by a call"
+    assert found.mend == "enable it in Bedrock's console, Model access; `smoke` tests it"
