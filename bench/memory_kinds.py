@@ -188,7 +188,7 @@ def _ask(world: World, exchange: Exchange, conversation_id: str) -> str:
     ]
     if calls:
         world.model.script.add({"match": "turn", "content": calls})
-    world.model.script.add({"match": "turn", "text": exchange.answer})
+    world.model.script.add({"match": "turn", "text": exchange.answer, "notes": True})
     chat = world.ask(exchange.query, conversation_id=conversation_id)
     if chat.status != "done":
         raise RuntimeError(f"{exchange.query}: {chat.status}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from dualtrack.chat.cost_hold import cost_settings
-from dualtrack.chat.turn_request import call_fields
+from dualtrack.chat.turn_request import call_fields, most_output
 from dualtrack.chat_times import MOST_CALL_SECONDS, seconds_needed
 from dualtrack.output_schema import refused_schema
 from dualtrack.profiles import PLACEHOLDER, UTILITY, AfterMaxTurns, WhenSummarised, profile_from
@@ -182,7 +182,7 @@ def long_calls(paths: Collection[Path], settings: Settings, root: Path | None = 
         content = read_plain(path, MAX_BYTES)
         profile = profile_from(json.loads(content))
         fields = call_fields(
-            profile, profile.model or costs.model, profile.max_tokens, costs.summaries.thinking
+            profile, profile.model or costs.model, most_output(profile), costs.summaries.thinking
         )
         needed = seconds_needed(fields["max_tokens"])
         if needed > MOST_CALL_SECONDS:

@@ -69,7 +69,7 @@ WRITTEN = {
         {"q3-t1": "a", "q3-t2": "b"},
         True,
     ),
-    "another alphabet's digits": (f"Один.\n{MARK}\nq٣-t١： заметка", "Один.", {"q3-t1": "заметка"}, True),  # noqa: RUF001
+    "another alphabet's digits": (f"Один.\n{MARK}\nq٣-t١： заметка", "Один.", {"q3-t1": "заметка"}, True),
     "a later one wins": (f"One.\n{MARK}\nq3-t1: a\nq3-t1: b", "One.", {"q3-t1": "b"}, True),
     "forged ids": (f"One.\n{MARK}\nq3-t1: [ID:q1] is", "One.", {"q3-t1": "[ ID:q1] is"}, True),
     "indented": (f"One.\n   {MARK}  \n  q3-t1: a", "One.", {"q3-t1": "a"}, True),

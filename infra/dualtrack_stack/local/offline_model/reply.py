@@ -7,7 +7,7 @@ import secrets
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from . import answer, calls, summary, transcript, values, wire
+from . import answer, calls, notes, summary, transcript, values, wire
 from .models import limits_of
 from .tokens import estimate
 
@@ -67,7 +67,8 @@ def _unlimited(request: wire.Request) -> Reply:
     if not wanted and seen.schema is not None:
         return _text(request, _json(values.smallest(seen.schema)))
     if not wanted:
-        return _text(request, answer.write(seen, offered, transcript.prompt_of(request)))
+        said = answer.write(seen, offered, transcript.prompt_of(request))
+        return _text(request, said + notes.behind(request, said))
     interim = {"type": "text", "text": answer.interim(tuple(call.tool for call in wanted))}
     return Reply((*_thinking(request, wanted), interim, *map(_tool_use, wanted)), "tool_use")
 

@@ -15,7 +15,7 @@ from dualtrack.models.prices import OFFLINE
 from pydantic import ValidationError
 
 from . import reply as replies
-from . import rules, signing, sse, tokens, wire
+from . import notes, rules, signing, sse, tokens, wire
 from .classifier import MAGIC, declined
 from .models import limits_of
 from .refusal import RefusalError
@@ -121,7 +121,7 @@ class State:
         """The scripted message, else that of the rules; the request is in the prompt cache then. A request that the
         classifier declines has a refusal in its place."""
         refused = None if scripted else declined(request, self.settings.declined)
-        said = replies.stopped(request, scripted.reply()) if scripted else replies.decide(request)
+        said = replies.stopped(request, _said(request, scripted)) if scripted else replies.decide(request)
         response = refused or said
         reply = replace(response, content=signing.bind(request, response.content))
         if reply.stop_reason == "pause_turn":
@@ -227,3 +227,11 @@ def _check_fits(request: wire.Request, context_window: int | None) -> None:
     total = tokens.count(request)
     if total > window:
         raise RefusalError(f"prompt is too long: {total} tokens > {window} maximum")
+
+
+def _said(request: wire.Request, scripted: ScriptedResponse) -> replies.Reply:
+    reply = scripted.reply()
+    if not scripted.notes:
+        return reply
+    *before, last = reply.content
+    return replace(reply, content=(*before, {**last, "text": last["text"] + notes.behind(request, last["text"])}))

@@ -66,7 +66,7 @@ def summarise(request: wire.Request) -> str:
 def _jointly(request: wire.Request) -> str:
     """A part for each listed record, in the requested form."""
     ask = _asked(request)
-    form, of_calls = _FORM.search(ask), _results(request)
+    form, of_calls = _FORM.search(ask), of_results(request)
     question = "\n\n".join(texts(request.messages[-2].content))
     blocks = (text for message in request.messages for text in texts(message.content))
     records = {match[1]: text[match.end() :] for text in blocks if (match := _RESULT.match(text))}
@@ -77,7 +77,7 @@ def _jointly(request: wire.Request) -> str:
     return "\n\n".join(parts)
 
 
-def _results(request: wire.Request) -> dict[str, str]:
+def of_results(request: wire.Request) -> dict[str, str]:
     """Summaries of the conversation's tool calls, by the ids at the beginning of their results."""
     return {
         record[1]: _of_call(use.name, json.dumps(use.input, ensure_ascii=False), failed, text[record.end() :])

@@ -87,7 +87,7 @@ def texts(content: tuple[wire.Block, ...] | tuple[Any, ...]) -> list[str]:
 
 def read(request: wire.Request) -> Transcript:
     """The transcript: the running query is the last block ``[ID:qN]``, else the first message."""
-    start, question = _running(request.messages)
+    start, question = running(request.messages)
     media = sum(isinstance(block, wire.Image | wire.Document) for block in request.messages[start].content)
     return Transcript(
         question=_ATTACHED.sub("", without_ids(question)).strip(),
@@ -113,7 +113,8 @@ def _files(sent: list[str]) -> Iterator[AttachedText]:
             yield AttachedText(match[1], match[2] or "", without_ids(text[match.end() :]))
 
 
-def _running(messages: tuple[wire.Message, ...]) -> tuple[int, str]:
+def running(messages: tuple[wire.Message, ...]) -> tuple[int, str]:
+    """Where the running query stands among the messages, and its text with its id."""
     for index in range(len(messages) - 1, -1, -1):
         for text in reversed(texts(messages[index].content)):
             if messages[index].role == "user" and _QUERY.match(text):

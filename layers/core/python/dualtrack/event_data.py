@@ -54,6 +54,13 @@ class DeltaEvent(TypedDict):
     text: Annotated[str, "The next piece of text"]
 
 
+class WrittenEvent(TypedDict):
+    """The text of a turn is complete: the model now writes notes for the conversation's memory, which nobody is sent. A
+    `delta` behind it still belongs to the text."""
+
+    turn: TurnNumber
+
+
 class StartedCall(TypedDict):
     """A tool call that begins."""
 
@@ -159,6 +166,7 @@ EVENTS: Final[Mapping[str, type]] = MappingProxyType(
         "turn": TurnEvent,
         "thinking": ThinkingEvent,
         "delta": DeltaEvent,
+        "written": WrittenEvent,
         "tool_calls_start": ToolCallsStartEvent,
         "tool_result": ToolResultEvent,
         "retrying": RetryingEvent,

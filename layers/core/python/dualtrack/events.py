@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ToolCallsStartEvent,
         ToolResultEvent,
         TurnEvent,
+        WrittenEvent,
     )
     from dualtrack.frozen import JsonObject
     from dualtrack.tool_values import Source
@@ -96,6 +97,12 @@ def delta(turn: int, text: str) -> Event:
     """Text of a turn as it is generated."""
     data: DeltaEvent = {"turn": turn, "text": text}
     return _event("delta", data)
+
+
+def written(turn: int) -> Event:
+    """The text of a turn is complete; what the model still writes is not for the reader."""
+    data: WrittenEvent = {"turn": turn}
+    return _event("written", data)
 
 
 def text_of_turn(events: Sequence[StoredEvent], turn: int) -> str:

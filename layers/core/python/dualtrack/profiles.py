@@ -22,7 +22,7 @@ PLACEHOLDER: Final = "{query}"
 """The placeholder of the query in a profile's ``query_template``."""
 
 
-WhenSummarised = Literal["at_once", "when_they_pay"]
+WhenSummarised = Literal["in_turn", "at_once", "when_they_pay"]
 AfterMaxTurns = Literal["limit", "complete"]
 DUAL_TRACK: Final[Policy] = "dual_track"
 WINDOW: Final[Policy] = "window"
@@ -35,7 +35,8 @@ class History:
     """How past queries are sent: a policy of `dualtrack.memory.policies`, by name.
 
     ``whole_characters`` belongs to `DUAL_TRACK`: a record of at most so many stands whole on the summarised track.
-    ``summaries``: when they are made. ``exchanges`` belongs to `WINDOW`, ``rounds`` to `TOOL_ROUNDS`.
+    ``summaries``: when they are made, and by which call. ``exchanges`` belongs to `WINDOW`, ``rounds`` to
+    `TOOL_ROUNDS`.
     ``as_written``: past queries are sent without the profile's ``query_template``; a pin without the field has them in
     it.
     """
@@ -51,6 +52,16 @@ class History:
     def is_summarised(self) -> bool:
         """Whether the past is sent as the summarised track; every other policy sends records."""
         return self.policy == DUAL_TRACK
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether the model's answer brings notes on the query's long records, so that no further call is made."""
+        return self.is_summarised and self.summaries == "in_turn"
+
+    @property
+    def keeps_whole(self) -> bool:
+        """Whether ended queries may be sent on in the messages in which they were sent."""
+        return self.in_turn or self.waits
 
     @property
     def waits(self) -> bool:

@@ -9,6 +9,9 @@ Role = Literal["user", "assistant"]
 
 RecordType = Literal["message", "tool_call", "summary", "digest"]
 
+Shortened = Literal["note", "extract", "summary"]
+Form = Literal["whole", "note", "extract", "summary"]
+
 Track = Literal["full", "summarised"]
 
 ChatStatus = Literal["running", "paused", "answered", "done", "failed", "cancelled"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.chat.ask_for_notes import asked_in, notes_room
 from dualtrack.chat.message_before import message_before
 from dualtrack.chat.refused_tools import names_a_tool
 from dualtrack.chat.turn_attempt import no_other_run
@@ -15,10 +16,11 @@ from dualtrack.errors import ModelRefused
 from dualtrack.memory.budget import STEPS, smaller
 from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.joint_summaries import is_cheaper_cached
+from dualtrack.memory.notes import NoteReader
 from dualtrack.memory.refused_files import without_file, without_files
 from dualtrack.memory.sending import Sending
 from dualtrack.memory.summaries import summary_requests
-from dualtrack.memory.view import SentRequest, View, build
+from dualtrack.memory.view import SentRequest, View, asked_last, build
 from dualtrack.models.cache_word import asking
 from dualtrack.models.protocol import ignore
 from dualtrack.models.receipt_data import Heard
@@ -86,10 +88,10 @@ def ask_model(run: TurnAttempt, frame: Mapping[str, Any], view: View, writer: De
     steps, refusals = iter(STEPS), 0
     while True:
         sent = build(view)
-        sending = Sending(view.cuts, message_tokens(sent.messages))
+        sending = Sending(view.cuts, message_tokens(sent.messages), asked=asked_last(view))
         try:
             asked = asking(message_before(run.chat, view, run.turns))
-            reply = _ask(run, {**frame, "messages": list(sent.messages), **asked}, writer)
+            reply = _ask(run, {**frame, "messages": list(sent.messages), **asked}, view, writer)
         except ModelRefused as refused:
             refusals += 1
             less = (
@@ -125,7 +127,7 @@ def is_read_again(run: TurnAttempt, state: QueryState, frame: Mapping[str, Any],
         return True
     if run.limit == SECOND_ANSWER:
         return False
-    if not run.profile.history.is_summarised:
+    if not run.profile.history.is_summarised or run.profile.history.in_turn:
         return False
     model = run.agent.model
     return is_cheaper_cached(
@@ -138,15 +140,32 @@ def is_read_again(run: TurnAttempt, state: QueryState, frame: Mapping[str, Any],
     )
 
 
-def _ask(run: TurnAttempt, request: Mapping[str, Any], writer: DeltaWriter) -> ModelReply:
-    """The model's answer. If it was cut off while thinking, ask again without thinking; both calls are counted. What
-    has to fit a schema is not written before it is known to."""
+def _ask(run: TurnAttempt, request: Mapping[str, Any], view: View, writer: DeltaWriter) -> ModelReply:
+    """The model's answer. What has to fit a schema is not written before it is known to; notes are not written."""
+    if run.is_held_back:
+        return _answer(run, request, view, writer, ignore)
+    if not any(view.asks):
+        return _answer(run, request, view, writer, writer.write)
+    noted = NoteReader(view.mark, asked_in(view), writer.end_text)
+    reply = _answer(run, request, view, writer, lambda text: writer.write(noted.feed(text)))
+    writer.write(noted.end(cut=reply.stop_reason == "max_tokens" and not reply.cut))
+    return reply
+
+
+def _answer(
+    run: TurnAttempt,
+    request: Mapping[str, Any],
+    view: View,
+    writer: DeltaWriter,
+    write: Callable[[str], None],
+) -> ModelReply:
+    """The model's answer. If it was cut off while thinking, ask again without thinking; both calls are counted."""
     asked_at = time.monotonic()
-    write = ignore if run.is_held_back else writer.write
     on_text = _reporting_first_text(write, run.told.first_text, asked_at)
     seconds = run.chat.call_seconds
     reply = run.model.stream(request, on_text, seconds, writer.begin, writer.think)
-    again = without_thinking(request, run.max_tokens) if reply.is_thought_alone else None
+    room = run.max_tokens + notes_room(view)
+    again = without_thinking(request, room) if reply.is_thought_alone else None
     left = seconds - (time.monotonic() - asked_at)
     if again is None or left < _LEAST_SECONDS:
         return reply

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.chat.turn_request import call_fields
+from dualtrack.chat.turn_request import call_fields, most_output
 from dualtrack.chat_times import ChatTimes, call_seconds
 from dualtrack.credits.keys import NANO
 from dualtrack.memory.digest_writing import DIGEST_CALL_TOKENS
@@ -82,13 +82,13 @@ def _most_of_title(model: str, settings: SummarySettings) -> float:
 def chat_times(profile: Profile, settings: CostSettings) -> ChatTimes:
     """How long the parts of a chat of this profile may take: a call as long as its tokens need."""
     model = profile.model or settings.model
-    fields = call_fields(profile, model, profile.max_tokens, settings.summaries.thinking)
+    fields = call_fields(profile, model, most_output(profile), settings.summaries.thinking)
     return ChatTimes(call_seconds(fields["max_tokens"]))
 
 
 def most_of_turn(model: str, profile: Profile, thinking: Thinking) -> float:
     """The most dollars that one call of a turn can cost."""
-    output = call_fields(profile, model, profile.max_tokens, thinking)["max_tokens"]
+    output = call_fields(profile, model, most_output(profile), thinking)["max_tokens"]
     return most_of_a_call(model, profile.context_tokens, output)
 
 

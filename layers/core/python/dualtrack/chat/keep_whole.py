@@ -74,8 +74,12 @@ def _messages(
     has_files = any(record.call.media if record.call else record.attachments for record in records)
     if has_files or chat.stop in _NOT_KEPT:
         return ()
-    view = view_of_query(stores, chat, profile, *before_answer(chat, turns, profile), records)
-    said = own_messages(replace(view, instructions="", continued="", cuts=turns[-1].sending.cuts))
+    before, limit = before_answer(chat, turns, profile)
+    view = view_of_query(stores, chat, profile, before, limit, records)
+    asks = (*view.asks, turns[len(before)].sending.asked)
+    said = own_messages(
+        replace(view, instructions="", continued="", cuts=turns[-1].sending.cuts, asks=asks)
+    )
     wanted = response_id(chat.query)
     response: Record = required(next((record for record in records if record.record_id == wanted), None))
     answer = {"role": "assistant", "content": [text_block(block_of(response).text)]}

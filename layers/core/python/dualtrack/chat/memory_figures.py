@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dualtrack.clock import epoch_of
 from dualtrack.memory.estimate import message_tokens
 from dualtrack.memory.full_history import MeasuredCall
+from dualtrack.memory.notes import tokens_of_notes
 from dualtrack.memory.recall import history_tokens, is_recall
 from dualtrack.memory.view import whole_tokens
 from dualtrack.models.cost_cap import lost_rates
@@ -53,6 +54,7 @@ def with_turn(
         is_cached=not view.limit or view.is_read_again,
         is_last=bool(view.limit),
         is_recall=is_recall(call.tool for call in decision.calls),
+        noted=tokens_of_notes(decision.notes),
         rates=made.rates,
     )
     return replace(chat, memory=chat.memory.with_call(call))

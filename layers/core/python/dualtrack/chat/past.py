@@ -25,18 +25,24 @@ if TYPE_CHECKING:
 
 _TRIES: Final = 6
 
+NOTED_TOKENS: Final = 56_000
+"""Cautious tokens, some 43,000 by the service's count: where every record is short by its note or extract, folding
+earlier costs more than reading on."""
+
 RUNNING_SHARE: Final = 4
 """The part of a call, as its reciprocal, that queries that are sent whole leave to the running one."""
 
 
 def track_budget(profile: Profile) -> TrackBudget:
-    """The token budget of the past in this profile. Where queries wait for their summaries, what `context_tokens`
-    leaves beside an answer and the running query's own part, if that is more; in the smallest window of a model."""
-    tokens = profile.track_tokens
-    if profile.history.waits:
+    """The token budget of the past in this profile. Where queries are sent whole, what `context_tokens` leaves beside
+    an answer and the running query's own part, if that is more; in the smallest window of a model. Beside notes at most
+    `NOTED_TOKENS`."""
+    tokens, history = profile.track_tokens, profile.history
+    if history.keeps_whole:
         context = min(profile.context_tokens, LEAST_WINDOW)
-        tokens = max(tokens, context - profile.max_tokens - context // RUNNING_SHARE)
-    return TrackBudget(tokens, profile.query_template, profile.history.waits)
+        left = context - profile.max_tokens - context // RUNNING_SHARE
+        tokens = max(tokens, min(left, NOTED_TOKENS) if history.in_turn else left)
+    return TrackBudget(tokens, profile.query_template, history.keeps_whole, history.waits)
 
 
 def read_past(stores: ToolStores, chat: Chat, profile: Profile, *, is_fixed: bool) -> Past:
@@ -57,7 +63,7 @@ def read_past(stores: ToolStores, chat: Chat, profile: Profile, *, is_fixed: boo
     stored = stores.history.tracks(user, conversation_id, chat.query - 1, after)
     left_out = left_out_by(stored, chat.pin.left_out if chat.pin else 0)
     tracks = as_sent(stored, chat.pin.left_out if chat.pin else 0)
-    if not profile.history.waits:
+    if not profile.history.keeps_whole:
         return Past(digest, tracks, ahead)
     first = chat.pin.whole_from if chat.pin else first_whole(tracks)
     whole = stores.history.whole(user, conversation_id, first - 1, chat.query) if first else {}

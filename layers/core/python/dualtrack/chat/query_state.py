@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from dualtrack.chat.keep_whole import kept
 from dualtrack.chat.message_before import with_last_sent
+from dualtrack.chat.noted_query import noted_query
 from dualtrack.chat.past import fix_past, read_past
 from dualtrack.chat.query_view import required, view_of_query
 from dualtrack.chat.replay import read_replay
@@ -208,12 +209,13 @@ def _pin(
 def _with_every_track(
     stores: QueryStores, chat: Chat, profile: Profile, read: _StoredState, sleep: Callable[[float], None]
 ) -> _StoredState:
-    """Wait briefly for missing tracks; then write the rest of them here, mechanically."""
+    """Wait briefly for missing tracks; then write the rest of them here, without a model. Where notes come with the
+    answer, there is nothing to wait for."""
 
     def reread() -> _StoredState:
         return replace(read, past=read_past(stores, chat, profile, is_fixed=False))
 
-    deadline = stores.clock() + _TRACK_WAIT_SECONDS
+    deadline = stores.clock() + (0.0 if profile.history.in_turn else _TRACK_WAIT_SECONDS)
     while read.missing(chat.query) and stores.clock() < deadline:
         sleep(_POLL_SECONDS)
         read = reread()
@@ -235,8 +237,10 @@ def _make_final(
     records = stores.history.query_records(user, conversation_id, number)
     required(next((record for record in records if record.record_id == response_id(number)), None))
     track, also = track_of(records, {}, profile.history.whole_characters, iso(stores.clock())), []
-    earlier = _answered(stores, chat, number) if profile.history.waits else None
-    if earlier:
+    earlier = _answered(stores, chat, number) if profile.history.keeps_whole else None
+    if earlier and profile.history.in_turn:
+        track, also = noted_query(stores, *earlier, profile, records, iso(stores.clock()))
+    elif earlier:
         own = kept(stores, *earlier, profile, records, [each for each in tracks if each.query < number])
         track = with_last_sent(own.on(track, whole=bool(own.whole.messages)), earlier[0], records)
         also = own.writes(stores.history, chat, number) if own.whole.messages else []

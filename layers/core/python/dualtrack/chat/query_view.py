@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from dualtrack.chat.continued import end_of_answer
 from dualtrack.errors import Gone
 from dualtrack.memory.blocks import SentResult
+from dualtrack.memory.notes import mark_of
 from dualtrack.memory.records import block_of
 from dualtrack.memory.sending import Cuts
 from dualtrack.memory.view import PastTurn, TextFile, View
@@ -47,6 +48,8 @@ def view_of_query(
         attachments=_files(stores, chat, [file for file in query.attachments if not file.record_id]),
         files=tuple(_text_file(file, records) for file in query.attachments if file.record_id),
         turns=tuple(_past_turn(stores, chat, turn, records) for turn in turns),
+        asks=tuple(turn.sending.asked for turn in turns),
+        mark=mark_of(chat.chat_id),
         limit=limit,
         max_turns=profile.max_turns,
         result_limit=profile.result_limit,

@@ -95,7 +95,15 @@ def record_turn(
     except ConditionFailed as lost:
         raise Superseded(", ".join(lost.items)) from lost
     recorded = RecordedTurn(
-        run.number, reply.content, decision.calls, decision.next, reply.usage, made, sending, decision.told
+        run.number,
+        reply.content,
+        decision.calls,
+        decision.next,
+        reply.usage,
+        made,
+        sending,
+        decision.told,
+        decision.notes,
     )
     run.told.recorded(recorded)
     if decision.next != "answered":
@@ -204,6 +212,9 @@ def _recorded_answer(turn: _DecidedTurn, records: Sequence[Record], change: Acco
         record_id, "message", "assistant", said.text, now, run.number, stop=said.stop, left_out=helped
     )
     after = with_end(_after_settle(turn, change), [*records, response])
+    is_asked = bool(turn.sending.asked) or any(each.sending.asked for each in run.turns)
+    is_noted = bool(said.notes) or any(each.notes for each in run.turns)
+    after = replace(after, memory=after.memory.heard(asked=is_asked, noted=is_noted))
     response, thought = replace(response, sums=after.memory.sums), _thought(turn)
     after = replace(after, thoughts=after.thoughts + (1 if thought else 0))
     events = [

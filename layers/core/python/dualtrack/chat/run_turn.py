@@ -20,6 +20,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Final, NotRequired, TypedDict
 
 from dualtrack.chat.agent import agent_of, on_deployed_model
+from dualtrack.chat.ask_for_notes import notes_room, with_ask, without_notes
 from dualtrack.chat.ask_model import FOR_ITS_CONTENT, ask_model, delta_writer, is_forced_to_fit, is_read_again
 from dualtrack.chat.cost_hold import CHAT_DOLLARS, most_of_turn
 from dualtrack.chat.end_chat import CUT_OFF, INCOMPLETE, MODEL_BUSY, TIMED_OUT, ChatFailure, end_chat
@@ -326,7 +327,9 @@ def _call_model(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutcom
     view = replace(state.view, output=run.output, misfit=run.chat.misfit)
     room = room_for(run.profile, run.agent.model, run.agent.thinking, fixed, last)
     view = fit(_without_old_thinking(view, turns, run.agent.model), room)
+    view = with_ask(run, view, fixed)
     view = replace(view, is_read_again=is_read_again(run, state, frame, view))
+    frame = {**frame, "max_tokens": frame["max_tokens"] + notes_room(view)}
     begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit), misfit=run.chat.misfit)
     if not run.left_out and run.is_forced:
         run.log.append([begins], fence=no_commit)
@@ -341,8 +344,9 @@ def _call_model(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutcom
     if (again := without_newest(run, state, said.reply)) is not None:
         return _call_or_wait(again, turns)  # a further try, which may have to wait like any
     made = call_of(run, said, asked_at, time.monotonic() - clock)
+    reply, notes = without_notes(said.reply, said.view)
     decision = decide(
-        said.reply,
+        reply,
         query=run.chat.query,
         calls_before=run.chat.calls,
         offered=state.offered,
@@ -353,7 +357,7 @@ def _call_model(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutcom
     )
     if run.may_tell:
         decision = with_call(decision, run.wanted, state.offered)
-    decision = _fitting(run, said, decision)
+    decision = replace(_fitting(run, said, decision), notes=notes)
     if run.is_held_back and _is_shown(decision):
         with delta_writer(run) as writer:
             writer.write(decision.text)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.chat.cost_hold import affordable
 from dualtrack.chat.keep_whole import MeasuredQuery, kept
 from dualtrack.chat.message_before import with_last_sent
+from dualtrack.chat.noted_query import noted_query
 from dualtrack.clock import epoch_of, iso
 from dualtrack.errors import Gone
 from dualtrack.memory.joint_summaries import LastCall
@@ -41,12 +42,14 @@ OWN_SHARE: Final = 3
 @dataclass(frozen=True, slots=True)
 class SummaryPlan:
     """The ``requests`` for summaries. ``earlier``: the queries before whose summaries they make, with their tracks so
-    far; ``own``: the query as it can be sent whole, if queries wait; ``stays``: whether it stays whole."""
+    far; ``own``: the query as it can be sent whole, if queries wait; ``stays``: whether it stays whole; ``noted``: its
+    track and what is written with it, if its notes came with its answer."""
 
     requests: tuple[SummaryRequest, ...] = ()
     earlier: tuple[tuple[QueryTrack, WholeQuery], ...] = ()
     own: MeasuredQuery | None = None
     stays: bool = False
+    noted: tuple[QueryTrack, Sequence[Write]] | None = None
 
 
 def plan_of(
@@ -54,12 +57,23 @@ def plan_of(
 ) -> SummaryPlan:
     """What is summarised after this answer."""
     at_once = SummaryPlan(summary_requests(records, agent.profile.history.whole_characters))
-    if not agent.profile.history.waits:
+    if not agent.profile.history.keeps_whole:
         return at_once
     try:
+        if agent.profile.history.in_turn:
+            return SummaryPlan(noted=_noted(stores.across(chat.ancestry), chat, agent.profile, records))
         return _waiting(stores.across(chat.ancestry), chat, agent, records, settings, at_once)
     except Gone:
         return at_once
+
+
+def _noted(
+    stores: QueryStores, chat: Chat, profile: Profile, records: tuple[Record, ...]
+) -> tuple[QueryTrack, Sequence[Write]] | None:
+    loaded = stores.chats.load_with_turns(chat.user, chat.chat_id)
+    if loaded is None or not records:
+        return None
+    return noted_query(stores, chat, loaded[1], profile, records, iso(stores.clock()))
 
 
 def _waiting(
@@ -140,6 +154,8 @@ def write_batch(
     now = iso(stores.clock())
     if not records:
         return QueryTrack(chat.query, ()), ()
+    if plan.noted is not None:
+        return plan.noted
     own = track_of(records, summaries, whole, now)
     if plan.own is None:
         return with_last_sent(own, chat, records), ()

@@ -93,11 +93,12 @@ class Past:
 @dataclass(frozen=True, slots=True)
 class TrackBudget:
     """``tokens`` is a profile's ``track_tokens``, by the cautious estimate; ``template`` its ``query_template``;
-    ``sends_whole``: whether its queries are sent whole until their summaries are made."""
+    ``sends_whole``: whether queries of it are sent whole; ``until_summarised``: until their summaries are made."""
 
     tokens: int
     template: str = PLACEHOLDER
     sends_whole: bool = False
+    until_summarised: bool = False
 
     @property
     def half(self) -> int:
@@ -155,6 +156,8 @@ def to_fold_ahead(past: Past, budget: TrackBudget) -> tuple[QueryTrack, ...]:
     last = max(map(budget.of_track, past.tracks))
     leave = min(taken, budget.tokens) - last - budget.half - budget.room
     folded = _to_fold(past.tracks, leave, budget)
+    if not budget.until_summarised:
+        return folded
     return tuple(itertools.takewhile(lambda track: not budget.is_whole(track), folded))
 
 

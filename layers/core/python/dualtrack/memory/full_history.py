@@ -52,7 +52,7 @@ class MemorySums:
     ``costs``: of its turns; ``aside``: of its summaries and digests, in 10⁻⁹ dollars. The full history has ``tokens``
     in its past messages, by the service's counts, and its last call has left ``cached``, the last one without tools
     ``cached_apart``. ``ratio``: of those counts to our estimate; 0 before the first call. ``beyond_window``: it has
-    outgrown the model's window.
+    outgrown the model's window. ``ignored``: the newest queries whose notes were asked for in vain.
     """
 
     costs: CallCosts = field(default_factory=CallCosts)
@@ -62,6 +62,7 @@ class MemorySums:
     cached_apart: CachedPrefix = field(default_factory=CachedPrefix)
     ratio: float = 0.0
     beyond_window: bool = False
+    ignored: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,10 @@ class MeasuredCall:
 
     ``at``: when it was sent (epoch seconds); ``usage``: of its ``calls`` requests; ``lost``: 10⁻⁹ dollars of requests
     before it that were never recorded. Estimates in cautious tokens: of the whole request, of its ``fixed`` part (tools
-    and system) and of its ``past``; ``whole``: by how much the running query would be longer if nothing of it were cut
-    and nothing recalled (negative: shorter). ``is_last``: it may use no tools, so the service caches its messages
-    apart; ``is_cached``: they end with a breakpoint; ``is_recall``: its reply only reads the past back; ``rates``: by
-    which the call is charged.
+    and system) and of its ``past``; ``whole``: by how much the running query would be longer if nothing of it were cut,
+    nothing recalled and no note asked for (negative: shorter). ``is_last``: it may use no tools, so the service caches
+    its messages apart; ``is_cached``: they end with a breakpoint; ``is_recall``: its reply only reads the past back;
+    ``noted``: what of its output are notes; ``rates``: by which the call is charged.
     """
 
     model: str
@@ -89,6 +90,7 @@ class MeasuredCall:
     is_cached: bool = True
     is_last: bool = False
     is_recall: bool = False
+    noted: int = 0
     rates: Rates | None = None
 
     @property
@@ -126,6 +128,11 @@ class ChatMemory:
         tokens = self.sums.tokens + round((self.sums.ratio or _RATIO) * estimated)
         return replace(self, sums=replace(self.sums, tokens=min(tokens, context_window(model))))
 
+    def heard(self, *, asked: bool, noted: bool) -> ChatMemory:
+        """After a query in which notes were asked for, or not, and came, or not."""
+        ignored = 0 if noted else self.sums.ignored + asked
+        return replace(self, sums=replace(self.sums, ignored=ignored))
+
     def with_aside(self, before: int, own: int) -> ChatMemory:
         """After the chat's summaries; ``before``: the conversation's summaries and digests without them."""
         return replace(self, sums=replace(self.sums, aside=before + own), aside=own)
@@ -151,7 +158,7 @@ def _full_call(sums: MemorySums, call: MeasuredCall) -> tuple[int | None, Memory
     usage = _full_prompt(sums, call, tokens, round(ratio * call.fixed))
     whole = Usage(
         usage.input_tokens * call.calls,
-        call.usage.output_tokens,
+        max(call.usage.output_tokens - call.noted, 0),
         usage.cache_read_tokens * call.calls,
         usage.cache_write_tokens * call.calls,
     )

@@ -17,7 +17,7 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.text import clean, neutralise, one_line
+from dualtrack.text import clean, estimate_tokens, neutralise, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -39,11 +39,11 @@ _ASK: Final = (
 _ALSO: Final = "(Notes behind your answer, as said above, also on {ids}.)"
 _LONG_ANSWER: Final = "{id} (your answer, if it is longer than 150 words)"
 _NOTE: Final = re.compile(
-    r"[\s>*_`#\[(•–-]*+(?:ID:\s*+)?(q\d{1,6}(?:-[a-z]\d{0,3})?)[\s*_`\])]*+[:：][\s*_`]*+(.*)",  # noqa: RUF001
+    r"[\s>*_`#\[(•–-]*+(?:ID:\s*+)?(q\d{1,6}(?:-[a-z]\d{0,3})?)[\s*_`\])]*+[:：][\s*_`]*+(.*)",
     re.IGNORECASE,
 )
 """``q3-t1: the note``, as models write it: with a bullet, in bold, in brackets, in another alphabet's digits."""
-_BEGINS_NOTE: Final = re.compile(r"[\s>*_`#\[(•–-]*+(?:ID:\s*+)?q?[\w-]{0,9}", re.IGNORECASE)  # noqa: RUF001
+_BEGINS_NOTE: Final = re.compile(r"[\s>*_`#\[(•–-]*+(?:ID:\s*+)?q?[\w-]{0,9}", re.IGNORECASE)
 
 
 def mark_of(chat_id: str) -> str:
@@ -159,6 +159,12 @@ def read_notes(
     answer = reader.feed(text)
     answer += reader.end(cut=cut)
     return answer, reader.notes, reader.is_behind_mark
+
+
+def tokens_of_notes(notes: Mapping[str, str]) -> int:
+    """What they have taken of an answer's output, by estimate."""
+    lines = "".join(f"{record_id}: {note}\n" for record_id, note in notes.items())
+    return estimate_tokens(f"{_OPENED}00000000]]\n{lines}") if notes else 0
 
 
 def _in_ascii(record_id: str) -> str:

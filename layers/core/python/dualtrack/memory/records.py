@@ -15,7 +15,7 @@ from dualtrack.models.receipt_data import ToolSideCalls
 from dualtrack.text import clean, neutralise, one_line
 from dualtrack.tool_rules import name_of
 from dualtrack.tool_values import Source
-from dualtrack.vocabulary import CallStatus, RecordType, Role, Stop
+from dualtrack.vocabulary import CallStatus, RecordType, Role, Shortened, Stop
 
 _ATTACHED: Final = "(Attached file"
 THINKING: Final = ("thinking", "redacted_thinking")
@@ -111,6 +111,7 @@ class TrackBlock:
     A block never changes; the order of blocks is the order of the track. ``size``: that of the record in bytes of
     UTF-8; 0 for a block that has all of it. ``contents``: what follows the summary, the record's headings and files.
     ``instructions``: of a long query, the user's standing ones, word for word (`dualtrack.memory.standing`).
+    ``made``: what the content is, if it is not all of the record.
     """
 
     record_id: Annotated[str, As("id")]
@@ -121,6 +122,7 @@ class TrackBlock:
     size: int = 0
     contents: str = ""
     instructions: tuple[str, ...] = ()
+    made: Shortened | Literal[""] = ""
 
     @property
     def header(self) -> str:

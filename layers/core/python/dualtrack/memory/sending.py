@@ -53,8 +53,10 @@ class Cuts:
 @stored
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """A call's cuts, our cautious estimate of its input, and the service's count (0: none), in tokens."""
+    """A call's cuts, our cautious estimate of its input, and the service's count (0: none), in tokens. ``asked``: the
+    records on which its last message asks for notes (`dualtrack.memory.notes`)."""
 
     cuts: Cuts = field(default_factory=Cuts)
     estimated: int = 0
     reported: int = 0
+    asked: tuple[str, ...] = ()

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dualtrack.settings import Settings
+    from dualtrack.vocabulary import Shortened
 
 LONG_QUERY: Final = 2_000
 """Up to this length a query is sent unchanged in the summarised track (CONTRACT 6)."""
@@ -120,9 +121,16 @@ def _shortened(text: str) -> str:
     return f"{text[: _SOURCE_LIMIT - _TAIL]}\n\n(… {left_out} characters left out …)\n\n{text[-_TAIL:]}"
 
 
-def track_of(records: tuple[Record, ...], summaries: Mapping[str, str], whole: int, now: str) -> QueryTrack:
+def track_of(
+    records: tuple[Record, ...],
+    summaries: Mapping[str, str],
+    whole: int,
+    now: str,
+    made: Shortened = "summary",
+) -> QueryTrack:
     """The query's blocks: whole up to ``whole`` characters, else the summary if there is one, else a mechanical
-    extract.
+    extract. ``made``: what the summaries are. Beside notes, an answer without one stays whole: its writer had the
+    choice.
 
     A query of more than `LONG_QUERY` characters is summarised, too; the lines that name its files do not change.
 
@@ -136,14 +144,19 @@ def track_of(records: tuple[Record, ...], summaries: Mapping[str, str], whole: i
     if is_declined(records):
         query = next(record for record in records if _kind(record) == "query")
         return QueryTrack(_query_number(records), (declined_block(query),))
-    blocks = [block for record in records if (block := _block(record, summaries, whole, now)) is not None]
+    made_of = (_block(record, summaries, whole, now, made) for record in records)
+    blocks = [block for block in made_of if block is not None]
     leaves_out = max(record.left_out for record in records)
     return QueryTrack(_query_number(records), tuple(blocks), leaves_out=leaves_out)
 
 
-def _block(record: Record, summaries: Mapping[str, str], whole: int, now: str) -> TrackBlock | None:
+def _block(
+    record: Record, summaries: Mapping[str, str], whole: int, now: str, made: Shortened
+) -> TrackBlock | None:
     kind = _kind(record)
     is_long = _needs_summary(record, whole)
+    if kind == "response" and made == "note" and record.record_id not in summaries:
+        is_long = False
     if kind == "query" and not is_long:
         return block_of(record)
     if kind in ("file", "thought"):
@@ -165,7 +178,15 @@ def _block(record: Record, summaries: Mapping[str, str], whole: int, now: str) -
     standing = found_at_the_ends(record.content) if kind == "query" and is_cut else ()
     contents = _contents(record, standing) if is_cut else _files(record)
     return TrackBlock(
-        summary_id(record.record_id), record.role, text, now, record.record_id, size, contents, standing
+        summary_id(record.record_id),
+        record.role,
+        text,
+        now,
+        record.record_id,
+        size,
+        contents,
+        standing,
+        (made if summary else "extract") if is_cut else "",
     )
 
 

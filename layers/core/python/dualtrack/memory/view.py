@@ -22,7 +22,8 @@ from dualtrack.memory.blocks import (
     text_block,
     user_message,
 )
-from dualtrack.memory.estimate import message_tokens
+from dualtrack.memory.estimate import block_tokens, message_tokens
+from dualtrack.memory.notes import ask_for
 from dualtrack.memory.policies import dual_track, in_template
 from dualtrack.memory.recall import is_recall
 from dualtrack.memory.records import THINKING, QueryTrack, TrackBlock, file_data
@@ -127,6 +128,11 @@ class View:
     """Images and PDFs of the query: ``{"media_type", "data"}``, base64."""
     files: tuple[TextFile, ...] = ()
     turns: tuple[PastTurn, ...] = ()
+    asks: tuple[tuple[str, ...], ...] = ()
+    """The records on which notes are asked for, by the message that asks last: behind the query, behind the results of
+    the first turn, of the second …"""
+    mark: str = ""
+    """The line behind which the notes stand."""
     limit: LastCallReason = ""
     max_turns: int = 0
     result_limit: int = 100_000
@@ -173,6 +179,15 @@ def build(view: View) -> SentRequest:
     return SentRequest(tuple(messages), before, _files_in(messages))
 
 
+def asked_last(view: View) -> tuple[str, ...]:
+    """The records on which the request's last message asks for notes."""
+    return _asked(view, len(view.turns))
+
+
+def _asked(view: View, place: int) -> tuple[str, ...]:
+    return view.asks[place] if place < len(view.asks) else ()
+
+
 def own_messages(view: View) -> tuple[Message, ...]:
     """The messages of the query itself, without breakpoints."""
     return tuple(_own(view, _attachments(view), cuts_in_force(view))[0])
@@ -184,14 +199,25 @@ def _own(
     """The query and its turns, and how many of these messages precede the last turn (0: there is none)."""
     messages = [user_message(_query_blocks(view, attachments, cuts))]
     before_turn = 0
-    for turn in view.turns[:-1] if view.misfit else view.turns:
+    for place, turn in enumerate(view.turns[:-1] if view.misfit else view.turns):
+        _append_ask(messages, view, place)
         before_turn = len(messages)
         messages += _turn_messages(turn, cuts, view.cuts)
     if view.misfit:
         messages += _misfit_messages(view.turns[-1], view.misfit)
     if note := _FINAL_NOTES.get(view.limit):
         _append_note(messages, note.format(turns=view.max_turns))
+    _append_ask(messages, view, len(view.turns))
     return messages, before_turn
+
+
+def _append_ask(messages: list[Message], view: View, place: int) -> None:
+    if asked := _asked(view, place):
+        messages[-1]["content"].append(_ask(view, place, asked))
+
+
+def _ask(view: View, place: int, asked: tuple[str, ...]) -> dict[str, Any]:
+    return text_block(ask_for(asked, view.mark, again=any(view.asks[:place])))
 
 
 def _misfit_messages(turn: PastTurn, problem: str) -> list[Message]:
@@ -231,7 +257,7 @@ def _turn_messages(turn: PastTurn, cuts: Mapping[str, ResultCut], decided: Cuts)
 
 def whole_tokens(view: View) -> int:
     """By how many cautious tokens the running query is longer if nothing of it is cut beyond the profile's own limit,
-    and the turns that only read the past back are left out; negative if it is shorter."""
+    no notes are asked for, and the turns that only read the past back are left out; negative if it is shorter."""
     cuts = cuts_in_force(view)
     texts = [(file.text, cuts[file.record_id]) for file in view.files]
     recalled = 0
@@ -241,7 +267,8 @@ def whole_tokens(view: View) -> int:
         else:
             texts += [(turn.results[call.id].text, cuts[call.id]) for call in turn.calls]
     cut_off = sum(cautious_tokens(text[cut.characters : view.result_limit]) for text, cut in texts)
-    return cut_off - recalled
+    asks = sum(block_tokens(_ask(view, place, asked)) for place, asked in enumerate(view.asks) if asked)
+    return cut_off - recalled - asks
 
 
 def cuts_in_force(view: View) -> dict[str, ResultCut]:

@@ -222,7 +222,7 @@ class TurnDecision:
     """The decision on a reply: ``text`` is the response if answered, else the text before the tools; ``stop`` says why
     it ended, if answered. ``is_cut``: the limit of tokens came within a tool call. ``misfit``: why an answer does not
     fit its JSON Schema and has to be given again; ``fits``: it does; ``told``: what the model is told of an answer that
-    lacks the call which the client wants."""
+    lacks the call which the client wants; ``notes``: on records, by id, which are no part of the text."""
 
     next: NextStep
     text: str
@@ -232,6 +232,7 @@ class TurnDecision:
     misfit: str = ""
     fits: bool = False
     told: str = ""
+    notes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 def decide(

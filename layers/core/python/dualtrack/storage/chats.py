@@ -245,6 +245,8 @@ class RecordedTurn:
     sending: Sending = field(default_factory=Sending)
     told: str = ""
     """What the model is told behind it, if it is not what the client wants."""
+    notes: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """The notes that it brought, by record id."""
 
     @property
     def waits(self) -> bool:
@@ -494,6 +496,7 @@ class ChatStore:
             made,
             sending,
             decision.told,
+            decision.notes,
         )
         item = {"pk": chat.pk, "sk": turn_key(number)}
         recorded = put_with_text("turn", self.table, item, _bodies_of(chat), dump(turn))

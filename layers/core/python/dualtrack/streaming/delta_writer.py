@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.errors import ModelUnavailable, Superseded
-from dualtrack.events import delta, thinking
+from dualtrack.events import delta, thinking, written
 from dualtrack.models.protocol import ignore
 from dualtrack.text import EchoStripper
 
@@ -52,6 +52,7 @@ class DeltaWriter:
         self._pending = ""
         self._thinking = EchoStripper()
         self._thought = ""
+        self._is_written = False
         self._ended = False
         self._failure: BaseException | None = None
         self._changed = threading.Condition()
@@ -83,6 +84,13 @@ class DeltaWriter:
             self._pending += self._stripper.feed(text)
             self._changed.notify()
 
+    def end_text(self) -> None:
+        """Say that the text is complete, behind what was accepted of it."""
+        with self._changed:
+            self._pending += self._stripper.end()
+            self._is_written = True
+            self._changed.notify()
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
@@ -101,12 +109,14 @@ class DeltaWriter:
     def _run(self) -> None:
         try:
             while (piece := self._next()) is not None:
-                first, thought, text = piece
+                first, thought, text, is_written = piece
                 if first:
                     self._heard(first)
                 events = [thinking(self._turn, thought)] if thought else []
                 if text:
                     events.append(delta(self._turn, text))
+                if is_written:
+                    events.append(written(self._turn))
                 if not events:
                     continue
                 started = time.monotonic()
@@ -116,18 +126,20 @@ class DeltaWriter:
             with self._changed:
                 self._failure = error if isinstance(error, Superseded) else _DeltaWriteError(error)
 
-    def _next(self) -> tuple[FirstByte | None, str, str] | None:
-        """Wait for an answer's beginning, for thinking or for text, and return them; None at the end."""
+    def _next(self) -> tuple[FirstByte | None, str, str, bool] | None:
+        """Wait for an answer's beginning, for thinking, for text or its end, and return them; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._thought or self._is_due())
             self._changed.wait_for(self._is_due, timeout=THOUGHT_SECONDS)
             first, self._first = self._first, None
             thought, self._thought = self._thought, ""
             text, self._pending = self._pending, ""
-            return (first, thought, text) if first or thought or text else None
+            is_written, self._is_written = self._is_written, False
+            is_any = first or thought or text or is_written
+            return (first, thought, text, is_written) if is_any else None
 
     def _is_due(self) -> bool:
-        return bool(self._first or self._pending or self._ended)
+        return bool(self._first or self._pending or self._is_written or self._ended)
 
     def _pause(self, seconds: float) -> None:
         with self._changed:
