@@ -96,7 +96,7 @@ if __name__ == "__main__":
     parser.add_argument("scenario", nargs="?", default="")
     asked = parser.parse_args()
     known: Sequence[Scenario] = worker_world.SCENARIOS if asked.workers else crash_matrix.SCENARIOS
-    with crash_matrix.with_waiting_profile():
+    with crash_matrix.with_other_profiles():
         broken = main(
             [scenario for scenario in known if asked.scenario in scenario.name],
             on_the_emulator if asked.workers else in_memory,

@@ -51,10 +51,14 @@ from tests.drivers.outbox import Unheard
 from tests.drivers.plugin_parts import parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from dualtrack.profiles import WhenSummarised
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
+
+NOTED: Final = "What the documentation says. " * 1_500
+"""A tool result that is long enough for a note."""
 
 LONG: Final = "What the documentation says. " * 5_000
 """A tool result of which a request contains only the beginning."""
@@ -64,19 +68,24 @@ FORBIDDEN: Final = "zyklonform"
 
 TWO_ROUNDS: Final = ((DOCUMENTATION, NOTE, UNKNOWN), (READ,))
 WAITING: Final = "waiting"
-"""The assistant whose queries are sent whole until their summaries pay (`with_waiting_profile`)."""
+"""The assistant whose queries are sent whole until their summaries pay (`with_other_profiles`)."""
+NOTING: Final = "noting"
+"""The assistant whose answers bring their notes."""
+_SUMMARIES: Final[Mapping[str, WhenSummarised]] = {WAITING: "when_they_pay", NOTING: "in_turn"}
 
 
 @contextlib.contextmanager
-def with_waiting_profile() -> Iterator[None]:
-    """The deployment has it meanwhile."""
+def with_other_profiles() -> Iterator[None]:
+    """The deployment has them meanwhile."""
     assistant = profile_named(DEFAULT_PROFILE)
-    history = replace(assistant.history, summaries="when_they_pay")
-    all_profiles()[WAITING] = replace(assistant, name=WAITING, history=history)
+    for name, summaries in _SUMMARIES.items():
+        history = replace(assistant.history, summaries=summaries)
+        all_profiles()[name] = replace(assistant, name=name, history=history)
     try:
         yield
     finally:
-        del all_profiles()[WAITING]
+        for name in _SUMMARIES:
+            del all_profiles()[name]
 
 
 SCENARIOS: Final = (
@@ -127,6 +136,10 @@ SCENARIOS: Final = (
     Scenario("stands whole from the start", rounds=((DOCUMENTATION,),), charged=15, profile=WAITING, follow_up="while it waits", always_asks=True),
     Scenario("stands whole behind a pause", rounds=((DOCUMENTATION,), (NOTE,)), charged=18, asks=(NOTE.tool,), profile=WAITING, follow_up="before", always_asks=True),
     Scenario("a batch", rounds=((DOCUMENTATION,),), charged=15, profile=WAITING, follow_up="after", pause=400.0, always_asks=True),
+    Scenario("notes", rounds=((DOCUMENTATION,) * 3,), charged=15, result=NOTED, profile=NOTING, counts=True, follow_up="before", always_asks=True),
+    Scenario("notes, and a further round", rounds=((DOCUMENTATION,) * 2, (DOCUMENTATION, NOTE)), charged=18, result=NOTED, profile=NOTING, counts=True, follow_up="after", always_asks=True),
+    Scenario("notes behind a pause", rounds=((DOCUMENTATION,) * 2, (NOTE,)), charged=18, asks=(NOTE.tool,), result=NOTED, profile=NOTING, counts=True, follow_up="after", always_asks=True),
+    Scenario("nothing to note", rounds=TWO_ROUNDS, charged=20, profile=NOTING, counts=True, follow_up="before", always_asks=True),
     Scenario("courses", rounds=((OUTLINE,), (COURSE_SEARCH,)), charged=9, profile="courses"),
     Scenario("approved", rounds=((NOTE,), (READ,)), charged=10, asks=(NOTE.tool,)),
     Scenario("approved with a call beside it, by an API key", by_api_key=True, rounds=((NOTE, READ), (NOTE,)), charged=13, asks=(NOTE.tool,)),

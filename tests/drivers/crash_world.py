@@ -85,7 +85,7 @@ from dualtrack.tool_values import Source, ToolResult, ToolSpec
 from dualtrack.tools.mcp import catalogue
 from dualtrack.tools.registry import in_house_tools
 from dualtrack.tools.running import ToolNeeds
-from dualtrack_stack.local.offline_model import rules, sse, tokens, wire
+from dualtrack_stack.local.offline_model import notes, rules, sse, tokens, wire
 from dualtrack_stack.local.offline_model.refusal import RefusalError, error_body
 from dualtrack_stack.local.offline_model.remembered import Remembered
 from dualtrack_stack.local.offline_model.reply import Reply, fresh_id
@@ -255,6 +255,9 @@ class Scenario:
 
     caches: bool = False
     """Whether the model's service caches prompts; then summaries are made jointly where that is cheaper."""
+
+    counts: bool = False
+    """Whether it counts each prompt as it is, in place of `PROMPT`."""
 
     window: int | None = None
     """The model's context window in tokens, during the first query."""
@@ -625,7 +628,7 @@ class World:
             thought = (
                 ({"type": "thinking", "thinking": "Hm.", "signature": "s"},) if self.scenario.thinks else ()
             )
-            said = (*thought, {"type": "text", "text": text})
+            said = (*thought, {"type": "text", "text": text + notes.behind(request, text)})
             return self._stream(request, Reply(said, self.scenario.stops_with))
         calls = [{"type": "text", "text": f"({number}) Let me look."}, *map(_tool_use, rounds[turn - 1])]
         if self.scenario.cuts:
@@ -634,7 +637,8 @@ class World:
         return self._stream(request, Reply(tuple(calls), stop))
 
     def _stream(self, request: wire.Request, reply: Reply) -> httpx2.Response:
-        usage = tokens.Usage(0, cache_written=PROMPT) if self.scenario.caches else tokens.Usage(PROMPT)
+        prompt = tokens.count(request) if self.scenario.counts else PROMPT
+        usage = tokens.Usage(0, cache_written=prompt) if self.scenario.caches else tokens.Usage(prompt)
         message_id = fresh_id("msg")
         said = self.remembered.compared(request, message_id)
         events = sse.events(reply, message_id, MODEL, usage, 10_000, said)

@@ -20,6 +20,7 @@ from dualtrack.events import TERMINAL
 from dualtrack.ids import response_id
 from dualtrack.memory.conversation_words import unpacked, words_of_query
 from dualtrack.memory.digests import DIGEST_LIMIT
+from dualtrack.memory.notes import mark_of, read_notes
 from dualtrack.memory.records import QueryTrack
 from dualtrack.models.cache_word import NOT_FOUND
 from dualtrack.models.cost_cap import side_nanodollars
@@ -411,7 +412,12 @@ def _turns(
     shown = _shown(events)
     must_call = stores.chats.wanted(chat)[1].must_call
     for turn in turns:
-        said = strip_echoes("".join(block["text"] for block in turn.content if block["type"] == "text"))
+        written = "".join(block["text"] for block in turn.content if block["type"] == "text")
+        asked = {record_id for each in turns[: turn.number] for record_id in each.sending.asked}
+        said, notes, _ = read_notes(written, mark_of(chat.chat_id), asked, cut=False)
+        said = strip_echoes(said)
+        if turn.notes != notes:
+            yield f"turn {turn.number} wrote the notes {notes} and recorded {turn.notes}"
         if shown.get(turn.number, "") != _told(chat, turn, said, must_call=must_call):
             yield f"turn {turn.number} showed {shown.get(turn.number, '')!r:.80} and recorded {said!r:.80}"
 

@@ -26,7 +26,7 @@ from tests.drivers.crash_matrix import (
     record,
     run,
     table,
-    with_waiting_profile,
+    with_other_profiles,
 )
 from tests.drivers.crash_world import Scenario, World, ref_of
 from tests.drivers.faults import PATIENCE, Fault, Process, Site
@@ -45,7 +45,7 @@ A_KIND, A_SITE = (2, 4) if LONG else (4, 16)
 
 @pytest.fixture(autouse=True)
 def _with_every_profile() -> Iterator[None]:
-    with with_waiting_profile():
+    with with_other_profiles():
         yield
 
 

@@ -18,7 +18,7 @@ from dualtrack.tools.graph.schema import StoredSchema
 from dualtrack.tools.mcp.catalogue import load_catalogue
 
 from tests.drivers.corpus_world import CorpusWorld
-from tests.drivers.crash_matrix import SCENARIOS, with_waiting_profile
+from tests.drivers.crash_matrix import SCENARIOS, with_other_profiles
 from tests.drivers.crash_world import USER, World
 from tests.drivers.erasure_world import SCENARIO as ERASED
 from tests.drivers.erasure_world import USER as LEAVER
@@ -170,7 +170,7 @@ def _kinds(aws: MemoryAws) -> set[Kind]:
 def _written() -> set[Kind]:
     """By every scenario of the crash matrix, by an erasure, and by a job."""
     account = Account()
-    with with_waiting_profile():
+    with with_other_profiles():
         for scenario in SCENARIOS:
             World(scenario, aws=account).run()
             account.tables.clear()

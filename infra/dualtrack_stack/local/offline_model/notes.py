@@ -11,7 +11,7 @@ from .transcript import results, running, texts
 if TYPE_CHECKING:
     from . import wire
 
-_ASK = re.compile(r"^\(Notes (?:for later|behind your answer)\b")
+_ASK = re.compile(r"^\(Notes (?:for later|below your answer)\b")
 _MARK = re.compile(r"\[\[notes:[0-9a-f]{8}\]\]")
 _IDS = re.compile(r"\bq\d+(?:-[trf]\d*)?\b")
 _QUERY = re.compile(r"^\[ID:(q\d+)\]\s*")

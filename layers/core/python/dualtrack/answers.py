@@ -20,6 +20,7 @@ from dualtrack.vocabulary import (
     DecidedBy,
     Effect,
     FileState,
+    Form,
     JobStatus,
     MovementKind,
     Outcome,
@@ -263,7 +264,13 @@ class Chat(DecidedChat):
         Any,
         "The answer as a JSON value, where it had to fit a schema and does; else null",
     ]
-    summary: Annotated[str | None, "The answer's summary or an extract of it; null until the chat is done"]
+    summary: Annotated[
+        str | None, "The answer as later queries see it, as `summary_form` says; null until the chat is done"
+    ]
+    summary_form: Annotated[
+        Form | None,
+        "What `summary` is: the `note` that came with the answer, a `summary`, an `extract`, or the `whole` answer",
+    ]
     summary_made: Annotated[
         bool, "False until the chat is done, and while its query is sent whole in place of its summaries"
     ]
@@ -490,6 +497,12 @@ class Record(TypedDict):
     record_id: Annotated[str, "Its id in the conversation"]
     ref: NotRequired[Annotated[str, "The records that a summary or digest replaces"]]
     size: NotRequired[Annotated[Count, "For a summary: the bytes of the record, unless it has all of it"]]
+    form: NotRequired[
+        Annotated[
+            Form,
+            "On the summarised track: the `whole` record, the model's `note` on it, a `summary`, or an `extract`",
+        ]
+    ]
     type: Annotated[RecordType, "The type of the record"]
     role: Annotated[Role, "Its author"]
     content: NotRequired[Annotated[str, "Its text; a tool call has `result` instead"]]

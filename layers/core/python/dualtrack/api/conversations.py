@@ -97,6 +97,8 @@ def record_json(
         body["ref"] = ref
     if record.size:
         body["size"] = record.size
+    if record.form:
+        body["form"] = record.form
     text = _text_of(stores, user, conversation_id, record)
     end = _end_of_piece(text, offset)
     body["result" if record.call else "content"] = text[offset:end]
@@ -374,11 +376,13 @@ def _summarised_track(
     if track and track.whole_tokens:
         sent = {block.ref or block.record_id for block in track.blocks}
         records = stores.history.query_records(user, conversation_id, number, texts=sent)
-        return [record for record in records if record.record_id in sent]
+        return [replace(record, form="whole") for record in records if record.record_id in sent]
     blocks = track.blocks if track else ()
     verbatim = {block.record_id for block in blocks if not block.ref} if track else {query_id(number)}
     records = stores.history.query_records(user, conversation_id, number, texts=verbatim)
-    by_id = {record.record_id: record for record in records if record.record_id in verbatim}
+    by_id = {
+        record.record_id: replace(record, form="whole") for record in records if record.record_id in verbatim
+    }
     if track is None:
         return list(by_id.values())
     by_id |= {block.record_id: summary_record(block) for block in blocks if block.ref}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from dualtrack import answers
     from dualtrack.frozen import Json
-    from dualtrack.memory.records import QueryTrack, Record, ToolCallDetail
+    from dualtrack.memory.records import QueryTrack, Record, ToolCallDetail, TrackBlock
     from dualtrack.models.turn import ToolCall
     from dualtrack.storage.chats import Chat, RecordedTurn
     from dualtrack.vocabulary import CallKind
@@ -35,6 +35,7 @@ def chat_json(
 ) -> answers.Chat:
     """The chat object from its state, the records of its query and, once written, its summarised track; ``paused``:
     the turn whose calls wait for decisions; ``begun``: its calls that have no result yet."""
+    summary = _summary(chat, track) if chat.status == "done" else None
     body: answers.Chat = {
         "chat_id": chat.chat_id,
         "conversation_id": chat.conversation_id,
@@ -44,7 +45,8 @@ def chat_json(
         "stop": chat.stop or None,
         "response": _response(chat, records),
         "output": _output(chat, records),
-        "summary": _summary(chat, track) if chat.status == "done" else None,
+        "summary": summary.content if summary else None,
+        "summary_form": summary.form if summary else None,
         "summary_made": chat.status == "done" and track is not None and not track.whole_tokens,
         "sources": [source_json(source) for source in sources_of(records)],
         "tool_calls": [
@@ -120,11 +122,9 @@ def _output(chat: Chat, records: tuple[Record, ...]) -> Json:
     return json.loads(response) if response else None
 
 
-def _summary(chat: Chat, track: QueryTrack | None) -> str | None:
+def _summary(chat: Chat, track: QueryTrack | None) -> TrackBlock | None:
     wanted = summary_id(response_id(chat.query))
-    return next(
-        (block.content for block in (track.blocks if track else ()) if block.record_id == wanted), None
-    )
+    return next((block for block in (track.blocks if track else ()) if block.record_id == wanted), None)
 
 
 def _usage(counts: Mapping[str, int]) -> answers.Usage:

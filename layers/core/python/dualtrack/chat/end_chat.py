@@ -431,7 +431,7 @@ def _status(how: ChatFailure | Cancellation) -> Literal["failed", "cancelled"]:
 
 def _retry_unless_delta(event: StoredEvent) -> None:
     """The fence: an event arrived while the end was being written, so the chat is read again."""
-    if event.event not in ("delta", "thinking"):
+    if event.event not in ("delta", "thinking", "written"):
         raise Superseded(event.event)
 
 

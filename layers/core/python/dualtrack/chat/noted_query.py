@@ -36,10 +36,11 @@ def noted_query(
     """
     notes = {record_id: note for turn in turns for record_id, note in turn.notes.items()}
     track = track_of(records, notes, profile.history.whole_characters, now, "note")
-    is_alike = len(turns) == 1 and not turns[0].sending.asked
-    if is_alike or any(block.size for block in track.blocks):
+    if len(turns) == 1 and not turns[0].sending.asked:
         return with_last_sent(track, chat, records), []
+    if any(block.size for block in track.blocks):
+        return track, []
     own = kept(stores, chat, turns, profile, records, ())
     if not own.whole.messages:
-        return with_last_sent(track, chat, records), []
+        return track, []
     return with_last_sent(own.on(track), chat, records), own.writes(stores.history, chat, chat.query)

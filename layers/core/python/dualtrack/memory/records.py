@@ -15,7 +15,7 @@ from dualtrack.models.receipt_data import ToolSideCalls
 from dualtrack.text import clean, neutralise, one_line
 from dualtrack.tool_rules import name_of
 from dualtrack.tool_values import Source
-from dualtrack.vocabulary import CallStatus, RecordType, Role, Shortened, Stop
+from dualtrack.vocabulary import CallStatus, Form, RecordType, Role, Shortened, Stop
 
 _ATTACHED: Final = "(Attached file"
 THINKING: Final = ("thinking", "redacted_thinking")
@@ -95,6 +95,8 @@ class Record:
     """For a query that is no message of the user's: the answer that goes on."""
     left_out: int = 0
     """For a response: the query whose results were left out so that the model's service would answer."""
+    form: Form | Literal[""] = ""
+    """On the summarised track: what is sent of it; never stored."""
 
     @property
     def thinking_characters(self) -> int:
@@ -135,6 +137,11 @@ class TrackBlock:
     def names_files(self) -> bool:
         """Whether the record has files, which are named after its content."""
         return _ATTACHED in self.contents
+
+    @property
+    def form(self) -> Form:
+        """What the content is; of a release that kept no notes it is a summary if it is shorter than its record."""
+        return self.made or ("summary" if self.size else "whole")
 
     @property
     def said(self) -> str:

@@ -213,7 +213,7 @@ def has_begun(newest: StoredEvent, turn: int) -> bool:
     """Whether the newest event says that the turn was begun before and not recorded. Every event that a turn writes
     between `turn` and its record stands here; else the receipt loses a call when the turn is repeated."""
     return (
-        newest.event in ("turn", "thinking", "delta", "retrying", "left_out") and newest.data["turn"] == turn
+        newest.event in (*_WRITTEN, "turn", "written", "retrying", "left_out") and newest.data["turn"] == turn
     )
 
 

@@ -397,7 +397,15 @@ class HistoryStore:
 
 def summary_record(block: TrackBlock) -> Record:
     """A summary as the API shows it."""
-    return Record(block.record_id, "summary", block.role, block.said, block.created_at, size=block.size)
+    return Record(
+        block.record_id,
+        "summary",
+        block.role,
+        block.said,
+        block.created_at,
+        size=block.size,
+        form=block.form,
+    )
 
 
 def _order(record: Record) -> tuple[int, int, int]:
