@@ -113,6 +113,7 @@ def chat_object(**changed: Any) -> Any:
         "response": "Use **OAuth 2.0**.",
         "output": None,
         "summary": "OAuth.",
+        "summary_form": "note",
         "summary_made": True,
         "sources": [
             {"title": "Auth guide", "url": "https://docs.example/auth"},

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 from dualtrack.chat.continued import END_CHARACTERS
 from dualtrack.chat.end_chat import Cancellation, end_chat
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.errors import ApiError
-from dualtrack.profiles import all_profiles
+from dualtrack.profiles import WhenSummarised, all_profiles
 
 from tests.drivers.invariants import account_faults, chat_faults
 from tests.drivers.world import World, make_world, ref_of
@@ -144,10 +144,12 @@ def test_in_a_fork_the_parents_answer_goes_on(world: World) -> None:
     assert records(world, chat)["q2-r"].content == "in the fork"
 
 
-@pytest.mark.parametrize("policy", ["window", "tool_rounds", "when_they_pay"])
+@pytest.mark.parametrize("policy", ["window", "tool_rounds", "in_turn", "when_they_pay"])
 def test_under_every_way_to_send_the_past(world: World, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     profile = all_profiles()["assistant"]
-    changed: dict[str, Any] = {"summaries": policy} if policy == "when_they_pay" else {"policy": policy}
+    changed: dict[str, Any] = (
+        {"summaries": policy} if policy in get_args(WhenSummarised) else {"policy": policy}
+    )
     history = replace(profile.history, **changed)
     monkeypatch.setitem(all_profiles(), "assistant", replace(profile, history=history))
     world.model.script.add(cut("so far, "), said("the rest"), said("yes"))

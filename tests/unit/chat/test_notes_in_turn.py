@@ -78,7 +78,9 @@ def plain(messages: list[dict[str, Any]]) -> list[Any]:
     return list(unmarked(messages))
 
 
-def test_the_results_message_asks_last_for_the_longest_and_the_request_has_room_for_notes(world: World) -> None:
+def test_the_results_message_asks_last_for_the_longest_and_the_request_has_room_for_notes(
+    world: World,
+) -> None:
     chat = ask(world, "", LONG, 200, 45_000)
     first, second = sent(world)
     last = second["messages"][-1]["content"]
@@ -125,6 +127,7 @@ def test_each_record_says_what_is_sent_of_it(world: World) -> None:
     chat = ask(world, "", LONG, 5_000)
     conversation = world.stores.conversations.find("ann", chat.conversation_id)
     track = world.stores.history.track("ann", chat.conversation_id, 1)
+    assert conversation is not None
     assert track is not None
     forms = {block.record_id: block.form for block in track.blocks}
     assert forms == {"q1": "whole", "q1-t1-sum": "note", "q1-t2-sum": "extract", "q1-r-sum": "whole"}

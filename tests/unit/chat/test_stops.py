@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 from dualtrack.api.conversations import list_records
@@ -12,7 +12,7 @@ from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.memory import query_index, summaries
-from dualtrack.profiles import all_profiles
+from dualtrack.profiles import WhenSummarised, all_profiles
 from dualtrack.storage import history
 from dualtrack.tool_values import ToolResult
 from dualtrack.tools import full_context
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 BOMB = "zyklonform"
 """What the classifier declines wherever it stands."""
 LOOK = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
-POLICIES = ["dual_track", "when_they_pay", "window", "tool_rounds"]
+POLICIES = ["dual_track", "in_turn", "when_they_pay", "window", "tool_rounds"]
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def policy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     """How the assistant's past is sent."""
     name: str = request.param
     profile = all_profiles()["assistant"]
-    changed: dict[str, Any] = {"summaries": name} if name == "when_they_pay" else {"policy": name}
+    changed: dict[str, Any] = {"summaries": name} if name in get_args(WhenSummarised) else {"policy": name}
     monkeypatch.setitem(
         all_profiles(), "assistant", replace(profile, history=replace(profile.history, **changed))
     )

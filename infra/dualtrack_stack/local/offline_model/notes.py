@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from . import summary
-from .transcript import results, running, texts
+from .transcript import running, texts
 
 if TYPE_CHECKING:
     from . import wire
@@ -37,7 +37,9 @@ def behind(request: wire.Request, answer: str) -> str:
         if record_id.endswith("-r"):
             said = summary.extract(answer, 1) if len(answer.split()) > LONG_ANSWER else ""
         else:
-            said = of_calls.get(record_id, "") or (summary.extract(question, 1) if "-" not in record_id else "")
+            said = of_calls.get(record_id, "") or (
+                summary.extract(question, 1) if "-" not in record_id else ""
+            )
         if said:
             lines.append(f"{record_id}: {' '.join(said.split())[:MAX_NOTE]}")
     return "\n".join(("\n", mark, *lines)) if lines else ""

@@ -28,9 +28,10 @@ class ScriptedResponse(BaseModel):
     text block. In ``content`` a tool_use without an id gets a new one, and ``input_json`` instead of its input is sent
     as it is, valid or not; a thinking block without a signature gets a valid one. ``stop_reason`` follows from the
     content if absent. ``status`` other than 200 answers with the API's error and ``retry_after`` seconds in its header.
-    ``notes``: with the notes that the request asks for. Delays are in seconds. ``cut_after``, ``malformed_after`` and ``error_after`` count the stream events before the
-    stream is cut (``cut``: "drop" closes the connection, "end" ends it as if complete), before a broken chunk, or
-    before an error event (``error_type`` with its message, else overloaded_error).
+    ``notes``: with the notes that the request asks for. Delays are in seconds. ``cut_after``, ``malformed_after`` and
+    ``error_after`` count the stream events before the stream is cut (``cut``: "drop" closes the connection, "end" ends
+    it as if complete), before a broken chunk, or before an error event (``error_type`` with its message, else
+    overloaded_error).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from dualtrack.models.prices import OFFLINE
 from pydantic import ValidationError
 
-from . import reply as replies
 from . import notes, rules, signing, sse, tokens, wire
+from . import reply as replies
 from .classifier import MAGIC, declined
 from .models import limits_of
 from .refusal import RefusalError
@@ -234,4 +234,6 @@ def _said(request: wire.Request, scripted: ScriptedResponse) -> replies.Reply:
     if not scripted.notes:
         return reply
     *before, last = reply.content
-    return replace(reply, content=(*before, {**last, "text": last["text"] + notes.behind(request, last["text"])}))
+    return replace(
+        reply, content=(*before, {**last, "text": last["text"] + notes.behind(request, last["text"])})
+    )

@@ -49,9 +49,7 @@ def with_ask(run: TurnAttempt, view: View, fixed: int) -> View:
     seen = run.turns[-1].usage.prompt_tokens if run.turns else prompt - own
     rates = rates_of(run.agent.model, prompt)
     spare = spare_nanodollars(sums, CallAhead(prompt, seen, past, now), rates)
-    chosen = records_to_note(
-        asks, spare, rates, open_notes=len(asked - noted), again=bool(asked)
-    )
+    chosen = records_to_note(asks, spare, rates, open_notes=len(asked - noted), again=bool(asked))
     return replace(view, asks=(*view.asks, chosen))
 
 

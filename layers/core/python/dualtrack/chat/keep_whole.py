@@ -77,9 +77,7 @@ def _messages(
     before, limit = before_answer(chat, turns, profile)
     view = view_of_query(stores, chat, profile, before, limit, records)
     asks = (*view.asks, turns[len(before)].sending.asked)
-    said = own_messages(
-        replace(view, instructions="", continued="", cuts=turns[-1].sending.cuts, asks=asks)
-    )
+    said = own_messages(replace(view, instructions="", continued="", cuts=turns[-1].sending.cuts, asks=asks))
     wanted = response_id(chat.query)
     response: Record = required(next((record for record in records if record.record_id == wanted), None))
     answer = {"role": "assistant", "content": [text_block(block_of(response).text)]}
