@@ -112,6 +112,15 @@ def _decisions(samples: Collector, eve: Person, script: Script) -> None:
     samples.call(eve, "POST", where, {"decisions": [{"id": "q9-t9", "approve": True}]})
 
 
+def _noted(samples: Collector, eve: Person, script: Script, tools: ToolServer) -> None:
+    """A chat whose answer brings notes."""
+    tools.pages[script.marker] = "What the page says. " * 3_000
+    script.asks(("kit_page", {"name": script.marker}))
+    script.says("The page says it.", notes=True)
+    body = {"message": script.question("What does the page say?"), "profile": "careful"}
+    samples.take(eve.events(eve.http.post("/v1/chats", json=body).json()["chat_id"]))
+
+
 def _declined(samples: Collector, bob: Person, script: Script) -> None:
     """A chat that goes on without what the model's service declines."""
     for said in ("Hm.", f"An answer with {MAGIC}.", "It works again."):
@@ -192,7 +201,7 @@ def test_the_samples_are_what_the_stack_sends(
     root: Root, tools: ToolServer, someone: Callable[[], Person], script: Script
 ) -> None:
     def clean(text: str) -> str:
-        for name in ("ann", "eve", "bob"):
+        for name in ("ann", "eve", "zoe", "bob"):
             text = text.replace(f"{script.branch(name).key} ", "").replace(
                 script.branch(name).marker, "key-1"
             )
@@ -209,6 +218,7 @@ def test_the_samples_are_what_the_stack_sends(
     _keys_of_ann(samples, ann)
     of_plugins = {part.__name__.split(".")[-2]: part.samples_of(clean, ann) for part in parts("api_samples")}
     _decisions(samples, someone(), script.branch("eve"))
+    _noted(samples, someone(), script.branch("zoe"), tools)
     _refusals(samples, bob, script.branch("bob"), tools)
     _administration(samples, admin, bob)
     _acceptance(samples, admin, root, tools)
