@@ -178,6 +178,17 @@ def events_of_a_failure(visit: Visit) -> None:
     assert events[-1].data["code"] == "internal"
 
 
+@stop(EVENTS_DOOR, "event written")
+def events_of_an_answer_with_notes(visit: Visit) -> None:
+    visit.tools.pages[visit.script.marker] = "What the page says. " * 3_000
+    visit.script.asks(("kit_page", {"name": visit.script.marker}))
+    visit.script.says("It says so.", notes=True)
+    events = visit.follow(visit.start(profile="careful")["chat_id"])
+    kinds = [event.kind for event in events]
+    assert kinds.index("written") < kinds.index("answer")
+    assert events[kinds.index("answer")].data["response"] == "It says so."
+
+
 @stop(EVENTS_DOOR, "event paused", "event resumed")
 def events_of_a_pause(visit: Visit) -> None:
     waiting = visit.paused(WRITE, profile="careful")

@@ -130,6 +130,7 @@ def test_a_running_chat_is_shown_whole(api: Api) -> None:
         "credits_remaining": 45,
         "usage": dict.fromkeys(chat["usage"], 0),
         "memory": chat["memory"],
+        "summary_form": None,
         "summary_made": chat["summary_made"],
         "fictional": False,
         "created_at": chat["created_at"],

@@ -279,8 +279,10 @@ def test_both_tracks_show_the_same_queries_whole_and_short(api: Api) -> None:
     assert [row["record_id"] for row in short] == ["q1", "q1-t1-sum", "q1-t2-sum", "q1-r-sum"]
     assert [row.get("ref") for row in short] == [None, "q1-t1", "q1-t2", "q1-r"]
     assert all(len(row["content"]) < 2_000 for row in short)
-    for record in (*full, *short):
+    assert [row["form"] for row in short] == ["whole", "summary", "summary", "summary"]
+    for record in (*full, *short[1:]):
         assert api.get(f"{where}/records/{record['record_id']}") == record
+    assert api.get(f"{where}/records/q1") == {name: short[0][name] for name in short[0] if name != "form"}
     assert chat["summary"] == short[3]["content"]
 
 
