@@ -222,6 +222,28 @@ def test_a_fork_has_the_notes(world: World) -> None:
     assert any(f"{TOOL} was called" in text for text in texts(sent(world)[-1]))
 
 
+def test_a_fork_before_the_track_is_written_has_the_notes(world: World) -> None:
+    world.model.script.add({"match": "turn", "content": calls(LONG)})
+    world.model.script.add({"match": "turn", "text": "It is 80.", "notes": True})
+    parent = world.start("What is there?")
+    assert world.answer(parent) == "answered"
+    fork = fork_conversation(world.stores, "ann", parent.conversation_id, 2)
+    ask(world, fork.conversation_id)
+    assert any(f"{TOOL} was called" in text for text in texts(sent(world)[-1]))
+
+
+def test_a_chat_that_the_sweep_closes_keeps_its_notes(world: World) -> None:
+    world.model.script.add({"match": "turn", "content": calls(LONG)})
+    world.model.script.add({"match": "turn", "text": "It is 80.", "notes": True})
+    chat = world.start("What is there?")
+    assert world.answer(chat) == "answered"
+    world.abort(chat)
+    assert world.load(chat).status == "done"
+    track = world.stores.history.track("ann", chat.conversation_id, 1)
+    assert track is not None
+    assert [block.form for block in track.blocks] == ["whole", "note", "whole"]
+
+
 def test_a_model_that_ignores_the_ask_is_asked_no_more(world: World) -> None:
     conversation_id = ""
     for _ in range(6):

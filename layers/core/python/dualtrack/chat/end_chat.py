@@ -45,7 +45,7 @@ from dualtrack.models.receipt_data import at_rates, begun_before, prompt_beside
 from dualtrack.models.trouble import BUSY, ErrorDetails, unreachable, without_key
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import UTILITY, all_profiles, whole_characters
-from dualtrack.storage.chats import ENDED, with_summaries, with_usage
+from dualtrack.storage.chats import ENDED, notes_of, with_summaries, with_usage
 from dualtrack.storage.conversation_words import WORDS
 from dualtrack.storage.conversations import aside_action
 from dualtrack.storage.dynamo import ConditionFailed
@@ -233,7 +233,11 @@ def _mechanical(stores: PaidStores, chat: Chat, records: tuple[Record, ...]) -> 
     rejects the next write."""
     if not records:
         return QueryTrack(chat.query, ())
-    return track_of(records, {}, whole_characters(chat.profile), iso(stores.clock()))
+    profile, now = all_profiles().get(chat.profile), iso(stores.clock())
+    if profile and profile.history.in_turn:
+        notes = notes_of(_turns(stores, chat))
+        return track_of(records, notes, profile.history.whole_characters, now, "note")
+    return track_of(records, {}, whole_characters(chat.profile), now)
 
 
 def _close_answered(

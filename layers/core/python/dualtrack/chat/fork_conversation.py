@@ -22,6 +22,7 @@ from dualtrack.models.cost_cap import side_nanodollars
 from dualtrack.profiles import UTILITY, all_profiles, whole_characters
 from dualtrack.requests import ChatRef
 from dualtrack.storage.api_requests import FirstRequest
+from dualtrack.storage.chats import notes_of
 from dualtrack.storage.conversations import Conversation, list_position
 from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.storage.past_writes import write_track
@@ -29,6 +30,8 @@ from dualtrack.storage.past_writes import write_track
 if TYPE_CHECKING:
     from dualtrack.chat.new_chat import Repeat
     from dualtrack.memory.ancestry import Ancestry
+    from dualtrack.memory.records import QueryTrack, Record
+    from dualtrack.profiles import Profile
     from dualtrack.storage.dynamo import Action
     from dualtrack.storage.stores import AdmissionStores
 
@@ -177,9 +180,26 @@ def make_final(stores: AdmissionStores, parent: Conversation, ancestry: Ancestry
     for number in range(after + 1, ancestry.through + 1):
         if number not in written:
             records = stores.history.query_records(user, own, number)
-            track = track_of(records, {}, whole_characters(parent.profile), iso(stores.clock()))
+            track = _track(stores, parent, profile, number, records)
             with contextlib.suppress(ConditionFailed):
                 write_track(stores, parent, track)
+
+
+def _track(
+    stores: AdmissionStores,
+    parent: Conversation,
+    profile: Profile | None,
+    number: int,
+    records: tuple[Record, ...],
+) -> QueryTrack:
+    """The track of a query of the parent's, with the notes that came with its answer."""
+    now = iso(stores.clock())
+    if profile is None or not profile.history.in_turn:
+        return track_of(records, {}, whole_characters(parent.profile), now)
+    chat_id = stores.history.chat_of_query(parent.user, parent.conversation_id, number)
+    loaded = stores.chats.load_with_turns(parent.user, chat_id) if chat_id else None
+    notes = notes_of(loaded[1]) if loaded else {}
+    return track_of(records, notes, profile.history.whole_characters, now, "note")
 
 
 def _repeat_actions(stores: AdmissionStores, fork: Conversation, repeat: Repeat | None) -> list[Action]:

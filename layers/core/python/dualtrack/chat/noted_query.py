@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dualtrack.chat.keep_whole import kept
 from dualtrack.chat.message_before import with_last_sent
 from dualtrack.memory.summaries import track_of
+from dualtrack.storage.chats import notes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +35,7 @@ def noted_query(
     A query of which nothing is shortened is sent on in the very bytes in which it was sent, so that they stay a cached
     prefix. One that was a single message without an ask is that already by its track.
     """
-    notes = {record_id: note for turn in turns for record_id, note in turn.notes.items()}
-    track = track_of(records, notes, profile.history.whole_characters, now, "note")
+    track = track_of(records, notes_of(turns), profile.history.whole_characters, now, "note")
     if len(turns) == 1 and not turns[0].sending.asked:
         return with_last_sent(track, chat, records), []
     if any(block.size for block in track.blocks):

@@ -694,6 +694,11 @@ def chat_of(item: Item) -> Chat:
     return decode(Chat, {**item, **json.loads(item["rest"])}, user=user, chat_id=chat_id)
 
 
+def notes_of(turns: Sequence[RecordedTurn]) -> Mapping[str, str]:
+    """The notes that a chat's turns brought, by record id; a later one on the same record wins."""
+    return {record_id: note for turn in turns for record_id, note in turn.notes.items()}
+
+
 def calls_to_run(turn: RecordedTurn) -> Sequence[ToolCall]:
     """The calls that a function has to run now: once there are decisions, those that were approved, since the others
     were run before."""
