@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs clients of OpenAI's API, each in an environment of its own with what its lock says, for the tests of
-# tests/e2e/test_openai_clients.py: the Python ones by uv, the npm ones by the Node of the Python environment.
+# tests/plugins/openai/test_stack.py: the Python ones by uv, the npm ones by the Node of the Python environment.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/dualtrack"

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from dualtrack.api.streamed import streamed_apis
 from rich.console import Console
 from rich.table import Table
 
@@ -52,13 +53,19 @@ def code_of(handler: str) -> str:
 
 
 def stream_codes() -> dict[str, str]:
-    """The function `stream`, which is served as an app, and with what OpenAI's API loads at its first request."""
+    """The function `stream`, which is served as an app, and with what a plug-in's own API loads at its first
+    request."""
     app = (
         f"sys.modules['aiohttp'] = None\nsys.path[:0] = [{str(ROOT / 'functions' / 'stream')!r}]\nimport app"
     )
+    opened = (
+        "from dualtrack.api.streamed import StreamServices, streamed_apis\nfrom dualtrack.settings import Settings\n"
+        "next(api for api in streamed_apis() if api.name == {name!r}).open("
+        "StreamServices(Settings(), *[None] * 5))"
+    )
     return {
         "stream": app,
-        "stream, with OpenAI's API": f"{app}\nimport dualtrack.openai.app, dualtrack.openai.opened",
+        **{f"stream, with {api.name}": f"{app}\n{opened.format(name=api.name)}" for api in streamed_apis()},
     }
 
 

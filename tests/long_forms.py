@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tests.grouping import APART
@@ -24,6 +25,8 @@ LONG: Final = bool(os.environ.get("DUALTRACK_LONG"))
 
 IS_CI: Final = bool(os.environ.get("DUALTRACK_NO_SKIPS"))
 """Whether every test has to run."""
+
+TESTS: Final = Path(__file__).parent
 
 IN_CI: Final = frozenset(
     {
@@ -40,10 +43,10 @@ IN_CI: Final = frozenset(
         "tests/e2e/test_hostile_results.py",
         "tests/e2e/test_long_answers.py",
         "tests/e2e/test_long_memory.py",
-        "tests/e2e/test_openai_clients.py",
         "tests/e2e/test_tour.py",
         "tests/e2e/page/test_every_view.py",
         "tests/e2e/page/test_lossy_connection.py",
+        *(path.relative_to(TESTS.parent).as_posix() for path in TESTS.glob("plugins/*/test_stack.py")),
         # they use much of a processor
         "tests/infra/test_checkers.py",
         "tests/infra/test_layers.py",

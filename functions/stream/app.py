@@ -1,8 +1,8 @@
-"""The event stream of a chat as server-sent events (CONTRACT 5), and OpenAI's API (CONTRACT 10): a small ASGI app.
+"""The event stream of a chat as server-sent events (CONTRACT 5), and APIs of plug-ins: a small ASGI app.
 
 On AWS it runs behind API Gateway with Lambda Web Adapter; the local front port serves the same app.
 It verifies tokens and keys itself. For events it reads the chats table, and writes only the requests of keys and the
-leases that limit a user's open streams (CONTRACT 4). What OpenAI's API needs besides, admission above all, is loaded
+leases that limit a user's open streams (CONTRACT 4). What a plug-in's API needs besides, admission above all, is loaded
 with its first request: it would double this function's cold start.
 """
 
@@ -13,8 +13,8 @@ from dualtrack.runtime.imports import collecting_later
 with collecting_later():
     import time
     from dataclasses import replace
-    from functools import cache
-    from typing import TYPE_CHECKING, Any, Final
+    from functools import cache, partial
+    from typing import TYPE_CHECKING, Any
 
     import anyio.to_thread
     import boto3
@@ -25,7 +25,8 @@ with collecting_later():
     from dualtrack.api.parameters import LAST_EVENT_ID, check_ids
     from dualtrack.api.rate_limit import count_request
     from dualtrack.api.request_log import MESSAGE, NOT_SERVED, request_line
-    from dualtrack.api.route import CHAT_READERS, EVENTS_PATH, KEY_PATH, OPENAI_PATH
+    from dualtrack.api.route import CHAT_READERS, EVENTS_PATH, KEY_PATH
+    from dualtrack.api.streamed import StreamServices, api_at, streamed_apis
     from dualtrack.chat_times import ANSWER_SECONDS
     from dualtrack.clock import system_clock
     from dualtrack.errors import ApiError, not_found
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from dualtrack.api.identity import ApiCaller
+    from dualtrack.api.streamed import StreamedRoute
     from dualtrack.settings import Settings
     from dualtrack.vocabulary import Scope
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -58,11 +60,9 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Send
     from starlette.types import Scope as ASGIScope
 
-_MODELS: Final = f"{OPENAI_PATH}/models"
-
 
 def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_functions: Any) -> Starlette:
-    """``GET`` of `EVENTS_PATH`, and OpenAI's API, over clients with the function's role."""
+    """``GET`` of `EVENTS_PATH`, and the APIs of plug-ins, over clients with the function's role."""
     verifier = verifier_of(settings)
     door = key_door(
         settings, KeyStore(dynamodb, settings.chats_table, system_clock, settings.dualtrack_key_requests)
@@ -72,13 +72,12 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
     reader = EventReader(dynamodb, settings.chats_table, system_clock)
     requests = ApiRequests(dynamodb, settings.chats_table)
 
-    def identify(request: Request, scopes: tuple[Scope, ...]) -> ApiCaller:
+    def identify(request: Request, scopes: tuple[Scope, ...], *, for_owner: bool = False) -> ApiCaller:
         """By a token, or by a key with one of these scopes, which alone opens the keys' own path."""
         headers = request.headers.getlist
         token = bearer_token(headers("authorization"))
         if is_key(token) or request.url.path.startswith(KEY_PATH):
-            # a chat page asks for the models before anybody speaks
-            identity = door.identify(token, headers, for_owner=request.url.path.startswith(_MODELS))
+            identity = door.identify(token, headers, for_owner=for_owner)
             identity.require_scope(scopes)
         else:
             identity = verifier.verify(token)
@@ -97,22 +96,15 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
         lease = await anyio.to_thread.run_sync(leases.take, identity.user, STREAMS)
         return LeasedStream(_opened(reader.follow(chat, after)), leases, lease)
 
-    def identify_counted(request: Request, scopes: tuple[Scope, ...]) -> ApiCaller:
+    def identify_counted(request: Request, route: StreamedRoute) -> ApiCaller:
         """The same, and the request counts for the user."""
-        identity = identify(request, scopes)
+        identity = identify(request, route.scopes, for_owner=route.for_owner)
         if identity.is_counted:
             count_request(requests, identity.user, int(system_clock()))
         return identity
 
-    def openai_app() -> ASGIApp:
-        from dualtrack.openai.app import OpenAIDoor  # noqa: PLC0415 - only for those who call it
-        from dualtrack.openai.opened import open_admission  # noqa: PLC0415
-
-        admission = open_admission(settings, dynamodb, s3, step_functions)
-        following = replace(reader, pace=PollIntervals(stream=ANSWER_SECONDS))
-        headers = settings.dualtrack_task_headers, settings.dualtrack_conversation_headers
-        return OpenAIDoor(admission, following, identify_counted, *headers).routes()
-
+    following = replace(reader, pace=PollIntervals(stream=ANSWER_SECONDS))
+    services = StreamServices(settings, dynamodb, s3, step_functions, following, identify_counted)
     cors = Middleware(
         CORSMiddleware,
         allow_origins=settings.allowed_origins,
@@ -123,7 +115,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
     return Starlette(
         routes=[
             *(Route(path, events) for path in (EVENTS_PATH, KEY_PATH + EVENTS_PATH)),
-            Mount(OPENAI_PATH, Later(openai_app)),
+            *(Mount(api.path, Later(partial(api.open, services))) for api in streamed_apis()),
         ],
         exception_handlers={ApiError: _refused, HTTPException: _not_served, Exception: _broken},
         middleware=[Middleware(AccessLog), cors],
@@ -189,10 +181,8 @@ def _line(scope: ASGIScope, status: int, started: float) -> dict[str, Any]:
 
 async def _refused(request: Request, error: Exception) -> Response:
     refusal: Any = error
-    if request.url.path.startswith(OPENAI_PATH):
-        from dualtrack.openai.refusals import answer_to  # noqa: PLC0415 - only for those who call it
-
-        return answer_to(refusal)
+    if api := api_at(request.url.path):
+        return api.refused(refusal)
     wait = refusal.extra.get("retry_after")
     return JSONResponse(refusal.body(), refusal.status, {"Retry-After": str(wait)} if wait else None)
 

@@ -272,7 +272,7 @@ def junk_lines(megabytes: Mapping[str, int], region: str = HOME) -> list[Line]:
 
 
 def stream_lines(megabytes: Mapping[str, int], region: str = HOME) -> list[Line]:
-    """What an open stream costs a minute, an answer by OpenAI's API or a chat's events, while text arrives."""
+    """What an open stream costs a minute, an answer or a chat's events, while text arrives."""
     price, seconds = prices(region), 60
     return [
         Line("Lambda stream, GB-s", seconds * megabytes["stream"] / 1024, price["lambda_gb_second"]),

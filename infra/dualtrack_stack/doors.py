@@ -1,6 +1,6 @@
 """Every door of a stage: what starts work in it, who may pass, which function serves it, how it is throttled.
 
-Derived from the declarations: the routes (`dualtrack.api.table`), OpenAI's API (`dualtrack.openai.declared`), the
+Derived from the declarations: the routes (`dualtrack.api.table`), plug-ins' own APIs (`dualtrack.api.streamed`), the
 gateway's methods, the state machines, timers and rules, and the functions. Nothing here is written a second time, and
 nothing loads the CDK. ``uv run python -m dualtrack_stack.doors`` prints the list.
 """
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from dualtrack.api.route import KEY_PATH
+from dualtrack.api.streamed import streamed_apis
 from dualtrack.api.table import ROUTES
-from dualtrack.openai import declared
 
 from dualtrack_stack.gateway import method_of
 from dualtrack_stack.machines import CHAT, CORPUS, RULES, TIMERS, tasks_of
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from dualtrack_stack.gateway import GatewayMethod
     from dualtrack_stack.stages import StageSettings
 
-Kind = Literal["route", "openai", "timer", "rule", "step", "call"]
-"""``route``, ``openai``: HTTP; ``timer``, ``rule``: EventBridge; ``step``: a state machine; ``call``: another
+Kind = Literal["route", "streamed", "timer", "rule", "step", "call"]
+"""``route``, ``streamed``: HTTP; ``timer``, ``rule``: EventBridge; ``step``: a state machine; ``call``: another
 function."""
 
 Passer = Literal["anyone", "user", "admin", "stage"]
 """Who may pass: ``stage`` for no caller at all."""
 
-_FROM_OUTSIDE: Final = ("route", "openai", "timer", "rule")
+_FROM_OUTSIDE: Final = ("route", "streamed", "timer", "rule")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Door:
     @property
     def is_http(self) -> bool:
         """Whether it has a method and a path."""
-        return self.kind in ("route", "openai")
+        return self.kind in ("route", "streamed")
 
     @property
     def method(self) -> str:
@@ -93,16 +93,16 @@ def _routes() -> Iterator[Door]:
         )
 
 
-def _openai() -> Iterator[Door]:
-    for route in declared.ROUTES:
-        method = method_of(route.whole_path, route.method)
+def _streamed() -> Iterator[Door]:
+    for path, route in ((api.path + route.path, route) for api in streamed_apis() for route in api.routes):
+        method = method_of(path, route.method)
         yield Door(
-            f"{route.method} {route.whole_path}",
-            "openai",
+            f"{route.method} {path}",
+            "streamed",
             "stream",
             "user",
             route.scopes,
-            route in (declared.MODELS, declared.MODEL),
+            route.for_owner,
             (method,) if method else (),
         )
 
@@ -121,7 +121,7 @@ def _calls() -> Iterator[Door]:
 
 DOORS: Final = (
     *_routes(),
-    *_openai(),
+    *_streamed(),
     *(Door(f"timer {timer.name}", "timer", timer.function) for timer in TIMERS),
     *(Door(f"rule {name}", "rule", function) for name, function in RULES.items()),
     *_steps("chat", CHAT),

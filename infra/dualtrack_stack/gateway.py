@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from dualtrack.api.route import EVENTS_PATH, KEY_PATH, OPENAI_PATH
+from dualtrack.api.route import EVENTS_PATH, KEY_PATH
+from dualtrack.api.streamed import api_at, streamed_apis
 from dualtrack.api.table import ROUTES
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     Guard = Literal["open", "token", "key"]
     """``open``: nobody is asked who they are; ``token``: the gateway asks the user pool; ``key``: the gateway asks
-    nobody, and the function checks the API key, for OpenAI's API also a token."""
+    nobody, and the function checks the API key, for a plug-in's own API also a token."""
 
 HEALTH: Final = "/health"
 PROXY: Final = "/{proxy+}"
@@ -70,7 +71,7 @@ class GatewayMethod:
 def key_methods() -> list[tuple[str, str]]:
     """Path and method of what the gateway lets anyone call with a key, or what looks like one: named one by one,
     because the limits of a method do not apply to ``ANY``. On ``/key`` and ``/key/v1`` themselves there is nothing.
-    OpenAI's API takes tokens as well; its function checks both."""
+    An API of a plug-in's own takes tokens as well; its function checks both."""
     own = {EVENTS_PATH, *_on_the_way(EVENTS_PATH)}
     found = {
         (route.path if route.path in own else f"/v1{PROXY}", route.method.upper())
@@ -78,7 +79,8 @@ def key_methods() -> list[tuple[str, str]]:
         if route.scopes
     }
     of_keys = [(KEY_PATH + path, method) for path, method in sorted(found)]
-    return [*of_keys, *((OPENAI_PATH + PROXY, method) for method in ("GET", "POST"))]
+    of_apis = {(api.path + PROXY, route.method) for api in streamed_apis() for route in api.routes}
+    return [*of_keys, *sorted(of_apis)]
 
 
 def _on_the_way(path: str) -> list[str]:
@@ -101,7 +103,7 @@ METHODS: Final = (
         GatewayMethod(
             path,
             method,
-            "stream" if path == KEY_PATH + EVENTS_PATH or path.startswith(OPENAI_PATH) else "api",
+            "stream" if path == KEY_PATH + EVENTS_PATH or api_at(path) else "api",
             "key",
         )
         for path, method in key_methods()

@@ -22,8 +22,8 @@ class StageSettings:
     ``log_retention_days``, ``log_level``: how long logs are kept, and from which level on lines are written.
     ``encrypted_transport``: storage refuses plain HTTP, which the emulator speaks (local).
     ``request_rate``, ``request_burst``: the gateway's limits, requests a second for all users with a token together.
-    Methods for API keys and OpenAI's API have limits of their own, each a half and a twelfth of these; the two open
-    routes 10 and 20, or less if the stage has less. 0 closes all of them.
+    Methods for API keys and for plug-ins' own APIs have limits of their own, each a half and a twelfth of these; the
+    two open routes 10 and 20, or less if the stage has less. 0 closes all of them.
     ``reserved_concurrency``: executions that Lambda reserves for a function, which are its limit too:
     ``{"abort": 5, "sweep": 2, "api": 50}`` keeps streams from using up what ends and answers chats. Lambda refuses to
     leave an account less than 100 unreserved.

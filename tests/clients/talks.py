@@ -1,7 +1,7 @@
 """Conversations by clients of OpenAI's API: ``talks.py FOLDER``, in the environment of the folder's lock, without the
 project. The packages are imported once: that takes longer than most conversations.
 
-A line of standard input is one conversation, ``{"client", "story"}`` (tests/drivers/openai_clients.py); its line of
+A line of standard input is one conversation, ``{"client", "story"}`` (tests/plugins/openai/clients.py); its line of
 standard output what its user saw, ``{"told"}``, or a traceback, ``{"failed"}``. SIGTERM ends it, and it says where it
 stood.
 """

@@ -170,7 +170,7 @@ SCENARIOS: Final = (
     Scenario("cut twice", rounds=((NOTE,), (NOTE,)), stop="max_tokens", cuts=True),
     Scenario("an unknown stop", rounds=((READ,),), charged=7, stops_with="compaction", stop="other"),
     Scenario("goes on where it was cut", stops_with="max_tokens", stop="max_tokens", follow_up="after", goes_on=True),
-    Scenario("asked as OpenAI's clients do", rounds=((NOTE,),), charged=8, wanted=Wanted(500, ("§",))),
+    Scenario("asked for few tokens, and a text that ends it", rounds=((NOTE,),), charged=8, wanted=Wanted(500, ("§",))),
     Scenario("a call of the client's tool at the second try", rounds=((), (LOOKUP,)), tools=(CLIENT_TOOL,), wanted=Wanted(must_call=True)),
     Scenario("titled by the model, by an API key", by_api_key=True, titled="by the model"),
     Scenario("renamed while the model writes its title, before a follow-up", titled="by the user meanwhile", follow_up="after"),

@@ -24,7 +24,7 @@ from dualtrack.memory.notes import mark_of, read_notes
 from dualtrack.memory.records import QueryTrack
 from dualtrack.models.cache_word import NOT_FOUND
 from dualtrack.models.cost_cap import side_nanodollars
-from dualtrack.models.failures import CALLERS, FAILURES
+from dualtrack.models.failures import CALLERS, OWNERS
 from dualtrack.output_check import written_json
 from dualtrack.storage.bodies import partition
 from dualtrack.storage.chats import turn_key
@@ -112,7 +112,7 @@ def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str
             )
         if charged != chat.credits_used:
             faults.append(f"{chat.chat_id} says {chat.credits_used} credits, the ledger {charged}")
-        is_callers = chat.error is not None and FAILURES[chat.error["code"]].owner == "caller"
+        is_callers = chat.error is not None and OWNERS[chat.error["code"]] == "caller"
         if chat.status == "failed" and charged and not is_callers:
             faults.append(f"{chat.chat_id} failed and cost {charged}")
         if ends and (is_callers or (chat.status == "cancelled" and not chat.has_begun)):

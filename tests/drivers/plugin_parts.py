@@ -2,6 +2,7 @@
 
     page_views.py       VIEWS of the page, and ``prepare(person)``, which makes what they show
     tour_stops.py       stops of the tour
+    asked_fields.py     ``fields_of(door)``: what its own API reads of a body, and the kinds of events that it streams
     crash_scenarios.py  SCENARIOS of the crash matrix; what they add: steps that begin chats (BEGINS), other STEPS, and
                         the SERVICES that these call
     api_requests.py     BODIES that are valid, and ``made(api)``, ids of what there is

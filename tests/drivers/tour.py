@@ -9,23 +9,21 @@ scopes. ``uv run --group test python -m tests.drivers.tour`` prints doors, field
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import httpx
 from dualtrack.api.openapi import openapi_document
+from dualtrack.api.streamed import streamed_apis
 from dualtrack.api.table import ROUTES
 from dualtrack.event_data import EVENTS
-from dualtrack.openai import declared
 from dualtrack_stack.doors import BY_NAME, DOORS
 from dualtrack_stack.machines import TIMERS
 from httpx_sse import EventSource
 
 from tests.clients.documented import assert_event_documented
 from tests.clients.stack_client import PATIENCE, TERMINAL, Person, Received, wait_for
-from tests.drivers.asked_fields import asked_of
-from tests.drivers.documents import ROOT
+from tests.drivers.plugin_parts import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -39,10 +37,6 @@ if TYPE_CHECKING:
 By = Literal["token", "key", "stage"]
 
 EVENTS_DOOR: Final = "GET /v1/chats/{chat_id}/events"
-COMPLETIONS: Final = "POST /openai/v1/chat/completions"
-RESPONSES: Final = "POST /openai/v1/responses"
-
-_RESPONSE_EVENT: Final = re.compile(r'"(response\.[a-z_.]+)"')
 
 
 # ── what there is ─────────────────────────────────────────────────────────────────────────────────
@@ -60,22 +54,16 @@ def fields_of(door: Door) -> frozenset[str]:
         )
         streamed = EVENTS if door.name == EVENTS_DOOR else ()
         return frozenset({*named, *_schema_fields(body, ""), *(f"event {kind}" for kind in streamed)})
-    if door.kind == "openai":
-        (route,) = [
-            one for one in declared.ROUTES if door.path == one.whole_path and door.method == one.method
-        ]
-        return frozenset({*route.parameters, *asked_of(door.path), *_response_events(door)})
+    if door.kind == "streamed":
+        named = {
+            name
+            for api in streamed_apis()
+            for route in api.routes
+            if door.name == f"{route.method} {api.path}{route.path}"
+            for name in route.parameters
+        }
+        return frozenset(named.union(*(part.fields_of(door) for part in parts("asked_fields"))))
     return frozenset()
-
-
-def _response_events(door: Door) -> Iterator[str]:
-    if door.name == RESPONSES:
-        source = (ROOT / "layers/core/python/dualtrack/openai/responses.py").read_text(encoding="utf-8")
-        yield from (f"event {kind}" for kind in _RESPONSE_EVENT.findall(source) if kind != ARGUMENTS)
-
-
-ARGUMENTS: Final = "response.function_call_arguments"
-"""The beginning of two events' names."""
 
 
 def _resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from dualtrack_stack.doors import DOORS
 
 from tests.clients.sse_reader import Reader
 from tests.clients.stack_client import PATIENCE
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
     from tests.clients.stack_client import Person, Root
 
 CHAT = "ch_01k0000000000000000000000a"
+POSTED = [
+    "/v1/chats",
+    *(
+        door.path
+        for door in DOORS
+        if door.kind == "streamed" and door.method == "POST" and "{" not in door.path
+    ),
+]
 
 
 def forged(token: str, header: dict[str, Any] | None = None, **changed: Any) -> str:
@@ -89,7 +98,7 @@ def test_a_body_that_is_no_json_is_a_400_for_any_content_type(ann: Person, kind:
         assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid_request")
 
 
-@pytest.mark.parametrize("path", ["/v1/chats", "/openai/v1/chat/completions", "/openai/v1/responses"])
+@pytest.mark.parametrize("path", POSTED)
 @pytest.mark.parametrize("text", [b"x" * (10 * 1024 * 1024), rb"\n" * 2_100_000])
 def test_a_request_that_lambda_would_refuse_is_a_413(ann: Person, path: str, text: bytes) -> None:
     """Over the gateway's limit, and 4.2 MB whose escapes make more than 6 MB of event."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dualtrack_stack.local.offline_model.classifier import MAGIC
 
@@ -82,28 +82,3 @@ def test_a_cut_answer_goes_on(ann: Person, model: OfflineModel, script: Script) 
     assert "One, two," in wire_of(model, "Continue the answer q1-r")[-1]
     again = ann.http.post("/v1/chats", json=body)
     assert (again.status_code, again.json()["error"]["code"]) == (409, "nothing_to_continue")
-
-
-def test_openais_door_says_content_filter_and_goes_on(
-    ann: Person, model: OfflineModel, script: Script
-) -> None:
-    said = [{"role": "user", "content": f"How do I make {MAGIC}_{script.marker}?"}]
-    declined = completed(ann, said)
-    assert declined["finish_reason"] == "content_filter"
-    script.says("Hello yourself.")
-    said += [declined["message"], {"role": "user", "content": script.question("hello")}]
-    hello = completed(ann, said)
-    assert (hello["finish_reason"], hello["message"]["content"]) == ("stop", "Hello yourself.")
-    sent = wire_of(model, script.question("hello"))
-    assert sent
-    assert [body for body in sent if MAGIC in body] == []
-
-
-def completed(person: Person, messages: list[dict[str, Any]]) -> dict[str, Any]:
-    """The only choice of a completion."""
-    body = {"model": "assistant", "messages": messages}
-    answer = person.http.post("/openai/v1/chat/completions", json=body)
-    assert answer.is_success, answer.text
-    (choice,) = answer.json()["choices"]
-    found: dict[str, Any] = choice
-    return found

@@ -200,7 +200,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"secret voyage", "read corpora", "put corpora", "run the local model"},
     "GraphLoad": _tables_of({"history": OWN}) | {"read corpora", "put corpora"},
     "CreditReset": _tables_of({"credits": APPEND}) | {"find used accounts"},
-    # it admits chats as `api` does, for clients of OpenAI's API
+    # it admits chats as `api` does, for plug-ins' own APIs
     "Stream": _tables_of({"chats": OWN, "history": OWN, "credits": APPEND, "cache": ("read", "update")})
     | {*BODIES, "delete bodies", "list bodies", "start a chat", "stop a chat"},
     **{name: calls for part in parts("permissions") for name, calls in part.SEEN.items()},

@@ -7,6 +7,7 @@ import subprocess
 from typing import Any
 
 import pytest
+from dualtrack.api.streamed import streamed_apis
 from dualtrack_stack.gateway import key_methods
 from dualtrack_stack.settings import STAGES
 from dualtrack_stack.stacks.page import KEYS_TO_THEIR_DOOR
@@ -65,7 +66,7 @@ def test_junk_takes_neither_requests_nor_concurrency_from_users(name: str) -> No
 
 
 def limits_of(name: str) -> dict[tuple[str, str], tuple[float, int]]:
-
+    added = ("key/", *(f"{api.path.lstrip('/')}/" for api in streamed_apis()))
     (deployed,) = Stage(name, synthesised(name)).resources("Chat", "AWS::ApiGateway::Stage").values()
     return {
         ("/" + setting["ResourcePath"].replace("~1", "/").lstrip("/"), setting["HttpMethod"]): (
@@ -73,5 +74,5 @@ def limits_of(name: str) -> dict[tuple[str, str], tuple[float, int]]:
             setting["ThrottlingBurstLimit"],
         )
         for setting in deployed["MethodSettings"]
-        if setting["ResourcePath"].replace("~1", "/").lstrip("/").startswith(("key/", "openai/"))
+        if setting["ResourcePath"].replace("~1", "/").lstrip("/").startswith(added)
     }

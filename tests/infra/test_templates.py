@@ -6,10 +6,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from dualtrack.api.route import EVENTS_PATH, KEY_PATH, OPENAI_PATH
+from dualtrack.api.route import EVENTS_PATH, KEY_PATH
+from dualtrack.api.streamed import api_at
 from dualtrack.api.table import ROUTES
+from dualtrack.chat_times import ANSWER_LEASE_SECONDS
 from dualtrack.errors import STATUS_OF_CODE
-from dualtrack.storage.leases import ANSWERS, STREAMS
+from dualtrack.storage.leases import STREAMS
 from dualtrack_stack.gateway import key_methods
 from dualtrack_stack.stacks.function_specs import SPECS
 
@@ -153,7 +155,7 @@ def test_the_gateways_own_errors_have_the_contracts_form(aws_stage: Stage) -> No
     } <= kinds
     for answer in answers:
         error = json.loads(answer["ResponseTemplates"]["application/json"])["error"]
-        # clients of OpenAI's API read the last two
+        # clients of other forms read the last two
         assert set(error) - {"type", "param"} == {"code", "message"}
         # without a status it is the gateway's default response
         if not answer["ResponseType"].startswith("DEFAULT_"):
@@ -183,7 +185,7 @@ def test_every_route_but_two_and_those_of_keys_needs_a_token(aws_stage: Stage) -
         if method["HttpMethod"] != "OPTIONS" and method["AuthorizationType"] != "COGNITO_USER_POOLS"
     }
     assert open_routes == {("/health", "GET"), ("/openapi.json", "GET"), *key_methods()}
-    assert all(path.startswith(("/key/v1/", f"{OPENAI_PATH}/")) for path, _ in key_methods())
+    assert all(path.startswith("/key/v1/") or api_at(path) for path, _ in key_methods())
 
 
 def test_a_parent_path_of_the_events_is_answered_like_any_other(aws_stage: Stage) -> None:
@@ -203,18 +205,18 @@ def test_a_key_reaches_every_route_that_has_a_scope() -> None:
         assert ((at, route.method.upper()) in reached) >= bool(route.scopes), route.path
 
 
-def test_only_events_and_answers_by_openai_s_api_are_streamed(aws_stage: Stage) -> None:
+def test_only_events_and_answers_by_plug_ins_own_apis_are_streamed(aws_stage: Stage) -> None:
     streamed = {
         path: method["Integration"]
         for path, method in methods_by_path(aws_stage)
         if method["Integration"].get("ResponseTransferMode") == "STREAM"
     }
-    answers = {path for path, _ in key_methods() if path.startswith(OPENAI_PATH)}
+    answers = {path for path, _ in key_methods() if api_at(path)}
     assert set(streamed) == {EVENTS_PATH, KEY_PATH + EVENTS_PATH, *answers}
     seconds = int(str(function_names(aws_stage)["Stream"]["Timeout"]))
     for path, integration in streamed.items():
-        own = ANSWERS if path in answers else STREAMS
-        assert own.seconds * 1000 < integration["TimeoutInMillis"] <= seconds * 1000, "it ends by itself"
+        own = ANSWER_LEASE_SECONDS if path in answers else STREAMS.seconds
+        assert own * 1000 < integration["TimeoutInMillis"] <= seconds * 1000, "it ends by itself"
         assert "response-streaming-invocations" in json.dumps(integration["Uri"])
     (api,) = aws_stage.resources("Chat", "AWS::ApiGateway::RestApi").values()
     assert api["EndpointConfiguration"]["Types"] == [

@@ -10,9 +10,15 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from dualtrack.chat_times import ANSWER_SECONDS, CHAT_SECONDS, INVOCATION_SECONDS, LONGEST, ChatTimes
+from dualtrack.chat_times import (
+    ANSWER_LEASE_SECONDS,
+    ANSWER_SECONDS,
+    CHAT_SECONDS,
+    INVOCATION_SECONDS,
+    LONGEST,
+    ChatTimes,
+)
 from dualtrack.corpora.jobs import CORPORA
-from dualtrack.storage.leases import ANSWERS
 from dualtrack.tool_values import ToolKind
 from dualtrack_stack.machines import CHAT, CORPUS, definition_of, steps_of
 from dualtrack_stack.node import node
@@ -86,7 +92,9 @@ def test_times_are_nested() -> None:
     assert definition()["TimeoutSeconds"] == LONGEST.chat
     assert SPECS["api"].seconds <= 29  # API Gateway's own limit
     assert LONGEST.call < SPECS["turn"].seconds < INVOCATION_SECONDS
-    assert LONGEST.state <= ANSWER_SECONDS < ANSWERS.seconds < SPECS["stream"].seconds < INVOCATION_SECONDS
+    assert (
+        LONGEST.state <= ANSWER_SECONDS < ANSWER_LEASE_SECONDS < SPECS["stream"].seconds < INVOCATION_SECONDS
+    )
 
 
 def test_a_turn_has_the_time_of_its_chat() -> None:

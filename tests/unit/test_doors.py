@@ -27,13 +27,13 @@ def test_every_function_is_behind_a_door_and_no_door_is_named_twice() -> None:
 
 
 def test_a_door_that_keys_pass_has_a_way_in_for_them() -> None:
-    """At the gateway; OpenAI's has one way in for both."""
+    """At the gateway; an API of a plug-in's own has one way in for both."""
     for door in DOORS:
         guards = [method.guard for method in door.methods]
         wanted = {"anyone": ["open"], "stage": []}.get(
             door.passes, ["token", "key"] if door.scopes else ["token"]
         )
-        assert guards == (["key"] if door.kind == "openai" else wanted), door.name
+        assert guards == (["key"] if door.kind == "streamed" else wanted), door.name
         assert {method.function for method in door.methods} <= {door.function}, door.name
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.long_forms import not_run
 
 BROWSER = "('conftest.py', 35, 'Skipped: Chromium is not installed: bash .ci/install_chromium.sh')"
-CLIENT = "('openai_clients.py', 70, 'Skipped: openai is not installed: bash .ci/install_openai_clients.sh')"
+CLIENT = "('clients.py', 70, 'Skipped: openai is not installed: bash .ci/install_openai_clients.sh')"
 NEO4J = "('test_bolt.py', 78, 'Skipped: no Neo4j here: sh .ci/install_neo4j.sh')"
 OTHER = "('test_sandbox.py', 141, 'Skipped: this platform refuses landlock: why')"
 LONG = "('test_a.py', 1, 'Skipped: starts stacks of its own: DUALTRACK_LONG=1')"

@@ -29,7 +29,6 @@ ROOMS: Final = (
     "corpora",
     "chat",
     "api",
-    "openai",
     "plugins",
 )
 """From the bottom up. A room knows itself and those before it."""

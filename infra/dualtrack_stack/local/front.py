@@ -2,9 +2,9 @@
 
 It replaces API Gateway's public endpoint. Requests are passed on to the emulator's REST API; event streams are served
 here by the ASGI app of the function ``stream`` with the credentials of its role, because the emulator buffers
-responses; so is OpenAI's API. Started by the local stack as a child: ``python -m dualtrack_stack.local.front FD``; the
-configuration comes as one JSON line once everything is deployed, and again when settings change what
-``GET /dev/status`` answers, or a project its profiles.
+responses; so are plug-ins' own APIs. Started by the local stack as a child:
+``python -m dualtrack_stack.local.front FD``; the configuration comes as one JSON line once everything is deployed, and
+again when settings change what ``GET /dev/status`` answers, or a project its profiles.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 import uvicorn
-from dualtrack.api.route import EVENTS_PATH, KEY_PATH, OPENAI_PATH
+from dualtrack.api.route import EVENTS_PATH, KEY_PATH
 from dualtrack.api.routes.conversations import ATTACHMENT_PATH
 from dualtrack.api.sizes import EVENT_BYTES, TOO_LARGE_BODY
+from dualtrack.api.streamed import streamed_apis
 from dualtrack.profiles import all_profiles, profile_from
 from dualtrack.settings import settings_from
 from dualtrack.storage.uploads import FOLDER
@@ -77,7 +78,8 @@ BODY_SECONDS: Final = 30.0
 GATEWAY_SECONDS: Final = 32.0
 """API Gateway gives up after 29 s; the emulator does so itself, at worst a little later."""
 
-_API: Final = re.compile(r"/(v1(/|$)|key/v1(/|$)|openai/v1(/|$)|health$|openapi\.json$)")
+_ADDED: Final = tuple(api.path for api in streamed_apis())
+_API: Final = re.compile(rf"({'|'.join(('/v1', '/key/v1', *_ADDED))})(/|$)|/health$|/openapi\.json$")
 _KEY: Final = re.compile(rb"bearer +dt_", re.IGNORECASE)
 _REFUSED: Final = "This stack answers its own page and the programs of this machine"
 _UPLOADED_WITH: Final = ("content-type", "x-amz-checksum-sha256")
@@ -282,7 +284,7 @@ def _is_streamed(scope: Scope) -> bool:
     """Whether the function ``stream`` serves the request."""
     path = scope["path"]
     is_events = scope["method"] == "GET" and _EVENTS.fullmatch(path.removeprefix(KEY_PATH))
-    return bool(is_events) or path.startswith(f"{OPENAI_PATH}/")
+    return bool(is_events) or path.startswith(tuple(f"{added}/" for added in _ADDED))
 
 
 async def _not_served(_: Request, problem: Exception) -> Response:  # noqa: ARG001 - a path or a method

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from dualtrack import plugin
+from dualtrack.api.streamed import streamed_apis
 from dualtrack.chat_times import ANSWER_FUNCTION_SECONDS, TURN_SECONDS
 
 from dualtrack_stack.stacks.function_spec import (
@@ -284,9 +285,9 @@ _SPECS: Final = (
     ),
     FunctionSpec(
         "stream",
-        "Serves a chat's events, and OpenAI's API",
-        # the server closes a stream of events after 90 s, an answer by OpenAI's API once the longest call is over, and
-        # cuts one whose client takes nothing 10 s before its lease ends
+        ", and ".join(("Serves a chat's events", *(api.name for api in streamed_apis()))),
+        # the server closes a stream of events after 90 s, an answer by a plug-in's API once the longest call is over,
+        # and cuts one whose client takes nothing 10 s before its lease ends
         seconds=ANSWER_FUNCTION_SECONDS,
         memory=256,  # billed as long as a chat takes; its cold start is as long as that of `turn` (dualtrack_stack.first_token)
         # client tools and the schemas of answers are checked as a chat is admitted (patterns by pydantic's engine)

@@ -16,6 +16,7 @@ from aws_cdk import aws_cloudfront_origins as origins
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as deployment
+from dualtrack.api.streamed import streamed_apis
 
 from dualtrack_stack.edge import PLAIN
 from dualtrack_stack.page import web
@@ -29,7 +30,13 @@ if TYPE_CHECKING:
     from dualtrack_stack.edge import StageEdge
     from dualtrack_stack.stages import StageSettings
 
-_API_PATHS: Final = ("/v1/*", "/key/v1/*", "/openai/v1/*", "/health", "/openapi.json")
+_API_PATHS: Final = (
+    "/v1/*",
+    "/key/v1/*",
+    *(f"{api.path}/*" for api in streamed_apis()),
+    "/health",
+    "/openapi.json",
+)
 KEYS_TO_THEIR_DOOR: Final = Path(__file__).with_name("key_door.js")
 """The code of the CloudFront function."""
 _READ_TIMEOUT: Final = Duration.seconds(60)

@@ -12,8 +12,8 @@ from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 from dualtrack.api.attachments import BINARY_TYPES
-from dualtrack.api.route import OPENAI_PATH
 from dualtrack.api.sizes import TOO_LARGE, TOO_LARGE_BODY
+from dualtrack.api.streamed import api_at
 from dualtrack.chat_times import ANSWER_FUNCTION_SECONDS
 
 from dualtrack_stack.edge import PLAIN
@@ -80,7 +80,7 @@ def _refusals() -> tuple[GatewayRefusal, ...]:
 
 class Rest(Construct):
     """``/{proxy+}`` to ``api`` behind the authorizer, the open routes without, the events to ``stream``; and the same
-    below ``/key`` for API keys, which the functions check themselves; OpenAI's API to ``stream``, likewise."""
+    below ``/key`` for API keys, which the functions check themselves; plug-ins' own APIs to ``stream``, likewise."""
 
     def __init__(
         self,
@@ -167,7 +167,7 @@ class Rest(Construct):
         to_api = apigateway.LambdaIntegration(
             api.alias, proxy=True, allow_test_invoke=False, scope_permission_to_method=False
         )
-        to_stream, to_openai = (
+        to_events, to_answers = (
             apigateway.LambdaIntegration(
                 stream.alias,
                 proxy=True,
@@ -180,9 +180,9 @@ class Rest(Construct):
         )
         for method in METHODS:
             resource = self.rest.root.resource_for_path(method.path)
-            to = to_stream if method.function == "stream" else to_api
-            if method.path.startswith(OPENAI_PATH):
-                to = to_openai
+            to = to_events if method.function == "stream" else to_api
+            if api_at(method.path):
+                to = to_answers
             match method.guard:
                 case "open":
                     self._open(resource, to) if method.function else self._health(resource)

@@ -5,10 +5,8 @@ from tests.drivers.tour_stops import (  # noqa: F401 - they declare themselves
     account,
     administration,
     chats,
-    completions,
     conversations,
     functions,
-    responses,
 )
 
 parts("tour_stops")

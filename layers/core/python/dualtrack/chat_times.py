@@ -6,7 +6,7 @@
     last call   call + 120 s before the deadline: the call, its record, the summaries
     chat        11 minutes + last call: its lease, its deadline, the sweep
     hold        chat + 10 minutes (`dualtrack.credits.account`)
-    answer      the longest call and 30 s: how long a stream by OpenAI's API follows a chat
+    answer      the longest call and 30 s: how long the stream of an answer follows a chat
     lease       answer + 20 s; the function of that stream has 5 s more, the gateway as much
 
     tokens of a call   call   state   last call   chat
@@ -87,7 +87,7 @@ TURN_SECONDS: Final = MOST_CALL_SECONDS + _FUNCTION_SECONDS
 """Of the function that makes the calls of every profile."""
 
 ANSWER_SECONDS: Final = MOST_CALL_SECONDS + 30
-"""How long OpenAI's API follows a chat: its longest call, and what comes before its first byte."""
+"""How long the stream of an answer follows a chat: its longest call, and what comes before its first byte."""
 
 ANSWER_LEASE_SECONDS: Final = ANSWER_SECONDS + 20
 ANSWER_FUNCTION_SECONDS: Final = ANSWER_LEASE_SECONDS + 5

@@ -5,6 +5,7 @@ core names.
     routes.py          routes of the API, found as those of the core are
     bodies.py          the bodies that they accept
     types.py           their answers, in the form of `dualtrack.answers`
+    streamed.py        a `dualtrack.api.streamed.StreamedApi`: an API of its own, which the function `stream` serves
     store.py           what it stores
     commands.py        ``commands``, a `click.Command` for the terminal
     stack.py           a `dualtrack_stack.stacks.function_spec.PluginStack`: functions, timers, alarms, layers
@@ -31,7 +32,7 @@ from dualtrack.ids import FORMS, IdForm
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Part = Literal["plugin", "routes", "types", "commands", "stack"]
+Part = Literal["plugin", "routes", "types", "streamed", "commands", "stack"]
 """A module that the core looks for."""
 
 FOLDER: Final = Path(__file__).with_name("plugins")

@@ -138,8 +138,8 @@ UTILITY: Final = Profile(
     history=History(WINDOW, as_written=True),
     max_cost=0.02,
 )
-"""What chats of OpenAI's API have small tasks done by (`dualtrack.openai.utility`). It thinks as little as its model
-allows. Nobody can name it elsewhere: it is none of `all_profiles`."""
+"""What other programs have small tasks done by (`dualtrack.chat.new_chat`). It thinks as little as its model allows.
+Nobody can name it elsewhere: it is none of `all_profiles`."""
 
 
 @cache

@@ -29,9 +29,6 @@ CHAT_READERS: Final[tuple[Scope, ...]] = ("chat", "read")
 KEY_PATH: Final = "/key"
 """Before the path of a request with an API key: ``/v1`` stands behind the user pool, ``/key/v1`` checks keys itself."""
 
-OPENAI_PATH: Final = "/openai/v1"
-"""Before the paths of OpenAI's API, which ``stream`` serves and checks itself."""
-
 _PATH_PARAMETER: Final = re.compile(r"{(\w+)}")
 
 

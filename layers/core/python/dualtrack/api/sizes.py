@@ -17,4 +17,4 @@ TOO_LARGE: Final = (
 TOO_LARGE_BODY: Final[dict[str, Any]] = {
     "error": {"code": "too_large", "message": TOO_LARGE, "type": "invalid_request_error", "param": None}
 }
-"""In the contract's form and in OpenAI's at once: the gateway has one answer for both."""
+"""In the contract's form, with the fields that clients of other forms read: the gateway has one answer for all."""

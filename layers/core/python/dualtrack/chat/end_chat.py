@@ -39,7 +39,7 @@ from dualtrack.memory.query_index import index_of, is_counted_at_once
 from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
 from dualtrack.models.cost_cap import side_nanodollars
-from dualtrack.models.failures import FAILURES, words_of
+from dualtrack.models.failures import OWNERS, words_of
 from dualtrack.models.prices import rates_of
 from dualtrack.models.receipt_data import at_rates, begun_before, prompt_beside
 from dualtrack.models.trouble import BUSY, ErrorDetails, unreachable, without_key
@@ -83,7 +83,7 @@ class ChatFailure:
     @property
     def is_callers(self) -> bool:
         """Whether it failed by what its request brought."""
-        return FAILURES[self.code].owner == "caller"
+        return OWNERS[self.code] == "caller"
 
 
 _NO_DETAILS: Final = ErrorDetails()

@@ -53,12 +53,12 @@ class NewChat:
     """What a plug-in that asks keeps with the chat, and with the conversation that it begins."""
     instructions: str = ""
     echo: str = ""
-    """What a response of OpenAI's API says again of its request, as JSON."""
+    """What an answer in another API's form says again of its request, as JSON."""
     continues: Literal["", "cut", "any"] = ""
     """In place of a message: the conversation's last answer goes on, `cut` if it reached its limit of tokens, `any`
     whatever ended it."""
     wanted: Wanted | None = None
-    """What the client of OpenAI's API asks of the answer; None for nothing."""
+    """What the client asks of the answer; None for nothing."""
     is_task: bool = False
     """Whether it is a small task (`dualtrack.profiles.UTILITY`), whose conversation is in no list."""
     past: BroughtPast | None = None

@@ -5,9 +5,9 @@
                             sk TURN#002        a recorded turn: the assistant's blocks, its calls
                             sk BEGUN#q1-t3     a call that does more than read was begun, or never will be
                             sk INSTRUCTIONS    what the client's program says to this query alone
-                            sk ASKED#000       what a request asks of the answer behind that turn (OpenAI's API)
-                            sk RESPONSE#000    what a response says again of its request (OpenAI's API)
-                            sk EXCHANGE…, NAMED  where the index of exchanges has it (exchanges.py)
+                            sk ASKED#000       what a request asks of the answer behind that turn
+                            sk RESPONSE#000    what the answer behind that turn says again of its request
+                            sk …               of plug-ins, with ``entry``: the item of its user that is deleted with it
                             sk EV#00000001     events (event_log.py)
     pk USER#<user>                             idempotency keys and request counts (api_requests.py)
 
@@ -366,16 +366,16 @@ class ChatStore:
         return int(newest["sk"].removeprefix("ASKED#")), load(Wanted, newest["text"])
 
     def echo_action(self, chat: Chat, echo: str) -> Action:
-        """The put of what a response of OpenAI's API says again of its request, as JSON."""
+        """The put of what an answer says again of its request, as JSON."""
         return put_absent("response", self.table, {"pk": chat.pk, "sk": _echo_key(0), "text": echo})
 
     def keep_echo(self, chat: Chat, after: int, echo: str) -> None:
-        """The same of a response that begins behind the turn ``after``."""
+        """The same of an answer that begins behind the turn ``after``."""
         item = {"pk": chat.pk, "sk": _echo_key(after), "text": echo}
         transact(self.client, [put("response", self.table, item)])
 
     def echo(self, chat: Chat, after: int) -> str:
-        """What a response says again of its request; empty for nothing."""
+        """What an answer says again of its request; empty for nothing."""
         item = get(self.client, self.table, {"pk": chat.pk, "sk": _echo_key(after)})
         return item["text"] if item else ""
 

@@ -22,7 +22,6 @@ from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from dualtrack.chat_times import ANSWER_LEASE_SECONDS
 from dualtrack.errors import ApiError, Contended
 from dualtrack.storage.dynamo import ConditionFailed, transact, update
 
@@ -57,9 +56,6 @@ class LeaseLimit:
 
 
 STREAMS: Final = LeaseLimit("STREAMS", "event streams", limit=5, seconds=120, is_stream=True)
-ANSWERS: Final = LeaseLimit(
-    "ANSWERS", "answers by OpenAI's API", limit=10, seconds=ANSWER_LEASE_SECONDS, is_stream=True
-)
 WAITS: Final = LeaseLimit("WAITS", "waiting requests", limit=3, seconds=35)
 
 

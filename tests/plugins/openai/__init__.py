@@ -1,0 +1,1 @@
+"""The tests of OpenAI's API, and their parts of the shared drivers."""
