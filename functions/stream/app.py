@@ -14,7 +14,7 @@ with collecting_later():
     import time
     from dataclasses import replace
     from functools import cache, partial
-    from typing import TYPE_CHECKING, Any
+    from typing import TYPE_CHECKING, Any, Final
 
     import anyio.to_thread
     import boto3
@@ -23,17 +23,15 @@ with collecting_later():
     from dualtrack.api.key_door import key_door
     from dualtrack.api.key_format import is_key
     from dualtrack.api.parameters import LAST_EVENT_ID, check_ids
-    from dualtrack.api.rate_limit import count_request
     from dualtrack.api.request_log import MESSAGE, NOT_SERVED, request_line
     from dualtrack.api.route import CHAT_READERS, EVENTS_PATH, KEY_PATH
-    from dualtrack.api.streamed import StreamServices, api_at, streamed_apis
+    from dualtrack.api.streamed import StreamedRoute, StreamServices, api_at, streamed_apis
     from dualtrack.chat_times import ANSWER_SECONDS
     from dualtrack.clock import system_clock
     from dualtrack.errors import ApiError, not_found
     from dualtrack.runtime.clients import LazyClient, client_config
     from dualtrack.runtime.plain_log import count_broken_stream, log_line
     from dualtrack.settings import settings_from
-    from dualtrack.storage.api_requests import ApiRequests
     from dualtrack.storage.deletions import Deletions
     from dualtrack.storage.keys import KeyStore
     from dualtrack.storage.leases import STREAMS, Leases
@@ -51,14 +49,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from dualtrack.api.identity import ApiCaller
-    from dualtrack.api.streamed import StreamedRoute
     from dualtrack.settings import Settings
-    from dualtrack.vocabulary import Scope
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Send
     from starlette.types import Scope as ASGIScope
+
+_EVENTS: Final = StreamedRoute("GET", EVENTS_PATH, CHAT_READERS)
 
 
 def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_functions: Any) -> Starlette:
@@ -70,15 +68,14 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
     leases = Leases(dynamodb, settings.cache_table, system_clock, settings.dualtrack_open_streams)
     deletions = Deletions(dynamodb, settings.history_table, settings.chats_table, system_clock)
     reader = EventReader(dynamodb, settings.chats_table, system_clock)
-    requests = ApiRequests(dynamodb, settings.chats_table)
 
-    def identify(request: Request, scopes: tuple[Scope, ...], *, for_owner: bool = False) -> ApiCaller:
-        """By a token, or by a key with one of these scopes, which alone opens the keys' own path."""
+    def identify(request: Request, route: StreamedRoute) -> ApiCaller:
+        """By a token, or by a key with one of the route's scopes, which alone opens the keys' own path."""
         headers = request.headers.getlist
         token = bearer_token(headers("authorization"))
         if is_key(token) or request.url.path.startswith(KEY_PATH):
-            identity = door.identify(token, headers, for_owner=for_owner)
-            identity.require_scope(scopes)
+            identity = door.identify(token, headers, for_owner=route.for_owner)
+            identity.require_scope(route.scopes)
         else:
             identity = verifier.verify(token)
             door.refuse_name(headers)
@@ -86,7 +83,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
         return identity
 
     async def events(request: Request) -> Response:
-        identity = await anyio.to_thread.run_sync(identify, request, CHAT_READERS)
+        identity = await anyio.to_thread.run_sync(identify, request, _EVENTS)
         request.state.user = identity.user
         after = LAST_EVENT_ID.read(request.headers.get(LAST_EVENT_ID.name))
         check_ids(request.path_params)
@@ -96,15 +93,8 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient, s3: Any, step_funct
         lease = await anyio.to_thread.run_sync(leases.take, identity.user, STREAMS)
         return LeasedStream(_opened(reader.follow(chat, after)), leases, lease)
 
-    def identify_counted(request: Request, route: StreamedRoute) -> ApiCaller:
-        """The same, and the request counts for the user."""
-        identity = identify(request, route.scopes, for_owner=route.for_owner)
-        if identity.is_counted:
-            count_request(requests, identity.user, int(system_clock()))
-        return identity
-
     following = replace(reader, pace=PollIntervals(stream=ANSWER_SECONDS))
-    services = StreamServices(settings, dynamodb, s3, step_functions, following, identify_counted)
+    services = StreamServices(settings, dynamodb, s3, step_functions, following, identify)
     cors = Middleware(
         CORSMiddleware,
         allow_origins=settings.allowed_origins,

@@ -393,6 +393,14 @@ def test_answers_that_a_user_has_open_are_limited(door: Door) -> None:
         leases.free(lease)
 
 
+def test_requests_of_an_end_user_are_counted(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a key's owner were, as the key was checked."""
+    monkeypatch.setattr("dualtrack.api.rate_limit.REQUESTS_PER_WINDOW", 0)
+    response = door.post(door.key("wim", for_end_users=True), [user("One?")], {"X-Dualtrack-User": "one"})
+    assert refused(response) == (429, "rate_limit_exceeded", "rate_limit_error")
+    assert int(response.headers["Retry-After"]) >= 1
+
+
 def test_models_are_the_profiles(door: Door) -> None:
     headers = {"Authorization": f"Bearer {door.key('vic', profiles=['assistant'])}"}
     listed = httpx.get(f"{door.url}/openai/v1/models", headers=headers).json()

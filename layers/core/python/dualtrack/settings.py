@@ -363,7 +363,7 @@ class Settings:
         most=1_000_000,
     )
 
-    # Clients of OpenAI's API
+    # Streams, and clients of other APIs
     dualtrack_open_streams: int = setting(
         0,
         "[streams that all users together may have open](clients.md#time-and-errors)",

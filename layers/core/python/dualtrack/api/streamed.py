@@ -1,6 +1,7 @@
 """Plug-ins' own APIs, which the function ``stream`` serves: each declares one in its part ``streamed``.
 
-The gateway leads everything below such an API's path to the function and checks nobody; the API does, by `Identify`.
+The gateway leads everything below such an API's path to the function and checks nobody; the API does, by `Identify`,
+and counts the requests of users.
 Declarations are light: the function, the gateway and the list of doors read them, and what answers is loaded with the
 first request.
 """
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from dualtrack.vocabulary import Scope
 
     Identify = Callable[[Request, "StreamedRoute"], ApiCaller]
-    """Who asks for a route, by a token, or by a key with one of its scopes; the request counts. Raises `ApiError`."""
+    """Who asks for a route, by a token, or by a key with one of its scopes. Raises `ApiError`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio.to_thread
 from starlette.responses import JSONResponse
 
+from dualtrack.api.rate_limit import count_request
 from dualtrack.api.sizes import EVENT_BYTES, TOO_LARGE
 from dualtrack.chat_times import ANSWER_LEASE_SECONDS
 from dualtrack.errors import ApiError
@@ -64,9 +65,15 @@ class Serving:
     silent_seconds: float = SILENT_SECONDS
 
     async def caller(self, request: Request, route: StreamedRoute) -> ApiCaller:
-        """Who asks, with one of this route's scopes."""
-        identity = await anyio.to_thread.run_sync(self.identify, request, route)
+        """Who asks, with one of this route's scopes; the request counts for the user."""
+        identity = await anyio.to_thread.run_sync(self._counted, request, route)
         request.state.user = identity.user
+        return identity
+
+    def _counted(self, request: Request, route: StreamedRoute) -> ApiCaller:
+        identity, stores = self.identify(request, route), self.admission.stores
+        if identity.is_counted:
+            count_request(stores.requests, identity.user, int(stores.clock()))
         return identity
 
     def with_foreign_id(self, prompt: Prompt, request: Request) -> Prompt:
