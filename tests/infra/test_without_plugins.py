@@ -80,7 +80,7 @@ def run(folder: Path, *arguments: str) -> str:
 
 
 def test_there_are_plug_ins() -> None:
-    assert {"schedules", "webhooks"} <= {*names()}
+    assert {"openai", "schedules", "webhooks"} <= {*names()}
 
 
 @pytest.mark.parametrize("plugin", names())
