@@ -8,13 +8,11 @@ answering record belongs to a query that is already folded, with a small history
 
 from __future__ import annotations
 
-import logging
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-import httpx
 from dualtrack.knowledge import minilm
 from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.digests import Past, TrackBudget, past_to_send
@@ -23,9 +21,6 @@ from dualtrack.tools.conversation.meaning import closeness
 from dualtrack.tools.conversation.postings import matches
 from dualtrack.tools.conversation.search import best, excerpts_at
 from dualtrack.tools.conversation.settings import DEFAULT, ConversationSearch
-from dualtrack.tools.documentation.context7 import Context7
-from dualtrack.tools.documentation.dependencies import Dependencies
-from dualtrack.tools.documentation.settings import RetrievalSettings
 from rich.console import Console
 from rich.table import Table
 
@@ -38,8 +33,8 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.history import HistoryStore
     from dualtrack.storage.stores import Stores
-    from dualtrack.tools.documentation.dependencies import SearchNeeds
     from dualtrack.tools.running import Running
+    from dualtrack.tools.search_needs import SearchNeeds
 
     from bench.conversation_search.corpus import Talk
 
@@ -111,12 +106,7 @@ def folded(history: HistoryStore, talk: Talk) -> int:
 def measure() -> Found:
     """The figures of every question, in a fixed order."""
     with make_world() as world:
-        deps = Dependencies(
-            Context7(httpx.AsyncClient(), RetrievalSettings()),
-            logging.getLogger("bench"),
-            embedder=InProcess(),
-        )
-        needs = search_needs(world.stores, deps)
+        needs = search_needs(world.stores, InProcess())
         return [row for talk in talks() for row in _of_talk(talk, world.stores, needs)]
 
 

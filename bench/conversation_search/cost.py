@@ -9,14 +9,12 @@ without the models' computing time, and dollars: for the index (a query's share)
 from __future__ import annotations
 
 import hashlib
-import logging
 import random
 import time
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-import httpx
 import numpy as np
 from dualtrack.chat.regroup import regroup
 from dualtrack.knowledge.vectors import pack
@@ -24,9 +22,6 @@ from dualtrack.knowledge.voyage import VoyageEmbedder
 from dualtrack.memory.ancestry import Ancestry
 from dualtrack.tools.conversation.search import DEFAULT_HITS, found
 from dualtrack.tools.conversation.settings import DEFAULT
-from dualtrack.tools.documentation.context7 import Context7
-from dualtrack.tools.documentation.dependencies import Dependencies
-from dualtrack.tools.documentation.settings import RetrievalSettings
 from dualtrack_stack.prices import prices
 from rich.console import Console
 from rich.table import Table
@@ -176,21 +171,16 @@ def main() -> None:
     table = Table(*columns)
     for length in LENGTHS:
         with make_world() as world, serve_voyage(FakeVoyage(embed=embed)) as voyage:
-            settings = RetrievalSettings()
             embedder = VoyageEmbedder(voyage.api_key, voyage.url, "voyage-3-large")
-            context7 = Context7(httpx.AsyncClient(), settings)
-            keyed = Dependencies(context7, logging.getLogger("bench"), embedder=embedder)
-            keyless = Dependencies(context7, logging.getLogger("bench"))
             local, talk = LocalVectors(), talk_of(length)
             put(world.stores, talk, indexed=False)
             bill, call = Bill(world, table, local, voyage), running(talk, QUESTION)
             bill.row(length, "the index, a query", lambda: index(world, talk, local), length)  # noqa: B023 - at once
-            for name, dependencies, own in (
-                ("words alone", keyless, None),
-                ("local model", keyless, local),
-                ("voyage-3-large", keyed, None),
+            for name, needs in (
+                ("words alone", search_needs(world.stores)),
+                ("local model", search_needs(world.stores, local=local)),
+                ("voyage-3-large", search_needs(world.stores, embedder)),
             ):
-                needs = search_needs(world.stores, dependencies, own)
                 for which in ("first", "later"):
                     bill.row(
                         length,

@@ -8,18 +8,13 @@ Then 72 results with sentences that are asked for without any of their words, wh
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import httpx
 from dualtrack.tools.conversation.search import DEFAULT_HITS, found
 from dualtrack.tools.conversation.settings import ConversationSearch
-from dualtrack.tools.documentation.context7 import Context7
-from dualtrack.tools.documentation.dependencies import Dependencies
-from dualtrack.tools.documentation.settings import RetrievalSettings
 from rich.console import Console
 from rich.table import Table
 
@@ -33,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dualtrack.storage.stores import Stores
-    from dualtrack.tools.documentation.dependencies import SearchNeeds
+    from dualtrack.tools.search_needs import SearchNeeds
 
 SMALLEST: Final = 5_000
 LARGEST: Final = 100_000
@@ -149,9 +144,7 @@ def main() -> None:
     with make_world() as world:
         talk, made = planted(list(facts()), 23)
         put(world.stores, talk)
-        context7 = Context7(httpx.AsyncClient(), RetrievalSettings())
-        deps = Dependencies(context7, logging.getLogger("bench"), embedder=InProcess())
-        needs = search_needs(world.stores, deps)
+        needs = search_needs(world.stores, InProcess())
         found("Warm up.", DEFAULT_HITS, running(talk, "Warm up."), needs, ConversationSearch(**PATIENT))
         meter = Meter(world.stores.chats.client)
         events: Any = world.stores.chats.client.meta.events

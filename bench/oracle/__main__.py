@@ -43,7 +43,7 @@ from bench.conversation_search.__main__ import InProcess
 from bench.oracle.facts import KINDS, Documentation, conversation
 from bench.oracle.reader import CALLS, READ, Probe, Reader
 from bench.oracle.writers import WRITERS
-from tests.drivers.world import KEYLESS, search_needs
+from tests.drivers.world import search_needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -104,7 +104,7 @@ def _new(stores: Stores) -> str:
 
 def _tools(stores: Stores, exchanges: Sequence[Exchange], local: Any) -> Execute:
     """The product's tools; those of the documentation return what was planted."""
-    searches = in_house_tools("search", lambda: search_needs(stores, KEYLESS, local))
+    searches = in_house_tools("search", lambda: search_needs(stores, local=local))
     in_house = in_house_tools("tool", lambda: ToolNeeds(stores))
 
     def read(running: Running) -> ToolResult:

@@ -13,12 +13,12 @@ with collecting_later():
     from dualtrack.corpora.ingest import Ingest, ingest
     from dualtrack.corpora.jobs import fail_job
     from dualtrack.knowledge.local_embedder import open_local_embedder
+    from dualtrack.knowledge.voyage_embedder import voyage_embedder
     from dualtrack.runtime.background_loop import BackgroundLoop
     from dualtrack.runtime.secrets import secret
     from dualtrack.runtime.time_limit import time_for
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import IndexStores, open_stores
-    from dualtrack.tools.documentation.dependencies import voyage_embedder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

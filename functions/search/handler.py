@@ -6,27 +6,25 @@ from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     from functools import lru_cache
-    from typing import TYPE_CHECKING, Any, Final
+    from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.run_tool import run_tool
     from dualtrack.knowledge.local_embedder import open_local_embedder
+    from dualtrack.knowledge.voyage_embedder import voyage_embedder
     from dualtrack.models.cost_cap import asked_dollars
     from dualtrack.models.open_model import open_model
     from dualtrack.requests import chat_ref
+    from dualtrack.runtime.background_loop import BackgroundLoop
     from dualtrack.runtime.metrics import MODEL_DOLLARS, count, count_degraded
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import SearchStores, open_stores
     from dualtrack.tools.courses.library import CourseLibrary
     from dualtrack.tools.courses.settings import course_settings
-    from dualtrack.tools.documentation.dependencies import (
-        Dependencies,
-        SearchNeeds,
-        build_dependencies,
-    )
     from dualtrack.tools.registry import in_house_tools
+    from dualtrack.tools.search_needs import SearchNeeds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +38,7 @@ logger = Logger()
 settings = settings_from()
 stores = open_stores(settings, SearchStores)
 local = open_local_embedder(settings.embed_function, settings.dualtrack_embed_calls)
-SECRETS: Final = (settings.voyage_secret, settings.context7_secret)
+loop = BackgroundLoop()
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
@@ -58,36 +56,23 @@ def _count(result: ToolResult, asked: Sequence[ToolSideCalls]) -> None:
 
 
 def _needs() -> SearchNeeds:
-    """Runs the search with clients for the current keys."""
-    model, secrets = open_model(settings), tuple(map(secret, SECRETS))
-    return SearchNeeds(_dependencies(model, secrets), stores, _courses(model, secrets), local)
+    """With clients for the current keys."""
+    return _kept_needs(open_model(settings), secret(settings.voyage_secret))
 
 
 @lru_cache(maxsize=1)
-def _dependencies(model: Model, secrets: tuple[str, ...]) -> Dependencies:
-    """Clients for these keys: once per container, and again when a key has changed."""
-    return build_dependencies(
-        settings,
-        model=model,
-        secret=dict(zip(SECRETS, secrets, strict=True)).__getitem__,
-        cache=stores.cache,
-        logger=logger,
-    )
-
-
-@lru_cache(maxsize=1)
-def _courses(model: Model, secrets: tuple[str, ...]) -> CourseLibrary:
-    """The index of the course materials, which stays in memory."""
-    documentation = _dependencies(model, secrets)
-    known = (documentation.embedder, local)
-    return CourseLibrary(
+def _kept_needs(model: Model, voyage_key: str) -> SearchNeeds:
+    """Once per container, and again when a key has changed: the index of the course materials stays in memory."""
+    voyage = voyage_embedder(settings, voyage_key)
+    courses = CourseLibrary(
         stores.corpora,
-        {embedder.model: embedder for embedder in known if embedder},
-        documentation.loop,
+        {embedder.model: embedder for embedder in (voyage, local) if embedder},
+        loop,
         logger,
         course_settings(settings.dualtrack_course_ranking),
         vector_indexes=stores.vector_indexes,
     )
+    return SearchNeeds(settings, stores, courses, loop, logger, model, voyage, local)
 
 
 execute = in_house_tools("search", _needs)

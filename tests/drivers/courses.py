@@ -15,8 +15,8 @@ from dualtrack.tools.courses.documents import parse, read_document
 from dualtrack.tools.courses.index import CourseIndex, build, save
 from dualtrack.tools.courses.library import CORPUS, CourseLibrary
 from dualtrack.tools.courses.values import embedded_text
-from dualtrack.tools.documentation.dependencies import SearchNeeds
 from dualtrack.tools.registry import in_house_tools
+from dualtrack.tools.search_needs import SearchNeeds
 
 from tests.drivers.documents import ROOT
 from tests.drivers.world import SETTINGS
@@ -120,8 +120,7 @@ def library_of(
 
 def course_tools(stores: Stores, library: CourseLibrary) -> dict[str, Callable[[Any], ToolResult]]:
     """Both tools, as `World.tools` takes them."""
-    documentation: Any = None  # these tools ask nothing of it
-    needs = SearchNeeds(documentation, stores, library)
+    needs = SearchNeeds(SETTINGS, stores, library, library.loop, library.logger)
     return dict.fromkeys(
         ("search_course_content", "get_course_outline"), in_house_tools("search", lambda: needs)
     )

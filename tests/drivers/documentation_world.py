@@ -5,15 +5,19 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import boto3
+from dualtrack.knowledge.voyage_embedder import voyage_embedder
 from dualtrack.models.providers.anthropic.client import connect
+from dualtrack.runtime.background_loop import BackgroundLoop
 from dualtrack.settings import settings_from
 from dualtrack.storage.cache import CacheStore
 from dualtrack.tools.documentation.dependencies import Dependencies, build_dependencies
 from dualtrack.tools.documentation.pipeline import documentation_for
 from dualtrack.tools.documentation.settings import RetrievalSettings, SearchLimits
+from dualtrack.tools.search_needs import SearchNeeds
 
 from tests.drivers.aws import aws_in_process
 from tests.drivers.tables import make_table
@@ -24,6 +28,9 @@ from tests.servers.voyage import FakeVoyage, serve_voyage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from dualtrack.models.protocol import Model
+    from dualtrack.runtime.log import Log
+    from dualtrack.settings import Settings
     from dualtrack.tool_values import ToolResult
 
 QUESTION = "How do I set up OAuth for Twitter ads?"
@@ -119,6 +126,16 @@ def _dynamodb() -> Any:
     return boto3.client("dynamodb", "us-east-1", aws_access_key_id="test", aws_secret_access_key="test")
 
 
+def needs_of(
+    settings: Settings, cache: CacheStore, logger: Log, model: Model | None, voyage_key: str
+) -> SearchNeeds:
+    """What the function `search` gives its tools, as far as this one uses it."""
+    of: Any = SimpleNamespace(cache=cache)
+    return SearchNeeds(
+        settings, of, of, BackgroundLoop(), logger, model=model, voyage=voyage_embedder(settings, voyage_key)
+    )
+
+
 @contextmanager
 def documentation_world(
     context7: FakeContext7 | None = None,
@@ -139,21 +156,12 @@ def documentation_world(
         now = [NOW]
         logger = RecordingLogger()
         stage_settings = settings_from(
-            {
-                "CONTEXT7_BASE_URL": servers[0].url,
-                "CONTEXT7_SECRET": "context7",
-                "VOYAGE_BASE_URL": servers[1].url,
-                "VOYAGE_SECRET": "voyage",
-            }
+            {"CONTEXT7_BASE_URL": servers[0].url, "VOYAGE_BASE_URL": servers[1].url}
         )
-        secrets = {"context7": servers[0].api_key, "voyage": voyage_key}
-        deps = build_dependencies(
-            stage_settings,
-            model=connect(servers[2].url, "sk-test") if claude else None,
-            secret=lambda name: secrets.get(name, ""),
-            cache=CacheStore(dynamodb, "cache", lambda: now[0]),
-            logger=logger,
-            retrieval=settings or PATIENT,
+        model = connect(servers[2].url, "sk-test") if claude else None
+        needs = needs_of(
+            stage_settings, CacheStore(dynamodb, "cache", lambda: now[0]), logger, model, voyage_key
         )
+        deps = build_dependencies(needs, servers[0].api_key, settings or PATIENT)
         stack.callback(deps.close)
         yield World(*servers, deps, dynamodb, logger, now)

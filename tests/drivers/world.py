@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
-import httpx
 from dualtrack.chat.agent import AgentDeployment
 from dualtrack.chat.cost_hold import CostSettings
 from dualtrack.chat.end_chat import end_chat, failure_of
@@ -30,16 +29,15 @@ from dualtrack.memory.summaries import SummarySettings
 from dualtrack.models.providers.anthropic.client import connect
 from dualtrack.models.thinking import Thinking
 from dualtrack.requests import ChatRef
+from dualtrack.runtime.background_loop import BackgroundLoop
 from dualtrack.settings import Settings
 from dualtrack.storage.bodies import StoredBody
 from dualtrack.storage.dynamo import Action, transact
 from dualtrack.storage.stores import Stores, build_stores
 from dualtrack.tools.courses.library import CourseLibrary
-from dualtrack.tools.documentation.context7 import Context7
-from dualtrack.tools.documentation.dependencies import Dependencies, SearchNeeds
-from dualtrack.tools.documentation.settings import RetrievalSettings
 from dualtrack.tools.registry import in_house_tools
 from dualtrack.tools.running import ToolNeeds
+from dualtrack.tools.search_needs import SearchNeeds
 from dualtrack_stack.local.offline_model.server import OfflineModel, serve_offline_model
 
 from tests.drivers.aws import aws_in_process
@@ -62,10 +60,8 @@ SETTINGS = Settings(
     cache_table="cache",
     bodies_bucket="bodies",
 )
-
-
-KEYLESS: Final = Dependencies(Context7(httpx.AsyncClient(), RetrievalSettings()), logging.getLogger("search"))
-"""Clients without a key for embeddings; Context7 is not used."""
+LOOP: Final = BackgroundLoop()
+"""Of all searches: an embedder belongs to the loop of its first call."""
 
 
 class FakeClock:
@@ -120,8 +116,8 @@ class World:
     max_cost: float = 0.0
     thinking: Thinking = field(default_factory=Thinking)
     tools: Mapping[str, Callable[[Running], ToolResult]] = field(default_factory=lambda: MappingProxyType({}))
-    documentation: Dependencies | None = None
-    """The clients of the function `search`; None: no key."""
+    voyage: Embedder | None = None
+    """Voyage's embedder of the function `search`; None: no key."""
     local: Any = None
     """The function `embed` as `search` uses it."""
 
@@ -213,9 +209,7 @@ class World:
 
     @cached_property
     def _searches(self) -> InHouseTools:
-        return in_house_tools(
-            "search", lambda: search_needs(self.stores, self.documentation or KEYLESS, self.local)
-        )
+        return in_house_tools("search", lambda: search_needs(self.stores, self.voyage, self.local))
 
     @cached_property
     def _in_house(self) -> InHouseTools:
@@ -223,12 +217,15 @@ class World:
 
 
 def search_needs(
-    stores: Stores, documentation: Dependencies = KEYLESS, local: Embedder | None = None
+    stores: Stores, voyage: Embedder | None = None, local: Embedder | None = None
 ) -> SearchNeeds:
-    """What the function `search` gives its tools."""
-    embedders = {embedder.model: embedder for embedder in [documentation.embedder] if embedder}
-    library = CourseLibrary(stores.corpora, embedders, documentation.loop, documentation.logger)
-    return SearchNeeds(documentation, stores, library, local)
+    """What the function `search` gives its tools, as long as these ask no service."""
+    embedders, log = (
+        {embedder.model: embedder for embedder in [voyage] if embedder},
+        logging.getLogger("search"),
+    )
+    library = CourseLibrary(stores.corpora, embedders, LOOP, log)
+    return SearchNeeds(SETTINGS, stores, library, LOOP, log, voyage=voyage, local=local)
 
 
 def store(stores: Stores, writes: Sequence[Write]) -> None:

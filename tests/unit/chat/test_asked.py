@@ -17,14 +17,15 @@ from dualtrack.models.providers.anthropic.client import connect
 from dualtrack.models.turn import Usage
 from dualtrack.profiles import all_profiles
 from dualtrack.settings import settings_from
+from dualtrack.tools.documentation import pipeline
 from dualtrack.tools.documentation.dependencies import build_dependencies
 from dualtrack.tools.registry import in_house_tools
 from dualtrack_stack.cli.explain_commands import text_of
 from starlette.responses import Response
 
-from tests.drivers.documentation_world import PATIENT, QUESTION, RecordingLogger, world_of_ads
+from tests.drivers.documentation_world import PATIENT, QUESTION, RecordingLogger, needs_of, world_of_ads
 from tests.drivers.invariants import account_faults, chat_faults
-from tests.drivers.world import World, make_world, search_needs
+from tests.drivers.world import World, make_world
 from tests.servers.context7 import serve_context7
 from tests.servers.structured_claude import FakeClaude, serve_structured_claude
 from tests.servers.voyage import FakeVoyage, serve_voyage
@@ -44,30 +45,24 @@ INSIDE: Final = ("tool_model", "embedding")
 @contextmanager
 def searching() -> Iterator[tuple[World, FakeClaude, FakeVoyage]]:
     """A world whose documentation search talks to loopback servers, and its model and embeddings."""
-    results: list[Any] = []
 
     def search(running: Running) -> ToolResult:
-        return in_house_tools("search", lambda: search_needs(world.stores, results[0]))(running)
+        return in_house_tools("search", lambda: needs)(running)
 
     with (
         make_world(retrieve_documentation=search) as world,
         serve_context7(world_of_ads()) as context7,
         serve_structured_claude(FakeClaude()) as claude,
         serve_voyage(FakeVoyage()) as voyage,
+        pytest.MonkeyPatch.context() as patched,
     ):
         stage_settings = settings_from(
-            {"CONTEXT7_BASE_URL": context7.url, "CONTEXT7_SECRET": "c", "VOYAGE_BASE_URL": voyage.url,
-             "VOYAGE_SECRET": "v", "DUALTRACK_MODEL": MODEL}
-        )  # fmt: skip
-        deps = build_dependencies(
-            stage_settings,
-            model=connect(claude.url, "sk-test"),
-            secret={"c": context7.api_key, "v": "pa-test"}.__getitem__,
-            cache=world.stores.cache,
-            logger=RecordingLogger(),
-            retrieval=PATIENT,
+            {"CONTEXT7_BASE_URL": context7.url, "VOYAGE_BASE_URL": voyage.url, "DUALTRACK_MODEL": MODEL}
         )
-        results.append(deps)
+        model = connect(claude.url, "sk-test")
+        needs = needs_of(stage_settings, world.stores.cache, RecordingLogger(), model, "pa-test")
+        deps = build_dependencies(needs, context7.api_key, PATIENT)
+        patched.setattr(pipeline, "dependencies_for", lambda _: deps)
         try:
             yield world, claude, voyage
         finally:

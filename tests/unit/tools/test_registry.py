@@ -21,9 +21,9 @@ from dualtrack.errors import TookTooLong
 from dualtrack.tool_declaration import declared
 from dualtrack.tool_signature import ToolDeclarationError
 from dualtrack.tool_values import Injected, ToolKind
-from dualtrack.tools.documentation.dependencies import SearchNeeds
 from dualtrack.tools.registry import IN_HOUSE, MODULES, SPECS_FILE, InHouseTools, in_house_tools
 from dualtrack.tools.running import Running, ToolNeeds
+from dualtrack.tools.search_needs import SearchNeeds
 from dualtrack_stack.tool_specs import spec_of, specs
 
 from tests.unit.runtime.test_imports import ENVIRONMENT

@@ -1,6 +1,6 @@
 """The tools of a test: its own functions, and the library's as their Lambda functions run them.
 
-What the library's tools search is empty: no course, no graph, and documentation cannot be reached.
+What the library's tools search is empty, no course and no graph, and the services that they ask cannot be reached.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
     from dualtrack.tool_declaration import Declaration
     from dualtrack.tool_values import ToolResult, ToolSpec
-    from dualtrack.tools.documentation.dependencies import SearchNeeds
     from dualtrack.tools.running import Running
+    from dualtrack.tools.search_needs import SearchNeeds
     from dualtrack_stack.project.model import Project
 
 _log: Final = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class Toolbox:
     def close(self) -> None:
         """End what a search has started."""
         if "_search_needs" in vars(self):
-            self._search_needs.documentation.close()
+            self._search_needs.loop.close()
 
     @cached_property
     def _own(self) -> InHouseTools:
@@ -102,12 +102,11 @@ class Toolbox:
     @cached_property
     def _search_needs(self) -> SearchNeeds:
         import httpx  # noqa: PLC0415 - only for a chat that uses it
+        from dualtrack.runtime.background_loop import BackgroundLoop  # noqa: PLC0415
+        from dualtrack.settings import Settings  # noqa: PLC0415
         from dualtrack.tools.courses.library import CourseLibrary  # noqa: PLC0415
-        from dualtrack.tools.documentation.context7 import Context7  # noqa: PLC0415
-        from dualtrack.tools.documentation.dependencies import Dependencies, SearchNeeds  # noqa: PLC0415
-        from dualtrack.tools.documentation.settings import RetrievalSettings  # noqa: PLC0415
+        from dualtrack.tools.search_needs import SearchNeeds  # noqa: PLC0415
 
-        nowhere = httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(503)))
-        documentation = Dependencies(Context7(nowhere, RetrievalSettings()), _log)
-        courses = CourseLibrary(self.stores.corpora, {}, documentation.loop, _log)
-        return SearchNeeds(documentation, self.stores, courses)
+        nowhere, loop = httpx.MockTransport(lambda _: httpx.Response(503)), BackgroundLoop()
+        courses = CourseLibrary(self.stores.corpora, {}, loop, _log)
+        return SearchNeeds(Settings(), self.stores, courses, loop, _log, transport=nowhere)

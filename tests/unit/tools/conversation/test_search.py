@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 from dualtrack.chat import summarise
 from dualtrack.chat.delete_conversation import delete_conversation
@@ -25,13 +23,10 @@ from dualtrack.tools.conversation import meaning as meaning_module
 from dualtrack.tools.conversation import reading
 from dualtrack.tools.conversation import search as search_tool
 from dualtrack.tools.conversation.settings import ConversationSearch
-from dualtrack.tools.documentation.context7 import Context7
-from dualtrack.tools.documentation.dependencies import Dependencies
-from dualtrack.tools.documentation.settings import RetrievalSettings
 from starlette.responses import Response
 
 from tests.drivers.local_vectors import LocalVectors
-from tests.drivers.world import World, make_world, ref_of
+from tests.drivers.world import LOOP, World, make_world, ref_of
 from tests.servers.voyage import FakeVoyage, serve_voyage
 
 if TYPE_CHECKING:
@@ -68,13 +63,10 @@ def world() -> Iterator[World]:
 def meaning(world: World, voyage: FakeVoyage, model: str = "voyage-3-large") -> Iterator[FakeVoyage]:
     """The world's searches have a key."""
     with serve_voyage(voyage) as served:
-        settings = RetrievalSettings()
-        embedder = VoyageEmbedder(served.api_key, served.url, model)
-        context7 = Context7(httpx.AsyncClient(), settings)
-        world.documentation = Dependencies(context7, logging.getLogger("test"), embedder=embedder)
+        world.voyage = embedder = VoyageEmbedder(served.api_key, served.url, model)
         yield served
-        world.documentation.close()
-        world.documentation = None
+        LOOP.run(embedder.close(), timeout=5)
+        world.voyage = None
 
 
 def say(world: World, message: str, conversation: str = "", *results: str, user: str = "ann") -> Chat:

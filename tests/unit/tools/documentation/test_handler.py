@@ -15,6 +15,7 @@ from dualtrack.frozen import freeze
 from dualtrack.models.receipt_data import SideCalls, ToolSideCalls
 from dualtrack.models.turn import Usage
 from dualtrack.tool_values import ToolResult
+from dualtrack.tools.documentation.dependencies import dependencies_for, kept_dependencies
 from dualtrack.tools.running import Running
 from moto import mock_aws
 from starlette.responses import Response
@@ -58,14 +59,15 @@ def function(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         for name, value in (("context7", "none"), ("voyage", "pa-test"), ("anthropic", "sk-test")):
             secrets.create_secret(Name=name, SecretString=value)
         clear_caches()  # type: ignore[no-untyped-call]
+        kept_dependencies.cache_clear()
         spec = importlib.util.spec_from_file_location("search_handler", HANDLER)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         yield module
-        if module._dependencies.cache_info().currsize:
-            module._dependencies(module.open_model(module.settings), ("pa-test", "")).close()
+        if kept_dependencies.cache_info().currsize:
+            dependencies_for(module._needs()).close()
         clear_caches()  # type: ignore[no-untyped-call]
 
 
@@ -80,7 +82,7 @@ def test_a_call_is_searched_with_the_clients_of_the_environment(function: Any, w
 
     assert "oauth.setup()" in first.content
     assert {body["model"] for body in world.voyage.requests} == {"voyage-test-model"}
-    assert function._dependencies.cache_info().misses == 1
+    assert kept_dependencies.cache_info().misses == 1
 
 
 def written(text: str) -> list[tuple[str, dict[str, str], float]]:

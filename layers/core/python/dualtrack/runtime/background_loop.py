@@ -46,7 +46,7 @@ class BackgroundLoop:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
-                    target=self._loop.run_forever, name="documentation", daemon=True
+                    target=self._loop.run_forever, name="background-loop", daemon=True
                 )
                 self._thread.start()
             return self._loop

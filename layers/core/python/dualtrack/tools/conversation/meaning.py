@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import ToolStores
     from dualtrack.tools.conversation.index import ConversationIndex
     from dualtrack.tools.conversation.settings import ConversationSearch
-    from dualtrack.tools.documentation.dependencies import SearchNeeds
     from dualtrack.tools.running import Running
+    from dualtrack.tools.search_needs import SearchNeeds
 
 
 _TOGETHER: Final = 4
@@ -57,7 +57,7 @@ def closeness(
     ``excerpts``: texts from within records, by their ids, which count as their passages do. Records without vectors are
     missing.
     """
-    embedder, deps = needs.embedder, needs.documentation
+    embedder = needs.embedder
     if embedder is None:
         return None
     user, conversation_id = running.user, running.conversation_id
@@ -66,7 +66,7 @@ def closeness(
     missing = _missing(index, found, settings.texts)
     texts = texts_of(stores, user, conversation_id, {number: index.queries[number] for number in missing})
     try:
-        made = deps.loop.run(
+        made = needs.loop.run(
             _embedded(query, texts, excerpts, embedder, settings), settings.embed_seconds + 1
         )
         known = {**found.queries, **made.queries}
@@ -74,7 +74,7 @@ def closeness(
         close = _closest(made.query, index, known, settings.part_malus)
         inside = vector_scores(made.query, list(made.excerpts.values()), "cosine")
     except (Degraded, TimeoutError) as error:
-        deps.logger.info("conversation search without meaning", extra={"reason": type(error).__name__})
+        needs.logger.info("conversation search without meaning", extra={"reason": type(error).__name__})
         return None
     for record_id, score in zip(made.excerpts, inside, strict=True):
         if record_id not in close or close[record_id].score < score:

@@ -24,8 +24,8 @@ from dualtrack.tools.conversation.index import up_to_date
 from dualtrack.tools.conversation.meaning import closeness
 from dualtrack.tools.conversation.postings import matches
 from dualtrack.tools.conversation.settings import DEFAULT
-from dualtrack.tools.documentation.dependencies import SearchNeeds
 from dualtrack.tools.running import Running
+from dualtrack.tools.search_needs import SearchNeeds
 from dualtrack.tools.withheld import withheld
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from dualtrack.knowledge.embedder import Embedder
     from dualtrack.runtime.background_loop import BackgroundLoop
+    from dualtrack.runtime.log import Log
     from dualtrack.storage.corpora import CorpusStore, PublishedVersion
     from dualtrack.storage.vector_indexes import VectorIndexes
     from dualtrack.tools.courses.index import CourseIndex
     from dualtrack.tools.courses.settings import CourseSettings
-    from dualtrack.tools.documentation.stages import StageLogger
 
 CORPUS: Final = "courses"
 
@@ -37,7 +37,7 @@ class CourseLibrary:
     store: CorpusStore
     embedders: Mapping[str, Embedder]
     loop: BackgroundLoop
-    logger: StageLogger
+    logger: Log
     settings: CourseSettings = DEFAULT
     clock: Callable[[], float] = time.monotonic
     vector_indexes: VectorIndexes | None = None

@@ -11,7 +11,7 @@ from dualtrack.text import clean, one_line
 from dualtrack.tool_values import Source, ToolResult, failed, titles
 from dualtrack.tools.courses.names import resolve
 from dualtrack.tools.courses.ranking import search
-from dualtrack.tools.documentation.dependencies import SearchNeeds
+from dualtrack.tools.search_needs import SearchNeeds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

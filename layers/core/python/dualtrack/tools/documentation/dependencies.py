@@ -1,30 +1,27 @@
-"""What the search needs: settings and clients, built once per container from the environment."""
+"""What the search needs: settings and clients, made once of what the function `search` gives its tools."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import httpx
 
 from dualtrack.models.thinking import Thinking
 from dualtrack.runtime.background_loop import BackgroundLoop
-from dualtrack.tool_values import Injected
+from dualtrack.runtime.secrets import secret
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.questions import Questions
 from dualtrack.tools.documentation.settings import RetrievalSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dualtrack.knowledge.embedder import Embedder
     from dualtrack.models.protocol import Model
+    from dualtrack.runtime.log import Log
     from dualtrack.settings import Settings
     from dualtrack.storage.cache import CacheStore
-    from dualtrack.storage.stores import ToolStores
-    from dualtrack.tool_values import ToolKind
-    from dualtrack.tools.courses.library import CourseLibrary
-    from dualtrack.tools.documentation.stages import StageLogger
+    from dualtrack.tools.search_needs import SearchNeeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class Dependencies:
     """
 
     context7: Context7
-    logger: StageLogger
+    logger: Log
     embedder: Embedder | None = None
     questions: Questions | None = None
     cache: CacheStore | None = None
@@ -52,45 +49,30 @@ class Dependencies:
             await self.embedder.close()
 
 
-@dataclass(frozen=True, slots=True)
-class SearchNeeds(Injected):
-    """What the function `search` provides for its tools."""
+def dependencies_for(needs: SearchNeeds) -> Dependencies:
+    """The clients for the current keys."""
+    return kept_dependencies(needs, secret(needs.settings.context7_secret))
 
-    kind: ClassVar[ToolKind] = "search"
 
-    documentation: Dependencies
-    stores: ToolStores
-    courses: CourseLibrary
-    local: Embedder | None = None
-
-    @property
-    def embedder(self) -> Embedder | None:
-        """For conversations and courses: Voyage's embedder if it has a key, else the local model."""
-        return self.documentation.embedder or self.local
+@lru_cache(maxsize=1)
+def kept_dependencies(needs: SearchNeeds, context7_key: str) -> Dependencies:
+    """Once per container, and again when a key has changed."""
+    return build_dependencies(needs, context7_key)
 
 
 def build_dependencies(
-    settings: Settings,
-    *,
-    model: Model | None,
-    secret: Callable[[str], str],
-    cache: CacheStore,
-    logger: StageLogger,
-    retrieval: RetrievalSettings | None = None,
+    needs: SearchNeeds, context7_key: str, retrieval: RetrievalSettings | None = None
 ) -> Dependencies:
-    """The configured clients. ``model``: None if no model is asked. ``secret`` returns a secret by its id, empty if it
-    is not set."""
-    chosen = retrieval or RetrievalSettings()
-
+    """The configured clients. Embeddings are Voyage's or none."""
+    settings, chosen = needs.settings, retrieval or RetrievalSettings()
     return Dependencies(
-        context7=Context7(
-            _context7_http(settings.context7_base_url, secret(settings.context7_secret)), chosen
-        ),
-        embedder=voyage_embedder(settings, secret(settings.voyage_secret)),
-        questions=_questions(model, settings, chosen) if model else None,
-        cache=cache,
-        logger=logger,
+        context7=Context7(_context7_http(needs, context7_key), chosen),
+        embedder=needs.voyage,
+        questions=_questions(needs.model, settings, chosen) if needs.model else None,
+        cache=needs.stores.cache,
+        logger=needs.logger,
         settings=chosen,
+        loop=needs.loop,
     )
 
 
@@ -99,21 +81,10 @@ def _questions(model: Model, settings: Settings, retrieval: RetrievalSettings) -
     return Questions(model, settings.dualtrack_model, retrieval.claude_max_tokens, thinking)
 
 
-def _context7_http(base_url: str, api_key: str) -> httpx.AsyncClient:
+def _context7_http(needs: SearchNeeds, api_key: str) -> httpx.AsyncClient:
     """Follows no redirects. `Context7` adds the API's prefix, so it is cut from the address."""
-    address = base_url.rstrip("/").removesuffix("/v2").removesuffix("/api")
+    address = needs.settings.context7_base_url.rstrip("/").removesuffix("/v2").removesuffix("/api")
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    return httpx.AsyncClient(base_url=address, headers=headers, follow_redirects=False, timeout=10)
-
-
-def voyage_embedder(settings: Settings, api_key: str) -> Embedder | None:
-    """Voyage's embeddings; None without a key."""
-    if not api_key:
-        return None
-    from dualtrack.knowledge.voyage import VoyageEmbedder  # noqa: PLC0415 - half a second, if used
-
-    return VoyageEmbedder(
-        api_key,
-        settings.voyage_base_url,
-        settings.dualtrack_embedding_model,
+    return httpx.AsyncClient(
+        base_url=address, headers=headers, follow_redirects=False, timeout=10, transport=needs.transport
     )

@@ -17,7 +17,7 @@ from annotated_types import MaxLen, MinLen
 
 from dualtrack import tool
 from dualtrack.tool_values import OFF, RERANK, ToolResult, failed
-from dualtrack.tools.documentation.dependencies import SearchNeeds
+from dualtrack.tools.documentation.dependencies import dependencies_for
 from dualtrack.tools.documentation.library import find_sections
 from dualtrack.tools.documentation.markdown import documentation_result
 from dualtrack.tools.documentation.ranking import begin_query_vector, fused_order
@@ -26,6 +26,7 @@ from dualtrack.tools.documentation.session import Session
 from dualtrack.tools.documentation.stages import Stages
 from dualtrack.tools.documentation.values import Context7Error, LibraryUnavailable
 from dualtrack.tools.running import Running
+from dualtrack.tools.search_needs import SearchNeeds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +64,7 @@ def retrieve_documentation(
     gave one); for two products make two calls. Do not use it for general knowledge, for the user's own code or
     repositories, or for what is already in this conversation.
     """
-    return documentation_for(query, needs.documentation, rerank=running.call.spec.get(RERANK) != OFF)
+    return documentation_for(query, dependencies_for(needs), rerank=running.call.spec.get(RERANK) != OFF)
 
 
 def documentation_for(query: str, deps: Dependencies, *, rerank: bool = True) -> ToolResult:

@@ -6,24 +6,17 @@ import asyncio
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dualtrack.errors import Degraded
 from dualtrack.tools.documentation.values import Context7Error, SearchError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator
 
     from dualtrack.tools.documentation.settings import SearchLimits
 
 T = TypeVar("T")
-
-
-class StageLogger(Protocol):
-    """The logger: Powertools' or the standard one."""
-
-    def info(self, msg: str, *, extra: Mapping[str, object]) -> None:
-        """Log a structured line."""
 
 
 @dataclass(frozen=True, slots=True)

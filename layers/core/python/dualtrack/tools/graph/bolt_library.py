@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from neo4j import Driver
 
-    from dualtrack.tools.graph.library import Log
+    from dualtrack.runtime.log import Log
 
 SCHEMA_SECONDS: Final = 300.0
 """Seconds after which the schema is read again."""

@@ -9,7 +9,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.codec import load
 from dualtrack.errors import Gone
@@ -21,6 +21,7 @@ from dualtrack.tools.graph.schema import StoredSchema
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from dualtrack.runtime.log import Log
     from dualtrack.storage.corpora import CorpusStore
     from dualtrack.tools.graph.engine import GraphValue, Rows
 
@@ -33,12 +34,6 @@ CHECKED_EVERY: Final = 5.0
 
 FOLDER: Final = Path(tempfile.gettempdir()) / "graph"
 """Each process has its own folder of a version in it: the emulator's instances share a disk, Lambda's do not."""
-
-
-class Log(Protocol):
-    """The logger."""
-
-    def info(self, msg: str, *, extra: Mapping[str, object]) -> None: ...
 
 
 class _NothingLoaded:

@@ -12,9 +12,9 @@ from dualtrack.tools.graph.settings import BOLT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dualtrack.runtime.log import Log
     from dualtrack.settings import Settings
     from dualtrack.storage.corpora import CorpusStore
-    from dualtrack.tools.graph.library import Log
     from dualtrack.tools.graph.needs import GraphNeeds
 
 
