@@ -44,9 +44,10 @@ class BadProfile(ValueError):
 
 
 def _known(name: str, info: ValidationInfo) -> str:
-    """A tool's name. The validation's context has ``tools``, those that there are; by default the library's."""
+    """A tool's name. The validation's context has ``tools``, those that there are; by default the library's. None for a
+    profile of the library, which may name the tool of a plug-in that is not there."""
     there_are = (info.context or {}).get("tools", IN_HOUSE)
-    if name not in there_are:
+    if there_are is not None and name not in there_are:
         raise ValueError(f"there is no tool {name!r}; there are {', '.join(there_are)}")
     return name
 
@@ -167,9 +168,13 @@ def own_profiles(
         raise BadProfile(f"DUALTRACK_PROFILES: there is no folder {folder}")
     own = tuple(sorted(folder.glob("*.json")))
     servers = _servers(settings)
-    files = (*sorted(LIBRARY.glob("*.json")), *own)
-    names = (*IN_HOUSE, *tools)
-    problems = [problem for path in files for problem in _problems(path, _shown(path, root), servers, names)]
+    files = [
+        *((path, None) for path in sorted(LIBRARY.glob("*.json"))),
+        *((path, (*IN_HOUSE, *tools)) for path in own),
+    ]
+    problems = [
+        problem for path, names in files for problem in _problems(path, _shown(path, root), servers, names)
+    ]
     if problems:
         raise BadProfile("\n".join(problems))
     return own
@@ -203,8 +208,8 @@ def _servers(settings: Settings) -> list[str]:
     return [*own, *(server.name for server in parse_servers(settings.mcp_servers))]
 
 
-def _problems(path: Path, shown: str, servers: Collection[str], tools: Collection[str]) -> list[str]:
-    """The problems of a file, a line for each field. ``servers`` and ``tools``: those that it may name."""
+def _problems(path: Path, shown: str, servers: Collection[str], tools: Collection[str] | None) -> list[str]:
+    """The problems of a file, a line for each field. ``servers`` and ``tools``: those that it may name (`_known`)."""
     try:
         content = read_plain(path, MAX_BYTES)  # of a larger one so much that it is refused
     except OSError as error:

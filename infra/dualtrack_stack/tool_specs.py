@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import re
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from dualtrack.credits.plans import PRICE_CLASSES
 from dualtrack.frozen import thaw
+from dualtrack.plugin import FOLDER as PLUGINS
+from dualtrack.plugin import names
 from dualtrack.tool_check import broken_rule
 from dualtrack.tool_declaration import declared
 from dualtrack.tool_signature import ToolDeclarationError
+from dualtrack.tool_values import Switch
 from dualtrack.tools.registry import SPECS_FILE
 
 if TYPE_CHECKING:
@@ -23,19 +26,27 @@ if TYPE_CHECKING:
 
     from dualtrack.tool_declaration import Declaration
 
-FOLDER: Final = SPECS_FILE.parent
+LIBRARY: Final = SPECS_FILE.parents[1]
 _MARK: Final = re.compile(r"^@tool\b", re.MULTILINE)
 
 
-def specs() -> list[dict[str, Any]]:
-    """The tools in the order of their modules. Raises `ToolDeclarationError`."""
-    return [spec_of(module, declaration) for module in modules() for declaration in _declared(module)]
+def files() -> dict[Path, list[dict[str, Any]]]:
+    """The tools of the library and of each plug-in that has some, by their file, in the order of their modules. Raises
+    `ToolDeclarationError`."""
+    folders = (SPECS_FILE.parent, *(PLUGINS / name for name in names()))
+    found = {folder / SPECS_FILE.name: specs(folder) for folder in folders}
+    return {file: tools for file, tools in found.items() if tools}
 
 
-def modules() -> list[str]:
+def specs(folder: Path) -> list[dict[str, Any]]:
+    """The tools of a folder of the library."""
+    return [spec_of(module, declaration) for module in _modules(folder) for declaration in _declared(module)]
+
+
+def _modules(folder: Path) -> list[str]:
     """The modules in which functions are marked as tools."""
-    marked = (path for path in sorted(FOLDER.rglob("*.py")) if _MARK.search(path.read_text(encoding="utf-8")))
-    return [".".join(("dualtrack.tools", *path.relative_to(FOLDER).with_suffix("").parts)) for path in marked]
+    marked = (path for path in sorted(folder.rglob("*.py")) if _MARK.search(path.read_text(encoding="utf-8")))
+    return [".".join(path.relative_to(LIBRARY.parent).with_suffix("").parts) for path in marked]
 
 
 def _declared(module: str) -> Iterator[Declaration]:
@@ -49,7 +60,7 @@ def spec_of(
     module: str, tool: Declaration, kind: str = "tool", prices: Iterable[str] = PRICE_CLASSES
 ) -> dict[str, Any]:
     """``{"module", "name", "description", "input_schema", "kind", "price_class", "effect", "repeatable",
-    "approval"}``.
+    "approval"}``, and ``"switches"`` if it has any.
 
     ``kind``: of a tool that needs nothing which one function alone has; ``prices``: the price classes that there are.
     Raises `ToolDeclarationError`.
@@ -64,6 +75,8 @@ def spec_of(
         raise ToolDeclarationError(
             tool.function, f"price is {tool.price!r}: write one of {', '.join(prices)}"
         )
+    if wrong := {*tool.switches}.difference(get_args(Switch)):
+        raise ToolDeclarationError(tool.function, f"no profile switches {', '.join(sorted(wrong))}")
     if problem := broken_rule(tool.name, schema):
         raise ToolDeclarationError(tool.function, f"the model's service would refuse it: {problem}")
     return {
@@ -76,14 +89,15 @@ def spec_of(
         "effect": tool.does,
         "repeatable": tool.is_repeatable,
         "approval": tool.approval or "",
+        **({"switches": list(tool.switches)} if tool.switches else {}),
     }
 
 
-def main(file: Path = SPECS_FILE) -> None:
-    """Write the file."""
-    found = specs()
-    file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(f"{file.name}: {len(found)} tools")
+def main() -> None:
+    """Write the files."""
+    for file, found in files().items():
+        file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        print(f"{file.relative_to(LIBRARY)}: {len(found)} tools")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from dualtrack.api.openapi import openapi_document
 from dualtrack.api.table import ROUTES
 from dualtrack.codec import encode
-from dualtrack.tools.registry import SPECS_FILE
+from dualtrack.tools.registry import library_tools
 from dualtrack_stack.cli.main import main as terminal
 from dualtrack_stack.roots import LIBRARY
 
@@ -53,7 +53,7 @@ def main(folder: str) -> None:
 
 def _texts() -> Iterator[tuple[str, str]]:
     yield "openapi.json", _json(openapi_document(ROUTES))
-    yield "tools.json", _json(json.loads(SPECS_FILE.read_text(encoding="utf-8")))
+    yield "tools.json", _json(library_tools())
     yield "help.txt", "\n".join(_helps(terminal, ("dualtrack",)))
     yield "stored.txt", "\n".join(_forms())
     yield "loaded.txt", "".join(f"{name} {_lines(name)}\n" for name in HANDLERS)

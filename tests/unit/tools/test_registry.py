@@ -18,13 +18,15 @@ from dualtrack.api.openapi import openapi_document
 from dualtrack.api.table import ROUTES
 from dualtrack.credits.plans import PRICE_CLASSES, price_calls
 from dualtrack.errors import TookTooLong
+from dualtrack.plugin import FOLDER as PLUGINS
+from dualtrack.profiles import all_profiles
 from dualtrack.tool_declaration import declared
 from dualtrack.tool_signature import ToolDeclarationError
 from dualtrack.tool_values import Injected, ToolKind
-from dualtrack.tools.registry import IN_HOUSE, MODULES, SPECS_FILE, InHouseTools, in_house_tools
+from dualtrack.tools.registry import IN_HOUSE, MODULES, InHouseTools, in_house_specs, in_house_tools
 from dualtrack.tools.running import Running, ToolNeeds
 from dualtrack.tools.search_needs import SearchNeeds
-from dualtrack_stack.tool_specs import spec_of, specs
+from dualtrack_stack.tool_specs import files, spec_of
 
 from tests.unit.runtime.test_imports import ENVIRONMENT
 
@@ -62,7 +64,9 @@ def test_a_tool_of_another_kind_is_unknown(kind: ToolKind) -> None:
 
 def test_what_the_model_sees_is_computed_from_the_functions() -> None:
     """Mended by ``python -m dualtrack_stack.tool_specs``."""
-    assert json.loads(SPECS_FILE.read_text(encoding="utf-8")) == specs()
+    computed = files()
+    assert {file: json.loads(file.read_text(encoding="utf-8")) for file in computed} == computed
+    assert {*PLUGINS.glob("*/tools.json")} <= {*computed}
 
 
 def test_offering_a_tool_loads_none_of_its_code() -> None:
@@ -101,6 +105,7 @@ def test_a_tool_that_takes_longer_than_it_says_has_failed() -> None:
     ("options", "needs", "said"),
     [
         ({"price": "gold"}, (), "price is 'gold': write one of documentation, "),
+        ({"switches": ("speed",)}, (), "no profile switches speed"),
         ({}, (ToolNeeds, SearchNeeds), "no function has what it needs: search, tool."),
     ],
 )
@@ -136,9 +141,16 @@ def test_a_tool_that_needs_nothing_runs_in_the_light_function() -> None:
     )
 
 
-def test_a_tool_is_in_the_layer_of_the_tools() -> None:
+def test_a_tool_is_in_the_layer_of_the_tools_or_a_plug_in_s() -> None:
     """Imports run downwards there (tests/unit/test_rooms.py); a name in a string is not an import."""
-    assert all(module.startswith("dualtrack.tools.") for module in MODULES.values())
+    assert all(module.split(".")[1] in ("tools", "plugins") for module in MODULES.values())
+
+
+def test_a_profile_lacks_a_tool_that_is_not_there() -> None:
+    """A plug-in's, whose folder is gone."""
+    profile = all_profiles()["assistant"]
+    here = {name: spec for name, spec in IN_HOUSE.items() if name != profile.tools[-1]}
+    assert [spec.name for spec in in_house_specs(profile, here)] == [*profile.tools[:-1]]
 
 
 def test_every_price_class_has_a_price() -> None:

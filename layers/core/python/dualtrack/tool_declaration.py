@@ -17,7 +17,7 @@ from dualtrack.codec import Mismatch
 from dualtrack.frozen import thaw
 from dualtrack.tool_signature import Signature, ToolDeclarationError, signature_of
 from dualtrack.tool_types import json_of
-from dualtrack.tool_values import NOTHING, Injected, ToolResult, failed
+from dualtrack.tool_values import NOTHING, Injected, Switch, ToolResult, failed
 from dualtrack.vocabulary import ApprovalRule, Effect
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ class Declaration:
     repeatable: bool | None
     approval: ApprovalRule | None
     seconds: float | None
+    switches: tuple[Switch, ...]
 
     @property
     def name(self) -> str:
@@ -129,6 +130,7 @@ def tool(
     repeatable: bool | None = None,
     approval: ApprovalRule | None = None,
     seconds: float | None = None,
+    switches: tuple[Switch, ...] = (),
 ) -> Callable[[F], F]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -139,6 +141,7 @@ def tool(
     repeatable: bool | None = None,
     approval: ApprovalRule | None = None,
     seconds: float | None = None,
+    switches: tuple[Switch, ...] = (),
 ) -> Any:
     """Offer a function to the model. The function itself stays as it is.
 
@@ -146,7 +149,8 @@ def tool(
     ``repeatable``: running it twice is harmless, by default if it only ``reads``; else a call that has begun is never
     run again. ``approval``: whether somebody must approve a call (``writes``: unless it only reads); None leaves it to
     the profile. ``seconds``: after them a call has failed; None for as long as its
-    Lambda function may take.
+    Lambda function may take. ``switches``: the fields of the profile that it is told of where they are off, among the
+    options of its call.
 
     Raises `ToolDeclarationError`.
     """
@@ -158,7 +162,7 @@ def tool(
         if problem := _wrong_option(price, effect, repeatable, approval, seconds):
             raise ToolDeclarationError(function, problem)
         signature = signature_of(function, names)
-        told = Declaration(function, signature, price, effect, repeatable, approval, seconds)
+        told = Declaration(function, signature, price, effect, repeatable, approval, seconds, switches)
         setattr(function, _ATTRIBUTE, told)
         return function
 

@@ -22,8 +22,10 @@ PriceClass: TypeAlias = str
 """How a tool is charged: `credits.plans` has the prices, and ``[prices]`` of a project further classes."""
 
 
-RERANK, OFF = "rerank", "off"
-"""An option of the documentation search: the agent does without the rerank."""
+Switch: TypeAlias = Literal["rerank"]
+"""A field of a profile by which a tool does without a part of itself (`dualtrack.tool`, ``switches``)."""
+OFF: Final = "off"
+"""Among a tool's options, what the profile has switched off."""
 
 NOTHING: Final = "(the tool returned nothing)"
 """What stands for an empty result."""

@@ -1,8 +1,9 @@
 """The in-house tools, and the tools that a profile offers: those that it names, and those of its MCP servers.
 
-The in-house tools are the functions marked with `dualtrack.tool` in this package, and those of the project. What the
-model sees of them stands in ``tools.json``, which ``python -m dualtrack_stack.tool_specs`` writes and a test compares,
-and in ``project.json`` beside it: offering a tool loads none of its code.
+The in-house tools are the functions marked with `dualtrack.tool` in this package and in plug-ins, and those of the
+project. What the model sees of them stands in the ``tools.json`` of this folder and of each plug-in's, which ``python
+-m dualtrack_stack.tool_specs`` writes and a test compares, and in ``project.json``: offering a tool loads none of its
+code.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, freeze
+from dualtrack.plugin import FOLDER as PLUGINS
 from dualtrack.project_file import PROJECT
 from dualtrack.runtime.imports import collecting_later
 from dualtrack.runtime.time_limit import within
 from dualtrack.text import cautious_tokens
 from dualtrack.tool_rules import MAX_TOOLS
-from dualtrack.tool_values import OFF, RERANK, Injected, ToolSpec, unknown
+from dualtrack.tool_values import OFF, Injected, ToolSpec, unknown
 from dualtrack.tools.mcp.catalogue import LeftOut
 from dualtrack.tools.mcp.hints import believed
 
@@ -38,28 +40,30 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 SPECS_FILE: Final = Path(__file__).with_name("tools.json")
+_NOT_SEEN: Final = frozenset({"module", "switches"})
+"""What such a file says of a tool for ourselves."""
 
 
 def spec_from(data: Mapping[str, Any]) -> ToolSpec:
     """A tool of such a file."""
-    fields = {name: value for name, value in data.items() if name != "module"}
+    fields = {name: value for name, value in data.items() if name not in _NOT_SEEN}
     return ToolSpec(**{**fields, "input_schema": freeze(data["input_schema"])})
 
 
-def _specs() -> tuple[tuple[str, ToolSpec], ...]:
-    """Each tool behind the name of its module."""
-    return tuple(
-        (tool["module"], spec_from(tool))
-        for tool in (*json.loads(SPECS_FILE.read_bytes()), *PROJECT["tools"])
-    )
+def library_tools() -> list[dict[str, Any]]:
+    """The entries of all such files, as if the folders of plug-ins stood among those of this package: so the order
+    does not tell what a plug-in is."""
+    files = (SPECS_FILE, *PLUGINS.glob("*/tools.json"))
+    found = [tool for file in files for tool in json.loads(file.read_bytes())]
+    return sorted(found, key=lambda tool: tool["module"].split(".")[2:])
 
 
-_DOCUMENTATION: Final = "retrieve_documentation"
-_SPECS: Final = _specs()
-IN_HOUSE: Final[Mapping[str, ToolSpec]] = MappingProxyType({spec.name: spec for _, spec in _SPECS})
+_TOOLS: Final = (*library_tools(), *PROJECT["tools"])
+IN_HOUSE: Final[Mapping[str, ToolSpec]] = MappingProxyType({tool["name"]: spec_from(tool) for tool in _TOOLS})
 """A tool of these can be named by a profile; it is then offered, run, priced and listed."""
-MODULES: Final[Mapping[str, str]] = MappingProxyType({spec.name: module for module, spec in _SPECS})
+MODULES: Final[Mapping[str, str]] = MappingProxyType({tool["name"]: tool["module"] for tool in _TOOLS})
 """The tools' modules, imported only by the Lambda functions that run them."""
+_SWITCHES: Final = {tool["name"]: tool["switches"] for tool in _TOOLS if "switches" in tool}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ def in_house_tools(
     """What a kind's Lambda function passes to `run_tool`. Imports the tools now, when the function starts; a module
     that cannot be imported takes no other's tools with it."""
     with collecting_later():
-        tools = {spec.name: _declared(module, spec.name) for module, spec in _SPECS if spec.kind == kind}
+        tools = {name: _declared(MODULES[name], name) for name, spec in IN_HOUSE.items() if spec.kind == kind}
     return InHouseTools(MappingProxyType(tools), needs, settings)
 
 
@@ -110,12 +114,16 @@ def _declared(module: str, name: str) -> Declaration | ImportError:
 
 
 def in_house_specs(profile: Profile, tools: Mapping[str, ToolSpec] = IN_HOUSE) -> tuple[ToolSpec, ...]:
-    """The tools of these that the profile names, with what it says of them: so that is pinned with the chat's agent."""
-    chosen = {_DOCUMENTATION: {RERANK: OFF}} if not profile.rerank else {}
-    return tuple(
-        replace(tools[name], options=MappingProxyType(chosen[name])) if name in chosen else tools[name]
-        for name in profile.tools
-    )
+    """The tools of these that the profile names, with what it says of them: so that is pinned with the chat's agent.
+
+    One of the library's profiles lacks the tool of a plug-in that is not there; others are checked when they are
+    packaged (``infra/dualtrack_stack/profiles.py``)."""
+    return tuple(_switched(tools[name], profile) for name in profile.tools if name in tools)
+
+
+def _switched(spec: ToolSpec, profile: Profile) -> ToolSpec:
+    off = {switch: OFF for switch in _SWITCHES.get(spec.name, ()) if not getattr(profile, switch)}
+    return replace(spec, options=MappingProxyType(off)) if off else spec
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from annotated_types import MaxLen, MinLen
 
 from dualtrack import tool
-from dualtrack.tool_values import OFF, RERANK, ToolResult, failed
+from dualtrack.tool_values import OFF, ToolResult, failed
 from dualtrack.tools.documentation.dependencies import dependencies_for
 from dualtrack.tools.documentation.library import find_sections
 from dualtrack.tools.documentation.markdown import documentation_result
@@ -44,7 +44,7 @@ _PARTS: Final = MappingProxyType(
 """The optional stages, and the names under which their failures are counted (`dualtrack.runtime.metrics.PARTS`)."""
 
 
-@tool(price="documentation", effect="reads")
+@tool(price="documentation", effect="reads", switches=("rerank",))
 def retrieve_documentation(
     query: Annotated[
         str,
@@ -64,7 +64,7 @@ def retrieve_documentation(
     gave one); for two products make two calls. Do not use it for general knowledge, for the user's own code or
     repositories, or for what is already in this conversation.
     """
-    return documentation_for(query, dependencies_for(needs), rerank=running.call.spec.get(RERANK) != OFF)
+    return documentation_for(query, dependencies_for(needs), rerank=running.call.spec.get("rerank") != OFF)
 
 
 def documentation_for(query: str, deps: Dependencies, *, rerank: bool = True) -> ToolResult:
