@@ -136,7 +136,7 @@ def _chat(ledger: Ledger, turns: Sequence[Sequence[PriceClass]]) -> None:
     chat = "ch_0123456789abcdef0123456789abcdef"
     with_account(ledger, USER, lambda account: account.hold(chat, 5, NOON), ledger.commit)
     for calls in turns:
-        move(lambda account, calls=calls: account.hold_tools(chat, calls, False, NOON + 5))  # type: ignore[misc]
+        move(lambda account, calls=calls: account.hold_tools(chat, calls, (), NOON + 5))  # type: ignore[misc]
     price = price_chat([call for calls in turns for call in calls])
     move(lambda account: account.settle(chat, price, NOON + 20))
 

@@ -52,7 +52,7 @@ from dualtrack.storage.ledger import Ledger, account_from, account_moved, moveme
 from tests.drivers.credit_tables import make_chats, make_ledger, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 
     from dualtrack.storage.dynamo import Action
     from dualtrack.tool_values import PriceClass
@@ -390,7 +390,7 @@ class Rules:
         account: Account,
         chat: str,
         calls: Sequence[PriceClass],
-        paid: bool,
+        paid: Collection[PriceClass],
         now: float,
         nanodollars: int,
     ) -> AccountChange | HoldRefusal:
@@ -450,7 +450,7 @@ class ResumeWithoutCaps(Rules):
         account: Account,
         chat: str,
         calls: Sequence[PriceClass],
-        paid: bool,
+        paid: Collection[PriceClass],
         now: float,
         nanodollars: int,
     ) -> AccountChange | HoldRefusal:
@@ -844,7 +844,7 @@ class World:
             turns = self._turns(chat)
             if number in turns:
                 return
-            paid = any("documentation" in ran for ran in turns.values())
+            paid = {call for ran in turns.values() for call in ran}
             now = self._clock()
             account = self.ledger.load(chat.user)
             calls = chat.rounds[number - 1]
@@ -878,7 +878,7 @@ class World:
             yield
             now, account = self._clock(), self.ledger.load(chat.user)
             needed = HELD if chat.key_id else 0
-            decision = self.rules.resume(account, chat.id, chat.waits, False, now, needed)
+            decision = self.rules.resume(account, chat.id, chat.waits, (), now, needed)
             if isinstance(decision, HoldRefusal):
                 self.tally.counts["refused to go on"] += 1
                 if self.rng.random() < 0.8:

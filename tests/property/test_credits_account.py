@@ -23,7 +23,7 @@ from dualtrack.credits.account import (
 from dualtrack.credits.audit import audit
 from dualtrack.credits.keys import CAPS as CAP_NAMES
 from dualtrack.credits.keys import NANO, Caps, UnderKey
-from dualtrack.credits.plans import CHAT_PRICE, DOCUMENTATION_PRICE, price_calls, price_chat
+from dualtrack.credits.plans import CHAT_PRICE, ONCE_PRICES, price_calls, price_chat
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,7 +52,7 @@ def _hold(chat: str, amount: int) -> Move:
     return lambda account, now: account.hold(chat, amount, now)
 
 
-def _tools(chat: str, calls: list[PriceClass], paid: bool) -> Move:
+def _tools(chat: str, calls: list[PriceClass], paid: list[PriceClass]) -> Move:
     return lambda account, now: account.hold_tools(chat, calls, paid, now)
 
 
@@ -82,7 +82,7 @@ def _pause(chat: str, seconds: int, nanodollars: int) -> Move:
 
 
 def _resume(chat: str, calls: list[PriceClass], nanodollars: int) -> Move:
-    return lambda account, now: account.resume(chat, calls, False, now, nanodollars)
+    return lambda account, now: account.resume(chat, calls, (), now, nanodollars)
 
 
 def _change_caps(key_id: str, said: Mapping[str, float | None]) -> Move:
@@ -112,7 +112,7 @@ def _expire(account: Account, now: float) -> object:
 COSTS = st.builds(Cost, NANODOLLARS, st.just("") | KEYS, st.integers(0, 100))
 MOVES = st.one_of(
     st.builds(_hold, CHATS, st.integers(0, 60)),
-    st.builds(_tools, CHATS, CALLS, st.booleans()),
+    st.builds(_tools, CHATS, CALLS, CALLS),
     st.builds(_hold_by_key, CHATS, KEYS, NANODOLLARS),
     st.builds(_pause, CHATS, st.integers(60, 30 * 86_400), NANODOLLARS),
     st.builds(_resume, CHATS, CALLS, NANODOLLARS),
@@ -189,7 +189,7 @@ def test_a_start_beside_any_number_of_dead_holds_is_small_and_leaves_fewer(dead:
 def test_a_chat_never_costs_more_than_its_calls_one_by_one(calls: list[PriceClass]) -> None:
     single = [price_chat([call]) - CHAT_PRICE for call in calls]
     repeats = max(0, calls.count("documentation") - 1)
-    assert price_chat(calls) == CHAT_PRICE + sum(single) - repeats * DOCUMENTATION_PRICE
+    assert price_chat(calls) == CHAT_PRICE + sum(single) - repeats * ONCE_PRICES["documentation"]
 
 
 @given(CALLS, st.integers(0, 45))
@@ -197,13 +197,12 @@ def test_what_fits_is_a_greedy_choice_in_call_order(calls: list[PriceClass], bud
     account = Account("ann", day="2026-12-31", used_day=45 - budget, used_month=45 - budget)
     started = account.hold("chat", 5, BEGIN)
     assert isinstance(started, AccountChange)
-    decision = started.account.hold_tools("chat", calls, documentation_paid=False, now=BEGIN)
+    decision = started.account.hold_tools("chat", calls, paid=(), now=BEGIN)
     ran = [call for call, fits in zip(calls, decision.fits, strict=True) if fits]
-    assert decision.amount == sum(price_calls(ran, documentation_already_paid=False)) <= budget
+    assert decision.amount == sum(price_calls(ran)) <= budget
     still_left = budget - decision.amount
     skipped = [call for call, fits in zip(calls, decision.fits, strict=True) if not fits]
-    paid = "documentation" in ran
-    assert all(price > still_left for price in price_calls(skipped[-1:], paid))
+    assert all(price > still_left for price in price_calls(skipped[-1:], ran))
 
 
 @given(st.lists(st.integers(1, 20), min_size=1, max_size=8))

@@ -55,6 +55,6 @@ def test_a_hold_outlives_a_long_chat() -> None:
     assert held.account.holds["ch_1"].is_dead(now + HOLD_SECONDS + longer)
     later = now + 10_000_000
     paused = held.account.pause("ch_1", later, now).account
-    resumed = paused.resume("ch_1", (), False, later, 0, longer)
+    resumed = paused.resume("ch_1", (), (), later, 0, longer)
     assert isinstance(resumed, AccountChange)
     assert not resumed.account.holds["ch_1"].is_dead(later + LONGEST.chat + 599)

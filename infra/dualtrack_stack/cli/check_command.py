@@ -69,7 +69,7 @@ def _lines(project: Project, catalogue: Catalogue) -> Iterator[str]:
     for profile in (all_profiles() | {profile.name: profile for profile in own}).values():
         offer = offer_of(profile, in_house_specs(profile, tools), catalogue)
         priced = (
-            f"{name} ({project.prices.get(spec.price_class) or price_calls([spec.price_class], False)[0]})"
+            f"{name} ({project.prices.get(spec.price_class) or price_calls([spec.price_class])[0]})"
             for name, spec in offer.tools.items()
         )
         yield f"{profile.name}: {', '.join(priced)}"

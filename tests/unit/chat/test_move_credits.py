@@ -86,7 +86,7 @@ def test_a_record_agrees_with_the_account_after_the_payment(world: World, chat: 
         seen.append(account.seq)
         if len(seen) == 1:
             with_account(ledger, "ann", lambda account: account.hold("ch_rival", 5, now), ledger.commit)
-        return account.hold_tools(chat.chat_id, ["github"], documentation_paid=False, now=now)
+        return account.hold_tools(chat.chat_id, ["github"], paid=(), now=now)
 
     bodies = bodies_put(world)
     decision = move_credits(world.stores.ledger, known(world, chat), "ann", decide, thinks(world, chat))

@@ -103,7 +103,7 @@ def test_a_cap_of_dollars_holds_the_most_and_settles_to_what_was_recorded_of_a_f
 def test_tools_that_do_not_fit_the_keys_cap_are_not_run() -> None:
     owner = Owner(credits_day=10)
     owner.start("c1")
-    decision = owner.take(owner.account.hold_tools("c1", ["github", "github", "other"], False, NOON))
+    decision = owner.take(owner.account.hold_tools("c1", ["github", "github", "other"], (), NOON))
     assert decision.fits == (True, False, True)
     assert owner.account.available(NOON, "k1") == 0
     assert owner.account.available(NOON) == 40
@@ -113,7 +113,7 @@ def test_an_answered_chat_that_still_holds_dollars_gets_no_more_tools_and_is_cha
     owner = Owner()
     owner.start("c1")
     owner.take(owner.account.settle("c1", 5, NOON, Cost(7, "k1", kept=9)))
-    assert owner.account.hold_tools("c1", ["other"], False, NOON).fits == (False,)
+    assert owner.account.hold_tools("c1", ["other"], (), NOON).fits == (False,)
     assert not owner.account.settle("c1", 5, NOON).movements
     assert not owner.account.release("c1", NOON).movements
 
@@ -133,7 +133,7 @@ def test_midnight_turns_the_days_caps_and_a_hold_counts_on_the_day_it_was_taken(
         "dollars_day": 0,
         "dollars_total": 1,
     }
-    owner.take(owner.account.hold_tools("c2", ["other"], False, MIDNIGHT + 2))
+    owner.take(owner.account.hold_tools("c2", ["other"], (), MIDNIGHT + 2))
     owner.take(owner.account.settle("c2", 7, MIDNIGHT + 3, Cost(0, "k1")))
     assert owner.view(MIDNIGHT)["used"]["credits_day"] == 2, "the tool was held today, the chat yesterday"
 
@@ -165,7 +165,7 @@ def test_a_revoked_key_starts_nothing_and_is_forgotten_with_its_last_hold() -> N
     owner.start("c1")
     owner.take(owner.account.revoke("k1", NOON))
     assert _error(owner.start("c2"))["code"] == "unauthorized"
-    assert owner.account.hold_tools("c1", ["other"], False, NOON).fits == (True,), "what runs goes on"
+    assert owner.account.hold_tools("c1", ["other"], (), NOON).fits == (True,), "what runs goes on"
     with pytest.raises(ApiError, match="no such key"):
         owner.account.change_caps("k1", {"credits_day": 1}, NOON)
     owner.take(owner.account.settle("c1", 5, NOON, Cost(1, "k1", kept=1)))

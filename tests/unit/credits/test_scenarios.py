@@ -11,6 +11,8 @@ from dualtrack.credits.audit import audit
 from dualtrack.credits.plans import price_chat
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from dualtrack.tool_values import PriceClass
     from dualtrack.vocabulary import PlanName
 
@@ -44,9 +46,9 @@ class Story:
             self.move(decision)
         return isinstance(decision, AccountChange)
 
-    def tools(self, chat: str, *calls: PriceClass, documentation_paid: bool = False) -> tuple[bool, ...]:
+    def tools(self, chat: str, *calls: PriceClass, paid: Collection[PriceClass] = ()) -> tuple[bool, ...]:
         """Which of a turn's tools may run."""
-        return self.move(self.account.hold_tools(chat, calls, documentation_paid, self.now)).fits
+        return self.move(self.account.hold_tools(chat, calls, paid, self.now)).fits
 
     def answer(self, chat: str, *ran: PriceClass) -> int:
         """What the answered chat is charged."""
@@ -105,7 +107,7 @@ def test_documentation_in_two_turns_is_charged_once() -> None:
     story = Story()
     story.start("chat")
     story.tools("chat", "documentation")
-    assert story.tools("chat", "documentation", documentation_paid=True) == (True,)
+    assert story.tools("chat", "documentation", paid=("documentation",)) == (True,)
     assert story.held == 15
     assert story.answer("chat", "documentation", "documentation") == 15
 

@@ -90,4 +90,4 @@ def test_a_project_with_nothing_changes_nothing_of_the_library(tmp_path: Path) -
 def test_a_call_of_a_class_that_is_withdrawn_costs_what_other_calls_do() -> None:
     from dualtrack.credits.plans import price_calls
 
-    assert price_calls(["booking", "other"], documentation_already_paid=False) == (2, 2)
+    assert price_calls(["booking", "other"]) == (2, 2)

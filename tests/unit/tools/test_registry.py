@@ -154,7 +154,7 @@ def test_a_profile_lacks_a_tool_that_is_not_there() -> None:
 
 
 def test_every_price_class_has_a_price() -> None:
-    assert all(price_calls([name], documentation_already_paid=False)[0] > 0 for name in PRICE_CLASSES)
+    assert all(price_calls([name])[0] > 0 for name in PRICE_CLASSES)
 
 
 def test_the_listed_kinds_are_documented() -> None:

@@ -84,7 +84,7 @@ def _tool(spec: ToolSpec) -> answers.Tool:
         "name": spec.name,
         "description": spec.description,
         "input_schema": spec.input_schema,
-        "price": 0 if spec.outside else price_calls([spec.price_class], documentation_already_paid=False)[0],
+        "price": 0 if spec.outside else price_calls([spec.price_class])[0],
         "kind": spec.kind,
         "effect": spec.does,
         "repeatable": spec.repeatable,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dualtrack.memory.records import Record
     from dualtrack.models.turn import ToolCall
     from dualtrack.storage.chats import Chat, RecordedTurn
+    from dualtrack.tool_values import PriceClass
 
 UNPAID: Final = "Tool execution failed: the user has too few credits for this call, so it was not run."
 
@@ -28,15 +29,15 @@ class CallPayment:
     unpaid: tuple[ToolCall, ...]
 
     @property
-    def has_documentation(self) -> bool:
-        """Whether one of them may run that searches documentation."""
-        return any(call.price_class == "documentation" and call.may_run for call in self.calls)
+    def charged(self) -> frozenset[PriceClass]:
+        """The price classes of those that may run."""
+        return frozenset(call.price_class for call in self.calls if call.may_run)
 
     def credits_event(self, after: Chat) -> Event:
         """The chat's credits, or that they were too few."""
         if not self.unpaid:
             return credits_now(0, after.held, after.credits_remaining)
-        required = price_calls([self.unpaid[0].price_class], after.documentation_paid)[0]
+        required = price_calls([self.unpaid[0].price_class], after.paid)[0]
         return credits_short(0, after.held, after.credits_remaining, required)
 
 

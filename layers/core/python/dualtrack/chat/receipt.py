@@ -359,7 +359,7 @@ def _credit_lines(evidence: Evidence) -> Iterator[ReceiptLine]:
     calls = [(turn.number, call) for turn in evidence.turns for call in turn.calls]
     pays_tools = charged and chat.status != "failed" and chat.stop != "refusal"
     ran = _begun(evidence)
-    prices = price_calls([call.price_class for call in ran], documentation_already_paid=False)
+    prices = price_calls([call.price_class for call in ran])
     price_of = {call.id: price for call, price in zip(ran, prices, strict=True)}
     for number, call in calls:
         record = records.get(call.id)

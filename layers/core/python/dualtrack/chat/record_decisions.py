@@ -22,6 +22,7 @@ from dualtrack.chat.tool_results import outside_events, result_from_outside
 from dualtrack.credits.account import HoldRefusal
 from dualtrack.events import resumed as resumed_event
 from dualtrack.requests import AFTER_PAUSE_SECONDS
+from dualtrack.storage.chats import charged
 from dualtrack.storage.past_writes import write_past
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _resume(
 
     def hold(account: Account) -> AccountChange | HoldRefusal:
         needed = chat.costs.in_all if chat.costs else 0
-        return account.resume(chat.chat_id, classes, chat.documentation_paid, now, needed, chat.times.longer)
+        return account.resume(chat.chat_id, classes, chat.paid, now, needed, chat.times.longer)
 
     def paid(change: AccountChange) -> tuple[CallPayment, Chat]:
         calls = pay_calls(decided.calls, approved, change.fits)
@@ -149,13 +150,12 @@ def _goes_on(
 ) -> Chat:
     """The chat after the pause. If no call of the turn ran for lack of credits, the next model call is the last."""
     is_idle = not any(call.may_run or call.is_answered for call in turn.calls)
-    after = resumed(chat, turn, by, now)
+    after = charged(resumed(chat, turn, by, now), paid.charged)
     return replace(
         after,
         held=chat.held + change.amount,
         credits_remaining=change.account.available(now, chat.key_id),
         spent=after.spent.moved(lines_of(change, chat.chat_id)),
-        documentation_paid=chat.documentation_paid or paid.has_documentation,
         limit="insufficient_credits" if paid.unpaid and is_idle else chat.limit,
     )
 

@@ -27,7 +27,7 @@ from dualtrack.memory.sources import sources_of
 from dualtrack.models.prices import rates_of
 from dualtrack.models.receipt_data import TurnCall, at_rates
 from dualtrack.models.stops import MOST_CUTS, SECOND_ANSWER, is_known
-from dualtrack.storage.chats import Chat, RecordedTurn, with_usage
+from dualtrack.storage.chats import Chat, RecordedTurn, charged, with_usage
 from dualtrack.storage.dynamo import ConditionFailed
 from dualtrack.text import clean, one_line
 
@@ -117,7 +117,7 @@ def _commit_tools(turn: _DecidedTurn) -> TurnDecision:
     classes = [call.price_class for call in turn.wanted]
 
     def hold(account: Account) -> AccountChange:
-        return account.hold_tools(chat.chat_id, classes, chat.documentation_paid, turn.now)
+        return account.hold_tools(chat.chat_id, classes, chat.paid, turn.now)
 
     recorded = partial(_recorded_tools, turn)
     held = move_credits(run.stores.ledger, run.log, chat.payer, hold, recorded, no_other_run)
@@ -140,14 +140,14 @@ def _with(decision: TurnDecision, paid: CallPayment) -> TurnDecision:
 
 def _after_hold(turn: _DecidedTurn, paid: CallPayment, change: AccountChange, thought: Record | None) -> Chat:
     """The chat after the hold. If no call of the turn could run for lack of credits, the next turn is the last one."""
-    after, is_idle = turn.after, not any(call.may_run or call.is_open for call in paid.calls)
+    after = charged(turn.after, paid.charged)
+    is_idle = not any(call.may_run or call.is_open for call in paid.calls)
     return replace(
         after,
         held=after.held + change.amount,
         credits_remaining=change.account.available(turn.now, after.key_id),
         spent=after.spent.moved(lines_of(change, after.chat_id)),
         thoughts=after.thoughts + (1 if thought else 0),
-        documentation_paid=after.documentation_paid or paid.has_documentation,
         limit="insufficient_credits" if paid.unpaid and is_idle else after.limit,
     )
 

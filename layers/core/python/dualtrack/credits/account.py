@@ -43,7 +43,7 @@ from dualtrack.errors import ApiError, invalid_request, not_found
 from dualtrack.vocabulary import CapName, MovementKind, PlanName
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from dualtrack.answers import Credits, Details, KeyFigures, Monthly
     from dualtrack.credits.keys import Caps
@@ -335,26 +335,25 @@ class Account:
         self,
         chat_id: str,
         calls: Sequence[PriceClass],
-        documentation_paid: bool,
+        paid: Collection[PriceClass],
         now: float,
     ) -> AccountChange:
         """Reserve a turn's tools in call order, each that fits; ``fits`` says which may run.
 
-        ``documentation_paid``: this chat has held the price of documentation before. Repeated
-        documentation is free only after a paid call. A chat without its own hold (it has ended,
-        or its hold was given up as dead) gets nothing more: only the start of a chat opens a hold,
-        so none can appear after a chat's end.
+        ``paid``: the price classes whose price this chat has held before: what is charged once is free only
+        after a paid call. A chat without its own hold (it has ended, or its hold was given up as dead) gets nothing
+        more: only the start of a chat opens a hold, so none can appear after a chat's end.
         """
         own = self._running(chat_id, now)
         left = self.available(now, own.key_id) if own else 0
         fits: list[bool] = []
-        taken, paid = 0, documentation_paid
+        taken, charged = 0, {*paid}
         for call in calls:
-            (price,) = price_calls((call,), paid)
+            (price,) = price_calls((call,), charged)
             fits.append(taken + price <= left)
             if fits[-1]:
                 taken += price
-                paid = paid or call == "documentation"
+                charged.add(call)
         return replace(self._take(chat_id, taken, now), fits=tuple(fits))
 
     def pause(self, chat_id: str, until: float, now: float, nanodollars: int = 0) -> AccountChange:
@@ -369,7 +368,7 @@ class Account:
         self,
         chat_id: str,
         calls: Sequence[PriceClass],
-        documentation_paid: bool,
+        paid: Collection[PriceClass],
         now: float,
         nanodollars: int = 0,
         longer: int = 0,
@@ -379,14 +378,14 @@ class Account:
         lets its chats run to their end."""
         hold = self._running(chat_id, now)
         if hold is None:
-            return self.hold_tools(chat_id, calls, documentation_paid, now)
+            return self.hold_tools(chat_id, calls, paid, now)
         missing = max(0, nanodollars - dollars_in(hold.key_parts)) if hold.key_id else 0
         current = self.at(now)
         if missing and (refused := current._refused_by_cap(UnderKey(hold.key_id, missing), 0, now)):
             return refused
         parts = (KeyPart(current.day, 0, missing),) if missing else ()
         running = current._held_from(chat_id, hold, now + longer, now, parts, RESUMED)
-        held = running.account.hold_tools(chat_id, calls, documentation_paid, now)
+        held = running.account.hold_tools(chat_id, calls, paid, now)
         return replace(held, movements=running.movements + held.movements)
 
     def _running(self, chat_id: str, now: float) -> Hold | None:

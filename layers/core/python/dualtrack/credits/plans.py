@@ -14,7 +14,7 @@ from dualtrack.profiles import UTILITY
 from dualtrack.project_file import PROJECT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from dualtrack.answers import PackOffer, PlanOffer, Upgrade
     from dualtrack.tool_values import PriceClass
@@ -44,13 +44,13 @@ CHAT_PRICE: Final = 5
 UTILITY_PRICE: Final = 1
 """Credits of a small task (`dualtrack.profiles.UTILITY`)."""
 
-DOCUMENTATION_PRICE: Final = 10
-"""Credits for documentation search, charged once a chat however often it is called."""
+ONCE_PRICES: Final[Mapping[PriceClass, int]] = MappingProxyType({"documentation": 10})
+"""Credits by price class of what is charged once a chat, however often its tools are called."""
 
 CALL_PRICES: Final[Mapping[PriceClass, int]] = MappingProxyType({"github": 3, "other": 2})
 """Credits of one tool call, by price class."""
 
-PRICE_CLASSES: Final = ("documentation", *CALL_PRICES)
+PRICE_CLASSES: Final = (*ONCE_PRICES, *CALL_PRICES)
 """The library's own classes; a project may add others, in every plan at the same price."""
 
 _call_prices: Final[dict[PriceClass, int]] = {**PROJECT["prices"], **CALL_PRICES}
@@ -76,17 +76,19 @@ def add_prices(prices: Mapping[PriceClass, int]) -> None:
     _call_prices.update({**prices, **CALL_PRICES})
 
 
-def price_calls(calls: Sequence[PriceClass], documentation_already_paid: bool) -> tuple[int, ...]:
-    """The price of each tool call, in call order: documentation is charged once a chat. A class that the project has
-    withdrawn while a chat ran is ``other``."""
-    paid = documentation_already_paid
+def price_calls(calls: Sequence[PriceClass], paid: Collection[PriceClass] = ()) -> tuple[int, ...]:
+    """The price of each tool call, in call order. ``paid``: the classes that the chat has been charged for before,
+    which counts for those that are charged once. A class that the project has withdrawn while a chat ran is
+    ``other``."""
+    charged = {*paid}
     prices: list[int] = []
     for call in calls:
-        if call == "documentation":
-            prices.append(0 if paid else DOCUMENTATION_PRICE)
-            paid = True
-        else:
+        once = ONCE_PRICES.get(call)
+        if once is None:
             prices.append(_call_prices.get(call, CALL_PRICES["other"]))
+        else:
+            prices.append(0 if call in charged else once)
+            charged.add(call)
     return tuple(prices)
 
 
@@ -97,7 +99,7 @@ def chat_price(profile: str) -> int:
 
 def price_chat(calls: Sequence[PriceClass]) -> int:
     """The price of a whole chat from the tool calls that ran (or, if cancelled, had begun)."""
-    return CHAT_PRICE + sum(price_calls(calls, documentation_already_paid=False))
+    return CHAT_PRICE + sum(price_calls(calls))
 
 
 def upgrade(message: str = "") -> Upgrade:

@@ -57,16 +57,20 @@ from dualtrack.tool_values import ToolSpec
 from dualtrack.vocabulary import ChatStatus, Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.frozen import JsonObject
     from dualtrack.storage.bodies import BodyStore, StoredBody, Write
     from dualtrack.storage.dynamo import Item
+    from dualtrack.tool_values import PriceClass
 
 _BEGUN: Final = "BEGUN#"
 _NOBODY: Final = "nobody"
+_ONCE: Final = "documentation"
+"""The only price class so far that is charged once a chat: so that stored chats keep their field for it, which earlier
+releases read."""
 """Who has begun a call that never will be."""
 Beginning = Literal["first", "again", "forestalled"]
 """Of a run of a call: another has begun it, or it must not begin."""
@@ -205,6 +209,11 @@ class Chat:
         return ChatTimes(self.call_seconds)
 
     @property
+    def paid(self) -> frozenset[PriceClass]:
+        """The price classes that it has been charged for, of those that are charged once a chat."""
+        return frozenset({_ONCE}) if self.documentation_paid else frozenset()
+
+    @property
     def payer(self) -> str:
         """Whose credits pay."""
         return self.account or self.user
@@ -258,6 +267,11 @@ class RecordedTurn:
         """The calls that functions may run: nothing that was approved before every call is decided."""
         waits = self.waits
         return tuple(call for call in self.calls if call.may_run and not (call.asks and waits))
+
+
+def charged(chat: Chat, classes: Collection[PriceClass]) -> Chat:
+    """The chat that is charged for calls of these price classes."""
+    return replace(chat, documentation_paid=chat.documentation_paid or _ONCE in classes)
 
 
 def chat_partition(user: str, chat_id: str) -> str:
