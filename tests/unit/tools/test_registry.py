@@ -18,12 +18,20 @@ from dualtrack.api.openapi import openapi_document
 from dualtrack.api.table import ROUTES
 from dualtrack.credits.plans import PRICE_CLASSES, price_calls
 from dualtrack.errors import TookTooLong
-from dualtrack.plugin import FOLDER as PLUGINS
+from dualtrack.plugin import FOLDER
 from dualtrack.profiles import all_profiles
 from dualtrack.tool_declaration import declared
 from dualtrack.tool_signature import ToolDeclarationError
 from dualtrack.tool_values import Injected, ToolKind
-from dualtrack.tools.registry import IN_HOUSE, MODULES, InHouseTools, in_house_specs, in_house_tools
+from dualtrack.tools import registry
+from dualtrack.tools.registry import (
+    IN_HOUSE,
+    MODULES,
+    SPECS_FILE,
+    InHouseTools,
+    in_house_specs,
+    in_house_tools,
+)
 from dualtrack.tools.running import Running, ToolNeeds
 from dualtrack.tools.search_needs import SearchNeeds
 from dualtrack_stack.tool_specs import files, spec_of
@@ -66,7 +74,8 @@ def test_what_the_model_sees_is_computed_from_the_functions() -> None:
     """Mended by ``python -m dualtrack_stack.tool_specs``."""
     computed = files()
     assert {file: json.loads(file.read_text(encoding="utf-8")) for file in computed} == computed
-    assert {*PLUGINS.glob("*/tools.json")} <= {*computed}
+    assert registry.PLUGINS == FOLDER
+    assert {*FOLDER.glob("*/tools.json")} <= {*computed}
 
 
 def test_offering_a_tool_loads_none_of_its_code() -> None:
@@ -144,6 +153,25 @@ def test_a_tool_that_needs_nothing_runs_in_the_light_function() -> None:
 def test_a_tool_is_in_the_layer_of_the_tools_or_a_plug_in_s() -> None:
     """Imports run downwards there (tests/unit/test_rooms.py); a name in a string is not an import."""
     assert all(module.split(".")[1] in ("tools", "plugins") for module in MODULES.values())
+
+
+def test_a_plug_in_s_tools_stand_where_its_folder_would_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = json.loads(SPECS_FILE.read_bytes())
+    moved = [
+        {**tool, "module": tool["module"].replace(".tools.", ".plugins.")}
+        for tool in listed
+        if tool["module"].startswith("dualtrack.tools.documentation.")
+    ]
+    rest = [tool for tool in listed if tool["name"] not in {tool["name"] for tool in moved}]
+    (tmp_path / "tools.json").write_text(json.dumps(rest))
+    (tmp_path / "documentation").mkdir()
+    (tmp_path / "documentation" / "tools.json").write_text(json.dumps(moved))
+    monkeypatch.setattr(registry, "SPECS_FILE", tmp_path / "tools.json")
+    monkeypatch.setattr(registry, "PLUGINS", tmp_path)
+    assert len(moved) == 1
+    assert [tool["name"] for tool in registry.library_tools()] == [tool["name"] for tool in listed]
 
 
 def test_a_profile_lacks_a_tool_that_is_not_there() -> None:

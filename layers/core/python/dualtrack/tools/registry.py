@@ -19,7 +19,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, freeze
-from dualtrack.plugin import FOLDER as PLUGINS
 from dualtrack.project_file import PROJECT
 from dualtrack.runtime.imports import collecting_later
 from dualtrack.runtime.time_limit import within
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 SPECS_FILE: Final = Path(__file__).with_name("tools.json")
+PLUGINS: Final = SPECS_FILE.parents[1] / "plugins"
+"""`dualtrack.plugin.FOLDER`: who offers tools needs nothing else of that module."""
 _NOT_SEEN: Final = frozenset({"module", "switches"})
 """What such a file says of a tool for ourselves."""
 
