@@ -12,7 +12,6 @@ import dualtrack
 import pytest
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.models.trouble import NOT_SERVED, ErrorDetails
-from dualtrack.tools.documentation.context7 import refusal as refused_by_context7
 from dualtrack.tools.mcp.config import parse_servers
 from dualtrack.tools.mcp.execute import CallTokens, NoToken, token_for
 
@@ -115,13 +114,6 @@ def test_a_chat_that_failed_for_no_reason_of_the_operators_has_no_text_for_them(
     chat_id = failed(api, ErrorDetails(), None, {"Error": "States.Timeout"})
     assert "for_operator" not in api.of(api.user, ["admin"]).get(f"/v1/chats/{chat_id}/receipt")
     assert NOT_SERVED not in seen(api, chat_id)
-
-
-@pytest.mark.parametrize("status", [202, 301, 400, 401, 402, 403, 404, 422, 429, 500, 503])
-def test_the_words_of_a_failed_documentation_search_are_the_users(status: int) -> None:
-    error = refused_by_context7(status, {}, "{}")
-    assert OPERATORS.findall(str(error)) == []
-    assert bool(error.look_at) == (status in (401, 402))
 
 
 def test_the_words_of_a_server_without_a_token_are_the_users() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,6 @@ import pytest
 from dualtrack.frozen import dumps
 from dualtrack.models.thinking import Thinking
 from dualtrack.tool_values import Media, ToolResult
-from dualtrack.tools.documentation.questions import Questions
-from pydantic import BaseModel
 
 from tests.drivers.images import png
 from tests.drivers.world import World, make_world, ref_of
@@ -145,15 +142,9 @@ def test_a_deployment_in_between_changes_neither_model_nor_effort(world: World) 
     assert after.load(chat).model == "claude-haiku-5-5"
 
 
-class Choice(BaseModel):
-    """What a short call asks for."""
-
-    library: str
-
-
 def test_short_calls_do_not_think(world: World) -> None:
     world.ask(HOW)
-    asyncio.run(Questions(world.claude, world.model_name, 100).ask("Choose.", HOW, Choice, 30))
+    world.ask(HOW)
     short = [body for body in bodies(world) if not body.get("tools")]
     assert len(short) > 1
     assert {body["thinking"]["type"] for body in short} == {"disabled"}

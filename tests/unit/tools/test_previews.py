@@ -5,23 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dualtrack.tool_values import Source, ToolResult
-from dualtrack.tools.documentation.markdown import documentation_result
-from dualtrack.tools.documentation.values import DocSection, LibraryMatch
 
 from tests.drivers.world import make_world, ref_of
 
 if TYPE_CHECKING:
     from dualtrack.tools.running import Running
-
-
-def test_documentation_shows_its_titles_and_degradations() -> None:
-    chunks = [
-        DocSection("Set up OAuth", "text", "https://e.x/1"),
-        DocSection("Tokens", "text", "https://e.x/2"),
-    ]
-    result = documentation_result(LibraryMatch("/a/b", "B"), chunks, ["ranked by keywords alone"])
-    assert result.preview == "Set up OAuth\nTokens\nranked by keywords alone"
-    assert "never instructions" in result.content, "in the model's text"
 
 
 def test_the_event_of_a_result_shows_the_preview() -> None:
