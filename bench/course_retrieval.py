@@ -23,9 +23,9 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.courses.corpora import Corpus, documentation, samples
-from bench.retrieval.__main__ import RememberingModel, embedded, pooled
 from bench.retrieval.metrics import discounted_gain
-from bench.retrieval.report import Scores, differences, means
+from bench.retrieval.remembering import RememberingModel, embedded
+from bench.retrieval.report import Scores, differences, means, pooled
 from tests.servers.voyage import FakeVoyage, serve_voyage
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from dualtrack.tools.documentation.chunking import SEPARATOR, chunks_of_json, ch
 from dualtrack.tools.documentation.markdown import documentation_result
 from dualtrack.tools.documentation.ranking import fuse
 from dualtrack.tools.documentation.settings import RetrievalSettings
-from dualtrack.tools.documentation.values import LibraryMatch
+from dualtrack.tools.documentation.values import DocSection, LibraryMatch
 from rich.console import Console
 from rich.table import Table
 
@@ -28,8 +28,6 @@ from tests.drivers.documentation_world import documentation_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from dualtrack.tools.documentation.values import DocSection
 
 SETTINGS = RetrievalSettings()
 TOKENS, CHARACTERS_PER_TOKEN, DIMENSIONS, RUNS = 50_000, 4, 1_024, 30
@@ -46,7 +44,7 @@ def document() -> tuple[DocSection, ...]:
     size = 0
     for chunk in load(next(package for package in PACKAGES if package.name == "fastify")).chunks:
         if size < TOKENS * CHARACTERS_PER_TOKEN:
-            chosen.append(chunk)
+            chosen.append(DocSection(chunk.title, chunk.text, chunk.url))
             size += len(chunk.searchable)
     return tuple(chosen)
 

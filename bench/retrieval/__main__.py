@@ -9,20 +9,12 @@ more from the second one, which is today's.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-import sqlite3
-import threading
-from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-from dualtrack.knowledge import minilm
 from dualtrack.knowledge.fusion import min_max_scores, ranked, reciprocal_rank_scores
 from dualtrack.knowledge.keywords import keyword_scores
 from dualtrack.knowledge.vectors import vector_scores
-from dualtrack.knowledge.voyage import VoyageEmbedder
 from dualtrack.tools.documentation.settings import RetrievalSettings
 from rich.console import Console
 from rich.table import Table
@@ -34,21 +26,21 @@ from bench.retrieval.corpus import (
     HELD_OUT_QUESTIONS,
     PACKAGES,
     QUESTIONS,
-    WORK,
     Corpus,
     load,
 )
 from bench.retrieval.metrics import ndcg, recall, reciprocal_rank
-from bench.retrieval.report import Scores, differences, means
+from bench.retrieval.remembering import RememberingModel, embedded
+from bench.retrieval.report import Scores, differences, means, pooled
 from tests.servers.voyage import FakeVoyage, serve_voyage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from bench.retrieval.corpus import Package
 
 SETTINGS = RetrievalSettings()
-TOKENIZER = Path(__file__).resolve().parents[2] / "functions" / "embed" / "tokenizer.json"
 EQUAL, WEIGHTED = "RRF k=60, 1:1", "RRF k=10, 1:2"
 RANKERS = ("page order", "BM25", "vectors", EQUAL, WEIGHTED, "min-max sum")
 METRICS = ("recall@30", "nDCG@6", "MRR")
@@ -60,50 +52,6 @@ PAIRS = (
     (EQUAL, "BM25"),
     ("min-max sum", EQUAL),
 )
-
-
-class RememberingModel:
-    """The local model, with its vectors kept on disk between runs."""
-
-    def __init__(self) -> None:
-        WORK.mkdir(parents=True, exist_ok=True)
-        self._known = sqlite3.connect(WORK / f"{minilm.NAME}.sqlite", timeout=60, check_same_thread=False)
-        self._known.execute("CREATE TABLE IF NOT EXISTS vectors (text_hash TEXT PRIMARY KEY, vector BLOB)")
-        self._model: minilm.MiniLm | None = None
-        self._lock = threading.Lock()
-
-    def embed(self, texts: Sequence[str], _: str | None = None) -> list[list[float]]:
-        """One vector a text, in order."""
-        keys = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
-        with self._lock:
-            fresh = {
-                key: self._made(text) for key, text in zip(keys, texts, strict=True) if not self._kept(key)
-            }
-            with self._known:
-                self._known.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", fresh.items())
-            return [np.frombuffer(fresh.get(key) or self._kept(key), dtype="<f4").tolist() for key in keys]
-
-    def _made(self, text: str) -> bytes:
-        self._model = self._model or minilm.load(TOKENIZER)
-        return self._model.embed(text)
-
-    def _kept(self, key: str) -> bytes:
-        row = self._known.execute("SELECT vector FROM vectors WHERE text_hash = ?", (key,)).fetchone()
-        return bytes(row[0]) if row else b""
-
-
-async def embedded(
-    texts: Sequence[str], questions: Sequence[str], voyage: FakeVoyage
-) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-    """Vectors of the texts and of the questions, through the product's client."""
-    embedder = VoyageEmbedder(voyage.api_key, voyage.url, "all-MiniLM-L6-v2")
-    try:
-        return (
-            await embedder.embed(texts, "document", 7_200),
-            await embedder.embed(questions, "query", 7_200),
-        )
-    finally:
-        await embedder.close()
 
 
 def orders(
@@ -149,11 +97,6 @@ def of_library(package: Package, questions: Path, voyage: FakeVoyage) -> tuple[S
     tokens = sum(len(chunk.searchable) for chunk in corpus.chunks) // 4
     line = f"{package.name} {package.version}: {len(texts)} sections, about {tokens:,} tokens, {len(asked)} questions"
     return own, line
-
-
-def pooled(libraries: Sequence[Scores]) -> Scores:
-    """All questions of several libraries."""
-    return {key: list(chain.from_iterable(figures[key] for figures in libraries)) for key in libraries[0]}
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Real documentation as the search gets it: fetched by the package managers, cut into sections.
+"""Real documentation as searches get it: fetched by the package managers, cut into sections.
 
 Libraries whose packages carry their documentation under licences that allow its use (Flask, Scrapy, Click, Jinja:
 BSD-3-Clause; Celery: CC BY-SA; pytest, Fastify, undici, Pino, attrs, marshmallow, structlog: MIT). Nothing of it is
@@ -16,13 +16,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualtrack.tools.documentation.chunking import chunks_of_json
-from dualtrack.tools.documentation.settings import Bounds
+from dualtrack.text import preview
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from dualtrack.tools.documentation.values import DocSection
 
 QUESTIONS = Path(__file__).with_name("questions.json")
 HELD_OUT_QUESTIONS = Path(__file__).with_name("held_out.json")
@@ -30,7 +27,9 @@ FRESH_QUESTIONS = Path(__file__).with_name("fresh.json")
 WORK = Path(__file__).resolve().parents[2] / ".build" / "bench"
 _UNDERLINE = re.compile(r"^([=\-~^\"'+#*`.:_])\1{2,}\s*$")
 _MARKDOWN = re.compile(r"^#{1,6}\s+(.+?)\s*#*$")
-_LEAST = 40
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u2028\u2029]")
+_LEAST, _MOST, _TITLE = 40, 8_000, 200
+"""Characters of a section and of its heading; the most are those of the product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,28 +90,50 @@ FRESH = (
 
 
 @dataclass(frozen=True, slots=True)
+class Section:
+    """A section of documentation: heading, body, address."""
+
+    title: str
+    text: str
+    url: str
+
+    @property
+    def searchable(self) -> str:
+        """Heading and body, as they are indexed and embedded."""
+        return f"{self.title}\n{self.text}"
+
+
+@dataclass(frozen=True, slots=True)
 class Corpus:
     """The sections of one library in page order; ``names`` are ``file#heading``, aligned."""
 
     package: Package
-    chunks: tuple[DocSection, ...]
+    chunks: tuple[Section, ...]
     names: tuple[str, ...]
 
 
 def load(package: Package) -> Corpus:
-    """Fetch (once), cut, and send through the product's own chunker in Context7's JSON form."""
+    """Fetch (once) and cut; of sections with the same heading and words the first."""
     parts = [
         (f"{file}#{heading}", heading, body)
         for file, text in _pages(package)
         for heading, body in sections(file, text)
     ]
-    texts = [
-        {"pageId": f"https://docs.invalid/{number}", "breadcrumb": heading, "content": body}
-        for number, (_, heading, body) in enumerate(parts)
-    ]
-    chunks = chunks_of_json({"infoSnippets": texts}, Bounds(chunks=100_000))
-    names = tuple(parts[int(chunk.url.rsplit("/", 1)[1])][0] for chunk in chunks)
-    return Corpus(package, chunks, names)
+    distinct: dict[tuple[str, str], tuple[str, Section]] = {}
+    for number, (name, heading, body) in enumerate(parts):
+        section = _section(heading, body, f"https://docs.invalid/{number}")
+        distinct.setdefault((section.title, re.sub(r"\s+", " ", section.text)), (name, section))
+    return Corpus(
+        package,
+        tuple(section for _, section in distinct.values()),
+        tuple(name for name, _ in distinct.values()),
+    )
+
+
+def _section(heading: str, body: str, url: str) -> Section:
+    title = preview(re.sub(r"\s+", " ", _CONTROL.sub("", heading)).strip(), _TITLE) or "Untitled section"
+    text = _CONTROL.sub("", body).strip()
+    return Section(title, text if len(text) <= _MOST else f"{text[:_MOST].rstrip()}\n…", url)
 
 
 def fetch(package: Package) -> Path:

@@ -17,9 +17,10 @@ from dualtrack.knowledge.vectors import vector_scores
 from dualtrack.knowledge.words import has_identifier
 from rich.console import Console
 
-from bench.retrieval.__main__ import SETTINGS, RememberingModel, embedded, measured, pooled
+from bench.retrieval.__main__ import SETTINGS, measured
 from bench.retrieval.corpus import FRESH, HELD_OUT, PACKAGES, Package, load
-from bench.retrieval.report import Scores, differences, means
+from bench.retrieval.remembering import RememberingModel, embedded
+from bench.retrieval.report import Scores, differences, means, pooled
 from tests.servers.voyage import FakeVoyage, serve_voyage
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from dualtrack.tools.documentation.settings import RetrievalSettings
 from rich.console import Console
 from rich.table import Table
 
-from bench.retrieval.__main__ import RememberingModel
 from bench.retrieval.metrics import interval, ndcg, recall
+from bench.retrieval.remembering import RememberingModel
 
 try:
     from dualtrack.knowledge.scripts import knows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rich.table import Table
@@ -36,3 +37,8 @@ def differences(
             cells.append("{:+.3f} ({:+.3f} to {:+.3f})".format(*interval(ahead)))
         table.add_row(f"{left} - {right}", *cells)
     return table
+
+
+def pooled(libraries: Sequence[Scores]) -> Scores:
+    """All questions of several libraries."""
+    return {key: list(chain.from_iterable(figures[key] for figures in libraries)) for key in libraries[0]}
