@@ -1,6 +1,6 @@
 """The cache table: cached answers, the tools of MCP servers, connections (and leases.py).
 
-    pk <kind>#<hash>      sk v1                  cache of the documentation search, with ttl
+    pk <kind>#<hash>      sk v1                  what a search of services remembers, with ttl
     pk mcp#catalogue      sk listings            which version of each server's tools is offered: an attribute each
                           sk accepted            by server, the marks of the tools that were accepted
                           sk v#<version>         one server's tools as they were listed, with ttl

@@ -179,7 +179,7 @@ class IndexStores(CorpusStores):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchStores(QueryStores, IndexStores):
-    """A tool may search a conversation, what agents search in, and what documentation searches remember."""
+    """A tool may search a conversation, what agents search in, and what searches of services remember."""
 
 
 @dataclass(frozen=True, kw_only=True)
