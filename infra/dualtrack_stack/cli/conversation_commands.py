@@ -257,6 +257,9 @@ def _kind_of(record_id: str) -> str:
     return record_id.rpartition("-")[2][:1]
 
 
+_FORMS: Final = {"whole": "all", "note": "note", "extract": "extract"}
+
+
 def _heading(record: answers.Record) -> str:
     who = _KINDS.get(_kind_of(record["record_id"])) or _WHO.get(record["role"], record["role"])
     if record["type"] == "tool_call":
@@ -264,7 +267,8 @@ def _heading(record: answers.Record) -> str:
         failed = _BECAME.get(record.get("status", ""), "")
         who = f"{record.get('tool', 'tool')} {describe(record.get('input') or {})}{seconds}{failed}"
     elif record["type"] != "message":
-        who = f"{record['type']} of {record['ref']}" if record.get("ref") else str(record["type"])
+        kind = _FORMS.get(record.get("form", ""), record["type"])
+        who = f"{kind} of {record['ref']}" if record.get("ref") else str(kind)
         who += f" ({record['size']:,} bytes)" if record.get("size") else ""
     files = ", ".join(
         f"{file.get('name') or file['media_type']} ({file['size']:,} bytes)"

@@ -12,6 +12,8 @@ from dualtrack.chat.chat_view import chat_json
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.errors import ModelUnavailable
 from dualtrack.memory.notes import NOTES_TOKENS, mark_of
+from dualtrack.models.receipt_data import UNSEEN
+from dualtrack.models.wanted import Wanted
 from dualtrack.profiles import all_profiles
 from dualtrack.tool_values import ToolResult
 
@@ -191,7 +193,7 @@ def test_a_later_turn_keeps_the_earlier_ask_and_asks_briefly(world: World) -> No
 
 def test_cut_off_behind_the_mark_an_answer_is_complete(world: World) -> None:
     chat = world.start("What is there?")
-    world.model.script.add({"match": "turn", "content": calls(LONG, 25_000)})
+    world.model.script.add({"match": "turn", "content": calls(LONG, 45_000)})
     text = f"It is 80.\n\n{mark_of(chat.chat_id)}\nq1-t1: the ports\nq1-t2: half a"
     world.model.script.add({"match": "turn", "text": text, "stop_reason": "max_tokens"})
     chat = world.run(chat)
@@ -242,6 +244,7 @@ def test_a_chat_that_the_sweep_closes_keeps_its_notes(world: World) -> None:
     track = world.stores.history.track("ann", chat.conversation_id, 1)
     assert track is not None
     assert [block.form for block in track.blocks] == ["whole", "note", "whole"]
+    assert world.load(chat).memory.aside == 0, "nobody was asked for a summary"
 
 
 def test_a_model_that_ignores_the_ask_is_asked_no_more(world: World) -> None:
@@ -254,6 +257,99 @@ def test_a_model_that_ignores_the_ask_is_asked_no_more(world: World) -> None:
         ).conversation_id
     asked = ["(Notes for later" in str(body["messages"]) for body in sent(world)[1::2]]
     assert asked == [True] * 3 + [False] * 3
+
+
+def test_short_answers_are_not_ignored_asks(world: World) -> None:
+    chat = ask(world, "", LONG, LONG)
+    for _ in range(4):
+        chat = ask(world, chat.conversation_id, answer="Yes.")
+    assert any("(Notes" in text for text in texts(sent(world)[-1])), "for the answer alone"
+    assert chat.memory.sums.ignored == 0
+    ask(world, chat.conversation_id, LONG)
+    assert "q6-t1" in sent(world)[-1]["messages"][-1]["content"][-1]["text"]
+
+
+def test_notes_alone_before_a_further_call_are_shown_to_nobody(world: World) -> None:
+    chat = world.start("What is there?")
+    world.model.script.add({"match": "turn", "content": calls(LONG)})
+    said = {"type": "text", "text": f"{mark_of(chat.chat_id)}\nq1-t1: the ports"}
+    world.model.script.add({"match": "turn", "content": [said, *calls(200)]})
+    world.model.script.add({"match": "turn", "text": "It is 80."})
+    world.run(chat)
+    log = world.stores.log(ref_of(chat)).events()
+    assert "".join(event.data["text"] for event in log if event.event == "delta") == "It is 80."
+    track = world.stores.history.track("ann", chat.conversation_id, 1)
+    assert track is not None
+    assert "the ports" in track.blocks[1].content
+
+
+def test_a_query_that_read_the_past_back_is_not_sent_on_whole(world: World) -> None:
+    chat = ask(world, "", LONG)
+    fetch = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1-t1"}}
+    world.model.script.add({"match": "turn", "content": [fetch]})
+    ask(world, chat.conversation_id)
+    ask(world, chat.conversation_id)
+    assert len(str(sent(world)[-2]["messages"])) > LONG
+    assert len(str(sent(world)[-1]["messages"])) < LONG / 4
+
+
+@pytest.mark.parametrize("wanted", [Wanted(max_tokens=50), Wanted(stop=("END",))], ids=["tokens", "stop"])
+def test_a_clients_limits_hold(world: World, wanted: Wanted) -> None:
+    world.model.script.add({"match": "turn", "content": calls(LONG)})
+    world.model.script.add({"match": "turn", "text": "It is 80.", "notes": True})
+    world.run(world.start("What is there?", wanted=wanted))
+    assert "(Notes" not in str([body["messages"] for body in sent(world)])
+    first, second = sent(world)
+    assert first["max_tokens"] == second["max_tokens"]
+
+
+def test_an_answer_that_is_cut_behind_its_notes_can_go_on(world: World) -> None:
+    chat = world.start("What is there?")
+    world.model.script.add({"match": "turn", "content": calls(LONG)})
+    text = f"It is 80.\n\n{mark_of(chat.chat_id)}\nq1-t1: the ports\n\nThe second port is"
+    world.model.script.add({"match": "turn", "text": text, "stop_reason": "max_tokens"})
+    assert world.run(chat).stop == "max_tokens"
+
+
+def test_a_whole_call_behind_notes_runs_at_the_limit_of_tokens(world: World) -> None:
+    chat = world.start("What is there?")
+    world.model.script.add({"match": "turn", "content": calls(LONG)})
+    said = {"type": "text", "text": f"One more look.\n\n{mark_of(chat.chat_id)}\nq1-t1: the ports"}
+    world.model.script.add({"match": "turn", "content": [said, *calls(200)], "stop_reason": "max_tokens"})
+    world.model.script.add({"match": "turn", "text": "It is 80."})
+    chat = world.run(chat)
+    assert (chat.stop, chat.calls) == ("complete", 2)
+
+
+def test_nothing_is_asked_for_that_is_sent_whole(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    profile = all_profiles()["assistant"]
+    history = replace(profile.history, whole_characters=5_000)
+    monkeypatch.setitem(all_profiles(), "assistant", replace(profile, history=history))
+    ask(world, "", LONG, LONG, 4_000)
+    asked = sent(world)[-1]["messages"][-1]["content"][-1]["text"]
+    assert "q1-t1" in asked
+    assert "q1-t3" not in asked
+    assert "q1-r" not in asked
+
+
+def test_a_call_that_dies_in_its_notes_is_counted_with_them(world: World) -> None:
+    chat = world.start("What is there?")
+    world.model.script.add({"match": "turn", "content": calls(LONG)})
+    text = f"It is 80.\n\n{mark_of(chat.chat_id)}\nq1-t1: {'the ports and ' * 20}"
+    world.model.script.add({"match": "turn", "text": text, "chunk": 20, "cut_after": 12})
+    world.model.script.add({"match": "turn", "text": "It is 80."})
+    outcome = world.turn(chat, 0)
+    for call in outcome["calls"]:
+        world.tool(chat, 1, call["id"])
+    with pytest.raises(ModelUnavailable):
+        world.turn(chat, 1)
+    world.turn(chat, 1)
+    turn = world.stores.chats.turn(world.load(chat), 2)
+    assert turn is not None
+    (lost,) = turn.made.lost
+    assert lost.usage is not None
+    assert lost.usage.output_tokens >= NOTES_TOKENS
+    assert UNSEEN == 4 * NOTES_TOKENS
 
 
 def test_no_notes_where_an_answer_is_read_by_a_program(world: World) -> None:

@@ -26,8 +26,8 @@ def price_of(*ids: str, again: bool = False) -> int:
     return RATES.nanodollars(Usage(cache_write_tokens=asked)) + len(ids) * NOTE
 
 
-def test_the_longest_come_first_and_short_ones_never() -> None:
-    assert records_to_note(ASKS[:4], PLENTY, RATES) == ("q1-t4", "q1-t3", "q1-t2")
+def test_the_longest_come_first() -> None:
+    assert records_to_note(ASKS[:3], PLENTY, RATES) == ("q1-t3", "q1-t2", "q1-t1")
 
 
 def test_at_most_eight_are_open() -> None:

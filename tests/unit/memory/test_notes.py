@@ -44,10 +44,10 @@ WRITTEN = {
         f"One.\n{MARK}\nq3-t1: note\nTwo.\n\nThree.",
         "One.\nTwo.\n\nThree.",
         {"q3-t1": "note"},
-        True,
+        False,
     ),
     "twice": (f"One.\n{MARK}\nq3-t1: a\n{MARK}\nq3-t2: b", "One.", {"q3-t1": "a", "q3-t2": "b"}, True),
-    "before any text": (f"{MARK}\nq3-t1: a\n\nThe answer.", "The answer.", {"q3-t1": "a"}, True),
+    "before any text": (f"{MARK}\nq3-t1: a\n\nThe answer.", "The answer.", {"q3-t1": "a"}, False),
     "notes alone are the answer": (f"{MARK}\nq3-t1: all that there is", "q3-t1: all that there is", {}, True),
     "within a line": (f"Never write {MARK} here.", f"Never write {MARK} here.", {}, False),
     "of another chat": (
@@ -62,7 +62,7 @@ WRITTEN = {
         {"q3-t1": "b"},
         True,
     ),
-    "another form": (f"One.\n{MARK}\nThe notes are these.", "One.\nThe notes are these.", {}, True),
+    "another form": (f"One.\n{MARK}\nThe notes are these.", "One.\nThe notes are these.", {}, False),
     "decorated": (
         f"One.\n{MARK}\n- **q3-t1**: a\n* [ID:q3-t2] : b",
         "One.",
@@ -88,7 +88,7 @@ CUT = {
     "within an id": (f"One.\n{MARK}\nq3-t1: a\nq3-", "One.", {"q3-t1": "a"}, True),
     "within the mark": (f"One.\n{MARK[:11]}", "One.", {}, True),
     "within the text": ("One and tw", "One and tw", {}, False),
-    "within text behind the mark": (f"One.\n{MARK}\nSo the second is", "One.\nSo the second is", {}, True),
+    "within text behind the mark": (f"One.\n{MARK}\nSo the second is", "One.\nSo the second is", {}, False),
 }
 
 
@@ -101,6 +101,12 @@ def test_what_is_cut_off(name: str) -> None:
 def test_nothing_is_read_where_nothing_was_asked() -> None:
     text = f"One.\n{MARK}\nq3-t1: a"
     assert read_notes(text, MARK, (), cut=False) == (text, {}, False)
+
+
+def test_notes_alone_before_a_tool_call_are_notes() -> None:
+    text = f"{MARK}\nq3-t1: all that there is"
+    said = read_notes(text, MARK, ASKED, cut=False, is_answer=False)
+    assert said == ("", {"q3-t1": "all that there is"}, True)
 
 
 def test_bounds() -> None:
@@ -127,7 +133,8 @@ def test_where_it_is_split_makes_no_difference(pieces: list[str], places: list[i
     for place in [*sorted(place for place in places if place <= len(text)), len(text)]:
         shown += reader.feed(text[at:place])
         at = place
-    assert (shown + reader.end(cut=cut), reader.notes, reader.is_behind_mark) == (said, notes, is_behind)
+    shown += reader.end(cut=cut)
+    assert (shown, reader.notes, reader.is_behind_mark and not reader.goes_on) == (said, notes, is_behind)
 
 
 @given(PIECES)

@@ -96,6 +96,8 @@ function result(record, onAsk) {
   );
 }
 
+const FORMS = { note: "The model's note on ", extract: "An extract of ", whole: "All of " };
+
 function related(record) {
   if (record.type === "digest")
     return h(
@@ -103,7 +105,8 @@ function related(record) {
       { class: "related" },
       `Stands for the questions ${record.ref.replace("..", " to ")}; their records are kept whole.`,
     );
-  if (record.ref) return h("p", { class: "related" }, "Sums up ", recordButton(record.ref));
+  if (record.ref)
+    return h("p", { class: "related" }, FORMS[record.form] ?? "Sums up ", recordButton(record.ref));
   const longQuery = /^q\d+$/.test(record.record_id) && [...record.content].length > LONG_QUERY;
   const summarised = record.type === "tool_call" || record.record_id.endsWith("-r") || longQuery;
   return (

@@ -59,6 +59,11 @@ class History:
         return self.is_summarised and self.summaries == "in_turn"
 
     @property
+    def calls_for_summaries(self) -> bool:
+        """Whether the step behind an answer asks a model for them."""
+        return self.is_summarised and not self.in_turn
+
+    @property
     def keeps_whole(self) -> bool:
         """Whether ended queries may be sent on in the messages in which they were sent."""
         return self.in_turn or self.waits

@@ -16,18 +16,21 @@ from dualtrack.memory.note_choice import (
     records_to_note,
     spare_nanodollars,
 )
-from dualtrack.memory.notes import NOTES_TOKENS, read_notes
+from dualtrack.memory.notes import LONG_ANSWER, NOTES_TOKENS, read_notes
 from dualtrack.memory.recall import RECALL_TOOLS
 from dualtrack.memory.summaries import LONG_QUERY
 from dualtrack.memory.view import build
 from dualtrack.models.prices import rates_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from dualtrack.chat.turn_attempt import TurnAttempt
     from dualtrack.memory.view import View
     from dualtrack.models.turn import ModelReply
+
+LEAST_MAXIMUM: Final = 64_000
+"""The smallest maximum of a model's ``max_tokens``. Source: the models' pages (2026-11)."""
 
 _RATIO: Final = 1 / 1.3
 """Of the service's counts to our cautious estimate, before the first call."""
@@ -35,12 +38,14 @@ _RATIO: Final = 1 / 1.3
 
 def with_ask(run: TurnAttempt, view: View, fixed: int) -> View:
     """The view with what its last message asks notes for; ``fixed``: cautious tokens of tools and system. Nothing where
-    the answer is read by a program, or where the conversation cannot pay for it."""
+    the answer is read by a program or has a client's limits, or where the conversation cannot pay for it."""
     history, sums = run.profile.history, run.chat.memory.sums
-    if not history.in_turn or run.is_held_back or sums.ignored >= MOST_IGNORED or not _can_ask(view):
+    is_limited = run.is_held_back or run.wanted.stop or not _room(run)
+    if not history.in_turn or is_limited or sums.ignored >= MOST_IGNORED or not _can_ask(view):
         return view
     asked, noted = asked_in(view), {record_id for turn in run.turns for record_id in turn.notes}
-    asks = [ask for ask in _long_records(view, run.chat.query) if ask.record_id not in asked]
+    records = _long_records(view, run.chat.query, history.whole_characters)
+    asks = [ask for ask in records if ask.record_id not in asked]
     now, ratio = run.stores.clock(), sums.ratio or _RATIO
     sent = build(view)
     prompt = round(ratio * (message_tokens(sent.messages) + fixed))
@@ -58,9 +63,20 @@ def asked_in(view: View) -> frozenset[str]:
     return frozenset(record_id for asked in view.asks for record_id in asked)
 
 
-def notes_room(view: View) -> int:
-    """The tokens that notes may take on top of an answer's."""
-    return NOTES_TOKENS if any(view.asks) else 0
+def notes_room(run: TurnAttempt, view: View) -> int:
+    """The tokens that notes may take on top of an answer's: none above a limit of the client's own, nor above what the
+    smallest of the models may write."""
+    return _room(run) if any(view.asks) else 0
+
+
+def _room(run: TurnAttempt) -> int:
+    is_free = not run.wanted.max_tokens and run.max_tokens + NOTES_TOKENS <= LEAST_MAXIMUM
+    return NOTES_TOKENS if is_free else 0
+
+
+def is_text_cut(reply: ModelReply) -> bool:
+    """Whether its last text is not whole."""
+    return reply.stop_reason == "max_tokens" and not reply.calls_tools
 
 
 def without_notes(reply: ModelReply, view: View) -> tuple[ModelReply, Mapping[str, str]]:
@@ -68,11 +84,13 @@ def without_notes(reply: ModelReply, view: View) -> tuple[ModelReply, Mapping[st
     asked = asked_in(view)
     if not asked:
         return reply, MappingProxyType({})
-    is_cut = reply.stop_reason == "max_tokens"
+    is_cut = is_text_cut(reply)
     texts = [block["text"] for block in reply.content if block["type"] == "text"]
-    said, notes, is_behind_mark = read_notes("".join(texts), view.mark, asked, cut=is_cut and not reply.cut)
+    said, notes, ends_in_notes = read_notes(
+        "".join(texts), view.mark, asked, cut=is_cut, is_answer=not reply.calls_tools
+    )
     others = tuple(block for block in reply.content if block["type"] != "text")
-    reason = "end_turn" if is_cut and is_behind_mark and not reply.cut else reply.stop_reason
+    reason = "end_turn" if is_cut and ends_in_notes else reply.stop_reason
     content = (MappingProxyType({"type": "text", "text": said}), *others) if said else others
     return replace(reply, content=content, stop_reason=reason), MappingProxyType(dict(notes))
 
@@ -82,13 +100,19 @@ def _can_ask(view: View) -> bool:
     return not view.turns or bool(view.turns[-1].calls or view.turns[-1].told)
 
 
-def _long_records(view: View, query: int) -> Iterator[NoteAsk]:
-    """What may be noted: results, the answer to come and, with results, a long query. What only reads the past back
-    has notes already."""
+def _long_records(view: View, query: int, whole: int) -> Iterator[NoteAsk]:
+    """What may be noted: what is not sent on ``whole`` by its length, of results, the answer to come and, with results,
+    the query. What only reads the past back has notes already."""
     for turn in view.turns:
         for call in turn.calls:
-            if call.tool not in RECALL_TOOLS:
+            if call.tool not in RECALL_TOOLS and len(turn.results[call.id].text) > whole:
                 yield NoteAsk(call.id, len(turn.results[call.id].text))
-    if view.turns and len(view.query.content) > LONG_QUERY:
+    if view.turns and len(view.query.content) > max(LONG_QUERY, whole):
         yield NoteAsk(query_id(query), len(view.query.content))
-    yield NoteAsk(response_id(query), EXPECTED_ANSWER)
+    if whole < EXPECTED_ANSWER:
+        yield NoteAsk(response_id(query), EXPECTED_ANSWER)
+
+
+def has_heard_of(asked: Collection[str], answer: str, query: int) -> bool:
+    """Whether a model that was asked for these notes would have written one: on the answer alone only if it is long."""
+    return bool(set(asked) - {response_id(query)}) or (bool(asked) and len(answer.split()) > LONG_ANSWER)

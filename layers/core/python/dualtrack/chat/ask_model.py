@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.chat.ask_for_notes import asked_in, notes_room
+from dualtrack.chat.ask_for_notes import asked_in, is_text_cut, notes_room
 from dualtrack.chat.message_before import message_before
 from dualtrack.chat.refused_tools import names_a_tool
 from dualtrack.chat.turn_attempt import no_other_run
@@ -127,7 +127,7 @@ def is_read_again(run: TurnAttempt, state: QueryState, frame: Mapping[str, Any],
         return True
     if run.limit == SECOND_ANSWER:
         return False
-    if not run.profile.history.is_summarised or run.profile.history.in_turn:
+    if not run.profile.history.calls_for_summaries:
         return False
     model = run.agent.model
     return is_cheaper_cached(
@@ -146,9 +146,16 @@ def _ask(run: TurnAttempt, request: Mapping[str, Any], view: View, writer: Delta
         return _answer(run, request, view, writer, ignore)
     if not any(view.asks):
         return _answer(run, request, view, writer, writer.write)
-    noted = NoteReader(view.mark, asked_in(view), writer.end_text)
-    reply = _answer(run, request, view, writer, lambda text: writer.write(noted.feed(text)))
-    writer.write(noted.end(cut=reply.stop_reason == "max_tokens" and not reply.cut))
+    noted = NoteReader(view.mark, asked_in(view))
+
+    def write(text: str) -> None:
+        was_behind = noted.is_behind_mark
+        writer.write(noted.feed(text))
+        if noted.is_behind_mark and noted.has_text and not was_behind:
+            writer.end_text()
+
+    reply = _answer(run, request, view, writer, write)
+    writer.write(noted.end(cut=is_text_cut(reply), is_answer=not reply.calls_tools))
     return reply
 
 
@@ -164,7 +171,7 @@ def _answer(
     on_text = _reporting_first_text(write, run.told.first_text, asked_at)
     seconds = run.chat.call_seconds
     reply = run.model.stream(request, on_text, seconds, writer.begin, writer.think)
-    room = run.max_tokens + notes_room(view)
+    room = run.max_tokens + notes_room(run, view)
     again = without_thinking(request, room) if reply.is_thought_alone else None
     left = seconds - (time.monotonic() - asked_at)
     if again is None or left < _LEAST_SECONDS:

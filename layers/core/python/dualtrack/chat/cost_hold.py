@@ -1,7 +1,8 @@
 """What a chat by an API key holds of the key's caps in dollars: the most that its model calls may cost (CONTRACT 8).
 
     turns       the chat's cost cap, or what a first and a last call may cost if that is more
-    summaries   one call over everything that the chat has sent, with room for the most summaries
+    summaries   one call over everything that the chat has sent, with room for the most summaries; nothing where its
+                answer brings notes, which are in ``turns``
     digest      one call over as much, with the room of a digest
     title       one call over the beginnings of query and answer, if the model may give the conversation its title
 
@@ -67,7 +68,9 @@ def cost_hold(profile: Profile, settings: CostSettings, *, titled: bool = False)
     digest = short_fields(summaries.model or model, DIGEST_CALL_TOKENS, summaries.thinking)["max_tokens"]
     return CostHold(
         turns,
-        _nano(most_of_a_call(model, profile.context_tokens, asked)),
+        _nano(most_of_a_call(model, profile.context_tokens, asked))
+        if profile.history.calls_for_summaries
+        else 0,
         _nano(most_of_a_single_call(summaries.model or model, profile.context_tokens, digest)),
         title,
     )

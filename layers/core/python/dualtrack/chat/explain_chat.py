@@ -31,7 +31,7 @@ def evidence(stores: ToolStores, chat: Chat, ledger: Ledger | None) -> Evidence:
         waited = waits_of(stores.log(chat).events(), chat.turn + 1)
         chat = replace(chat, spent=replace(chat.spent, waited=waited))
     profile = all_profiles().get(chat.profile)
-    is_summarised = profile is not None and profile.history.is_summarised
+    is_summarised = profile is not None and profile.history.calls_for_summaries
     return Evidence(chat, turns, records, entries, is_summarised, _tools_changed(stores, chat))
 
 

@@ -33,12 +33,14 @@ def noted_query(
     """The track of an answered chat, and what is written with it. Raises `Gone`.
 
     A query of which nothing is shortened is sent on in the very bytes in which it was sent, so that they stay a cached
-    prefix. One that was a single message without an ask is that already by its track.
+    prefix; but not one that has read the past back, which would be sent for good. One that was a single message without
+    an ask is that already by its track.
     """
     track = track_of(records, notes_of(turns), profile.history.whole_characters, now, "note")
     if len(turns) == 1 and not turns[0].sending.asked:
         return with_last_sent(track, chat, records), []
-    if any(block.size for block in track.blocks):
+    is_reading_back = any(record.call and record.call.reference for record in records)
+    if is_reading_back or any(block.size for block in track.blocks):
         return track, []
     own = kept(stores, chat, turns, profile, records, ())
     if not own.whole.messages:

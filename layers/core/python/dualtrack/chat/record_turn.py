@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.chat.ask_for_notes import has_heard_of
 from dualtrack.chat.memory_figures import with_end, with_turn
 from dualtrack.chat.message_before import message_behind
 from dualtrack.chat.move_credits import cost_of, lines_of, move_credits
@@ -212,9 +213,10 @@ def _recorded_answer(turn: _DecidedTurn, records: Sequence[Record], change: Acco
         record_id, "message", "assistant", said.text, now, run.number, stop=said.stop, left_out=helped
     )
     after = with_end(_after_settle(turn, change), [*records, response])
-    is_asked = bool(turn.sending.asked) or any(each.sending.asked for each in run.turns)
+    asked = {*turn.sending.asked, *(one for each in run.turns for one in each.sending.asked)}
     is_noted = bool(said.notes) or any(each.notes for each in run.turns)
-    after = replace(after, memory=after.memory.heard(asked=is_asked, noted=is_noted))
+    is_due = has_heard_of(asked, said.text, chat.query)
+    after = replace(after, memory=after.memory.heard(due=is_due, noted=is_noted))
     response, thought = replace(response, sums=after.memory.sums), _thought(turn)
     after = replace(after, thoughts=after.thoughts + (1 if thought else 0))
     events = [

@@ -329,7 +329,7 @@ def _call_model(run: TurnAttempt, turns: tuple[RecordedTurn, ...]) -> TurnOutcom
     view = fit(_without_old_thinking(view, turns, run.agent.model), room)
     view = with_ask(run, view, fixed)
     view = replace(view, is_read_again=is_read_again(run, state, frame, view))
-    frame = {**frame, "max_tokens": frame["max_tokens"] + notes_room(view)}
+    frame = {**frame, "max_tokens": frame["max_tokens"] + notes_room(run, view)}
     begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit), misfit=run.chat.misfit)
     if not run.left_out and run.is_forced:
         run.log.append([begins], fence=no_commit)

@@ -64,7 +64,7 @@ def plan_of(
             return SummaryPlan(noted=_noted(stores.across(chat.ancestry), chat, agent.profile, records))
         return _waiting(stores.across(chat.ancestry), chat, agent, records, settings, at_once)
     except Gone:
-        return at_once
+        return SummaryPlan() if agent.profile.history.in_turn else at_once
 
 
 def _noted(

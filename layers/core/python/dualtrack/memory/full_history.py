@@ -128,9 +128,9 @@ class ChatMemory:
         tokens = self.sums.tokens + round((self.sums.ratio or _RATIO) * estimated)
         return replace(self, sums=replace(self.sums, tokens=min(tokens, context_window(model))))
 
-    def heard(self, *, asked: bool, noted: bool) -> ChatMemory:
-        """After a query in which notes were asked for, or not, and came, or not."""
-        ignored = 0 if noted else self.sums.ignored + asked
+    def heard(self, *, due: bool, noted: bool) -> ChatMemory:
+        """After a query in which notes were ``due``, since they were asked for, or not, and came, or not."""
+        ignored = 0 if noted else self.sums.ignored + due
         return replace(self, sums=replace(self.sums, ignored=ignored))
 
     def with_aside(self, before: int, own: int) -> ChatMemory:

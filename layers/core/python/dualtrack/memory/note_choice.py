@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 MOST_DEARER: Final = 0.03
 """The share of its cached full history's cost by which a conversation with notes may be dearer."""
 
-SHORTEST: Final = 1_000
-"""Characters: up to this length nothing is noted."""
-
 EXPECTED_ANSWER: Final = 1_500
 """Characters of an answer that is not written yet, for its place among the records."""
 
@@ -74,7 +71,7 @@ def records_to_note(
         wanted = [*chosen, ask.record_id]
         asked = estimate_tokens(ask_for(wanted, "", again=again))
         cost = rates.nanodollars(Usage(cache_write_tokens=asked)) + len(wanted) * _written(rates)
-        if ask.characters <= SHORTEST or len(wanted) + open_notes > MOST_NOTES or cost > left:
+        if len(wanted) + open_notes > MOST_NOTES or cost > left:
             break
         chosen = wanted
     return tuple(chosen)

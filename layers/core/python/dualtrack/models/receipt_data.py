@@ -205,6 +205,9 @@ class ReceiptData:
         return replace(self, ledger=(*self.ledger, *lines))
 
 
+UNSEEN: Final = 2_000
+"""Characters that an answer may have behind its text which are in no event: notes (`dualtrack.memory.notes`)."""
+
 _WRITTEN: Final = ("thinking", "delta")
 """The events that bring what a model writes, all of which is paid."""
 
@@ -225,6 +228,7 @@ def begun_before(events: Sequence[StoredEvent], turn: int, heard: Heard | None) 
     for number, (start, end) in enumerate(itertools.pairwise([*begins, len(events)]), start=1):
         own = events[start:end]
         written = sum(len(event.data["text"]) for event in own if _is(event, *_WRITTEN, turn=turn))
+        written += UNSEEN * any(_is(event, "written", turn=turn) for event in own)
         begun = heard.usage_of(turn, number) if heard else None
         usage = _cut(begun, written) if begun else None
         if written or usage or not any(_is(event, "retrying", turn=turn) for event in own):

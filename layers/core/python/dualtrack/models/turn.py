@@ -122,6 +122,11 @@ class ModelReply:
         return (usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens) // self.calls
 
     @property
+    def calls_tools(self) -> bool:
+        """Whether a tool is called in it, whole or cut."""
+        return any(block["type"] == "tool_use" for block in self.content)
+
+    @property
     def is_thought_alone(self) -> bool:
         """Whether it was cut off before any text or tool call: thinking used up all tokens."""
         written = any(block["type"] in ("text", "tool_use") for block in self.content)
